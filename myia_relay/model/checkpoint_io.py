@@ -1,0 +1,111 @@
+"""Named arrays in one file: safetensors, written whole or not at all.
+
+The format (https://github.com/huggingface/safetensors) is a length, a JSON header and the arrays' bytes; nothing in it
+is ever executed. It sorts the arrays by type and name, so their order, which a model's parameters have, is kept in
+the metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..utils.files import write_atomically
+
+_ORDER = "myia_relay.order"
+
+
+class CheckpointError(OSError, ValueError):
+    """A file of parameters that cannot be written, or is damaged; the message says which and why."""
+
+
+def save_safetensors(
+    path: str | os.PathLike, params: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write named arrays to a file; an older file of that name is replaced in one step, or stays as it was.
+
+    Args:
+        path: the file; missing folders are made.
+        params: name -> array of any shape, strides and byte order; booleans, integers, floats, ml_dtypes' bfloat16.
+        metadata: text to keep with them.
+
+    Raises:
+        TypeError: a name or a piece of metadata is no string, or an array's type is not in the format.
+        CheckpointError: the file cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save
+
+    metadata = dict(metadata or {})
+    for what, items in (("parameter", params), ("metadata", metadata)):
+        for key in items:
+            if not isinstance(key, str):
+                raise TypeError(f"a {what} name must be a string, not {key!r}")
+    for key, text in metadata.items():
+        if not isinstance(text, str):
+            raise TypeError(f"metadata {key!r} must be a string, not {text!r}")
+        if key == _ORDER:
+            raise ValueError(f"metadata {key!r} is written by save_safetensors itself")
+    arrays = {}
+    for name, value in params.items():
+        array = np.asarray(value, order="C")
+        if array.dtype.hasobject or array.dtype.kind in "USMmV" and array.dtype.name != "bfloat16":
+            raise TypeError(f"parameter {name!r} of dtype {array.dtype} cannot be stored in safetensors")
+        arrays[name] = np.asarray(array.astype(array.dtype.newbyteorder("="), copy=False), order="C")
+    metadata[_ORDER] = json.dumps(list(arrays))
+    try:
+        contents = save(arrays, metadata)
+    except (SafetensorError, KeyError) as error:
+        raise TypeError(f"these parameters cannot be stored in safetensors: {error}") from error
+    try:
+        write_atomically(path, contents)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
+
+
+def load_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Read what `save_safetensors` or any other program has written in this format.
+
+    Args:
+        path: the file.
+
+    Returns:
+        `(params, metadata)`: name -> array that the caller owns, in the order they were saved (by name where the
+        file does not say), and the text kept with them.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: it cannot be read, or is not a whole safetensors file.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        contents = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {os.fspath(path)}") from None
+    except OSError as error:
+        raise CheckpointError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
+    try:
+        arrays = load(contents)
+        header = json.loads(contents[8 : 8 + int.from_bytes(contents[:8], "little")])
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{os.fspath(path)} is not a whole safetensors file: {error}") from error
+    metadata = dict(header.get("__metadata__") or {})
+    order = _order(metadata.pop(_ORDER, None), arrays)
+    return {name: np.array(arrays[name]) for name in order}, metadata
+
+
+def _order(stored: str | None, arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """The names in the order they were saved; sorted where that is not known."""
+    try:
+        order = json.loads(stored or "null")
+    except ValueError:
+        order = None
+    if isinstance(order, list) and sorted(map(str, order)) == sorted(arrays):
+        return [str(name) for name in order]
+    return sorted(arrays)
