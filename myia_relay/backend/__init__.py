@@ -1,0 +1,1 @@
+"""Executors: each turns a typed graph into something that runs."""

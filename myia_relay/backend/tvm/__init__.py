@@ -1,0 +1,1 @@
+"""The native executor: typed graphs to tirx, and tirx to machine code. The only package that imports tvm."""

@@ -1,0 +1,262 @@
+"""A collector of tirx statements, and the few helpers by which expressions stay small.
+
+Idea: TVM's mutators do not memoise, so an expression used twice is walked (and printed, and compiled) twice, and a chain of
+`x = x * x + x` explodes exponentially. `Block.let` gives a value a name the cheap way: a one-element buffer in local
+memory, which LLVM promotes to a register. Statement and expression builders of this package take a Block first and emit into it.
+
+Input: expressions and statements. Output: `Block.stmt()`, one statement.
+
+    b = Block()
+    with b.loop(n) as i:
+        x = b.let(load(A, i))
+        b.store(B, exact.mul(b, x, x), i)
+    func = prim_func([A, B], b.stmt())
+
+Expressions may be scalars or vectors (`float32x16`); everything here works on both. A local made inside a loop of kind
+`"vectorized"` is one per lane, as it should be.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import is_prim_expr
+from tvm.tirx.stmt import ForKind
+
+_KINDS = {
+    "serial": ForKind.SERIAL,
+    "parallel": ForKind.PARALLEL,
+    "vectorized": ForKind.VECTORIZED,
+    "unrolled": ForKind.UNROLLED,
+}
+_FLOAT_FORMAT = {"float32": ("<f", "<i", "int32"), "float64": ("<d", "<q", "int64")}
+
+
+def dtype_of(expr: Any) -> str:
+    """The dtype of an expression as text, lanes included ("float32x16")."""
+    return str(expr.ty.dtype)
+
+
+def element(dtype: str) -> str:
+    """The dtype without its lanes: "float32x16" -> "float32"."""
+    return dtype.split("x")[0]
+
+
+def lanes_of(dtype: str) -> int:
+    """The number of lanes of a dtype: "float32x16" -> 16, "float32" -> 1."""
+    return int(dtype.split("x")[1]) if "x" in dtype else 1
+
+
+def with_lanes(dtype: str, lanes: int) -> str:
+    """`with_lanes("bool", 8)` -> "boolx8"."""
+    return element(dtype) if lanes == 1 else f"{element(dtype)}x{lanes}"
+
+
+def idx(value: Any) -> Any:
+    """An int64 index: Python ints become constants, int32 expressions are widened."""
+    if isinstance(value, int):
+        return tirx.IntImm("int64", value)
+    return value if dtype_of(value).startswith("int64") else tirx.Cast("int64", value)
+
+
+def const(value: Any, dtype: str) -> Any:
+    """A constant that TVM cannot fold, exact to the bit: NaN, infinities, -0.0, int64's minimum.
+
+    Args:
+        value: a Python or NumPy number or bool.
+        dtype: its dtype; lanes broadcast it.
+
+    Returns:
+        For floats a `reinterpret` of the bit pattern (LLVM sees the plain constant; TVM's constructors, which fold
+        `x * 0` to 0 and `x + 0.0` to x, see none). Else an integer constant.
+    """
+    base, lanes = element(dtype), lanes_of(dtype)
+    if base in _FLOAT_FORMAT:
+        as_float, as_int, int_dtype = _FLOAT_FORMAT[base]
+        try:
+            bits = struct.pack(as_float, value)
+        except OverflowError:  # a float64 beyond float32's range rounds to infinity, as NumPy's cast does
+            bits = struct.pack(as_float, float("inf") if value > 0 else float("-inf"))
+        bits = struct.unpack(as_int, bits)[0]
+        # TVM takes a reinterpreted zero for a null pointer.
+        scalar = (
+            call("tirx.reinterpret", base, tirx.IntImm(int_dtype, bits))
+            if bits
+            else tirx.Cast(base, tirx.IntImm(int_dtype, 0))
+        )
+    elif base.startswith("uint") and int(value) >= 1 << 63:
+        scalar = tirx.Cast(base, tirx.IntImm("int64", int(value) - (1 << 64)))
+    else:
+        scalar = tirx.IntImm(base, int(value))
+    return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+
+
+def call(op: str, dtype: str, *args: Any) -> Any:
+    """A call of a tirx builtin by its full name, with no rewriting by Python wrappers."""
+    return tvm.ir.Call(tvm.ir.Op.get(op), list(args), ret_ty=dtype)
+
+
+def llvm(name: str, dtype: str, *args: Any) -> Any:
+    """A call of the LLVM intrinsic `llvm.<name>`; LLVM resolves its overload from `dtype` and the arguments."""
+    return tirx.op.call_llvm_pure_intrin(dtype, f"llvm.{name}", *args)
+
+
+def load(buffer: Any, *indices: Any) -> Any:
+    """`buffer[indices]`."""
+    return tirx.BufferLoad(buffer, [idx(i) for i in indices])
+
+
+def vload(buffer: Any, offset: Any, lanes: int) -> Any:
+    """`lanes` consecutive elements of a one-dimensional buffer from `offset` on (a scalar load for one lane)."""
+    return load(buffer, ramp(offset, lanes))
+
+
+def ramp(offset: Any, lanes: int) -> Any:
+    """The index of `lanes` consecutive elements."""
+    return idx(offset) if lanes == 1 else tirx.Ramp(idx(offset), tirx.IntImm("int64", 1), lanes)
+
+
+def is_leaf(expr: Any) -> bool:
+    """Whether an expression is so small that writing it twice costs nothing: a var, a constant."""
+    if isinstance(expr, tirx.Broadcast):
+        return is_leaf(expr.value)
+    if isinstance(expr, (tirx.Var, tirx.IntImm, tirx.FloatImm)):
+        return True
+    if isinstance(expr, tirx.Cast):
+        return isinstance(expr.value, tirx.IntImm)
+    if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op):
+        return expr.op.name == "tirx.reinterpret" and isinstance(expr.args[0], tirx.IntImm)
+    return False
+
+
+class Block:
+    """Statements in order, with structured control opened by `with`."""
+
+    def __init__(self) -> None:
+        self._stmts: list[Any] = []
+        # Loads handed out by let(): safe to use again and again, since nothing else can write to their buffers.
+        self._named: list[Any] = []
+        # Inside a vectorized loop: its variable, its extent, and the allocations to be put in front of it.
+        self._lane: tuple[Any, int, list[Any]] | None = None
+
+    def emit(self, stmt: Any) -> None:
+        """Appends a statement, or an expression evaluated for its effect."""
+        self._stmts.append(tirx.Evaluate(stmt) if is_prim_expr(stmt) else stmt)
+
+    def local(self, dtype: str, size: int = 1, name: str = "t") -> Any:
+        """Allocates `size` elements (of a vector dtype too) on the stack, in registers where LLVM can.
+
+        Args:
+            dtype: element dtype, possibly with lanes.
+            size: how many; a constant, since the stack frame is laid out at compile time.
+            name: for reading dumps.
+
+        Returns:
+            A one-dimensional buffer, uninitialised, alive to the end of the enclosing scope.
+        """
+        buffer = tirx.decl_buffer((size,), dtype, name=name, scope="local")
+        # Without the annotation LowerTVMBuiltin makes a call of TVMBackendAllocWorkspace of it.
+        alloc = tirx.AllocBuffer(buffer, annotations={"disable_lower_builtin": tirx.IntImm("bool", 1)})
+        if self._lane is None:
+            self.emit(alloc)
+        else:
+            self._lane[2].append(alloc)
+        return buffer
+
+    def let(self, value: Any, name: str = "t") -> Any:
+        """Evaluates `value` here, once, and returns an expression for the result."""
+        dtype = dtype_of(value)
+        is_bool = element(dtype) == "bool"
+        # Vectors of bool do not survive TVM's flattening of buffers: keep bytes.
+        stored = with_lanes("int8", lanes_of(dtype)) if is_bool else dtype
+        # VectorizeLoop does not give a local one place per lane, so give it an array and index it by the lane.
+        size, place = (1, 0) if self._lane is None else (self._lane[1], self._lane[0])
+        buffer = self.local(stored, size, name)
+        self.store(buffer, tirx.Cast(stored, value) if is_bool else value, place)
+        named = load(buffer, place)
+        if is_bool:
+            named = tirx.NE(named, const(0, stored))
+        self._named.append(named)
+        return named
+
+    def once(self, value: Any) -> Any:
+        """`value` itself if it is a leaf or comes from `let`, else `let(value)`."""
+        if is_leaf(value) or any(value.same_as(n) for n in self._named[-64:]):
+            return value
+        return self.let(value)
+
+    def store(self, buffer: Any, value: Any, *indices: Any) -> None:
+        """`buffer[indices] = value`."""
+        self.emit(tirx.BufferStore(buffer, value, [idx(i) for i in indices]))
+
+    def vstore(self, buffer: Any, value: Any, offset: Any) -> None:
+        """Stores a vector (or scalar) to consecutive elements of a one-dimensional buffer."""
+        self.store(buffer, value, ramp(offset, lanes_of(dtype_of(value))))
+
+    def stmt(self) -> Any:
+        """Everything collected so far, as one statement."""
+        if not self._stmts:
+            return tirx.Evaluate(tirx.IntImm("int32", 0))
+        return self._stmts[0] if len(self._stmts) == 1 else tirx.SeqStmt(list(self._stmts))
+
+    @contextmanager
+    def _nested(self) -> Iterator[Block]:
+        """Collects into an inner list; yields a Block that holds it afterwards."""
+        inner, saved = Block(), self._stmts
+        self._stmts = inner._stmts
+        try:
+            yield inner
+        finally:
+            self._stmts = saved
+
+    @contextmanager
+    def loop(self, extent: Any, kind: str = "serial", name: str = "i", begin: Any = 0) -> Iterator[Any]:
+        """A counted loop; yields its int64 variable.
+
+        Args:
+            extent: trip count, an int or an expression.
+            kind: "serial", "parallel", "vectorized" or "unrolled" (the last two need a constant extent).
+            name: of the variable.
+            begin: first value.
+        """
+        var, outer = tirx.Var(name, "int64"), self._lane
+        if kind == "vectorized":
+            if outer is not None or not isinstance(extent, int) or begin != 0:
+                raise ValueError("a vectorized loop starts at 0, has a constant extent and no other inside")
+            self._lane = (var, extent, [])
+        with self._nested() as inner:
+            yield var
+        if kind == "vectorized":
+            for alloc in self._lane[2]:
+                self.emit(alloc)
+        self._lane = outer
+        self.emit(tirx.For(var, idx(begin), idx(extent), _KINDS[kind], inner.stmt()))
+
+    @contextmanager
+    def when(self, condition: Any) -> Iterator[None]:
+        """Runs what is emitted inside if a scalar condition holds."""
+        with self._nested() as inner:
+            yield
+        self.emit(tirx.stmt.IfThenElse(condition, inner.stmt(), None))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The else branch of the `when` just closed."""
+        last = self._stmts.pop()
+        if not isinstance(last, tirx.stmt.IfThenElse) or last.else_case is not None:
+            raise ValueError("otherwise() must follow when()")
+        with self._nested() as inner:
+            yield
+        self.emit(tirx.stmt.IfThenElse(last.condition, last.then_case, inner.stmt()))
+
+    @contextmanager
+    def while_(self, condition: Any) -> Iterator[None]:
+        """Repeats what is emitted inside while a condition (re-evaluated each time) holds."""
+        with self._nested() as inner:
+            yield
+        self.emit(tirx.stmt.While(condition, inner.stmt()))

@@ -1,0 +1,137 @@
+"""Integers exactly: wrapping, checked, floor division, shifts. (Reached through `exact`, which re-exports all of it.)
+
+Idea: TVM marks sums, differences and products of 32 bits and more "no signed wrap" (signed) or "no unsigned wrap"
+(unsigned!), so `a + b < a` folds to False, and `x + minimum` becomes `x | minimum`. Wrapping arithmetic is therefore done
+in twice the width and truncated, which LLVM narrows to one plain instruction, scalar or vector. Overflow is
+read off the sign bits of the wrapped sum, and off the double-width product (LLVM makes a multiplication and a flag of it).
+
+Input: expressions of equal signed integer dtype, scalars or vectors. Output: (value, flag expression) or value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+
+from .block import Block, const, dtype_of, element, lanes_of, with_lanes
+
+
+def _bits(x: Any) -> int:
+    return int(element(dtype_of(x)).lstrip("uint"))
+
+
+def _wide(x: Any) -> str:
+    return with_lanes(f"int{2 * _bits(x)}", lanes_of(dtype_of(x)))
+
+
+def _wrap(node: Any, x: Any, y: Any) -> Any:
+    return tirx.Cast(dtype_of(x), node(tirx.Cast(_wide(x), x), tirx.Cast(_wide(x), y)))
+
+
+def wrapping_add(x: Any, y: Any) -> Any:
+    """x + y modulo 2**bits, as NumPy has it."""
+    return _wrap(tirx.Add, x, y)
+
+
+def wrapping_sub(x: Any, y: Any) -> Any:
+    """x - y modulo 2**bits."""
+    return _wrap(tirx.Sub, x, y)
+
+
+def wrapping_mul(x: Any, y: Any) -> Any:
+    """x * y modulo 2**bits."""
+    return _wrap(tirx.Mul, x, y)
+
+
+def _negative(x: Any) -> Any:
+    return tirx.LT(x, const(0, dtype_of(x)))
+
+
+def _xor(x: Any, y: Any) -> Any:
+    return tirx.BitwiseXor(x, y)
+
+
+def checked_add(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
+    """(x + y wrapped, whether it overflowed): it did iff the sum's sign differs from both operands'."""
+    x, y = b.once(x), b.once(y)
+    total = b.let(wrapping_add(x, y))
+    return total, _negative(tirx.BitwiseAnd(_xor(x, total), _xor(y, total)))
+
+
+def checked_sub(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
+    """(x - y wrapped, whether it overflowed)."""
+    x, y = b.once(x), b.once(y)
+    total = b.let(wrapping_sub(x, y))
+    return total, _negative(tirx.BitwiseAnd(_xor(x, y), _xor(x, total)))
+
+
+def checked_neg(b: Block, x: Any) -> tuple[Any, Any]:
+    """(-x wrapped, whether it overflowed)."""
+    return checked_sub(b, const(0, dtype_of(x)), x)
+
+
+def checked_mul(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
+    """(x * y wrapped, whether it overflowed): the product in twice the width, against its own low half.
+
+    (Comparing with a saturated product, as one might, misses products congruent to the saturation value.)
+    """
+    narrow = dtype_of(x)
+    wide = _wide(x)
+    full = b.let(tirx.Mul(tirx.Cast(wide, x), tirx.Cast(wide, y)))
+    low = b.let(tirx.Cast(narrow, full))
+    return low, tirx.NE(full, tirx.Cast(wide, low))
+
+
+def division_flags(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
+    """(y == 0, the quotient overflows: minimum // -1)."""
+    x, y = b.once(x), b.once(y)
+    dtype = dtype_of(x)
+    overflow = tirx.And(tirx.EQ(x, const(-(1 << (_bits(x) - 1)), dtype)), tirx.EQ(y, const(-1, dtype)))
+    return tirx.EQ(y, const(0, dtype)), overflow
+
+
+def int_divmod(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
+    """(x // y, x % y), rounding towards minus infinity as Python does; never traps.
+
+    By zero both are 0, and minimum // -1 is the minimum with remainder 0, as in NumPy (`division_flags` tells).
+    """
+    x, y = b.once(x), b.once(y)
+    dtype = dtype_of(x)
+    zero, one = const(0, dtype), const(1, dtype)
+    by_zero, overflow = division_flags(b, x, y)
+    by_zero = b.let(by_zero)
+    # Both cases trap in x86's idiv. Dividing by 1 instead gives the wanted (minimum, 0) in the second.
+    divisor = b.let(tirx.Select(tirx.Or(by_zero, overflow), one, y))
+    quotient = b.let(tirx.Div(x, divisor))
+    remainder = b.let(tirx.Mod(x, divisor))
+    floor = b.let(tirx.And(tirx.NE(remainder, zero), _negative(_xor(remainder, divisor))))
+    quotient = tirx.Select(floor, tirx.Sub(quotient, one), quotient)
+    remainder = tirx.Select(floor, tirx.Add(remainder, divisor), remainder)
+    return tirx.Select(by_zero, zero, quotient), remainder
+
+
+def shift_left(b: Block, x: Any, n: Any) -> Any:
+    """x << n wrapped; 0 for n >= bits. n must not be negative (CPython raises: check first)."""
+    x, n = b.once(x), b.once(n)
+    dtype, bits = dtype_of(x), _bits(x)
+    large = b.let(tirx.GE(n, const(bits, dtype)))
+    # A shift by the width or more is undefined in LLVM even if unselected.
+    amount = tirx.Select(large, const(0, dtype), n)
+    return tirx.Select(large, const(0, dtype), tirx.LShift(x, amount))
+
+
+def shift_right(b: Block, x: Any, n: Any) -> Any:
+    """x >> n, floor; 0 or -1 for n >= bits. n must not be negative (CPython raises: check first)."""
+    n = b.once(n)
+    most = const(_bits(x) - 1, dtype_of(x))
+    return tirx.RShift(x, tirx.Select(tirx.GT(n, most), most, n))
+
+
+def checked_shl(b: Block, x: Any, n: Any) -> tuple[Any, Any]:
+    """(x << n wrapped, whether bits were lost)."""
+    x, n = b.once(x), b.once(n)
+    value = b.let(shift_left(b, x, n))
+    dtype = dtype_of(x)
+    large = tirx.And(tirx.GE(n, const(_bits(x), dtype)), tirx.NE(x, const(0, dtype)))
+    return value, tirx.Or(large, tirx.NE(shift_right(b, value, n), x))
