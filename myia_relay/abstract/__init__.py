@@ -1,0 +1,1 @@
+"""Types, shapes and symbolic dimensions."""

@@ -1,0 +1,156 @@
+"""What users write in annotations: `Tensor[Float32, ("n", 10)]`, `Float`, `Int`, ...
+
+`Float` is float32 inside `Tensor[...]`, as in the Relay paper, and a floating scalar of any precision alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..utils.errors import ShapeError, TypeError_
+from .dims import DimLike, symbol
+from .types import FLOATS, INTS, Array, Scalar, Type
+
+
+@dataclass(frozen=True)
+class ScalarAnnotation:
+    """An annotation for a number.
+
+    Attributes:
+        name: how it prints.
+        dtypes: the dtypes it accepts as a scalar.
+        element: the dtype it means inside `Tensor[...]`.
+    """
+
+    name: str
+    dtypes: tuple[str, ...]
+    element: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __or__(self, other):
+        return (self, other)
+
+
+Float = ScalarAnnotation("Float", FLOATS, "float32")
+Int = ScalarAnnotation("Int", INTS, "int64")
+Bool = ScalarAnnotation("Bool", ("bool",), "bool")
+SCALARS = {
+    name: ScalarAnnotation(name, (name.lower(),), name.lower())
+    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    + ("Float16", "BFloat16", "Float32", "Float64")
+}
+Int8, Int16, Int32, Int64 = (SCALARS[f"Int{bits}"] for bits in (8, 16, 32, 64))
+UInt8, UInt16, UInt32, UInt64 = (SCALARS[f"UInt{bits}"] for bits in (8, 16, 32, 64))
+Float16, Float32, Float64, BFloat16 = (SCALARS[n] for n in ("Float16", "Float32", "Float64", "BFloat16"))
+
+
+@dataclass(frozen=True)
+class TensorAnnotation:
+    """`Tensor[element, shape]`. A dimension is an int, a name (symbolic) or `Any`.
+
+    Attributes:
+        element: dtype of the elements.
+        shape: the dimensions; None where any shape will do.
+    """
+
+    element: str
+    shape: tuple | None
+
+    def __repr__(self) -> str:
+        return f"Tensor[{self.element}, {self.shape}]"
+
+
+class Tensor:
+    """The annotation of arrays: `Tensor[Float, (1, 28, 28)]`, `Tensor[Float32, ("n", 10)]`, `Tensor[Float, 10]`."""
+
+    def __class_getitem__(cls, item) -> TensorAnnotation:
+        element, shape = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        if not isinstance(element, ScalarAnnotation):
+            raise TypeError_(f"Tensor[{element!r}, ...]: the element type must be Float, Float32, Int64, ... of myia_relay")
+        if shape is not None and not isinstance(shape, tuple):
+            shape = (shape,)
+        for dim in shape or ():
+            if dim is not Any and not isinstance(dim, int | str):
+                raise TypeError_(f"Tensor[..., {shape!r}]: a dimension is an int, a name or Any, not {dim!r}")
+        return TensorAnnotation(element.element, shape)
+
+
+def normalise(annotation: Any) -> Any:
+    """Python's own types as annotations: float -> Float as a Python float, ..."""
+    return {int: Int, float: Float, bool: Bool}.get(annotation, annotation)
+
+
+def annotated_type(annotation: Any, prefix: str = "") -> Type | None:
+    """The type that an annotation alone determines, or None (it leaves something open).
+
+    Args:
+        annotation: the annotation.
+        prefix: put before symbolic names.
+    """
+    annotation = normalise(annotation)
+    if isinstance(annotation, TensorAnnotation):
+        if annotation.shape is None or any(d is Any for d in annotation.shape):
+            return None
+        return Array(annotation.element, tuple(symbol(prefix + d) if isinstance(d, str) else d for d in annotation.shape))
+    if annotation is Float:
+        return Scalar("float64", True)
+    if annotation is Int:
+        return Scalar("int64", True)
+    if annotation is Bool:
+        return Scalar("bool", True)
+    if isinstance(annotation, ScalarAnnotation):
+        return Scalar(annotation.element)
+    return None
+
+
+def check_annotation(type: Type, annotation: Any, names: dict[str, DimLike], what: str) -> None:
+    """Check a type against an annotation.
+
+    Args:
+        type: the type of the value.
+        annotation: a `TensorAnnotation` or `ScalarAnnotation`; anything else is not checked here.
+        names: symbolic names bound so far, extended.
+        what: "argument 'x'", "the result", ... for messages.
+
+    Raises:
+        TypeError_: another kind of value or dtype.
+        ShapeError: another shape; both are named.
+    """
+    annotation = normalise(annotation)
+    if isinstance(annotation, ScalarAnnotation):
+        if not isinstance(type, Scalar | Array) or type.shape != () or type.dtype not in annotation.dtypes:
+            raise TypeError_(f"{what} is annotated {annotation}, but it is {type}")
+    elif isinstance(annotation, TensorAnnotation):
+        if not isinstance(type, Array):
+            raise TypeError_(f"{what} is annotated {annotation}, but it is {type}{advice_for(type, annotation)}")
+        if type.dtype != annotation.element:
+            raise TypeError_(
+                f"{what} is annotated {annotation}, but its elements are {type.dtype}; "
+                f"convert it: .astype(np.{annotation.element})"
+            )
+        if annotation.shape is None:
+            return
+        fits = len(type.shape) == len(annotation.shape)
+        for have, want in zip(type.shape, annotation.shape, strict=False):
+            if want is Any:
+                continue
+            if isinstance(want, str):
+                want = names.setdefault(want, have)
+            fits = fits and have == want
+        if not fits:
+            bound = {n: v for n, v in names.items() if n in annotation.shape and str(v) != n}
+            where = f" (where {', '.join(f'{n} = {v}' for n, v in bound.items())})" if bound else ""
+            raise ShapeError(f"{what} is annotated {annotation}{where}, but its shape is {show_shape(type.shape)}")
+
+
+def advice_for(type: Type, annotation: TensorAnnotation) -> str:
+    """What to write instead of a scalar where an array is wanted."""
+    return f"; pass np.asarray(value, np.{annotation.element})" if isinstance(type, Scalar) else ""
+
+
+def show_shape(shape) -> str:
+    """A shape as NumPy prints it: (2, 3), (4,), ()."""
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"

@@ -1,0 +1,239 @@
+"""Types of values: what inference knows of a value before it exists.
+
+Types are immutable and compare by value. Python numbers and NumPy scalars are different types, as in Python: a `Scalar` is
+`weak` where it is a Python number (its dtype yields to an array's, NumPy 2 promotion, NEP 50). Tuples, lists of static
+length, dicts with string keys, records (NamedTuples and frozen dataclasses) and closures are all `Struct`, told apart by
+`kind`; passes that only care for the parts treat them alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .dims import Dim, DimLike, product, symbols
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype of a type's dtype name; bfloat16 comes from `ml_dtypes`."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+class Type:
+    """Base class of types."""
+
+    __slots__ = ()
+
+    @property
+    def is_float(self) -> bool:
+        return getattr(self, "dtype", None) in FLOATS
+
+
+@dataclass(frozen=True)
+class Scalar(Type):
+    """One number. `weak`: a Python int, float or bool; otherwise a NumPy scalar."""
+
+    dtype: str
+    weak: bool = False
+
+    shape = ()
+
+    def __str__(self) -> str:
+        if self.weak:
+            return {"int64": "int", "float64": "float", "bool": "bool"}.get(self.dtype, self.dtype)
+        return f"np.{self.dtype}"
+
+
+@dataclass(frozen=True)
+class Array(Type):
+    """A dense array: dtype name and shape; a dimension is an int or a `Dim`."""
+
+    dtype: str
+    shape: tuple[DimLike, ...]
+
+    @property
+    def size(self) -> DimLike:
+        return product(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Struct(Type):
+    """A fixed number of parts.
+
+    Attributes:
+        kind: "tuple", "list", "dict", "record", "closure" or "dataset".
+        elems: types of the parts.
+        fields: names of the parts: dict keys, record fields.
+        cls: the class of a record; the function of a closure.
+    """
+
+    kind: str
+    elems: tuple[Type, ...]
+    fields: tuple[str, ...] = ()
+    cls: Any = None
+
+    def __str__(self) -> str:
+        if self.kind == "tuple":
+            return f"({', '.join(map(str, self.elems))}{',' if len(self.elems) == 1 else ''})"
+        if self.kind == "list":
+            return f"[{', '.join(map(str, self.elems))}]"
+        pairs = ", ".join(f"{k}: {v}" for k, v in zip(self.fields, self.elems, strict=False))
+        if self.kind == "dict":
+            return "{" + pairs + "}"
+        return f"{getattr(self.cls, '__name__', None) or getattr(self.cls, 'name', self.kind)}({pairs})"
+
+
+@dataclass(frozen=True)
+class NoneT(Type):
+    """The type of None, and of the tangent of what has none (integers, strings)."""
+
+    def __str__(self) -> str:
+        return "None"
+
+
+@dataclass(frozen=True)
+class Str(Type):
+    """A string that is not known at compile time."""
+
+    def __str__(self) -> str:
+        return "str"
+
+
+@dataclass(frozen=True)
+class Undefined(Type):
+    """The type of a variable on a path that does not bind it; joins with any type."""
+
+    def __str__(self) -> str:
+        return "unbound"
+
+
+@dataclass(frozen=True)
+class Tape(Type):
+    """A stack that an adjoint fills forwards and empties backwards; `elem` is the type of one entry (often a Struct)."""
+
+    elem: Type
+
+    def __str__(self) -> str:
+        return f"tape<{self.elem}>"
+
+
+@dataclass(frozen=True)
+class Ref(Type):
+    """A reference to a mutable host object: a model or an optimiser.
+
+    Attributes:
+        spec: hashable description: which function, hyper-parameters known at compile time, ...
+        names: names of the arrays it holds.
+        elems: their types.
+    """
+
+    spec: Any
+    names: tuple[str, ...]
+    elems: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"ref<{self.spec}>"
+
+
+INT = Scalar("int64", True)
+FLOAT = Scalar("float64", True)
+BOOL = Scalar("bool", True)
+NONE = NoneT()
+UNDEFINED = Undefined()
+
+
+def tuple_of(*elems: Type) -> Struct:
+    """The type of a tuple."""
+    return Struct("tuple", tuple(elems))
+
+
+def with_dtype(t: Type, dtype: str) -> Type:
+    """`t` with another dtype: same shape, same weakness where that is a Python type."""
+    if isinstance(t, Array):
+        return Array(dtype, t.shape)
+    assert isinstance(t, Scalar)
+    return Scalar(dtype, t.weak and dtype in ("int64", "float64", "bool"))
+
+
+def tangent(t: Type) -> Type:
+    """The type of derivatives of a `t`: floats are their own, integers and strings have none, structures go part by part."""
+    if isinstance(t, Scalar | Array):
+        return t if t.is_float else NONE
+    if isinstance(t, Struct):
+        kind = "tuple" if t.kind == "closure" else t.kind
+        return Struct(kind, tuple(tangent(e) for e in t.elems), t.fields, t.cls if kind != "tuple" else None)
+    if isinstance(t, Tape):
+        return Tape(tangent(t.elem))
+    return NONE
+
+
+def leaves(t: Type) -> list[Type]:
+    """The leaf types of nested structures, depth first."""
+    out, stack = [], [t]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Struct):
+            stack.extend(reversed(top.elems))
+        else:
+            out.append(top)
+    return out
+
+
+def type_symbols(t: Type) -> set[str]:
+    """The symbolic dimension names that occur in a type."""
+    out: set[str] = set()
+    for leaf in leaves(t):
+        if isinstance(leaf, Array):
+            for dim in leaf.shape:
+                out |= symbols(dim)
+        elif isinstance(leaf, Tape):
+            out |= type_symbols(leaf.elem)
+        elif isinstance(leaf, Ref):
+            for elem in leaf.elems:
+                out |= type_symbols(elem)
+    return out
+
+
+def is_static_shape(t: Type) -> bool:
+    """Whether no symbolic dimension occurs in `t`."""
+    return not type_symbols(t)
+
+
+__all__ = [
+    "BOOL",
+    "FLOAT",
+    "FLOATS",
+    "INT",
+    "INTS",
+    "NONE",
+    "UNDEFINED",
+    "Array",
+    "Dim",
+    "NoneT",
+    "Ref",
+    "Scalar",
+    "Str",
+    "Struct",
+    "Tape",
+    "Type",
+    "Undefined",
+    "is_static_shape",
+    "leaves",
+    "numpy_dtype",
+    "tangent",
+    "tuple_of",
+    "type_symbols",
+    "with_dtype",
+]

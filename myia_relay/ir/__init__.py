@@ -1,0 +1,1 @@
+"""The graph-based A-normal form: nodes, graphs, primitives, walking, rewriting, printing, verifying."""

@@ -1,0 +1,182 @@
+"""Building typed graphs: a builder that infers as it emits, and staged values for rules.
+
+`Builder.emit(prim, args, attrs)` appends an application with its type from the primitive's relation, folding it on the spot
+where that is free (a part of a structure just built, a primitive of constants). `Var` wraps a node and its builder so that
+rules read as mathematics: `dout * b`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Array, Scalar, Struct, Type, numpy_dtype
+from ..utils.errors import CompileError, InternalError
+from ..utils.source import NOWHERE, Origin
+from .node import Apply, Constant, Graph, Node
+from .prim import REGISTRY, Primitive
+
+FOLD_LIMIT = 4096  # elements: a larger constant is cheaper to compute at run time than to keep
+
+
+class Builder:
+    """Appends typed applications to a graph.
+
+    Attributes:
+        graph: the graph that grows.
+        origin: where new nodes come from; set by the pass as it goes from node to node.
+    """
+
+    def __init__(self, graph: Graph, origin: Origin = NOWHERE):
+        self.graph = graph
+        self.origin = origin
+
+    def emit(self, prim: Primitive, args: tuple[Node, ...], attrs: dict[str, Any] | None = None, type: Type | None = None):
+        """Append `prim(*args, **attrs)`, or return the node it folds to."""
+        attrs = {**prim.attr_defaults, **(attrs or {})}
+        if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":
+            return args[0].args[attrs["index"]]
+        if type is None:
+            if prim.infer_rule is None:
+                raise InternalError("build", f"primitive {prim.name} has no type relation")
+            try:
+                type = prim.infer_rule(*[a.type for a in args], **attrs)
+            except CompileError as error:
+                raise error.at(self.origin) from None
+        folded = fold(prim, args, attrs, type)
+        if folded is not None:
+            return folded
+        return self.graph.apply(prim, *args, attrs=attrs, type=type, origin=self.origin)
+
+    def call(self, graph: Graph, args: tuple[Node, ...]) -> Apply:
+        """Append a call of a typed graph."""
+        return self.graph.apply(graph, *args, type=graph.output.type, origin=self.origin)
+
+    def constant(self, value, type: Type | None = None) -> Constant:
+        """A constant; its type is that of the value unless given."""
+        return Constant(value, type if type is not None else type_of_constant(value), self.origin)
+
+    def var(self, node: Node) -> Var:
+        return Var(self, node)
+
+
+def type_of_constant(value) -> Type:
+    """The type of a number or array known at compile time."""
+    if isinstance(value, bool):
+        return Scalar("bool", True)
+    if isinstance(value, int):
+        return Scalar("int64", True)
+    if isinstance(value, float):
+        return Scalar("float64", True)
+    if isinstance(value, np.ndarray):
+        return Array(value.dtype.name, value.shape)
+    if isinstance(value, np.generic):
+        return Scalar(value.dtype.name)
+    raise TypeError(f"no constant type for {type(value).__name__}")
+
+
+def as_type(value, type: Type):
+    """A computed NumPy value as exactly the kind of value that `type` says: Python number, NumPy scalar or array."""
+    if isinstance(type, Scalar):
+        if type.weak:
+            return value.item() if isinstance(value, np.ndarray | np.generic) else value
+        return numpy_dtype(type.dtype).type(value)
+    if isinstance(type, Array):
+        return np.asarray(value, dtype=numpy_dtype(type.dtype))
+    return value
+
+
+def fold(prim: Primitive, args, attrs, type) -> Constant | None:
+    """The constant that an application of constants computes, where it is pure and small."""
+    if prim.effect or prim.kind not in ("elementwise", "injective", "reduce") or prim.meaning is None or not args:
+        return None
+    if not all(isinstance(a, Constant) for a in args) or not isinstance(type, Scalar | Array):
+        return None
+    if isinstance(type, Array) and not (all(isinstance(d, int) for d in type.shape) and type.size <= FOLD_LIMIT):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            value = as_type(prim.meaning(*[a.value for a in args], **attrs), type)
+    except (ArithmeticError, ValueError, TypeError):
+        return None  # what raises at compile time must raise at run time, at the user's line, if it is ever reached
+    return Constant(value, type, args[0].origin)
+
+
+class Var:
+    """A staged value: a typed node that rules compute with."""
+
+    __slots__ = ("builder", "node")
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # NumPy must not take over `array * var`
+
+    def __init__(self, builder: Builder, node: Node):
+        self.builder = builder
+        self.node = node
+
+    @property
+    def type(self) -> Type:
+        return self.node.type
+
+    @property
+    def shape(self):
+        return self.node.type.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.node.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.node.type.shape)
+
+    def const(self, value, type: Type | None = None) -> Var:
+        """A constant beside this value; a Python number takes this value's dtype unless `type` says otherwise."""
+        if type is None and isinstance(value, int | float | bool) and isinstance(self.type, Scalar | Array):
+            type = Scalar(self.dtype, isinstance(self.type, Scalar) and self.type.weak)
+            value = as_type(numpy_dtype(self.dtype).type(value), type)
+        return Var(self.builder, self.builder.constant(value, type))
+
+    def _binary(name, swap=False):  # noqa: N805
+        def method(self, other):
+            return REGISTRY[name](other, self) if swap else REGISTRY[name](self, other)
+
+        return method
+
+    def _unary(name):  # noqa: N805
+        def method(self):
+            return REGISTRY[name](self)
+
+        return method
+
+    __add__, __radd__ = _binary("add"), _binary("add", True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
+    __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
+    __truediv__, __rtruediv__ = _binary("div"), _binary("div", True)
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __neg__ = _unary("neg")
+
+    def __bool__(self):
+        raise InternalError("rules", "a rule branches on a run-time value; use `where`")
+
+    def __getitem__(self, index: int) -> Var:
+        if not isinstance(self.type, Struct):
+            raise InternalError("rules", "only structures are indexed in rules; use the slicing primitives")
+        return REGISTRY["get_item"](self, index=index)
+
+    def __len__(self) -> int:
+        return len(self.type.elems) if isinstance(self.type, Struct) else self.type.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Var({self.node.type})"
+
+
+def emit(prim: Primitive, args: tuple, attrs: dict) -> Var:
+    """Apply a primitive to staged values; Python numbers and NumPy constants among the arguments become constants."""
+    lead = next(a for a in args if isinstance(a, Var))
+    numeric = next((a for a in args if isinstance(a, Var) and isinstance(a.type, Scalar | Array)), lead)
+    nodes = tuple(a.node if isinstance(a, Var) else numeric.const(a).node for a in args)
+    return Var(lead.builder, lead.builder.emit(prim, nodes, attrs))

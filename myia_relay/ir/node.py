@@ -1,0 +1,147 @@
+"""Nodes and graphs of the A-normal form.
+
+One IR serves two stages, told apart by one invariant each:
+
+- *parsed*: what the front end makes. Untyped. A nested function is a `Constant` that holds a `Graph`; a free variable is a
+  direct pointer to a node of an enclosing graph, so a closure needs no node of its own (Myia, van Merriënboer et al.,
+  NeurIPS 2018, section 3).
+- *typed*: what inference makes. Every node has a type, every graph is closed (captured values are parameters), and
+  `Apply.fn` is a `Primitive` or a `Graph`.
+
+`Graph.nodes` lists the applications in program order, as let-bindings would. The order is what effects (printing, raising,
+updating a model) are sequenced by, and it makes every pass one linear walk without recursion. Uses are computed when a pass
+needs them (`ir.walk.uses`), never maintained.
+
+Nodes have identity, types have equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..utils.source import NOWHERE, Origin
+
+if TYPE_CHECKING:
+    from .prim import Primitive
+
+
+class Node:
+    """A value in a graph.
+
+    Attributes:
+        type: the abstract value (`abstract.types.Type`), or None in a parsed graph.
+        origin: where it comes from.
+        name: the user's name for it, for printing and for error messages; None where it has none.
+    """
+
+    __slots__ = ("name", "origin", "type")
+
+    def __init__(self, type: Any = None, origin: Origin = NOWHERE, name: str | None = None):
+        self.type = type
+        self.origin = origin
+        self.name = name
+
+
+class Constant(Node):
+    """A value known at compile time: a number, a string, an array, a function, a `Graph`, ..."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, type: Any = None, origin: Origin = NOWHERE, name: str | None = None):
+        super().__init__(type, origin, name)
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Constant({self.value!r})"
+
+
+class Parameter(Node):
+    """A parameter of a graph."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph, name: str, type: Any = None, origin: Origin = NOWHERE):
+        super().__init__(type, origin, name)
+        self.graph = graph
+
+    def __repr__(self) -> str:
+        return f"Parameter({self.name})"
+
+
+class Apply(Node):
+    """An application of a function to arguments.
+
+    Attributes:
+        fn: parsed: a `Node`; typed: a `Primitive` or a `Graph`.
+        args: positional arguments, nodes. In a parsed graph the trailing `len(keywords)` of them are keyword arguments.
+        attrs: typed graphs: the primitive's static attributes. Never mutated in place.
+        keywords: parsed graphs: names of the trailing arguments.
+        graph: the graph that lists this node.
+    """
+
+    __slots__ = ("args", "attrs", "fn", "graph", "keywords")
+
+    def __init__(
+        self,
+        graph: Graph,
+        fn: Node | Primitive | Graph,
+        args: Iterable[Node] = (),
+        attrs: Mapping[str, Any] | None = None,
+        keywords: tuple[str, ...] = (),
+        type: Any = None,
+        origin: Origin = NOWHERE,
+        name: str | None = None,
+    ):
+        super().__init__(type, origin, name)
+        self.graph = graph
+        self.fn = fn
+        self.args = tuple(args)
+        self.attrs = dict(attrs) if attrs else {}
+        self.keywords = keywords
+
+    def __repr__(self) -> str:
+        fn = getattr(self.fn, "name", None) or self.fn
+        return f"Apply({fn}, {len(self.args)} args)"
+
+
+class Graph:
+    """A function: parameters, applications in program order, an output.
+
+    Attributes:
+        name: the user's name of the function, or a name made for a branch or a loop body ("f.then", "f.body").
+        params: parameters. In a typed graph they include what the function captures.
+        nodes: applications in program order.
+        output: the node that is returned.
+        parent: the enclosing graph of a nested function in a parsed graph; None at top level and in typed graphs.
+        origin: where the function is written.
+        signature: parsed graphs of `def` and `lambda`: a `frontend.signature.Signature` (defaults, keyword-only, stars).
+        flags: facts that passes leave for each other, by name.
+    """
+
+    __slots__ = ("flags", "name", "nodes", "origin", "output", "params", "parent", "signature")
+
+    def __init__(self, name: str, parent: Graph | None = None, origin: Origin = NOWHERE):
+        self.name = name
+        self.params: list[Parameter] = []
+        self.nodes: list[Apply] = []
+        self.output: Node = Constant(None)
+        self.parent = parent
+        self.origin = origin
+        self.signature: Any = None
+        self.flags: dict[str, Any] = {}
+
+    def add_parameter(self, name: str, type: Any = None, origin: Origin = NOWHERE) -> Parameter:
+        """Append a parameter and return it."""
+        param = Parameter(self, name, type, origin)
+        self.params.append(param)
+        return param
+
+    def apply(self, fn, *args: Node, attrs=None, keywords=(), type=None, origin=NOWHERE, name=None) -> Apply:
+        """Append an application at the end of the program order and return it."""
+        node = Apply(self, fn, args, attrs, keywords, type, origin, name)
+        self.nodes.append(node)
+        return node
+
+    def __repr__(self) -> str:
+        return f"Graph({self.name}, {len(self.params)} params, {len(self.nodes)} nodes)"

@@ -1,0 +1,124 @@
+"""The operations of parsed graphs: what Python syntax means before types are known.
+
+In a parsed graph `Apply.fn` is a `Constant` that holds either a Python callable (`operator.add` for `+`, `operator.getitem`
+for subscripts, the builtin `getattr` for `x.a`, `slice`) or one of the `Syntax` operations below, or any node that computes
+a function. Inference gives each of them its meaning by the types it meets.
+"""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..utils.errors import NameError_, nearest
+
+
+class Syntax:
+    """An operation that only parsed graphs contain."""
+
+    def __init__(self, name: str, doc: str):
+        self.name = name
+        self.__doc__ = doc
+
+    def __repr__(self) -> str:
+        return f"syntax.{self.name}"
+
+
+make_tuple = Syntax("make_tuple", "(*elements) -> tuple")
+make_list = Syntax("make_list", "(*elements) -> list of static length")
+make_dict = Syntax("make_dict", "(*values), attrs keys: tuple[str, ...] -> dict")
+unpack = Syntax("unpack", "(sequence), attrs before, star: bool, after -> tuple of before + [list] + after elements")
+star = Syntax("star", "(sequence): as an argument of a call, make_tuple or make_list its elements take its place")
+double_star = Syntax("double_star", "(dict): as an argument of a call its items become keyword arguments")
+if_ = Syntax("if_", "(condition, Constant(then), Constant(else)): both graphs take no parameters; lazily evaluated")
+while_ = Syntax("while_", "(Constant(condition), Constant(body), *initial): graphs take the carried values; attrs names")
+for_ = Syntax(
+    "for_",
+    "(iterable, Constant(body), *initial): body(item, *carried) -> tuple of carried, and, with attrs stops=True, a last "
+    "element that is False where the loop must stop; attrs names: names of the carried variables. Result: tuple of carried",
+)
+comprehension = Syntax("comprehension", "(iterable, Constant(body)): body(item) -> list of the elements it contributes")
+check_bound = Syntax("check_bound", "(flag, value), attrs name: value, or UnboundLocalError where flag is False")
+assert_ = Syntax("assert_", "(condition, Constant(message graph) or Constant(None)): AssertionError, message built lazily")
+raise_ = Syntax("raise_", "(exception): raises; its result joins with anything")
+format_ = Syntax("format", "(*values), attrs parts: tuple of str | (index, conversion, format_spec): an f-string")
+setitem = Syntax("setitem", "(x, index, value) -> x with x[index] = value; x is a local that nothing else can see")
+annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
+
+
+@dataclass(frozen=True)
+class _UnboundType:
+    """The value of a variable that is not bound yet; `UNBOUND` is its only instance."""
+
+    def __repr__(self) -> str:
+        return "UNBOUND"
+
+
+UNBOUND = _UnboundType()
+
+
+@dataclass(frozen=True, eq=False)
+class FreeName:
+    """A name that a function takes from outside: a closure cell, a global or a builtin, read at call time.
+
+    Attributes:
+        name: the name.
+        function: the Python function whose cells and globals are meant.
+    """
+
+    name: str
+    function: Any
+
+    def place(self) -> tuple[str, Any]:
+        """Where the name is bound now: ("cell", cell), ("dict", dictionary), or NameError_."""
+        code = self.function.__code__
+        if self.name in code.co_freevars:
+            cell = self.function.__closure__[code.co_freevars.index(self.name)]
+            try:
+                cell.cell_contents  # noqa: B018  raises where the cell is empty
+            except ValueError:
+                raise NameError_(f"'{self.name}' is not bound yet where this function captures it") from None
+            return "cell", cell
+        if self.name in self.function.__globals__:
+            return "dict", self.function.__globals__
+        if hasattr(builtins, self.name):
+            return "dict", vars(builtins)
+        known = [*code.co_freevars, *self.function.__globals__, *dir(builtins)]
+        raise NameError_(f"name '{self.name}' is not defined{nearest(self.name, known)}")
+
+    def read(self) -> Any:
+        """The value the name has now.
+
+        Raises:
+            NameError_: it has none; the nearest name is offered.
+        """
+        kind, place = self.place()
+        return place.cell_contents if kind == "cell" else place[self.name]
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """The parameters of a parsed function.
+
+    Attributes:
+        names: parameter names in the order of `Graph.params` (positional-only, positional, *args, keyword-only, **kwargs).
+        posonly: how many are positional only.
+        positional: how many may be given by position (the positional-only ones included).
+        vararg: index of `*args` in `names`, or None.
+        kwonly: indices of keyword-only parameters.
+        kwarg: index of `**kwargs`, or None.
+        defaults: index -> `Constant`, or, for a nested function, a node of the enclosing graph, evaluated at the `def`.
+        annotations: index -> annotation object; -1 for the result.
+        function: the Python function, for a top-level one; None for a nested one.
+    """
+
+    names: tuple[str, ...]
+    posonly: int
+    positional: int
+    vararg: int | None = None
+    kwonly: tuple[int, ...] = ()
+    kwarg: int | None = None
+    defaults: dict = field(default_factory=dict)
+    annotations: dict = field(default_factory=dict)
+    function: Any = None

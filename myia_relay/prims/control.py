@@ -1,0 +1,186 @@
+"""Control: branches, loops, transforms, tapes. Graph-valued attributes, closed graphs; no NumPy meaning of their own.
+
+Every executor implements these few; `ad.control` holds their adjoints.
+"""
+
+from __future__ import annotations
+
+from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, tangent, tuple_of
+from ..ir.prim import primitive
+from ..utils.errors import InternalError
+
+
+def _graph_result(graph) -> Type:
+    if graph.output.type is None:
+        raise InternalError("control", f"graph {graph.name} has no type yet")
+    return graph.output.type
+
+
+@primitive("control")
+def cond(condition, *operands, then, orelse):
+    """`then(*operands) if condition else orelse(*operands)`; only the taken graph runs.
+
+    Args:
+        condition: a bool scalar.
+        *operands: what either graph takes; both take all of them.
+        then: a closed typed `Graph`.
+        orelse: a closed typed `Graph` with the same parameter and result types.
+    """
+    raise InternalError("control", "cond is implemented by the executors")
+
+
+@cond.infer
+def _(condition, *operands, then, orelse):
+    return _graph_result(then)
+
+
+@primitive("control")
+def while_loop(*args, cond, body, carried):
+    """A loop: while `cond(*carry, *constants)`, `carry = body(*carry, *constants)`. Returns the carried values.
+
+    Args:
+        *args: the initial carried values, then loop constants that both graphs take.
+        cond: closed graph -> bool scalar.
+        body: closed graph -> tuple of the new carried values, of the same types.
+        carried: how many of the arguments are carried.
+    """
+    raise InternalError("control", "while_loop is implemented by the executors")
+
+
+@while_loop.infer
+def _(*args, cond, body, carried):
+    return tuple_of(*args[:carried])
+
+
+@primitive("control")
+def for_loop(start, stop, step, *args, body, carried):
+    """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`. Returns the carried values.
+
+    Args:
+        start, stop, step: int64 scalars; step is not 0.
+        *args: the initial carried values, then loop constants.
+        body: closed graph -> tuple of the new carried values.
+        carried: how many of the arguments are carried.
+    """
+    raise InternalError("control", "for_loop is implemented by the executors")
+
+
+@for_loop.infer
+def _(start, stop, step, *args, body, carried):
+    return tuple_of(*args[:carried])
+
+
+@primitive("control")
+def value_and_grad(*args, graph, wrt):
+    """The value of `graph(*args)` and its gradient: a pair (value, tuple of gradients), one for each index in `wrt`.
+
+    Inference emits it, `ad.expand` replaces it by the adjoint program; no executor sees it.
+
+    Args:
+        *args: arguments of the graph.
+        graph: closed typed graph with a float scalar result (Python float, NumPy scalar or 0-d array), or, where its result
+            is a pair, that and an auxiliary value.
+        wrt: indices of the arguments to differentiate by.
+    """
+    raise InternalError("control", "value_and_grad was not expanded")
+
+
+@value_and_grad.infer
+def _(*args, graph, wrt):
+    return tuple_of(_graph_result(graph), tuple_of(*[tangent(args[i]) for i in wrt]))
+
+
+@primitive("struct", differentiable=False)
+def undef(*, type):
+    """A value of a type that is never looked at: the placeholder on a path that does not produce one. Costs nothing."""
+    return None
+
+
+@undef.infer
+def _(*, type):
+    return type
+
+
+@primitive("elementwise")
+def stop_gradient(x):
+    """`x`, of which derivatives know nothing."""
+    return x
+
+
+@stop_gradient.infer
+def _(x):
+    return x
+
+
+@stop_gradient.vjp
+def _(x, out, dout):
+    return (None,)
+
+
+@primitive("struct", differentiable=False)
+def dim_size(*, dim):
+    """The run-time value of a symbolic dimension, as an int."""
+    raise InternalError("control", "dim_size is implemented by the executors")
+
+
+@dim_size.infer
+def _(*, dim):
+    return Scalar("int64", True)
+
+
+# Tapes: used linearly (each tape value is consumed once), so executors may push and pop in place.
+
+
+@primitive("struct", differentiable=False)
+def tape_new(*, elem):
+    """An empty tape for entries of type `elem`."""
+    raise InternalError("control", "tape_new is implemented by the executors")
+
+
+@tape_new.infer
+def _(*, elem):
+    return Tape(elem)
+
+
+@primitive("struct")
+def tape_push(tape, entry):
+    """The tape with one more entry. Amortised constant time."""
+    raise InternalError("control", "tape_push is implemented by the executors")
+
+
+@tape_push.infer
+def _(tape, entry):
+    return tape
+
+
+@primitive("struct")
+def tape_pop(tape):
+    """The pair (tape without its last entry, that entry); the tape is not empty."""
+    raise InternalError("control", "tape_pop is implemented by the executors")
+
+
+@tape_pop.infer
+def _(tape):
+    return tuple_of(tape, tape.elem)
+
+
+def is_boolean(t: Type) -> bool:
+    """Whether a value of this type can decide a branch in typed graphs."""
+    return isinstance(t, Scalar | Array) and t.dtype == "bool" and t.shape == ()
+
+
+__all__ = [
+    "NONE",
+    "Struct",
+    "cond",
+    "dim_size",
+    "for_loop",
+    "is_boolean",
+    "stop_gradient",
+    "tape_new",
+    "tape_pop",
+    "tape_push",
+    "undef",
+    "value_and_grad",
+    "while_loop",
+]

@@ -1,0 +1,105 @@
+"""Errors.
+
+`CompileError` and its kinds are the user's mistakes: they carry the user's source location and advice. `InternalError`
+is ours: it names the pass that broke an invariant and carries the IR.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from .source import Loc, Origin
+
+
+class CompileError(Exception):
+    """A program that cannot be compiled, and why.
+
+    Args:
+        message: what is wrong, in the user's words, ending with what to write instead.
+        origin: the place, as an `Origin` or `Loc`; None where there is none (a bad argument, say).
+        notes: further lines; a note may be a `(text, Loc)` pair, rendered with its own source line.
+    """
+
+    def __init__(self, message: str, origin: Origin | Loc | None = None, *notes):
+        self.message = message
+        self.origin = Origin(origin) if isinstance(origin, Loc) else origin
+        self.notes = list(notes)
+        super().__init__(message)
+
+    @property
+    def loc(self) -> Loc | None:
+        return self.origin.loc if self.origin else None
+
+    def at(self, origin: Origin | Loc | None) -> CompileError:
+        """This error, placed at `origin` unless it already has a place of its own."""
+        if self.origin is None or self.origin.loc is None:
+            self.origin = Origin(origin) if isinstance(origin, Loc) else origin
+        return self
+
+    def __str__(self) -> str:
+        lines = []
+        stack = self.origin.call_stack() if self.origin else []
+        if stack:
+            lines.append("")
+            for caller in reversed(stack):
+                lines.append(caller.render())
+        lines.append(f"{self.message}" if not lines else f"{type(self).__name__}: {self.message}")
+        for note in self.notes:
+            if isinstance(note, tuple):
+                text, loc = note
+                lines.append(f"note: {text}\n{loc.render()}" if loc else f"note: {text}")
+            else:
+                lines.append(f"note: {note}")
+        return "\n".join(lines)
+
+
+class ParseError(CompileError, SyntaxError):
+    """Syntax outside of the language."""
+
+    # SyntaxError has its own __str__ that looks at .msg and .lineno; ours shows the source itself.
+    __str__ = CompileError.__str__
+
+
+class TypeError_(CompileError, TypeError):
+    """A value of a type that does not fit."""
+
+
+class ShapeError(CompileError, ValueError):
+    """Shapes that do not fit."""
+
+
+class NameError_(CompileError, NameError):
+    """A name that is not bound."""
+
+
+class AttributeError_(CompileError, AttributeError):
+    """A field or method that does not exist."""
+
+
+class GradError(CompileError, TypeError):
+    """A derivative that does not exist or makes no sense."""
+
+
+class LoweringError(CompileError, NotImplementedError):
+    """A program that a back end cannot compile."""
+
+
+class InternalError(Exception):
+    """A bug in the compiler: a pass broke an invariant.
+
+    Args:
+        where: the pass.
+        message: what is broken.
+        ir: the text of the graph, for the report.
+    """
+
+    def __init__(self, where: str, message: str, ir: str = ""):
+        self.where, self.ir = where, ir
+        super().__init__(f"internal error in {where}: {message}" + (f"\n{ir}" if ir else ""))
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Advice for a misspelt name: ``; did you mean 'radius'?`` or nothing."""
+    close = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""

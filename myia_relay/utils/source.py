@@ -1,0 +1,87 @@
+"""Where code comes from.
+
+`Loc` is a range in a source text; `Origin` is a location plus the way a node came to be (inlined from a call, adjoint
+of a primitive, ...). Both are immutable and are passed explicitly; no pass reads an ambient "current location".
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loc:
+    """A range of source text.
+
+    Attributes:
+        file: file name as Python knows it (`co_filename`; a notebook cell or the REPL has a pseudo name).
+        line: first line, counted from 1.
+        col: first column, counted from 0.
+        end_line: last line.
+        end_col: column after the last character.
+        function: name of the enclosing function, for tracebacks.
+    """
+
+    file: str
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+    function: str = "<module>"
+
+    def text(self) -> str:
+        """The first source line of the range, without its line break; empty where the source cannot be found."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+    def render(self) -> str:
+        """The location as Python's own traceback shows it: file, line, source line and carets."""
+        head = f'  File "{self.file}", line {self.line}, column {self.col + 1}, in {self.function}'
+        source = self.text()
+        if not source.strip():
+            return head
+        indent = len(source) - len(source.lstrip())
+        stop = self.end_col if self.end_line == self.line else len(source)
+        # Columns of `ast` count UTF-8 bytes; carets must stand under characters.
+        raw = source.encode()
+        start, stop = len(raw[: self.col].decode(errors="ignore")), len(raw[:stop].decode(errors="ignore"))
+        carets = " " * max(start - indent, 0) + "^" * max(stop - start, 1)
+        return f"{head}\n    {source.strip()}\n    {carets}"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col + 1}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a node came to be: its place in the source, and the chain of transformations that made it.
+
+    Attributes:
+        loc: the user's source range.
+        via: what derived the node: "parse", "inline", "vjp", "vmap", ...
+        parent: for an inlined node the origin of the call; for a derived node the origin of what it derives from.
+    """
+
+    loc: Loc | None
+    via: str = "parse"
+    parent: Origin | None = None
+
+    def derive(self, via: str) -> Origin:
+        """This origin, once more transformed: same place, one step further from the source."""
+        return Origin(self.loc, via, self)
+
+    def inlined_at(self, call: Origin | None) -> Origin:
+        """This origin as seen through a call that was inlined."""
+        return Origin(self.loc, "inline", call)
+
+    def call_stack(self) -> list[Loc]:
+        """Locations from this node outwards through the calls that were inlined around it."""
+        stack, origin = [], self
+        while origin is not None:
+            if origin.loc is not None and (not stack or stack[-1] != origin.loc):
+                stack.append(origin.loc)
+            origin = origin.parent
+        return stack
+
+
+NOWHERE = Origin(None, "built")
