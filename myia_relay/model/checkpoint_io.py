@@ -12,11 +12,27 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 from ..utils.files import write_atomically
 
 _ORDER = "myia_relay.order"
+_DTYPES = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "I8": np.int8,
+    "U16": np.uint16,
+    "I16": np.int16,
+    "U32": np.uint32,
+    "I32": np.int32,
+    "U64": np.uint64,
+    "I64": np.int64,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "C64": np.complex64,
+}
 
 
 class CheckpointError(OSError, ValueError):
@@ -81,8 +97,7 @@ def load_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], di
         FileNotFoundError: there is no such file.
         CheckpointError: it cannot be read, or is not a whole safetensors file.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
+    from safetensors import SafetensorError, deserialize
 
     try:
         contents = Path(path).read_bytes()
@@ -91,13 +106,22 @@ def load_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], di
     except OSError as error:
         raise CheckpointError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
     try:
-        arrays = load(contents)
+        arrays = {name: _array(entry) for name, entry in deserialize(contents)}
         header = json.loads(contents[8 : 8 + int.from_bytes(contents[:8], "little")])
-    except (SafetensorError, ValueError, KeyError) as error:
+    except KeyError as error:
+        raise CheckpointError(f"{os.fspath(path)} holds arrays of type {error}, which NumPy does not have") from error
+    except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"{os.fspath(path)} is not a whole safetensors file: {error}") from error
     metadata = dict(header.get("__metadata__") or {})
     order = _order(metadata.pop(_ORDER, None), arrays)
-    return {name: np.array(arrays[name]) for name in order}, metadata
+    return {name: arrays[name] for name in order}, metadata
+
+
+def _array(entry: Mapping) -> np.ndarray:
+    """An array of its own from a tensor of the file: its type's name in the format, shape and bytes."""
+    name = entry["dtype"]
+    dtype = np.dtype(ml_dtypes.bfloat16 if name == "BF16" else _DTYPES[name])
+    return np.frombuffer(entry["data"], dtype.newbyteorder("<")).astype(dtype).reshape(entry["shape"])
 
 
 def _order(stored: str | None, arrays: Mapping[str, np.ndarray]) -> list[str]:

@@ -34,6 +34,7 @@ TIMEOUT = 10.0
 
 _ALIGNMENT = 64
 _GZIP_MAGIC = b"\x1f\x8b"
+_OVERHEAD = 4096  # by how much an archive may exceed its contents
 
 
 class DatasetError(OSError):
@@ -430,7 +431,7 @@ def _download(source: _Source, file: _File) -> bytes:
     for mirror in source.mirrors:
         url = f"{mirror}{file.name}.gz"
         try:
-            archive = _fetch(url, f"{source.name}/{file.name}", 2 * file.num_bytes)
+            archive = _fetch(url, f"{source.name}/{file.name}", file.num_bytes + _OVERHEAD)
             contents = _gunzip(archive, file.num_bytes)
         except (OSError, HTTPException, zlib.error, ValueError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -1,0 +1,99 @@
+"""Fixtures and settings for all tests.
+
+- Compiled code and downloads go to a temporary cache, shared by the workers of one run and removed after it.
+- `data_dir` is the folder of datasets, `executor` runs a test once in each executor.
+- Tests marked `serial` run while no other worker runs anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXECUTORS = ("interpreter", "python", "native")
+
+_RUN_FOLDER = "MYIA_RELAY_TEST_RUN"
+_MAX_WORKERS = 4
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Point the cache at a temporary folder, before anything is imported that could read it."""
+    if _RUN_FOLDER not in os.environ:  # the workers of pytest-xdist inherit it
+        folder = os.environ[_RUN_FOLDER] = tempfile.mkdtemp(prefix="myia_relay_tests.")
+        os.environ["MYIA_RELAY_CACHE"] = os.path.join(folder, "cache")
+        config.add_cleanup(lambda: _clean_up(folder))
+
+
+def _clean_up(folder: str) -> None:
+    for name in (_RUN_FOLDER, "MYIA_RELAY_CACHE"):
+        os.environ.pop(name, None)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """`-n auto`: a worker for each core we may use, but each takes some 400 MB, so not very many."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _MAX_WORKERS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let a test marked `serial` have the machine to itself, and the others share it."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with _turn(alone=item.get_closest_marker("serial") is not None):
+        return (yield)
+
+
+@contextlib.contextmanager
+def _turn(alone: bool) -> Iterator[None]:
+    """Hold the run's lock, shared or exclusively; the queue before it keeps sharers from starving the others."""
+    import fcntl
+
+    folder = Path(os.environ[_RUN_FOLDER])
+    with open(folder / "queue.lock", "w") as queue, open(folder / "machine.lock", "w") as machine:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        yield
+
+
+def find_data_dir() -> Path | None:
+    """`$MYIA_RELAY_DATA`, or `shared/data` beside the checkout."""
+    if chosen := os.environ.get("MYIA_RELAY_DATA"):
+        return Path(chosen).expanduser()
+    beside = ROOT.parent / "shared" / "data"
+    return beside if beside.is_dir() else None
+
+
+@pytest.fixture
+def data_dir(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of datasets, which `MYIA_RELAY_DATA` then names; the test is skipped where there is none."""
+    folder = find_data_dir()
+    if folder is None or not folder.is_dir():
+        pytest.skip(f"no datasets: MYIA_RELAY_DATA is not set to a folder, and there is no {ROOT.parent}/shared/data")
+    monkeypatch.setenv("MYIA_RELAY_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def mnist_dir(data_dir: Path) -> Path:
+    """The folder of MNIST's files; the test is skipped where they are not there."""
+    folder = data_dir / "mnist"
+    if not folder.is_dir():
+        pytest.skip(f"no MNIST: {folder} does not exist")
+    return folder
+
+
+@pytest.fixture(params=EXECUTORS)
+def executor(request: pytest.FixtureRequest) -> str:
+    """The name of an executor: a test with this argument runs once in each."""
+    return request.param

@@ -1,0 +1,236 @@
+"""The architecture, checked: imports point down, tvm and astor stay in their rooms, files stay small, ruff is content.
+
+Every import counts, lazy and type-checking ones too. The checker itself is shown to fail on wrong input below.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "myia_relay"
+MAX_LINES = 600
+
+LAYERS = {
+    "utils": 0,
+    "ir": 1,
+    "abstract": 2,
+    "prims": 3,
+    "frontend": 4,
+    "infer": 4,
+    "ad": 5,
+    "opt": 6,
+    "backend": 7,
+    "debug": 8,
+    "pipeline": 9,
+    "api": 10,
+    "model": 11,
+    "": 12,
+}
+"""Height of each part of the package; "" is what stands above all: `__init__`, `__main__`, `cli`."""
+
+TOP = {"__init__", "__main__", "cli"}
+PROGRAMS = {"myia_relay.model.lenet"}
+"""User programs that are part of the package: they use the public names as anybody does, so they stand above all."""
+
+APART = {"frontend": {"infer"}, "infer": {"frontend"}, "pipeline": {"debug"}}
+"""Parts that must not import each other though their heights would allow it."""
+
+CONFINED = {
+    "tvm": ("myia_relay.backend",),
+    "tvm_ffi": ("myia_relay.backend",),
+    "astor": ("myia_relay.debug", "myia_relay.backend.python"),
+}
+"""Packages that only some of our modules may import."""
+
+
+class Import(NamedTuple):
+    """An imported module's full name, and the line of the import."""
+
+    module: str
+    line: int
+
+
+def modules() -> dict[str, Path]:
+    """Full name -> file of every module of the package; `a.b.__init__` is kept as such."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "__pycache__" not in path.parts
+    }
+
+
+def part_of(module: str) -> str:
+    """The architectural part that a module of ours belongs to: a key of LAYERS, or an unknown name."""
+    names = module.split(".")
+    if module in PROGRAMS or len(names) == 1 or names[1] in TOP:
+        return ""
+    return names[1]
+
+
+def imports(name: str, source: str, known: set[str]) -> Iterator[Import]:
+    """Every module that a module imports, anywhere in it, by whatever means the syntax shows.
+
+    Args:
+        name: full name of the importing module.
+        source: its text.
+        known: names of all modules and packages of ours, to tell `from package import module` from a name.
+    """
+    package = name.split(".")[:-1]
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=aliases):
+                yield from (Import(alias.name, node.lineno) for alias in aliases)
+            case ast.ImportFrom(module=module, names=aliases, level=level):
+                base = package[: len(package) - level + 1] if level else []
+                origin = ".".join([*base, *(module.split(".") if module else [])])
+                for alias in aliases:
+                    inner = f"{origin}.{alias.name}"
+                    yield Import(inner if inner in known else origin, node.lineno)
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                origin = module.lstrip(".")
+                if origin != module:
+                    origin = ".".join([*package[: len(package) - (len(module) - len(origin)) + 1], origin])
+                yield Import(origin, node.lineno)
+
+
+def violations(name: str, source: str, known: set[str]) -> list[str]:
+    """What is wrong with a module's imports, one line each; empty where nothing is."""
+    found = []
+    part = part_of(name)
+    if part not in LAYERS:
+        return [f"{name}: {part!r} is no known part of the architecture; give it a height in LAYERS"]
+    for module, line in imports(name, source, known):
+        where = f"{name.replace('.', '/')}.py:{line}"
+        top = module.split(".")[0]
+        for banned, allowed in CONFINED.items():
+            if top == banned and not any(name == a or name.startswith(f"{a}.") for a in allowed):
+                found.append(f"{where}: imports {module}, which only {' and '.join(allowed)} may")
+        if top != "myia_relay":
+            continue
+        target = part_of(module)
+        if target not in LAYERS:
+            found.append(f"{where}: imports {module}, which is no known part of the architecture")
+        elif LAYERS[target] > LAYERS[part]:
+            found.append(f"{where}: {part} imports {module}, which is above it")
+        elif target in APART.get(part, ()):
+            found.append(f"{where}: {part} and {target} must not know each other")
+    return found
+
+
+def known_names() -> set[str]:
+    names = set(modules())
+    return names | {name.removesuffix(".__init__") for name in names}
+
+
+def test_imports_point_down():
+    known = known_names()
+    found = [v for name, path in modules().items() for v in violations(name, path.read_text("utf-8"), known)]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_files_stay_small():
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in modules().values()}
+    long = [f"{path.relative_to(ROOT)}: {n} lines" for path, n in lengths.items() if n > MAX_LINES]
+    assert not long, f"over {MAX_LINES} lines:\n" + "\n".join(long)
+
+
+def test_every_folder_of_modules_is_a_package():
+    bare = {path.parent for path in modules().values() if not (path.parent / "__init__.py").is_file()}
+    assert not bare, f"without __init__.py, so left out of a wheel: {sorted(str(p.relative_to(ROOT)) for p in bare)}"
+
+
+def test_every_module_says_what_it_is():
+    bare = [name for name, path in modules().items() if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert not bare
+
+
+def test_ruff_is_content():
+    pytest.importorskip("ruff", reason="ruff is not installed")
+    run = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=concise", "."],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, "\n" + run.stdout + run.stderr
+
+
+def test_the_top_can_be_reached_only_from_the_top():
+    """Nothing that a user program shipped with us is, or `cli`, is imported by the compiler."""
+    known = known_names()
+    for name, path in modules().items():
+        if part_of(name) == "":
+            continue
+        targets = {module for module, _ in imports(name, path.read_text("utf-8"), known)}
+        assert not targets & (PROGRAMS | {"myia_relay.cli", "myia_relay.__main__"}), name
+
+
+# The checker itself.
+
+KNOWN = {"myia_relay", "myia_relay.api", "myia_relay.ir.node", "myia_relay.utils", "myia_relay.model.lenet"}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("myia_relay.ir.node", "from ..opt import cse", "ir imports myia_relay.opt, which is above it"),
+        ("myia_relay.ir.node", "def f():\n    from .. import api", "node.py:2: ir imports myia_relay.api"),
+        ("myia_relay.ir.__init__", "from ..backend.plan import x", "ir imports myia_relay.backend.plan"),
+        ("myia_relay.opt.cse", "import myia_relay", "opt imports myia_relay, which is above it"),
+        ("myia_relay.opt.cse", "from myia_relay import relay", "opt imports myia_relay, which is above it"),
+        ("myia_relay.model.fit", "from .lenet import lenet", "model imports myia_relay.model.lenet"),
+        ("myia_relay.frontend.parse", "import myia_relay.infer.engine", "must not know each other"),
+        ("myia_relay.infer.engine", "from ..frontend import parse", "must not know each other"),
+        ("myia_relay.pipeline", "from .debug import source", "must not know each other"),
+        ("myia_relay.backend.python", "from ..debug import source", "backend imports myia_relay.debug"),
+        ("myia_relay.ad.reverse", "if TYPE_CHECKING:\n    from ..opt.rules import Rule", "which is above it"),
+        ("myia_relay.ad.reverse", "m = importlib.import_module('myia_relay.opt')", "which is above it"),
+        ("myia_relay.ad.reverse", "m = import_module('..opt', __package__)", "ad imports myia_relay.opt"),
+        ("myia_relay.model.fit", "import tvm.runtime as rt", "only myia_relay.backend may"),
+        ("myia_relay.api", "def f():\n    from tvm import te", "only myia_relay.backend may"),
+        ("myia_relay.api", "__import__('tvm_ffi')", "only myia_relay.backend may"),
+        ("myia_relay.backend.tvm.lower", "import astor", "only myia_relay.debug and myia_relay.backend.python may"),
+        ("myia_relay.backend_extra.x", "", "no known part"),
+        ("myia_relay.api", "from .helpers import x", "no known part"),
+    ],
+)
+def test_the_checker_finds(name, source, expected):
+    found = violations(name, source, KNOWN)
+    assert len(found) == 1 and expected in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("myia_relay.ir.node", "from ..utils.source import Loc\nfrom . import walk\nimport numpy"),
+        ("myia_relay.backend.tvm.lower", "import tvm\nfrom tvm import te"),
+        ("myia_relay.backend.python.printer", "import astor"),
+        ("myia_relay.debug.source", "import astor\nfrom ..backend.plan import Plan"),
+        ("myia_relay.api", "from .debug import source\nfrom .pipeline import run"),
+        ("myia_relay.model.lenet", "from myia_relay import relay"),
+        ("myia_relay.cli", "from .model.lenet import lenet\nfrom . import api"),
+        ("myia_relay.__init__", "from .api import relay\nfrom .model import datasets"),
+        ("myia_relay.api", "import tvmlike, astor_fork"),
+    ],
+)
+def test_the_checker_allows(name, source):
+    assert violations(name, source, KNOWN) == []
+
+
+def test_pyproject_agrees_with_the_checker():
+    """The same bans are in ruff's settings, where editors see them."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    banned = re.findall(r'^"(\w+)"\.msg', text, re.MULTILINE)
+    assert sorted(banned) == sorted(CONFINED)

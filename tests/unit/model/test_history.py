@@ -1,0 +1,79 @@
+"""The record of a training run, as text and as a picture."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from myia_relay.model.history import History, _smooth
+
+
+@pytest.fixture
+def history() -> History:
+    record = History()
+    for step in range(200):
+        record.record_step(2.3 * 0.98**step)
+    record.record_epoch(loss=1.2345678, seconds=1.5, steps=100)
+    record.record_epoch(loss=0.1, seconds=1.0, steps=100, accuracy=np.float32(0.5))
+    return record
+
+
+def test_record(history):
+    assert [row["epoch"] for row in history.epochs] == [1, 2]
+    assert history["loss"] == [1.2345678, 0.1] and history["accuracy"] == [None, 0.5]
+    assert len(history) == 2 and len(history.losses) == 200
+    history.record_steps(np.array([1, 2], np.float32))
+    assert history.losses[-2:] == [1.0, 2.0] and isinstance(history.losses[-1], float)
+    with pytest.raises(KeyError, match="'acc' was not recorded; there are epoch, loss, seconds, steps, accuracy"):
+        history["acc"]
+
+
+def test_text(history):
+    assert str(history) == (
+        "epoch   loss  seconds  steps  accuracy\n"
+        "    1  1.235      1.5    100          \n"
+        "    2    0.1        1    100       0.5"
+    )
+    assert repr(history).startswith("<History: 2 epochs, 200 steps, loss 0.04")
+    assert str(History(losses=[1])) == "History: no finished epoch, 1 steps"
+
+
+def test_picture(history):
+    pytest.importorskip("matplotlib")
+    assert history._repr_png_().startswith(b"\x89PNG")
+    page = history._repr_html_()
+    assert "data:image/png;base64," in page and "<td>1.235</td>" in page
+    axes = history.plot()
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), history.losses)
+    assert axes.get_xlabel() == "step" and axes.get_yscale() == "log"
+    assert history.plot(axes) is axes
+
+
+@pytest.mark.parametrize("losses", [[], [1.0], [float("nan")] * 3, [0.0, -1.0, 2.0], [float("inf"), 1.0]])
+def test_odd_losses(losses):
+    pytest.importorskip("matplotlib")
+    record = History(losses=losses)
+    assert record._repr_html_().startswith("<div>")
+    assert (record._repr_png_() is None) == (not losses)
+
+
+def test_without_matplotlib(history, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert history._repr_png_() is None
+    page = history._repr_html_()
+    assert "<table>" in page and "<img" not in page
+    with pytest.raises(ImportError):
+        history.plot()
+
+
+def test_html_is_escaped():
+    record = History([{"<b>": "<script>"}])
+    assert "<script>" not in record._repr_html_() and "&lt;b&gt;" in record._repr_html_()
+
+
+def test_smoothing():
+    np.testing.assert_allclose(_smooth(np.array([1.0, 3, 5, 7]), 2), [1, 2, 4, 6])
+    np.testing.assert_array_equal(_smooth(np.array([1.0, np.nan, 5, 7, 9]), 2), [1, np.nan, np.nan, 6, 8])

@@ -1,0 +1,188 @@
+"""The command line: what it prints, its exit statuses, and the user's mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from myia_relay import cli
+from myia_relay.model import datasets
+from myia_relay.utils.errors import TypeError_
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run the command line in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "myia_relay", *words], capture_output=True, text=True, env=environment
+    )
+
+
+def test_help():
+    done = run("--help")
+    assert done.returncode == 0 and done.stderr == ""
+    for command in ("train", "compile", "bench", "doctor"):
+        assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("trian",), ("train",), ("train", "alexnet"), ("train", "lenet", "--epochs", "0")]
+)
+def test_a_wrong_command_line(words):
+    done = run(*words)
+    assert done.returncode == 2 and "usage:" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_doctor(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "kernel").write_bytes(bytes(2_500_000))
+    done = run("doctor", MYIA_RELAY_CACHE=str(tmp_path / "cache"), MYIA_RELAY_DATA=str(tmp_path))
+    assert done.returncode == 0 and done.stderr == ""
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    values = dict(line.split(None, 1) for line in lines if " " in line)
+    assert values["numpy"] == np.__version__
+    assert values["holds"] == "1 files, 2.5 MB"
+    assert values["folder"] == f"{tmp_path / 'cache'} (MYIA_RELAY_CACHE)"
+    assert values["mnist"].startswith("not here")
+    assert values["cpu"] and values["cores"]
+    assert list((tmp_path / "cache").iterdir()) == [tmp_path / "cache" / "kernel"], "doctor wrote something"
+
+
+def test_doctor_finds_data(mnist_dir, capsys):
+    assert cli.main(["doctor"]) == 0
+    assert f"{mnist_dir}\n" in capsys.readouterr().out
+
+
+def test_doctor_names_a_wrong_variable(capsys, monkeypatch):
+    monkeypatch.setenv("MYIA_RELAY_DATA", "/nowhere/at/all")
+    assert cli.main(["doctor"]) == 0
+    assert "which is not a folder" in capsys.readouterr().out
+
+
+# Errors: raised by a command, shown by main.
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "stopped by Ctrl-C"),
+        (cli.UsageError("no such thing"), 1, "error: no such thing\n"),
+        (datasets.DatasetError("no data"), 1, "error: no data\n"),
+        (TypeError_("an int is no array"), 1, "TypeError_: an int is no array\n"),
+        (FileNotFoundError("there is no file x"), 1, "error: there is no file x\n"),
+    ],
+)
+def test_errors(error, status, message, monkeypatch, capsys):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr(cli, "_doctor", fail)
+    assert cli.main(["doctor"]) == status
+    out, err = capsys.readouterr()
+    assert message in err and "Traceback" not in err and out == "" and len(err.strip().splitlines()) == 1
+    if status == 1:
+        with pytest.raises(type(error)):
+            cli.main(["--traceback", "doctor"])
+
+
+def test_our_own_errors_are_not_hidden(monkeypatch):
+    def fail(arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "_doctor", fail)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["doctor"])
+
+
+# The choice of data.
+
+
+def test_mnist_where_it_is(mnist_dir, capsys):
+    name, train, test = cli._choose_data("auto")
+    assert (name, len(train), len(test)) == ("mnist", 60000, 10000)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_digits_where_mnist_is_not(monkeypatch, capsys):
+    def missing():
+        raise datasets.DatasetError("mnist was not found and cannot be downloaded. Tried:\n  here\n  there")
+
+    monkeypatch.setattr(datasets, "mnist", missing)
+    name, train, test = cli._choose_data("auto")
+    assert (name, len(train), len(test)) == ("digits", 1437, 360)
+    out = capsys.readouterr().out
+    assert out == "no MNIST here (mnist was not found and cannot be downloaded): using digits, part of the package\n"
+    with pytest.raises(datasets.DatasetError):
+        cli._choose_data("mnist")
+
+
+# compile: what it is given.
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2.0", 2.0), ("-3", -3), ("True", True), ("(1, 2.5)", (1, 2.5)), ("{'a': 1}", {"a": 1}), ("None", None)],
+)
+def test_literal_arguments(text, value):
+    found = cli._example(text)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "shape"),
+    [
+        ("float32[3,4]", "float32", (3, 4)),
+        ("int64[2]", "int64", (2,)),
+        ("bool[1, 2]", "bool", (1, 2)),
+        ("uint8[]", "uint8", ()),
+        ("bfloat16[2]", "bfloat16", (2,)),
+    ],
+)
+def test_array_arguments(text, dtype, shape):
+    found = cli._example(text)
+    assert found.dtype.name == dtype and found.shape == shape and not found.any()
+
+
+@pytest.mark.parametrize("text", ["x + 1", "float33[2]", "f(", "float32[a]", "__import__('os')"])
+def test_bad_arguments(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is no array type|is neither a Python literal nor a type"):
+        cli._example(text)
+
+
+def test_load_function(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "helper_of_user.py").write_text("factor = 3\n")
+    (tmp_path / "user_module.py").write_text(
+        "import helper_of_user\ndef triple(x):\n    return helper_of_user.factor * x\n"
+    )
+    function = cli._load_function(f"{tmp_path}/user_module.py:triple")
+    assert function(2) == 6 and sys.modules["user_module"].triple is function
+    for text, message in [
+        (f"{tmp_path}/user_module.py:tripel", "has no 'tripel'; did you mean 'triple'"),
+        (f"{tmp_path}/nothing.py:f", "there is no file"),
+        ("user_module.py", "does not name a function"),
+        (f"{tmp_path}/user_module.py:a b", "does not name a function"),
+    ]:
+        with pytest.raises(cli.UsageError, match=message):
+            cli._load_function(text)
+
+
+def test_bench_needs_a_checkout(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "site-packages" / "myia_relay" / "cli.py"))
+    assert cli.main(["bench"]) == 1
+    assert "run this in a checkout" in capsys.readouterr().err
+
+
+def test_bench_hands_on_words_and_status(monkeypatch, tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__main__.py").write_text("import sys\nsys.exit(len(sys.argv))\n")
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "myia_relay" / "cli.py"))
+    assert cli.main(["bench", "lenet", "--quick"]) == 3

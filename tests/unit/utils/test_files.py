@@ -1,0 +1,61 @@
+"""Atomic files and the place of the cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from myia_relay.utils import files
+
+
+def test_write(tmp_path):
+    path = tmp_path / "new" / "folder" / "file.bin"
+    files.write_atomically(path, b"one", memoryview(b"two"))
+    assert path.read_bytes() == b"onetwo"
+    files.write_atomically(str(path), b"three")
+    assert path.read_bytes() == b"three"
+    assert [p.name for p in path.parent.iterdir()] == ["file.bin"]
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    old = os.umask(0o027)
+    try:
+        files.write_atomically(tmp_path / "file", b"")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "file")
+    files.write_atomically(tmp_path / "link", b"x")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "folder" / "file").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch, failure):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(handle):
+        raise failure
+
+    monkeypatch.setattr(files.os, "fsync", fail)
+    with pytest.raises(type(failure)):
+        files.write_atomically(path, b"new" * 1000)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_cache_root(monkeypatch, tmp_path):
+    monkeypatch.setenv("MYIA_RELAY_CACHE", "~/somewhere")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert files.cache_root() == tmp_path / "somewhere"
+    monkeypatch.delenv("MYIA_RELAY_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert files.cache_root() == Path("/x/myia_relay")
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert files.cache_root() == tmp_path / ".cache" / "myia_relay"
