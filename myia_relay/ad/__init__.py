@@ -1,0 +1,1 @@
+"""Differentiation and batching: typed graphs to typed graphs."""

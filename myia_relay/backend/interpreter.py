@@ -1,0 +1,216 @@
+"""The reference evaluator: typed graphs on NumPy, by the primitives' own meanings. The oracle of all tests.
+
+Runs before and after any pass, expansion of transforms excepted. Nothing clever: each graph becomes a list of steps over a
+list of slots, once per run; loops are Python loops, so that a million iterations need no stack. A tape is a chain of cells
+(below, entry), never changed in place: whoever holds an older tape still sees it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..abstract.bind import bind_symbols, has_dims, substitute
+from ..ir.build import as_type
+from ..ir.node import Apply, Constant, Graph, Node
+from ..prims.structure import part, rebuild
+from ..utils.errors import InternalError
+from ..utils.raising import format_parts, raise_at
+
+
+def run(graph: Graph, args: Sequence[Any]) -> Any:
+    """The value of a typed graph.
+
+    Args:
+        graph: closed typed graph, transforms expanded.
+        args: Python numbers, NumPy values and structures of them, of the parameters' types.
+
+    Raises:
+        Whatever the program raises, with the user's lines in the traceback; ShapeError where sizes contradict each other.
+    """
+    machine = Machine(bind_symbols([p.type for p in graph.params], args))
+    with np.errstate(all="ignore"):
+        return machine.call(graph, tuple(args))
+
+
+Step = Callable[[list], Any]
+
+
+class Machine:
+    """One run: the sizes of symbolic dimensions, and the steps of each graph seen so far."""
+
+    def __init__(self, sizes: dict[str, int]):
+        self.sizes = sizes
+        self.plans: dict[Graph, tuple] = {}
+
+    def call(self, graph: Graph, args: Sequence[Any]) -> Any:
+        """Run a graph."""
+        plan = self.plans.get(graph)
+        if plan is None:
+            plan = self.plans[graph] = self.plan(graph)
+        steps, template, output = plan
+        slots = template.copy()
+        if len(args) != len(graph.params):
+            raise InternalError("interpreter", f"{graph.name} takes {len(graph.params)} values and is given {len(args)}")
+        slots[: len(args)] = args
+        for slot, step in steps:
+            slots[slot] = step(slots)
+        return slots[output]
+
+    def plan(self, graph: Graph) -> tuple:
+        """The steps of a graph, a list of slots with its constants in place, and the slot of its output."""
+        slots: dict[Node, int] = {p: i for i, p in enumerate(graph.params)}
+        template: list[Any] = [None] * (len(graph.params) + len(graph.nodes))
+
+        def slot(node: Node) -> int:
+            if node not in slots:
+                if not isinstance(node, Constant):
+                    raise InternalError("interpreter", f"{node!r} is used before it is computed")
+                slots[node] = len(template)
+                template.append(as_type(node.value, node.type))
+            return slots[node]
+
+        steps = []
+        for i, node in enumerate(graph.nodes, len(graph.params)):
+            inputs = [slot(a) for a in node.args]
+            slots[node] = i
+            steps.append((i, self.step(node, inputs)))
+        output = slot(graph.output)
+        return steps, template, output
+
+    def step(self, node: Apply, inputs: list[int]) -> Step:
+        """What one application does with the slots."""
+        if isinstance(node.fn, Graph):
+            callee = node.fn
+            return lambda s: self.call(callee, [s[i] for i in inputs])
+        special = SPECIAL.get(node.fn.name)
+        if special is not None:
+            return special(self, node, inputs)
+        attrs = self.static(node)
+        meaning, type = node.fn.meaning, node.type
+        if meaning is None:
+            raise InternalError("interpreter", f"primitive {node.fn.name} has no meaning")
+        return lambda s: as_type(meaning(*[s[i] for i in inputs], **attrs), type)
+
+    def static(self, node: Apply) -> dict[str, Any]:
+        """The attributes, with sizes for symbolic dimensions."""
+        return {k: substitute(v, self.sizes) if has_dims(v) else v for k, v in node.attrs.items()}
+
+
+# Each maker takes the machine, the node and the slots of its arguments, and returns the step.
+
+
+def _cond(m: Machine, node: Apply, inputs):
+    which, *rest = inputs
+    then, orelse = node.attrs["then"], node.attrs["orelse"]
+    return lambda s: m.call(then if s[which] else orelse, [s[i] for i in rest])
+
+
+def _while(m: Machine, node: Apply, inputs):
+    condition, body, n = node.attrs["cond"], node.attrs["body"], node.attrs["carried"]
+
+    def step(s):
+        values = [s[i] for i in inputs]
+        while m.call(condition, values):
+            values[:n] = m.call(body, values)
+        return tuple(values[:n])
+
+    return step
+
+
+def _for(m: Machine, node: Apply, inputs):
+    body, n = node.attrs["body"], node.attrs["carried"]
+    index = body.params[0].type
+
+    def step(s):
+        start, stop, stride, *values = [s[i] for i in inputs]
+        for i in range(int(start), int(stop), int(stride)):
+            values[:n] = m.call(body, [as_type(i, index), *values])
+        return tuple(values[:n])
+
+    return step
+
+
+def _check(m: Machine, node: Apply, inputs):
+    ok, *operands = inputs
+    exception, parts, origin = node.attrs["exception"], node.attrs["parts"], node.origin
+
+    def step(s):
+        if not s[ok]:
+            raise_at(exception, format_parts(parts, [s[i] for i in operands]), origin)
+
+    return step
+
+
+def _raise(m: Machine, node: Apply, inputs):
+    exception, parts, origin = node.attrs["exception"], node.attrs["parts"], node.origin
+    return lambda s: raise_at(exception, format_parts(parts, [s[i] for i in inputs]), origin)
+
+
+def _print(m: Machine, node: Apply, inputs):
+    parts, end = node.attrs["parts"], node.attrs["end"]
+    return lambda s: sys.stdout.write(format_parts(parts, [s[i] for i in inputs]) + end) and None
+
+
+def _ref_read(m: Machine, node: Apply, inputs):
+    (ref,), index = inputs, node.attrs["index"]
+    return lambda s: as_type(np.array(s[ref].arrays[index]), node.type)
+
+
+def _ref_write(m: Machine, node: Apply, inputs):
+    (ref, value), index = inputs, node.attrs["index"]
+
+    def step(s):
+        s[ref].arrays[index][...] = s[value]
+
+    return step
+
+
+def _get_item(m: Machine, node: Apply, inputs):
+    (struct,), index, type = inputs, node.attrs["index"], node.args[0].type
+    return lambda s: part(s[struct], type, index)
+
+
+def _make_struct(m: Machine, node: Apply, inputs):
+    type = node.attrs["type"]
+    return lambda s: rebuild(type, [s[i] for i in inputs])
+
+
+def _dim_size(m: Machine, node: Apply, inputs):
+    size = substitute(node.attrs["dim"], m.sizes)
+    return lambda s: int(size)
+
+
+def _tape_pop(m: Machine, node: Apply, inputs):
+    (tape,) = inputs
+
+    def step(s):
+        if s[tape] is None:
+            raise InternalError("interpreter", "an empty tape is popped")
+        return s[tape]
+
+    return step
+
+
+SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
+    "cond": _cond,
+    "while_loop": _while,
+    "for_loop": _for,
+    "check": _check,
+    "raise": _raise,
+    "print": _print,
+    "ref_read": _ref_read,
+    "ref_write": _ref_write,
+    "get_item": _get_item,
+    "make_struct": _make_struct,
+    "dim_size": _dim_size,
+    "undef": lambda m, node, inputs: lambda s: None,
+    "none": lambda m, node, inputs: lambda s: None,
+    "tape_new": lambda m, node, inputs: lambda s: None,
+    "tape_push": lambda m, node, inputs: lambda s: (s[inputs[0]], s[inputs[1]]),
+    "tape_pop": _tape_pop,
+}
+

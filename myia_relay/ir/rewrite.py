@@ -1,0 +1,191 @@
+"""Rebuilding typed graphs: cloning, inlining, memoised rewriting, removal of what nobody needs.
+
+Rewriting is a memoised rebuild, as in Thorin: a pass walks `Graph.nodes` once, in order, and says for each application what
+takes its place in the new graph, given the new arguments. The input is never touched. Recursion goes over the nesting of
+graphs, never over the length of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..utils.errors import InternalError
+from ..utils.source import Origin
+from .build import Builder
+from .node import Apply, Constant, Graph, Node
+from .prim import Primitive
+
+Env = dict[Node, Node]
+
+
+def inner_graphs(node: Apply) -> Iterator[Graph]:
+    """The graphs that an application runs: the one it calls, the ones among its attributes."""
+    if isinstance(node.fn, Graph):
+        yield node.fn
+    for value in node.attrs.values():
+        if isinstance(value, Graph):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (v for v in value if isinstance(v, Graph))
+
+
+def map_graphs(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
+    """The attributes with every graph among them replaced by `change(graph)`."""
+    out = dict(attrs)
+    for name, value in attrs.items():
+        if isinstance(value, Graph):
+            out[name] = change(value)
+        elif isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
+            out[name] = tuple(change(v) if isinstance(v, Graph) else v for v in value)
+    return out
+
+
+def same_interface(graph: Graph, name: str | None = None) -> tuple[Graph, Env]:
+    """An empty graph with the parameters of `graph`, and the map from the old ones to the new."""
+    new = Graph(name or graph.name, None, graph.origin)
+    new.flags = dict(graph.flags)
+    return new, {p: new.add_parameter(p.name, p.type, p.origin) for p in graph.params}
+
+
+def lookup(env: Env, node: Node) -> Node:
+    """What `node` has become; constants stand for themselves."""
+    found = env.get(node)
+    if found is None:
+        if not isinstance(node, Constant):
+            raise InternalError("rewrite", f"{node!r} is used before it is defined")
+        return node
+    return found
+
+
+def emit_like(builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, fn=None) -> Node:
+    """Append `node` again with new arguments (and attributes, and callee): same type, origin and name."""
+    fn = fn if fn is not None else node.fn
+    attrs = node.attrs if attrs is None else attrs
+    builder.origin = node.origin
+    if isinstance(fn, Graph):
+        new = builder.graph.apply(fn, *args, attrs=attrs, type=node.type, origin=node.origin)
+    else:
+        new = builder.emit(fn, args, attrs, node.type)
+    if new.name is None and isinstance(new, Apply):
+        new.name = node.name
+    return new
+
+
+def inline(builder: Builder, graph: Graph, args: Iterable[Node], call: Origin | None = None) -> Node:
+    """Append the applications of `graph` with `args` for its parameters; return what its output has become.
+
+    Args:
+        call: origin of the call that is inlined: errors then show both places.
+    """
+    env: Env = dict(zip(graph.params, args, strict=True))
+    before = builder.origin
+    for node in graph.nodes:
+        new = emit_like(builder, node, tuple(lookup(env, a) for a in node.args))
+        if call is not None and isinstance(new, Apply) and new.origin is node.origin:
+            new.origin = node.origin.inlined_at(call)
+        env[node] = new
+    builder.origin = before
+    return lookup(env, graph.output)
+
+
+class Rewriter:
+    """One pass over a graph and all graphs inside it; subclasses override `node`.
+
+    A graph that occurs twice is rebuilt once. `changed` tells whether anything became different; a subclass sets it.
+    """
+
+    def __init__(self):
+        self.graphs: dict[Graph, Graph] = {}
+        self.changed = False
+
+    def rewrite(self, graph: Graph) -> Graph:
+        """The rebuilt graph; the same one where nothing changed in it."""
+        found = self.graphs.get(graph)
+        if found is None:
+            outside, self.changed = self.changed, False
+            new = self.build(graph)
+            found = new if self.changed else graph
+            self.changed |= outside
+            self.graphs[graph] = found
+        return found
+
+    def build(self, graph: Graph) -> Graph:
+        """Rebuild one graph: parameters as they are, then application by application."""
+        new, env = same_interface(graph)
+        builder = Builder(new)
+        for node in graph.nodes:
+            args = tuple(lookup(env, a) for a in node.args)
+            attrs = self.inner(node)
+            env[node] = self.node(builder, node, args, attrs)
+        new.output = lookup(env, graph.output)
+        return new
+
+    def inner(self, node: Apply) -> Mapping[str, Any]:
+        """The attributes of a node with the graphs among them rewritten."""
+        return map_graphs(node.attrs, self.rewrite)
+
+    def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        """What takes the place of `node`; here, itself."""
+        fn = self.rewrite(node.fn) if isinstance(node.fn, Graph) else None
+        return emit_like(builder, node, args, attrs, fn)
+
+
+class Effects:
+    """Which effects an application can have, through the graphs it runs; memoised per graph."""
+
+    def __init__(self):
+        self.memo: dict[Graph, frozenset[str]] = {}
+
+    def of_graph(self, graph: Graph) -> frozenset[str]:
+        """Effects of running a graph: a set of "raise", "read", "write", "io"."""
+        found = self.memo.get(graph)
+        if found is None:
+            self.memo[graph] = frozenset()  # a recursive call adds nothing to what the rest shows
+            found = frozenset(e for node in graph.nodes for e in self.of_node(node))
+            self.memo[graph] = found
+        return found
+
+    def of_node(self, node: Apply) -> frozenset[str]:
+        """Effects of an application."""
+        own = frozenset({node.fn.effect} if isinstance(node.fn, Primitive) and node.fn.effect else ())
+        for graph in inner_graphs(node):
+            own |= self.of_graph(graph)
+        return own
+
+
+def drop_dead(graph: Graph, effects: Effects | None = None) -> int:
+    """Remove applications whose value nobody uses and that have no effect but reading; returns how many went.
+
+    Works in place: for a graph that a pass has just built.
+    """
+    effects = effects or Effects()
+    live: set[Node] = {graph.output}
+    kept = []
+    for node in reversed(graph.nodes):
+        if node in live or effects.of_node(node) - {"read"}:
+            live.update(node.args)
+            kept.append(node)
+    gone = len(graph.nodes) - len(kept)
+    kept.reverse()
+    graph.nodes = kept
+    return gone
+
+
+def all_graphs(graph: Graph) -> list[Graph]:
+    """`graph` and every graph inside it, each once, inner ones after the outer."""
+    out, stack, seen = [], [graph], {graph}
+    while stack:
+        top = stack.pop()
+        out.append(top)
+        for node in top.nodes:
+            for inner in inner_graphs(node):
+                if inner not in seen:
+                    seen.add(inner)
+                    stack.append(inner)
+    return out
+
+
+def count_nodes(graph: Graph) -> int:
+    """How many applications a graph has, inner graphs included (each once)."""
+    return sum(len(g.nodes) for g in all_graphs(graph))
