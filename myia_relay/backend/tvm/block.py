@@ -1,8 +1,9 @@
 """A collector of tirx statements, and the few helpers by which expressions stay small.
 
-Idea: TVM's mutators do not memoise, so an expression used twice is walked (and printed, and compiled) twice, and a chain of
-`x = x * x + x` explodes exponentially. `Block.let` gives a value a name the cheap way: a one-element buffer in local
-memory, which LLVM promotes to a register. Statement and expression builders of this package take a Block first and emit into it.
+Idea: TVM's mutators do not memoise, so an expression used twice is walked (and printed, and compiled) twice, and a
+chain of `x = x * x + x` explodes exponentially. `Block.let` gives a value a name the cheap way: a one-element buffer
+in local memory, which LLVM promotes to a register. Statement and expression builders of this package take a Block
+first and emit into it.
 
 Input: expressions and statements. Output: `Block.stmt()`, one statement.
 
@@ -143,6 +144,11 @@ class Block:
         self._named: list[Any] = []
         # Inside a vectorized loop: its variable, its extent, and the allocations to be put in front of it.
         self._lane: tuple[Any, int, list[Any]] | None = None
+
+    @property
+    def in_vectorized_loop(self) -> bool:
+        """Whether statements go into a loop of kind "vectorized", which control flow would undo."""
+        return self._lane is not None
 
     def emit(self, stmt: Any) -> None:
         """Appends a statement, or an expression evaluated for its effect."""

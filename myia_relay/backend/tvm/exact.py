@@ -1,16 +1,18 @@
 """Arithmetic that comes out of TVM and LLVM exactly as CPython and NumPy have it.
 
 Idea: build raw tirx nodes (operator overloads fold and simplify), keep constants where TVM's folder cannot see them
-(`block.const`), and know what LLVM may assume: signed integer nodes carry "no wrap", so integers that may wrap are added as
-unsigned; a product feeding a sum is fused into one rounding unless `llvm.arithmetic.fence` stands between; comparisons
-are ordered, so a negated one is written as its negation. LLVM itself gets no fast-math flags and is exact.
+(`block.const`), and know what LLVM may assume: signed integer nodes carry "no wrap", so integers that may wrap are
+added as unsigned; a product feeding a sum is fused into one rounding unless `llvm.arithmetic.fence` stands between;
+comparisons are ordered, so a negated one is written as its negation. LLVM itself gets no fast-math flags and is
+exact.
 
 Input: a `Block` (temporaries are emitted into it) and expressions, scalars or vectors of equal dtype.
 Output: expressions. To be compiled by `pipeline.build`; TVM's default pipeline breaks them.
 Measured on apache-tvm 0.27 (LLVM 22). The tests hold every claim below against CPython or NumPy.
 
-Cost: each function is linear; a result used twice should go through `Block.let` (the functions do so for their own operands).
-LLVM does not auto-vectorise a serial loop that has an arithmetic fence in it: use vector dtypes or a vectorized loop.
+Cost: each function is linear; a result used twice should go through `Block.let` (the functions do so for their own
+operands). LLVM does not auto-vectorise a serial loop that has an arithmetic fence in it: use vector dtypes or a
+vectorized loop.
 """
 
 from __future__ import annotations
@@ -175,7 +177,8 @@ def libm(name: str, *args: Any) -> Any:
 
     Args:
         name: the double-precision name: "exp", "expm1", "log1p", "pow", "atan2", "erf", "hypot", ...
-        *args: float expressions; float32 calls the `f` variant. Vectors are taken apart lane by lane (slow; see vecmath).
+        *args: float expressions; float32 calls the `f` variant. Vectors are taken apart lane by lane (slow; see
+            vecmath).
 
     Returns:
         The call. Domain errors give NaN or infinities as in C (CPython's `math` raises: check first).
@@ -195,7 +198,9 @@ def libm(name: str, *args: Any) -> Any:
 
 
 def ne(x: Any, y: Any) -> Any:
-    """x != y, true if either is NaN. (`tirx.NE` of floats is LLVM's ordered `one`: false for NaN. The others are right.)"""
+    """x != y, true if either is NaN. (`tirx.NE` of floats is LLVM's ordered `one`: false for NaN. The others are
+    right.)
+    """
     return tirx.Not(tirx.EQ(x, y)) if is_float(x) else tirx.NE(x, y)
 
 

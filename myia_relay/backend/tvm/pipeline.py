@@ -10,8 +10,8 @@ Source: the passes of `tvm.tirx.compilation_pipeline`, minus StmtSimplify, Narro
 StorageRewrite (see docs on silent differences); measured on apache-tvm 0.27.
 
 Two rules for whoever writes PrimFuncs for it:
-  - Allocate small buffers with `block.local` (annotation `disable_lower_builtin`). A plain AllocBuffer becomes a call of
-    TVMBackendAllocWorkspace, which is slow, keeps LLVM from using registers, and fails in private functions.
+  - Allocate small buffers with `block.local` (annotation `disable_lower_builtin`). A plain AllocBuffer becomes a call
+    of TVMBackendAllocWorkspace, which is slow, keeps LLVM from using registers, and fails in private functions.
   - Buffers that callers own need `data_alignment=<itemsize>` (see `param`), or plain NumPy memory segfaults.
 """
 
@@ -71,7 +71,7 @@ def _factory() -> tuple[Any, Any, Any]:
 tirx.register_tir_pipeline(PIPELINE, _factory)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def host_target(cpu: str | None = None, features: tuple[str, ...] = ()) -> tvm.target.Target:
     """The LLVM target of this machine.
 
@@ -95,7 +95,7 @@ def host_target(cpu: str | None = None, features: tuple[str, ...] = ()) -> tvm.t
     return tvm.target.Target(target)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _flags() -> frozenset[str]:
     """Returns the x86 feature flags the kernel reports, or nothing elsewhere."""
     info = Path("/proc/cpuinfo")
@@ -113,7 +113,7 @@ def _masked() -> list[str]:
     return [llvm for llvm, kernel in _MASKABLE.items() if kernel not in flags] if flags else []
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def vector_bytes(target: tvm.target.Target | None = None) -> int:
     """Width in bytes of the widest vectors worth using on `target` (16, 32 or 64)."""
     target = target or host_target()

@@ -371,7 +371,7 @@ def test_libm_equals_cpython(name):
         except ValueError:
             return -INF if v == 0 or (name == "log1p" and v == -1) else NAN
 
-    x = np.array([v for v in FLOATS] + list(np.linspace(-5, 5, 41)))
+    x = np.array(list(FLOATS) + list(np.linspace(-5, 5, 41)))
     same(run(lambda b, v: exact.libm(name, v), [x], ["float64"], "scalar")[0], [meaning(v) for v in x.tolist()])
 
 
