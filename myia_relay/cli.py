@@ -155,11 +155,11 @@ def _train(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     steps = len(history.losses)
     last = history["loss"][-1] if "loss" in history.columns() else history.losses[-1]
-    print(f"loss           {last:.4f} (mean of the last epoch; {history.losses[0]:.4f} at the first step)")
+    print(f"loss           {last:.4f} (first step {history.losses[0]:.4f})")
     print(f"test accuracy  {100 * program.accuracy(model, test):.2f} %")
     print(
         f"speed          {steps / seconds:,.0f} steps/s, {epochs * len(train) / seconds:,.0f} images/s "
-        f"({seconds:.1f} s, compiling included)"
+        f"({seconds:.1f} s in all, compiling included)"
     )
     if arguments.save:
         model.save(arguments.save)

@@ -29,6 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = os.environ[_RUN_FOLDER] = tempfile.mkdtemp(prefix="myia_relay_tests.")
         os.environ["MYIA_RELAY_CACHE"] = os.path.join(folder, "cache")
         config.add_cleanup(lambda: _clean_up(folder))
+    with contextlib.suppress(ImportError):
+        import hypothesis
+
+        # A first call compiles, so no deadline; CI repeats the same examples, other runs look for new ones.
+        hypothesis.settings.register_profile(
+            "myia_relay", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True
+        )
+        hypothesis.settings.load_profile("myia_relay")
 
 
 def _clean_up(folder: str) -> None:

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from myia_relay import cli
 from myia_relay.model import datasets
+from myia_relay.model.history import History
 from myia_relay.utils.errors import TypeError_
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +124,65 @@ def test_digits_where_mnist_is_not(monkeypatch, capsys):
     assert out == "no MNIST here (mnist was not found and cannot be downloaded): using digits, part of the package\n"
     with pytest.raises(datasets.DatasetError):
         cli._choose_data("mnist")
+
+
+# train, with a stand-in for the compiler: what is asked of it, and what is printed.
+
+
+@pytest.fixture
+def trainer(monkeypatch):
+    """A stand-in for `relay.fit` and the model: remembers what it was called with."""
+    calls = {}
+
+    class Model:
+        def save(self, path):
+            Path(path).write_text("parameters")
+
+    def fit(model, loss, data, **options):
+        calls.update(options, loss=loss, data=data)
+        if "fit" in calls.get("interrupt", ()):
+            raise KeyboardInterrupt
+        losses = [2.5] + [0.25] * (options["epochs"] * -(-len(data) // options["batch_size"]) - 1)
+        return History([{"epoch": 1, "loss": 0.125}], losses)
+
+    def create_model(function, *, seed):
+        calls.update(function=function, model_seed=seed)
+        return Model()
+
+    program = SimpleNamespace(lenet="lenet", loss="loss", accuracy=lambda model, data: 0.9875)
+    optim = SimpleNamespace(adam=lambda model, lr: ("adam", lr))
+    monkeypatch.setattr(
+        "myia_relay.relay", SimpleNamespace(fit=fit, create_model=create_model, optim=optim), raising=False
+    )
+    monkeypatch.setitem(sys.modules, "myia_relay.model.lenet", program)
+    monkeypatch.setattr("myia_relay.model.lenet", program, raising=False)
+    return calls
+
+
+def test_train(trainer, capsys, tmp_path):
+    words = ["--data", "digits", "--epochs", "2", "--batch-size", "100", "--seed", "7", "--save", str(tmp_path / "m")]
+    assert cli.main(["train", "lenet", *words]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "LeNet on digits: 1,437 images to train, 360 to test; 2 epochs, batches of 100, Adam 0.001"
+    assert lines[1] == "loss           0.1250 (first step 2.5000)"
+    assert lines[2] == "test accuracy  98.75 %"
+    assert "steps/s" in lines[3] and "images/s" in lines[3]
+    assert (tmp_path / "m").read_text() == "parameters"
+    assert trainer["epochs"] == 2 and trainer["batch_size"] == 100 and len(trainer["data"]) == 1437
+    assert trainer["optimizer"] == ("adam", 1e-3) and trainer["seed"] == trainer["model_seed"] == 7
+    assert trainer["shuffle"] and trainer["function"] == "lenet" and trainer["loss"] == "loss"
+
+
+def test_train_by_default(trainer, capsys):
+    assert cli.main(["train", "lenet", "--data", "digits"]) == 0
+    assert trainer["epochs"] == 20 and trainer["batch_size"] == 64
+
+
+def test_ctrl_c_while_training(trainer, capsys, tmp_path):
+    trainer["interrupt"] = ("fit",)
+    assert cli.main(["train", "lenet", "--data", "digits", "--save", str(tmp_path / "m")]) == 130
+    assert capsys.readouterr().err == "\nstopped by Ctrl-C; nothing was written\n"
+    assert not (tmp_path / "m").exists()
 
 
 # compile: what it is given.
