@@ -1,0 +1,207 @@
+"""Matrix products by OpenBLAS, as statements of compiled code.
+
+Idea: PyPI's `scipy-openblas32` brings an optimised BLAS for every platform we support. Once opened with global
+symbols, compiled code calls it by name. It is set to one thread: several TVM workers call it at once, each on its own
+part (OpenBLAS's own threads would fight with TVM's, and cost more than they bring below a millisecond).
+
+Input: buffers (of any shape, contiguous) with element offsets; dimensions as ints or expressions; row-major matrices.
+Output: statements emitted into a `Block`.
+
+Layout: an m x n matrix with leading dimension ld has element (i, j) at offset + i * ld + j. Buffers must not overlap
+the result. Dimensions must be positive where leading dimensions are derived from them, and below 2**31.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Any
+
+from tvm import tirx
+
+from .block import Block, const, dtype_of, idx
+
+_ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
+_PREFIX = {"float32": "scipy_cblas_s", "float64": "scipy_cblas_d"}
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Opens OpenBLAS with global symbols, single-threaded; call before running code that uses it.
+
+    Raises:
+        ImportError: `scipy-openblas32` is not installed.
+    """
+    import scipy_openblas32
+
+    directory = Path(scipy_openblas32.get_lib_dir())
+    stem = scipy_openblas32.get_library(fullname=True) if _takes_fullname(scipy_openblas32) else None
+    names = [stem] if stem else ["libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll"]
+    path = next((directory / name for name in names if name and (directory / name).exists()), None)
+    if path is None:
+        raise ImportError(f"no OpenBLAS library in {directory}")
+    lib = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    lib.scipy_openblas_set_num_threads(1)
+    return lib
+
+
+def _takes_fullname(module: Any) -> bool:
+    import inspect
+
+    return "fullname" in inspect.signature(module.get_library).parameters
+
+
+def pointer(buffer: Any, offset: Any = 0) -> Any:
+    """The address of an element of a contiguous buffer, counted from its start."""
+    return buffer.access_ptr("rw", offset=idx(offset))
+
+
+def _base(buffer: Any) -> str:
+    return str(buffer.ty.dtype)
+
+
+def _int32(value: Any) -> Any:
+    if isinstance(value, int):
+        return tirx.IntImm("int32", value)
+    return value if dtype_of(value) == "int32" else tirx.Cast("int32", value)
+
+
+def _call(b: Block, routine: str, dtype: str, *args: Any) -> None:
+    if dtype not in _PREFIX:
+        raise ValueError(f"BLAS has float32 and float64, not {dtype}")
+    library()
+    b.emit(tirx.call_extern("int32", _PREFIX[dtype] + routine, *args))
+
+
+def gemm(
+    b: Block,
+    m: Any,
+    n: Any,
+    k: Any,
+    a: tuple[Any, Any],
+    x: tuple[Any, Any],
+    c: tuple[Any, Any],
+    *,
+    trans_a: bool = False,
+    trans_x: bool = False,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    lda: Any = None,
+    ldx: Any = None,
+    ldc: Any = None,
+) -> None:
+    """C = alpha * op(A) @ op(X) + beta * C, with op(A) of m x k, op(X) of k x n, C of m x n.
+
+    Args:
+        b: where to emit.
+        m: rows of C.
+        n: columns of C.
+        k: the contracted length.
+        a: (buffer, element offset) of A, stored m x k, or k x m if `trans_a`.
+        x: (buffer, element offset) of X, stored k x n, or n x k if `trans_x`.
+        c: (buffer, element offset) of C. With beta 0 it need not be initialised, not even be finite.
+        trans_a: A is stored transposed.
+        trans_x: X is stored transposed.
+        alpha: factor of the product.
+        beta: factor of the old C; 1.0 accumulates.
+        lda: leading dimension of A as stored; None if dense.
+        ldx: of X.
+        ldc: of C.
+    """
+    dtype = _base(c[0])
+    lda = lda if lda is not None else (m if trans_a else k)
+    ldx = ldx if ldx is not None else (k if trans_x else n)
+    ldc = ldc if ldc is not None else n
+    _call(
+        b,
+        "gemm",
+        dtype,
+        *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans_a else _NO_TRANS, _TRANS if trans_x else _NO_TRANS, m, n, k)),
+        const(alpha, dtype),
+        pointer(*a),
+        _int32(lda),
+        pointer(*x),
+        _int32(ldx),
+        const(beta, dtype),
+        pointer(*c),
+        _int32(ldc),
+    )
+
+
+def gemv(
+    b: Block,
+    m: Any,
+    n: Any,
+    a: tuple[Any, Any],
+    x: tuple[Any, Any],
+    y: tuple[Any, Any],
+    *,
+    trans: bool = False,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    lda: Any = None,
+    incx: int = 1,
+    incy: int = 1,
+) -> None:
+    """y = alpha * A @ x + beta * y for A stored m x n, or alpha * A.T @ x + beta * y if `trans`.
+
+    Args:
+        b: where to emit.
+        m: rows of A as stored.
+        n: columns of A as stored.
+        a: (buffer, element offset) of A.
+        x: (buffer, element offset) of the vector of n (m if `trans`).
+        y: (buffer, element offset) of the result of m (n if `trans`).
+        trans: multiply by the transpose.
+        alpha: factor of the product.
+        beta: factor of the old y.
+        lda: leading dimension of A; None if dense.
+        incx: stride of x.
+        incy: stride of y.
+    """
+    dtype = _base(y[0])
+    _call(
+        b,
+        "gemv",
+        dtype,
+        *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans else _NO_TRANS, m, n)),
+        const(alpha, dtype),
+        pointer(*a),
+        _int32(n if lda is None else lda),
+        pointer(*x),
+        _int32(incx),
+        const(beta, dtype),
+        pointer(*y),
+        _int32(incy),
+    )
+
+
+def ger(
+    b: Block,
+    m: Any,
+    n: Any,
+    x: tuple[Any, Any],
+    y: tuple[Any, Any],
+    a: tuple[Any, Any],
+    *,
+    alpha: float | Any = 1.0,
+    lda: Any = None,
+) -> None:
+    """A += alpha * outer(x, y), A of m x n: a rank-one update, such as SGD's of a linear layer for one sample.
+
+    Args:
+        b: where to emit.
+        m: rows of A.
+        n: columns of A.
+        x: (buffer, element offset) of m elements.
+        y: (buffer, element offset) of n elements.
+        a: (buffer, element offset) of A, updated.
+        alpha: factor, a number or an expression of A's dtype.
+        lda: leading dimension of A; None if dense.
+    """
+    dtype = _base(a[0])
+    factor = const(alpha, dtype) if isinstance(alpha, (int, float)) else alpha
+    one = _int32(1)
+    args = (pointer(*x), one, pointer(*y), one, pointer(*a), _int32(n if lda is None else lda))
+    _call(b, "ger", dtype, _int32(_ROW_MAJOR), _int32(m), _int32(n), factor, *args)
