@@ -1,0 +1,173 @@
+"""Matrix products. Kernels of the back end; flags instead of transposes, so adjoints move no data.
+
+C = A @ B  =>  dA = dC @ B^T,  dB = A^T @ dC
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..abstract.types import Array
+from ..ir.prim import primitive
+from ..utils.errors import ShapeError
+from .batching import materialise, materialise_all
+from .broadcast import reshape, shape_of
+from .relations import NUMBERS, require_array, same_dtype, same_size, show_shape
+from .shape import transpose
+
+
+def _rows_columns(shape, flip: bool):
+    return (shape[1], shape[0]) if flip else (shape[0], shape[1])
+
+
+def _require_inner(name: str, k, l, a, b):
+    if not same_size(k, l):
+        raise ShapeError(
+            f"{name}: shapes {show_shape(a.shape)} and {show_shape(b.shape)} do not fit: inner sizes are {k} and {l}"
+        )
+
+
+@primitive("opaque")
+def dot(a, b, *, transpose_a=False, transpose_b=False):
+    """Matrix product of two matrices, either read transposed.
+
+    Args:
+        a: (m, k), or (k, m) with transpose_a.
+        b: (k, n), or (n, k) with transpose_b; of the dtype of a.
+
+    Returns:
+        (m, n). Costs 2 m n k operations.
+    """
+    return np.matmul(np.transpose(a) if transpose_a else a, np.transpose(b) if transpose_b else b)
+
+
+@dot.infer
+def _(a, b, *, transpose_a=False, transpose_b=False):
+    require_array("@", a, 2, NUMBERS)
+    require_array("@", b, 2, NUMBERS)
+    (m, k), (l, n) = _rows_columns(a.shape, transpose_a), _rows_columns(b.shape, transpose_b)
+    _require_inner("@", k, l, a, b)
+    return Array(same_dtype("@", a, b), (m, n))
+
+
+def _product_cotangents(product, a, b, dout, transpose_a, transpose_b):
+    """The cotangents of either product: again products, with flags for transposes."""
+    if transpose_a:
+        da = product(b, dout, transpose_a=transpose_b, transpose_b=True)
+    else:
+        da = product(dout, b, transpose_a=False, transpose_b=not transpose_b)
+    if transpose_b:
+        db = product(dout, a, transpose_a=True, transpose_b=transpose_a)
+    else:
+        db = product(a, dout, transpose_a=not transpose_a, transpose_b=False)
+    return da, db
+
+
+@dot.vjp
+def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
+    return _product_cotangents(dot, a, b, dout, transpose_a, transpose_b)
+
+
+@dot.batch
+def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
+    if all(batched):
+        return batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    if batched[0]:
+        if transpose_a:
+            a = transpose(a, perm=(0, 2, 1))
+        _, m, k = shape_of(a)
+        out = dot(reshape(a, shape=(size * m, k)), b, transpose_b=transpose_b)
+        return reshape(out, shape=(size, m, shape_of(out)[1]))
+    # C^T = B^T A^T puts the batch axis in front: one big product, and one transpose of its result.
+    if not transpose_b:
+        b = transpose(b, perm=(0, 2, 1))
+    _, n, k = shape_of(b)
+    out = dot(reshape(b, shape=(size * n, k)), a, transpose_b=not transpose_a)
+    return transpose(reshape(out, shape=(size, n, shape_of(out)[1])), perm=(0, 2, 1))
+
+
+@primitive("opaque")
+def batched_dot(a, b, *, transpose_a=False, transpose_b=False):
+    """Matrix products of equally many pairs of matrices.
+
+    Args:
+        a: (batch, m, k), or (batch, k, m) with transpose_a.
+        b: (batch, k, n), or (batch, n, k) with transpose_b; of the dtype of a.
+
+    Returns:
+        (batch, m, n).
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    return np.matmul(a.swapaxes(1, 2) if transpose_a else a, b.swapaxes(1, 2) if transpose_b else b)
+
+
+@batched_dot.infer
+def _(a, b, *, transpose_a=False, transpose_b=False):
+    require_array("@", a, 3, NUMBERS)
+    require_array("@", b, 3, NUMBERS)
+    if not same_size(a.shape[0], b.shape[0]):
+        raise ShapeError(f"@: {show_shape(a.shape)} and {show_shape(b.shape)} are different numbers of matrices")
+    (m, k), (l, n) = _rows_columns(a.shape[1:], transpose_a), _rows_columns(b.shape[1:], transpose_b)
+    _require_inner("@", k, l, a, b)
+    return Array(same_dtype("@", a, b), (a.shape[0], m, n))
+
+
+@batched_dot.vjp
+def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
+    return _product_cotangents(batched_dot, a, b, dout, transpose_a, transpose_b)
+
+
+@batched_dot.batch
+def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
+    a, b = materialise_all(size, batched, (a, b))
+    n = shape_of(a)[1]
+    a, b = (reshape(x, shape=(size * n, *shape_of(x)[2:])) for x in (a, b))
+    out = batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    return reshape(out, shape=(size, n, *shape_of(out)[1:]))
+
+
+@primitive("opaque")
+def matvec(a, x, *, transpose=False):
+    """Matrix times vector.
+
+    Args:
+        a: (m, k), or (k, m) with transpose.
+        x: (k,), of the dtype of a.
+
+    Returns:
+        (m,).
+    """
+    return np.matmul(np.transpose(a) if transpose else a, x)
+
+
+@matvec.infer
+def _(a, x, *, transpose=False):
+    require_array("@", a, 2, NUMBERS)
+    require_array("@", x, 1, NUMBERS)
+    m, k = _rows_columns(a.shape, transpose)
+    _require_inner("@", k, x.shape[0], a, x)
+    return Array(same_dtype("@", a, x), (m,))
+
+
+def outer(x, y):
+    """x y^T of two vectors: a broadcast product."""
+    return reshape(x, shape=(shape_of(x)[0], 1)) * reshape(y, shape=(1, shape_of(y)[0]))
+
+
+@matvec.vjp
+def _(a, x, out, dout, *, transpose=False):
+    da = outer(x, dout) if transpose else outer(dout, x)
+    return da, matvec(a, dout, transpose=not transpose)
+
+
+@matvec.batch
+def _(size, batched, a, x, *, transpose=False):
+    if not batched[0]:
+        return dot(x, a, transpose_b=not transpose)
+    if not batched[1] and not transpose:
+        _, m, k = shape_of(a)
+        return reshape(matvec(reshape(a, shape=(size * m, k)), x), shape=(size, m))
+    x = materialise(size, batched[1], x)
+    column = reshape(x, shape=(*shape_of(x), 1))
+    out = batched_dot(a, column, transpose_a=transpose)
+    return reshape(out, shape=shape_of(out)[:2])

@@ -1,0 +1,68 @@
+"""What lowering rules may ask of a back end. Documentation and type; nothing is implemented here.
+
+A rule gets `b`, an object with the methods below, and expressions that only `b` understands. Expressions of dtype
+int64 are also index expressions. A rule writes `b.add(x, y)` for elements; for index expressions Python's own `+ -
+* // %` work as well (`//` and `%` floor), also against Python ints.
+
+- Every elementwise primitive is a method of its name on expressions of one element: `b.add(x, y)`, `b.exp(x)`,
+  `b.lt(x, y)` (a bool expression), `b.where(c, x, y)`, ... with the meaning that the primitive states: exact, no
+  contraction.
+- Reads are unguarded: a rule clamps each index into range by `b.select` before it reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+Expr = Any
+
+
+class Lowering(Protocol):
+    """The part of `b` that is not one method for each elementwise primitive.
+
+    Attributes:
+        dtype: in the rule of a reduction, the dtype that it accumulates in.
+    """
+
+    dtype: str
+
+    def const(self, value, dtype: str) -> Expr:
+        """A constant, exact to the bit."""
+
+    def cast(self, x: Expr, dtype: str) -> Expr:
+        """`x` converted as NumPy's `astype` does (float to int truncates; to bool is `x != 0`)."""
+
+    def select(self, c: Expr, x: Expr, y: Expr) -> Expr:
+        """`x` if `c` else `y`; both may be evaluated."""
+
+    def dim(self, size) -> Expr:
+        """A dimension (an int or a `Dim`) as an index expression."""
+
+
+def clamp(b, i: Expr, size) -> Expr:
+    """Index `i` moved into `0 ... size - 1`."""
+    zero, last = b.const(0, "int64"), b.dim(size) - 1
+    i = b.select(b.gt(i, last), last, i)
+    return b.select(b.lt(i, zero), zero, i)
+
+
+def flat_index(b, index, shape) -> Expr:
+    """The row-major position of an element: Horner's scheme over the sizes."""
+    flat = b.const(0, "int64")
+    for i, size in zip(index, shape, strict=True):
+        flat = flat * b.dim(size) + i
+    return flat
+
+
+def split_index(b, flat: Expr, shape) -> list[Expr]:
+    """The index of the element at a row-major position; axes of size 1 cost nothing."""
+    out: list[Expr] = []
+    for axis in reversed(range(len(shape))):
+        if shape[axis] == 1:
+            out.append(b.const(0, "int64"))
+        elif all(size == 1 for size in shape[:axis]):
+            out.append(flat)  # the leading axis that matters: what is left is its index
+        else:
+            out.append(flat % b.dim(shape[axis]))
+            flat = flat // b.dim(shape[axis])
+    return out[::-1]
