@@ -51,7 +51,9 @@ def bind_symbols(types, values) -> dict[str, int]:
     for dim, size, where in later:
         missing = dim.symbols() - sizes.keys()
         if missing:
-            raise ShapeError(f"{where}: the size {dim} does not tell what '{min(missing)}' is; give it an argument of its own")
+            raise ShapeError(
+                f"{where}: the size {dim} does not tell what '{min(missing)}' is; give it an argument of its own"
+            )
         expected = evaluate(dim, sizes.__getitem__)
         if expected != size:
             given = ", ".join(f"{name} = {sizes[name]}" for name in sorted(dim.symbols()))

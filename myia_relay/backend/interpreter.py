@@ -54,7 +54,9 @@ class Machine:
         steps, template, output = plan
         slots = template.copy()
         if len(args) != len(graph.params):
-            raise InternalError("interpreter", f"{graph.name} takes {len(graph.params)} values and is given {len(args)}")
+            raise InternalError(
+                "interpreter", f"{graph.name} takes {len(graph.params)} values and is given {len(args)}"
+            )
         slots[: len(args)] = args
         for slot, step in steps:
             slots[slot] = step(slots)
@@ -213,4 +215,3 @@ SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
     "tape_push": lambda m, node, inputs: lambda s: (s[inputs[0]], s[inputs[1]]),
     "tape_pop": _tape_pop,
 }
-

@@ -58,7 +58,9 @@ def lookup(env: Env, node: Node) -> Node:
     return found
 
 
-def emit_like(builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, fn=None) -> Node:
+def emit_like(
+    builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, fn=None
+) -> Node:
     """Append `node` again with new arguments (and attributes, and callee): same type, origin and name."""
     fn = fn if fn is not None else node.fn
     attrs = node.attrs if attrs is None else attrs

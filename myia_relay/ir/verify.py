@@ -161,7 +161,11 @@ def _while(node: Apply, types) -> str | None:
     condition, body, n = node.attrs["cond"], node.attrs["body"], node.attrs["carried"]
     if not _decides(condition.output.type):
         return f"the condition is a {condition.output.type}"
-    return _call("the condition", condition, types, None) or _call("the body", body, types, None) or _carried(body, types[:n])
+    return (
+        _call("the condition", condition, types, None)
+        or _call("the body", body, types, None)
+        or _carried(body, types[:n])
+    )
 
 
 def _for(node: Apply, types) -> str | None:

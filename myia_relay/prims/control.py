@@ -71,22 +71,23 @@ def _(start, stop, step, *args, body, carried):
 
 
 @primitive("control")
-def value_and_grad(*args, graph, wrt):
+def value_and_grad(*args, graph, wrt, has_aux=False):
     """The value of `graph(*args)` and its gradient: a pair (value, tuple of gradients), one for each index in `wrt`.
 
     Inference emits it, `ad.expand` replaces it by the adjoint program; no executor sees it.
 
     Args:
         *args: arguments of the graph.
-        graph: closed typed graph with a float scalar result (Python float, NumPy scalar or 0-d array), or, where its result
-            is a pair, that and an auxiliary value.
+        graph: closed typed graph with a float scalar result (Python float, NumPy scalar or 0-d array), or, with `has_aux`, a
+            pair of that and an auxiliary value.
         wrt: indices of the arguments to differentiate by.
+        has_aux: whether the result is such a pair.
     """
     raise InternalError("control", "value_and_grad was not expanded")
 
 
 @value_and_grad.infer
-def _(*args, graph, wrt):
+def _(*args, graph, wrt, has_aux=False):
     return tuple_of(_graph_result(graph), tuple_of(*[tangent(args[i]) for i in wrt]))
 
 

@@ -60,9 +60,16 @@ def raise_at(exception: type[BaseException], message: str, origin: Origin | None
 
 def _frame(loc: Loc, action, error: BaseException | None):
     """A function that runs a code object whose only line is the user's, which raises `error` or calls `action`."""
-    place: dict[str, Any] = {"lineno": loc.line, "end_lineno": loc.end_line, "col_offset": loc.col, "end_col_offset": loc.end_col}
+    place: dict[str, Any] = {
+        "lineno": loc.line,
+        "end_lineno": loc.end_line,
+        "col_offset": loc.col,
+        "end_col_offset": loc.end_col,
+    }
     name = ast.Name("__myia_relay__", ast.Load(), **place)
-    statement = ast.Raise(name, None, **place) if error is not None else ast.Expr(ast.Call(name, [], [], **place), **place)
+    statement = (
+        ast.Raise(name, None, **place) if error is not None else ast.Expr(ast.Call(name, [], [], **place), **place)
+    )
     code = compile(ast.Module([statement], []), loc.file, "exec")
     names = {"co_name": loc.function}
     if hasattr(code, "co_qualname"):

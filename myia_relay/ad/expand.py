@@ -1,0 +1,154 @@
+"""Expansion of transforms: `value_and_grad` and `vmap` become ordinary operations.
+
+Innermost first: what is differentiated has its own transforms expanded before, so that every order of derivative is the
+derivative of an ordinary program, and no two perturbations can be confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Array, Scalar, Struct, Type, tangent, tuple_of
+from ..ir.build import Builder, as_type
+from ..ir.node import Apply, Graph, Node
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import Rewriter, drop_dead, emit_like
+from ..utils.errors import GradError
+from ..utils.source import Origin
+from . import control  # noqa: F401  registers the adjoints of control
+from .activity import full
+from .cotangents import has_tangent, materialise, split
+from .reverse import Adjoint, Context
+
+
+def expand(graph: Graph) -> Graph:
+    """The graph with every `value_and_grad` and `vmap` in it, and in the graphs inside it, replaced by ordinary operations.
+
+    Args:
+        graph: typed, closed.
+
+    Raises:
+        GradError: a derivative that does not exist: of a result that is no float scalar, by an integer, through an update.
+    """
+    return Expand().rewrite(graph)
+
+
+def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
+    """A graph `(*args, dout) -> (out, tuple of cotangents of the arguments in wrt)`; `dout` is a tangent of the result."""
+    graph = expand(graph)
+    new = Graph(f"{graph.name}.vjp", None, graph.origin)
+    args = [new.add_parameter(p.name, p.type, p.origin) for p in graph.params]
+    dout = new.add_parameter("dout", tangent(graph.output.type))
+    b = Builder(new, graph.origin)
+    acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
+    adjoint = Adjoint(Context(), b, graph, args, acts)
+    out = adjoint.forward()
+    cts = adjoint.backward(split(b, dout))
+    new.output = _pair(b, out, [materialise(b, cts[i], tangent(graph.params[i].type)) for i in wrt])
+    drop_dead(new)
+    return new
+
+
+def _pair(b: Builder, value: Node, grads: list[Node]) -> Node:
+    make = REGISTRY["make_struct"]
+    packed = b.emit(make, tuple(grads), {"type": tuple_of(*[g.type for g in grads])})
+    return b.emit(make, (value, packed), {"type": tuple_of(value.type, packed.type)})
+
+
+class Expand(Rewriter):
+    """The pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.context = Context()
+
+    def build(self, graph: Graph) -> Graph:
+        new = super().build(graph)
+        drop_dead(new, self.context.effects)
+        return new
+
+    def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        name = getattr(node.fn, "name", None)
+        if isinstance(node.fn, Graph) or name not in ("value_and_grad", "vmap"):
+            if isinstance(node.fn, Graph):
+                return super().node(builder, node, args, attrs)
+            return emit_like(builder, node, args, attrs)
+        self.changed = True
+        builder.origin = node.origin
+        if name == "vmap":
+            from .batch import inline_vmap
+
+            return inline_vmap(builder, args, **attrs)
+        return inline_value_and_grad(self.context, builder, args, node.origin, **attrs)
+
+
+def inline_value_and_grad(
+    context: Context, builder: Builder, args: tuple[Node, ...], origin: Origin, graph: Graph, wrt, has_aux: bool = False
+) -> Node:
+    """Emit a graph with its adjoint; returns the pair (value, tuple of gradients).
+
+    Args:
+        context: shared memos.
+        builder: where.
+        args: the graph's arguments.
+        origin: the user's place.
+        graph: what is differentiated.
+        wrt: indices of the arguments to differentiate by.
+        has_aux: whether the result is a pair (scalar, anything), of which the scalar is differentiated.
+    """
+    result = graph.output.type
+    if has_aux:
+        if not isinstance(result, Struct) or len(result.elems) != 2:
+            raise GradError(
+                f"with has_aux=True a function returns a pair (scalar, aux), and '{graph.name}' returns {result}",
+                origin,
+            )
+        result = result.elems[0]
+    check_result(graph, result, origin)
+    for i in wrt:
+        check_argument(graph, i, origin)
+    acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
+    try:
+        adjoint = Adjoint(context, builder, graph, args, acts)
+        out = adjoint.forward()
+        builder.origin = origin
+        one = builder.constant(as_type(np.ones((), float), result), result)
+        cts = adjoint.backward((one, None) if has_aux else one)
+    except GradError as error:
+        raise error.at(origin) from None
+    builder.origin = origin.derive("vjp")
+    return _pair(builder, out, [materialise(builder, cts[i], tangent(args[i].type)) for i in wrt])
+
+
+def check_result(graph: Graph, result: Type, origin: Origin) -> None:
+    """A GradError unless the result is one float."""
+    if isinstance(result, Scalar | Array) and result.shape == () and result.is_float:
+        return
+    head = f"grad differentiates a function with one float as its result, and '{graph.name}' returns {result}"
+    if isinstance(result, Array) and result.shape != ():
+        shape = f"({', '.join(map(str, result.shape))}{',' if len(result.shape) == 1 else ''})"
+        advice = (
+            f", an array of shape {shape}; reduce it first (.sum(), .mean()), or use relay.jacobian or relay.jacrev for all "
+            f"derivatives, or relay.vjp with a cotangent of shape {shape}"
+        )
+    elif isinstance(result, Struct):
+        advice = "; return the scalar alone, use has_aux=True for a pair (scalar, aux), or relay.vjp or relay.jacobian"
+    else:
+        advice = (
+            ", which has no derivative; convert it with float(...) or .astype(...), or see relay.jacobian and relay.vjp"
+        )
+    raise GradError(head + advice, origin)
+
+
+def check_argument(graph: Graph, index: int, origin: Origin) -> None:
+    """A GradError unless an argument has floats in it."""
+    param = graph.params[index]
+    if not has_tangent(param.type):
+        raise GradError(
+            f"grad by '{param.name}', which is {param.type} and has no derivative; pass a float, or name another argument in wrt "
+            "(relay.jacobian and relay.vjp differentiate by floats too)",
+            origin,
+        )

@@ -1,0 +1,193 @@
+"""Reverse mode on a typed graph, in place: forward applications, then adjoint applications in reverse order.
+
+    y = f(a, b)   =>   (da, db) += f.vjp(a, b, y, dy)
+
+Straight-line code needs no tape and no closure: the backpropagator is inlined at once, and what it captured are simply the
+forward values. Control operations get a forward and a backward version (`ad.control`), made when their cotangent is known,
+so that a forward version saves exactly what the backward one reads; until then the plain operation stands in its place.
+
+Source: van Merriënboer et al., "Automatic differentiation in ML: where we are and where we should be going" (NeurIPS 2018);
+B. Pearlmutter and J. Siskind, "Reverse-mode AD in a functional framework" (TOPLAS 2008), closure converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+
+from ..abstract.types import Struct, tangent
+from ..ir.build import Builder, Var
+from ..ir.node import Apply, Constant, Graph, Node
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import Effects, emit_like, lookup
+from ..utils.errors import CompileError, GradError
+from .activity import Act, Activity
+from .cotangents import Cotangent, add, coerce, materialise, split
+
+
+class Context:
+    """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.split`)."""
+
+    def __init__(self):
+        self.activity = Activity()
+        self.effects = Effects()
+        self.splits: dict = {}
+
+
+class Adjoint:
+    """The adjoint of one graph, inlined into a builder.
+
+    Args:
+        context: shared memos.
+        builder: where forward and adjoint applications go.
+        graph: what is differentiated: typed, closed, transforms expanded.
+        args: nodes of the builder's graph, for the parameters.
+        acts: which of them are differentiated by.
+    """
+
+    def __init__(self, context: Context, builder: Builder, graph: Graph, args: Sequence[Node], acts: tuple[Act, ...]):
+        self.context = context
+        self.builder = builder
+        self.graph = graph
+        self.acts = context.activity.of_nodes(graph, acts)
+        self.env: dict[Node, Node] = dict(zip(graph.params, args, strict=True))
+        self.cts: dict[Node, Cotangent] = {}
+        self.inserted: dict[Node, list[Apply]] = {}
+
+    def forward(self) -> Node:
+        """Emit the graph's own applications; effects keep their order. Returns the output."""
+        for node in self.graph.nodes:
+            self.refuse_updates(node)
+            self.env[node] = emit_like(self.builder, node, tuple(lookup(self.env, a) for a in node.args))
+        return lookup(self.env, self.graph.output)
+
+    def refuse_updates(self, node: Apply) -> None:
+        """A GradError for an update of a model inside of what is differentiated."""
+        if "write" in self.context.effects.of_node(node):
+            raise GradError(
+                "a model is updated inside of a differentiated function, and a derivative cannot look through the update; "
+                "compute the gradients first, then update",
+                node.origin,
+            )
+
+    def backward(self, dout: Cotangent) -> list[Cotangent]:
+        """Emit the adjoint applications; returns the cotangents of the parameters."""
+        self.accumulate(self.graph.output, dout, "the result")
+        for node in reversed(self.graph.nodes):
+            ct = self.cts.pop(node, None)
+            if ct is None:
+                continue
+            self.builder.origin = node.origin.derive("vjp")
+            try:
+                self.adjoint(node, ct)
+            except CompileError as error:
+                raise error.at(node.origin) from None
+        self.flush()
+        return [self.cts.get(p) for p in self.graph.params]
+
+    def accumulate(self, node: Node, ct: Cotangent, what: str) -> None:
+        """Add to the cotangent of a node of the differentiated graph, unless it is not active."""
+        if ct is None or isinstance(node, Constant) or node not in self.acts:
+            return
+        ct = self.fitted(ct, self.acts[node], node.type, what)
+        if ct is not None:
+            self.cts[node] = add(self.builder, self.cts.get(node), ct)
+
+    def fitted(self, ct: Cotangent, act: Act, type, what: str) -> Cotangent:
+        """A cotangent without the parts that are not active, each leaf of exactly its tangent type."""
+        if ct is None or act is False:
+            return None
+        if isinstance(type, Struct):
+            if isinstance(ct, Node):
+                ct = split(self.builder, ct)
+                if ct is None:
+                    return None
+            parts = tuple(self.fitted(c, a, e, what) for c, a, e in zip(ct, act, type.elems, strict=True))
+            return parts if any(p is not None for p in parts) else None
+        return coerce(self.builder, ct, tangent(type), what)
+
+    def adjoint(self, node: Apply, ct: Cotangent) -> None:
+        """Emit the adjoint of one application whose cotangent is `ct`."""
+        special = RULES.get("call" if isinstance(node.fn, Graph) else node.fn.name)
+        if special is not None:
+            special(self, node, ct)
+        else:
+            self.rule(node, ct)
+
+    def rule(self, node: Apply, ct: Cotangent) -> None:
+        """The adjoint by the primitive's own rule."""
+        prim = node.fn
+        if prim.vjp_rule is None:
+            raise GradError(
+                f"'{prim.name}' has no derivative; wrap it in relay.stop_gradient(...) if none is meant", node.origin
+            )
+        args = [Var(self.builder, lookup(self.env, a)) for a in node.args]
+        out = Var(self.builder, self.env[node])
+        dout = Var(self.builder, materialise(self.builder, ct, tangent(node.type)))
+        results = prim.vjp_rule(*args, out, dout, **node.attrs)
+        for arg, result in zip(node.args, results, strict=True):
+            if result is not None:
+                result = result.node if isinstance(result, Var) else self.builder.constant(result, tangent(arg.type))
+                self.accumulate(arg, result, prim.name)
+
+    @contextmanager
+    def before(self, node: Node):
+        """Applications emitted in this context go before the forward version of `node`."""
+        graph = self.builder.graph
+        outside, graph.nodes = graph.nodes, []
+        origin, self.builder.origin = self.builder.origin, node.origin
+        try:
+            yield
+        finally:
+            self.inserted.setdefault(self.env[node], []).extend(graph.nodes)
+            graph.nodes = outside
+            self.builder.origin = origin
+
+    def replace(self, node: Node, prim_name: str, args: tuple[Node, ...], attrs: dict) -> None:
+        """Make the forward version of `node`, which stood in as the plain operation, a structure operation on a new one."""
+        new = self.env[node]
+        new.fn, new.args, new.attrs = REGISTRY[prim_name], args, attrs
+
+    def flush(self) -> None:
+        """Put what was inserted in its place."""
+        if self.inserted:
+            nodes = self.builder.graph.nodes
+            self.builder.graph.nodes = [n for node in nodes for n in (*self.inserted.pop(node, ()), node)]
+            self.inserted = {}
+
+
+# Structures and tapes.
+
+
+def _get_item(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """y = s[i]  =>  ds = (None, ..., dy, ..., None)"""
+    (struct,) = node.args
+    parts: list[Cotangent] = [None] * len(struct.type.elems)
+    parts[node.attrs["index"]] = ct
+    adjoint.accumulate(struct, tuple(parts), "get_item")
+
+
+def _make_struct(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """s = (x0, ..., xn)  =>  dxi = ds[i]"""
+    for arg, part in zip(node.args, ct, strict=True):
+        adjoint.accumulate(arg, part, "make_struct")
+
+
+def _tape_push(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """u = push(t, e)  =>  (dt, de) = pop(du)"""
+    both = adjoint.builder.emit(REGISTRY["tape_pop"], (ct,))
+    parts = split(adjoint.builder, both)
+    for arg, part in zip(node.args, parts, strict=True):
+        adjoint.accumulate(arg, part, "tape_push")
+
+
+def _tape_pop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """(u, e) = pop(t)  =>  dt = push(du, de)"""
+    (tape,) = node.args
+    entry = materialise(adjoint.builder, ct[1], tangent(tape.type.elem))
+    below = materialise(adjoint.builder, ct[0], tangent(tape.type))
+    adjoint.accumulate(tape, adjoint.builder.emit(REGISTRY["tape_push"], (below, entry)), "tape_pop")
+
+
+RULES = {"get_item": _get_item, "make_struct": _make_struct, "tape_push": _tape_push, "tape_pop": _tape_pop}
+"""Adjoints that work on symbolic cotangents instead of by a vjp rule: (adjoint, node, cotangent); `ad.control` adds its own."""
