@@ -274,7 +274,7 @@ def _(c, a, b, out, dout):
 
 def _overflows(name: str, operation: str):
     def meaning(a, b):
-        exact = getattr(np.asarray(a, dtype=object), f"__{name}__")(np.asarray(b, dtype=object))
+        exact = getattr(np.asarray(a).astype(object), f"__{name}__")(np.asarray(b).astype(object))
         return np.asarray((exact < -(1 << 63)) | (exact >= 1 << 63)).astype(bool)[()]
 
     meaning.__doc__ = f"Whether the exact `a {operation} b` of int64 operands does not fit into int64."

@@ -131,45 +131,40 @@ def _(b, index, x, i, *, in_types, out_type, axis):
 
 
 @primitive("injective")
-def dynamic_slice(x, start, *, axis, size):
-    """`size` neighbours along an axis from position `start` on; start is clamped so that they fit.
+def dynamic_slice(x, start, *, axis, length):
+    """`length` neighbours along an axis from position `start` on; start is clamped so that they fit.
 
     Args:
         x: array.
         start: int scalar.
         axis: non-negative.
-        size: static.
+        length: static.
     """
     x = np.asarray(x)
-    start = min(max(int(start), 0), x.shape[axis] - size)
-    return x[_pick(x.shape, axis, slice(start, start + size))]
+    start = min(max(int(start), 0), x.shape[axis] - length)
+    return x[_pick(x.shape, axis, slice(start, start + length))]
 
 
 @dynamic_slice.infer
-def _(x, start, *, axis, size):
+def _(x, start, *, axis, length):
     require_array("slicing", x)
     _require_index("slicing", start)
-    if isinstance(size, int) and isinstance(x.shape[axis], int) and size > x.shape[axis]:
-        raise ShapeError(f"a slice of {size} elements from axis {axis} of shape {show_shape(x.shape)}")
-    return Array(x.dtype, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+    if isinstance(length, int) and isinstance(x.shape[axis], int) and length > x.shape[axis]:
+        raise ShapeError(f"a slice of {length} elements from axis {axis} of shape {show_shape(x.shape)}")
+    return Array(x.dtype, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
 
 
 @dynamic_slice.vjp
-def _(x, start, out, dout, *, axis, size):
+def _(x, start, out, dout, *, axis, length):
     return slice_add(zeros_like(x), dout, start, axis=axis), None
 
 
 @dynamic_slice.batch
-def _(size, batched, x, start, *, axis, **attrs):
-    n = attrs["size"]
+def _(size, batched, x, start, *, axis, length):
     if not batched[1]:
-        return dynamic_slice(x, start, axis=axis + 1, size=n)
-    x = materialise(size, batched[0], x)
-    return _gather_windows(size, x, start, axis, n)
-
-
-def _gather_windows(size, x, start, axis, n):
-    # A window is n positions of its example.
+        return dynamic_slice(x, start, axis=axis + 1, length=length)
+    # A window is `length` positions of its example.
+    x, n = materialise(size, batched[0], x), length
     shape = shape_of(x)
     start = _within(x, start, shape[axis + 1] - n + 1)
     offsets = reshape(nullary(x, "iota", n=n, dtype="int64"), shape=(1, n))
@@ -179,8 +174,8 @@ def _gather_windows(size, x, start, axis, n):
 
 
 @dynamic_slice.lower
-def _(b, index, x, start, *, in_types, out_type, axis, size):
-    first = clamp(b, b.cast(start([]), "int64"), in_types[0].shape[axis] - size + 1)
+def _(b, index, x, start, *, in_types, out_type, axis, length):
+    first = clamp(b, b.cast(start([]), "int64"), in_types[0].shape[axis] - length + 1)
     return x([*index[:axis], index[axis] + first, *index[axis + 1 :]])
 
 
@@ -326,12 +321,12 @@ slice_add.infer(_infer_window("adding to a slice"))
 @dynamic_update_slice.vjp
 def _(x, v, start, out, dout, *, axis):
     dx = dynamic_update_slice(dout, zeros_like(v), start, axis=axis)
-    return dx, dynamic_slice(dout, start, axis=axis, size=shape_of(v)[axis]), None
+    return dx, dynamic_slice(dout, start, axis=axis, length=shape_of(v)[axis]), None
 
 
 @slice_add.vjp
 def _(x, v, start, out, dout, *, axis):
-    return dout, dynamic_slice(dout, start, axis=axis, size=shape_of(v)[axis]), None
+    return dout, dynamic_slice(dout, start, axis=axis, length=shape_of(v)[axis]), None
 
 
 def _batch_window(prim, combine):

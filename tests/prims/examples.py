@@ -1,0 +1,207 @@
+"""Arguments for every primitive: values away from kinks, shapes that exercise what the primitive does.
+
+`EXAMPLES` maps a primitive's name to a list of `(arguments, attributes)`. `UNTESTED` names the primitives that
+only executors implement (control, effects, structures), which the registry test does not cover.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_rng = np.random.default_rng(7)
+
+
+def uniform(*shape, low=-2.0, high=2.0):
+    """Floats with no ties and no special values."""
+    return _rng.uniform(low, high, shape)
+
+
+def ints(*shape, low=-9, high=9, dtype=np.int64):
+    return _rng.integers(low, high, shape).astype(dtype)
+
+
+EXAMPLES: dict[str, list[tuple[tuple, dict]]] = {}
+
+
+NO_GRADIENT: set[tuple[str, int]] = set()
+"""Examples, by name and number, at points without a derivative."""
+
+
+def example(name, *args, **attrs):
+    EXAMPLES.setdefault(name, []).append((args, attrs))
+
+
+def value_example(name, *args, **attrs):
+    """An example for values only."""
+    NO_GRADIENT.add((name, len(EXAMPLES.get(name, ()))))
+    example(name, *args, **attrs)
+
+
+X = uniform(2, 3)
+POSITIVE = uniform(2, 3, low=0.2, high=3.0)
+INSIDE = uniform(2, 3, low=-0.9, high=0.9)
+ROW = uniform(3)
+COLUMN = uniform(2, 1)
+
+for _name in "neg abs sign exp expm1 sin cos tan arctan sinh cosh tanh sigmoid erf floor ceil trunc rint".split():
+    example(_name, X)
+    example(_name, 0.7)
+    example(_name, np.float64(-1.3))
+    example(_name, X.astype(np.float32))
+for _name in "log log1p log2 log10 sqrt".split():
+    example(_name, POSITIVE)
+    example(_name, 1.7)
+for _name in "arcsin arccos".split():
+    example(_name, INSIDE)
+for _name in ("isnan", "isinf", "isfinite"):
+    example(_name, np.array([1.0, np.nan, np.inf, -np.inf, -0.0]))
+    example(_name, float("nan"))
+for _name in ("neg", "abs", "sign", "bitwise_not"):
+    example(_name, ints(4))
+    example(_name, ints(4, dtype=np.int8))
+    example(_name, -3)
+example("neg", np.array([-128, 127], np.int8))
+example("logical_not", np.array([True, False]))
+
+for _name in "add sub mul maximum minimum arctan2 eq ne lt le gt ge".split():
+    example(_name, X, uniform(2, 3))
+    example(_name, COLUMN, ROW)
+    example(_name, X, 0.35)
+    example(_name, np.float64(0.4), 0.35)
+    example(_name, 0.4, 1.25)
+    example(_name, X.astype(np.float32), ROW.astype(np.float32))
+for _name in ("add", "sub", "mul", "maximum", "minimum", "eq", "lt"):
+    example(_name, ints(2, 3), ints(3))
+    example(_name, ints(4, dtype=np.uint8, low=200, high=255), ints(4, dtype=np.uint8, low=0, high=255))
+for _name in ("maximum", "minimum"):
+    value_example(_name, np.array([1.0, np.nan, 3.0]), np.array([np.nan, 2.0, -np.inf]))
+    example(_name, np.array([True, False]), np.array([True, True]))
+for _name in ("div", "pow"):
+    example(_name, POSITIVE, uniform(3, low=0.5))
+    example(_name, 1.7, -2.5)
+    example(_name, POSITIVE, np.float64(2.0))
+value_example("pow", np.array([-2.0, 0.5]), 3.0)
+example("pow", ints(5), np.array([0, 1, 2, 3, -1]))
+example("floordiv", X, uniform(3))
+example("mod", X, uniform(3, low=0.5))
+example("mod", X, uniform(3, low=-2, high=-0.5))
+for _name in ("floordiv", "mod"):
+    example(_name, ints(3, 4), np.array([2, -3, 0, 5]))
+    example(_name, -7, 2)
+    example(_name, -7.5, 2.0)
+    value_example(_name, np.array([1.0, -1.0, 0.0, -0.0]), np.array([0.0, np.inf, 3.0, 3.0]))
+for _name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "ne"):
+    example(_name, np.array([True, True, False, False]), np.array([True, False, True, False]))
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    example(_name, ints(4), ints(4))
+for _name in ("left_shift", "right_shift"):
+    example(_name, ints(4), np.array([0, 1, 5, 63]))
+    example(_name, -9, 2)
+for _name in ("add_overflows", "sub_overflows", "mul_overflows"):
+    _edges = np.array([0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), 3037000500])
+    example(_name, _edges[:, None], _edges)
+    example(_name, 2**62, 2**62)
+example("int_truediv", ints(3, 2), np.array([3, -7]))
+example("int_truediv", 7, 2)
+example("where", np.array([True, False, True]), X, ROW)
+example("where", True, 1.5, 2.5)
+example("where", np.array([[True], [False]]), 1.5, ROW)
+
+for _dtype in ("float32", "int64", "bool", "int8"):
+    example("cast", X, dtype=_dtype)
+    example("cast", ints(3), dtype=_dtype)
+example("cast", 3, dtype="float64", weak=True)
+example("cast", np.float64(2.5), dtype="float64", weak=True)
+example("cast", 2.5, dtype="float64")
+example("as_scalar", np.array(1.5))
+example("as_array", 1.5)
+example("as_array", np.float32(1.5))
+example("stop_gradient", X)
+
+example("broadcast_to", X, shape=(4, 2, 3))
+example("broadcast_to", COLUMN, shape=(2, 5))
+example("broadcast_to", 1.5, shape=(2, 2))
+example("reshape", X, shape=(3, 2))
+example("reshape", uniform(2, 3, 4), shape=(2, 4, 3))
+example("reshape", uniform(2, 3, 4), shape=(24,))
+example("reshape", uniform(1, 1), shape=())
+example("reshape", 1.5, shape=(1, 1))
+example("reshape", uniform(6), shape=(1, 2, 1, 3))
+example("transpose", uniform(2, 3, 4), perm=(2, 0, 1))
+example("slice", uniform(5, 6), starts=(1, 5), sizes=(3, 3), steps=(1, -2))
+example("slice", uniform(7), starts=(6,), sizes=(7,), steps=(-1,))
+example("slice", uniform(7), starts=(1,), sizes=(3,), steps=(2,))
+example("slice", uniform(7), starts=(0,), sizes=(0,), steps=(1,))
+example("pad", X, 0.5, low=(1, 0), high=(2, 1), interior=(0, 2))
+example("pad", uniform(3), np.float64(1.0), low=(0,), high=(0,), interior=(0,))
+example("flip", uniform(2, 3, 2), axes=(0, 1))
+example("concatenate", X, uniform(1, 3), uniform(4, 3), axis=0)
+example("concatenate", X, uniform(2, 1), axis=1)
+example("iota", n=5, dtype="int64")
+example("iota", n=3, dtype="float32")
+example("tri_mask", n=3, m=4, k=-1)
+example("tri_mask", n=3, m=3, k=1)
+example("one_hot", np.array([0, 2, 5]), n=4, dtype="float32")
+example("one_hot", 1, n=3, dtype="float64")
+
+for _i in (0, 1, 7, -5):
+    example("dynamic_index", X, _i, axis=1)
+    example("dynamic_index", ROW, _i, axis=0)
+    example("dynamic_slice", uniform(2, 4), _i, axis=1, length=2)
+    example("dynamic_update", X, uniform(2), _i, axis=1)
+    example("dynamic_update", ROW, np.float64(0.5), _i, axis=0)
+    example("index_add", X, uniform(3), _i, axis=0)
+    example("index_add", ROW, 0.5, _i, axis=0)
+    example("dynamic_update_slice", uniform(4, 2), uniform(2, 2), _i, axis=0)
+    example("slice_add", uniform(4, 2), uniform(3, 2), _i, axis=0)
+example("take", uniform(4, 3), np.array([[0, 3], [3, 9]]), axis=0)
+example("take", uniform(2, 4, 3), np.array([1, 1, -2]), axis=1)
+example("take", uniform(4), 2, axis=0)
+example("scatter_add", uniform(4, 3), np.array([[0, 3], [3, 9]]), uniform(2, 2, 3), axis=0)
+example("scatter_add", uniform(2, 4), np.array([1, 1, -2]), uniform(2, 3), axis=1)
+
+for _name in "reduce_sum reduce_max reduce_min reduce_prod".split():
+    example(_name, uniform(2, 3, 4), axes=(0, 2))
+    example(_name, uniform(2, 3), axes=(1,), keepdims=True)
+    example(_name, uniform(2, 3), axes=(0, 1))
+    example(_name, ints(3, 2), axes=(0,))
+    value_example(_name, np.array([[1.0, np.nan], [3.0, 4.0]]), axes=(0,))
+example("reduce_prod", np.array([[2.0, 0.0, 3.0], [0.0, 5.0, 0.0], [1.0, 2.0, 4.0]]), axes=(1,))
+example("reduce_prod", np.array([2.0, 0.0, 3.0]), axes=(0,))
+for _name in ("reduce_all", "reduce_any"):
+    example(_name, np.array([[True, False], [True, True]]), axes=(1,))
+    example(_name, np.array([[True, False], [True, True]]), axes=(0, 1), keepdims=True)
+example("cumsum", uniform(2, 4), axis=1)
+example("cumsum", uniform(3, 2), axis=0, reverse=True)
+for _name in ("argmax", "argmin"):
+    example(_name, uniform(2, 4), axis=1)
+    example(_name, np.array([1.0, np.nan, 3.0, 3.0]), axis=0)
+
+for _ta in (False, True):
+    for _tb in (False, True):
+        _flags = {"transpose_a": _ta, "transpose_b": _tb}
+        _a, _b = (3, 2) if _ta else (2, 3), (4, 3) if _tb else (3, 4)
+        example("dot", uniform(*_a), uniform(*_b), **_flags)
+        example("batched_dot", uniform(2, *_a), uniform(2, *_b), **_flags)
+    example("matvec", uniform(3, 2) if _ta else uniform(2, 3), uniform(3), transpose=_ta)
+example("dot", ints(2, 3), ints(3, 2))
+
+_padded = {"strides": (2, 1), "padding": ((1, 0), (1, 2))}
+example("conv2d", uniform(2, 2, 5, 4), uniform(3, 2, 3, 2))
+example("conv2d", uniform(1, 2, 5, 4), uniform(3, 2, 3, 2), **_padded)
+example("conv2d", uniform(1, 4, 4, 4), uniform(2, 2, 2, 2), groups=2, strides=(1, 1), padding=((0, 0), (0, 0)))
+example("conv2d_grad_input", uniform(2, 3, 3, 3), uniform(3, 2, 3, 2), in_shape=(5, 4))
+example("conv2d_grad_input", uniform(1, 3, 2, 6), uniform(3, 2, 3, 2), in_shape=(5, 4), **_padded)
+example("conv2d_grad_weight", uniform(2, 2, 5, 4), uniform(2, 3, 3, 3), kernel=(3, 2))
+example("conv2d_grad_weight", uniform(1, 2, 5, 4), uniform(1, 3, 2, 6), kernel=(3, 2), **_padded)
+_overlapping = {"ksize": (3, 2), "strides": (2, 1), "padding": ((1, 0), (0, 1))}
+_plain = {"ksize": (2, 2), "strides": (2, 2)}
+for _attrs, _size, _out in ((_overlapping, (5, 4), (2, 4)), (_plain, (4, 5), (2, 2))):
+    example("max_pool", uniform(1, 2, *_size), **_attrs)
+    example("avg_pool", uniform(1, 2, *_size), **_attrs)
+    example("max_pool_grad", uniform(1, 2, *_size), uniform(1, 2, *_out), **_attrs)
+    example("max_pool_gather", uniform(1, 2, *_size), uniform(1, 2, *_size), **_attrs)
+    example("avg_pool_grad", uniform(1, 2, *_out), in_shape=_size, **_attrs)
+
+# The executors implement these; they have no NumPy meaning to compare with.
+UNTESTED = {"struct", "control", "effect"}

@@ -1,0 +1,82 @@
+"""Rules run on staged values: a tiny evaluator and a tiny reverse accumulation over straight-line graphs.
+
+The evaluator asserts at every node that the meaning gives what inference promised, so every rule that it runs is
+checked too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from myia_relay.abstract.types import Array, Scalar, Struct, numpy_dtype, tangent
+from myia_relay.ir.build import Builder, Var, as_type, type_of_constant
+from myia_relay.ir.node import Apply, Constant, Graph
+
+
+def stage(args):
+    """A builder, and a parameter for each argument.
+
+    Python numbers, NumPy scalars and arrays become parameters of their types.
+    """
+    graph = Graph("test")
+    builder = Builder(graph)
+    return builder, [builder.var(graph.add_parameter(f"x{i}", type_of_constant(a))) for i, a in enumerate(args)]
+
+
+def assert_has_type(value, type, what=""):
+    """Whether a value is just what a type says: kind, dtype, shape."""
+    if isinstance(type, Scalar) and type.weak:
+        assert isinstance(value, {"bool": bool, "int64": int, "float64": float}[type.dtype]), (what, value, type)
+        assert not isinstance(value, np.generic), (what, value, type)
+    elif isinstance(type, Scalar):
+        assert isinstance(value, np.generic) and value.dtype == numpy_dtype(type.dtype), (what, value, type)
+    elif isinstance(type, Array):
+        assert isinstance(value, np.ndarray) and value.dtype == numpy_dtype(type.dtype), (what, value, type)
+        assert value.shape == type.shape, (what, value.shape, type)
+    else:
+        raise AssertionError(f"{what}: type {type}")
+
+
+def coerce(value, type, what):
+    """A meaning's result as the executors take it, after a check that dtype and shape are those inferred."""
+    assert np.shape(value) == type.shape, (what, np.shape(value), str(type))
+    if not isinstance(value, bool | int | float):
+        assert np.asarray(value).dtype == numpy_dtype(type.dtype), (what, np.asarray(value).dtype, str(type))
+    return as_type(value, type)
+
+
+def evaluate(graph, args, *outputs: Var):
+    """Values of nodes of a straight-line graph."""
+    values = {id(p): a for p, a in zip(graph.params, args, strict=True)}
+
+    def read(node):
+        return node.value if isinstance(node, Constant) else values[id(node)]
+
+    with np.errstate(all="ignore"):
+        for node in graph.nodes:
+            operands = [read(a) for a in node.args]
+            value = node.fn.meaning(*operands, **node.attrs)
+            values[id(node)] = value if isinstance(node.type, Struct) else coerce(value, node.type, node.fn.name)
+    return [read(o.node) for o in outputs]
+
+
+def reverse(out: Var, dout, wrt: list[Var]) -> list[Var | None]:
+    """Cotangents of `wrt`, appended to the graph of `out`; None where nothing flows."""
+    builder = out.builder
+    cotangents = {id(out.node): dout}
+    for node in reversed(list(builder.graph.nodes)):
+        d = cotangents.get(id(node))
+        if d is None or not isinstance(node, Apply) or not node.fn.differentiable:
+            continue
+        assert d.type == node.type, (node.fn.name, str(d.type), str(node.type))
+        args = [Var(builder, a) for a in node.args]
+        parts = node.fn.vjp_rule(*args, Var(builder, node), d, **node.attrs)
+        assert len(parts) == len(args), f"{node.fn.name}: {len(parts)} cotangents for {len(args)} arguments"
+        for arg, part in zip(args, parts, strict=True):
+            if part is None:
+                continue
+            part = part if isinstance(part, Var) else arg.const(part)
+            assert part.type == tangent(arg.type), f"{node.fn.name}: cotangent {part.type} of a {arg.type}"
+            have = cotangents.get(id(arg.node))
+            cotangents[id(arg.node)] = part if have is None else have + part
+    return [cotangents.get(id(x.node)) for x in wrt]

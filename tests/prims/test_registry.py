@@ -1,0 +1,158 @@
+"""One test over the registry: meaning == inference == lowering == batching, and gradients against central differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import myia_relay.prims as prims
+from myia_relay.abstract.types import Array, numpy_dtype
+from myia_relay.ir.build import as_type, type_of_constant
+from myia_relay.ir.prim import REGISTRY
+from myia_relay.prims.broadcast import reduce_sum
+
+from .examples import EXAMPLES, NO_GRADIENT, UNTESTED
+from .lowering import lower
+from .staged import assert_has_type, coerce, evaluate, reverse, stage
+
+CASES = [
+    pytest.param(REGISTRY[name], args, attrs, id=f"{name}-{i}")
+    for name, examples in EXAMPLES.items()
+    for i, (args, attrs) in enumerate(examples)
+]
+DIFFERENTIABLE = [
+    pytest.param(REGISTRY[name], args, attrs, id=f"{name}-{i}")
+    for name, examples in EXAMPLES.items()
+    for i, (args, attrs) in enumerate(examples)
+    if REGISTRY[name].differentiable
+    and (name, i) not in NO_GRADIENT
+    and name != "stop_gradient"
+    and attrs.get("dtype", "float64") == "float64"
+    and any(type_of_constant(a).dtype == "float64" for a in args)
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def infer(prim, args, attrs):
+    return prim.infer_rule(*[type_of_constant(a) for a in args], **{**prim.attr_defaults, **attrs})
+
+
+def compute(prim, args, attrs):
+    type = infer(prim, args, attrs)
+    return coerce(prim.meaning(*args, **attrs), type, prim.name)
+
+
+def test_no_rule_is_missing():
+    assert prims.missing_rules() == []
+
+
+def test_every_primitive_has_an_example():
+    computed = {name for name, prim in REGISTRY.items() if prim.kind not in UNTESTED}
+    assert computed - set(EXAMPLES) == set()
+
+
+@pytest.mark.parametrize("prim, args, attrs", CASES)
+def test_inference_is_the_meaning(prim, args, attrs):
+    assert_has_type(compute(prim, args, attrs), infer(prim, args, attrs), prim.name)
+
+
+@pytest.mark.parametrize("prim, args, attrs", [c for c in CASES if c.values[0].kind != "opaque"])
+def test_lowering_is_the_meaning(prim, args, attrs):
+    types = [type_of_constant(a) for a in args]
+    out = infer(prim, args, attrs)
+    if prim.kind == "reduce" and "float" in out.dtype:
+        np.testing.assert_allclose(lower(prim, args, attrs, types, out), compute(prim, args, attrs), rtol=1e-12)
+    else:
+        np.testing.assert_array_equal(lower(prim, args, attrs, types, out), compute(prim, args, attrs))
+
+
+def _functional(prim, args, attrs, order):
+    """A graph of sum(w * out), and its derivative along a fixed direction, `order` times; with the gradient of the last."""
+    rng = np.random.default_rng(11)
+    builder, xs = stage(args)
+    value = prim(*xs, **attrs)
+    wrt = [x for x in xs if x.type.is_float]
+    for _ in range(order + 1):
+        weights = value.const(as_type(rng.uniform(0.5, 1.5, value.shape), value.type), value.type)
+        scalar = value * weights
+        if isinstance(scalar.type, Array) and scalar.shape:
+            scalar = reduce_sum(scalar, axes=tuple(range(scalar.ndim)))
+        gradient = reverse(scalar, scalar.const(as_type(np.float64(1.0), scalar.type), scalar.type), wrt)
+        last = scalar
+        value = None
+        for x, g in zip(wrt, gradient, strict=True):
+            if g is None:
+                continue
+            direction = x.const(as_type(rng.uniform(0.5, 1.5, x.shape), x.type), x.type)
+            term = g * direction
+            if isinstance(term.type, Array) and term.shape:
+                term = reduce_sum(term, axes=tuple(range(term.ndim)))
+            value = term if value is None else value + term
+        if value is None:
+            break
+    return builder.graph, last, gradient
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("prim, args, attrs", DIFFERENTIABLE)
+def test_gradient_is_the_central_difference(prim, args, attrs, order):
+    graph, scalar, gradient = _functional(prim, args, attrs, order - 1)
+    floats = [i for i, a in enumerate(args) if type_of_constant(a).is_float]
+    analytic = [0.0 if g is None else evaluate(graph, args, g)[0] for g in gradient]
+    step = 1e-6
+    for i, g in zip(floats, analytic, strict=True):
+        numeric = np.zeros(np.shape(args[i]))
+        for index in np.ndindex(*numeric.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = np.array(args[i], dtype=np.float64)
+                moved[index] += sign * step
+                changed = [*args]
+                changed[i] = as_type(moved if moved.shape else moved[()], type_of_constant(args[i]))
+                ends.append(evaluate(graph, changed, scalar)[0])
+            numeric[index] = (ends[0] - ends[1]) / (2 * step)
+        np.testing.assert_allclose(np.broadcast_to(g, numeric.shape), numeric, rtol=2e-6, atol=2e-7)
+
+
+def _spread(args, mask, size):
+    """Each masked argument `size` times, a little different each time, and the arguments of each example."""
+    rng = np.random.default_rng(5)
+    stacked, examples = [], [list(args) for _ in range(size)]
+    for k, (a, flag) in enumerate(zip(args, mask, strict=True)):
+        if not flag:
+            stacked.append(a)
+            continue
+        dtype = numpy_dtype(type_of_constant(a).dtype)
+        array = np.asarray(a, dtype=dtype)
+        copies = [array]
+        for _ in range(size - 1):
+            noise = rng.uniform(0.9, 1.1, array.shape) if dtype.kind == "f" else 1
+            shuffled = np.roll(array.ravel(), 1).reshape(array.shape) if dtype.kind != "f" else array
+            copies.append((shuffled * noise).astype(dtype))
+        if dtype.kind == "i" and array.shape == ():
+            copies = [np.asarray(array + n, dtype=dtype) for n in range(size)]
+        stacked.append(np.stack(copies))
+        for n in range(size):
+            examples[n][k] = as_type(copies[n] if copies[n].shape else copies[n][()], type_of_constant(a))
+    return stacked, examples
+
+
+def _masks(count):
+    return [m for m in np.ndindex(*(2,) * count) if any(m)]
+
+
+@pytest.mark.parametrize("prim, args, attrs", [c for c in CASES if c.values[1] and not c.values[2].get("weak")])
+def test_batching_is_a_loop(prim, args, attrs):
+    size = 3
+    for mask in _masks(len(args)):
+        stacked, examples = _spread(args, mask, size)
+        builder, xs = stage(stacked)
+        out = prim.batch_rule(size, tuple(map(bool, mask)), *xs, **{**prim.attr_defaults, **attrs})
+        batched = evaluate(builder.graph, stacked, out)[0]
+        loop = np.stack([np.asarray(compute(prim, e, attrs)) for e in examples])
+        np.testing.assert_allclose(batched, loop, rtol=1e-10, atol=1e-12, err_msg=f"batched {mask}")
