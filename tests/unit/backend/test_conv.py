@@ -1,0 +1,185 @@
+"""Convolution and pooling statements against plain NumPy loops, over strides, padding, batches and threads."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+pytest.importorskip("scipy_openblas32")
+
+from tvm import tirx
+
+from myia_relay.backend.tvm import conv, pipeline, pool, threads
+from myia_relay.backend.tvm.block import Block, const, dtype_of, load
+from myia_relay.backend.tvm.patches import Conv
+
+RNG = np.random.default_rng(0)
+THREADS = threads.configure()
+
+
+def windows(x, kernel, strides, pads, value):
+    """(N, C, oh, ow, kh, kw) of padded x."""
+    top, bottom, left, right = pads
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=value)
+    return np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))[:, :, :: strides[0], :: strides[1]]
+
+
+def reference(x, w, dy, s):
+    """(y, dw, dx) in float64."""
+    x, w = x.astype("float64"), w.astype("float64")
+    cols = windows(x, s.kernel, s.strides, s.pads, 0.0)
+    y = np.einsum("ncpqij,ocij->nopq", cols, w)
+    if dy is None:
+        return y
+    dw = np.einsum("ncpqij,nopq->ocij", cols, dy)
+    top, bottom, left, right = s.pads
+    dx = np.zeros((len(x), s.channels, s.height + top + bottom, s.width + left + right))
+    for i, j in itertools.product(range(s.kernel[0]), range(s.kernel[1])):
+        rows = slice(i, i + s.out_height * s.strides[0], s.strides[0])
+        columns = slice(j, j + s.out_width * s.strides[1], s.strides[1])
+        dx[:, :, rows, columns] += np.einsum("nopq,oc->ncpq", dy, w[:, :, i, j])
+    return y, dw, dx[:, :, top : top + s.height, left : left + s.width]
+
+
+CONVS = [
+    Conv(1, 28, 28, 20, (5, 5)),
+    Conv(20, 12, 12, 50, (5, 5)),
+    Conv(3, 7, 9, 4, (3, 2), (2, 1), (1, 1, 0, 1)),
+    Conv(2, 6, 5, 3, (3, 3), (1, 2), (2, 1, 1, 2)),
+    Conv(3, 5, 5, 4, (1, 1)),
+    Conv(2, 5, 5, 3, (1, 1), (2, 2)),
+    Conv(2, 4, 4, 1, (4, 4)),
+    Conv(1, 3, 80, 2, (3, 3), (1, 1), (1, 1, 1, 1)),
+    Conv(2, 3, 3, 2, (5, 5), (1, 1), (2, 2, 2, 2)),
+]
+
+
+def flat(name, size, dtype):
+    return pipeline.param(name, (size,), dtype)
+
+
+def run_conv(s, n, tasks, dtype, symbolic=False):
+    x = RNG.standard_normal((n, s.channels, s.height, s.width)).astype(dtype)
+    w = RNG.standard_normal((s.filters, s.channels, *s.kernel)).astype(dtype)
+    dy = RNG.standard_normal((n, s.filters, s.out_height, s.out_width)).astype(dtype)
+    bias = RNG.standard_normal(s.filters).astype(dtype)
+    out = [np.full(v.shape, np.nan, dtype) for v in (dy, w, bias, x)]
+    kinds = ["forward", "grad_weight", "grad_bias", "grad_input"]
+    scratch = np.full(max(1, *(conv.scratch_size(s, n, tasks, k) for k in kinds)), np.nan, dtype)
+    arrays = [x, w, dy, bias, *out, scratch]
+    size = tirx.Var("n", "int64") if symbolic else n
+    lengths = [v.size for v in arrays]
+    if symbolic:
+        for k, each in ((0, s.size_in), (2, s.size_out), (4, s.size_out), (7, s.size_in)):
+            lengths[k] = tirx.Mul(size, tirx.IntImm("int64", each))
+    buffers = [flat(f"a{k}", length, dtype) for k, length in enumerate(lengths)]
+    X, W, DY, BIAS, Y, DW, DB, DX, SCRATCH = [(v, 0) for v in buffers]
+    b = Block()
+
+    def epilogue(value, sample, channel, position):
+        offset = load(BIAS[0], channel)
+        lanes = value.ty.dtype
+        k = int(str(lanes).split("x")[1]) if "x" in str(lanes) else 1
+        return tirx.Add(value, offset if k == 1 else tirx.Broadcast(offset, k))
+
+    conv.conv2d(b, s, size, X, W, Y, SCRATCH, tasks=tasks, epilogue=epilogue)
+    conv.conv2d_grad_weight(b, s, size, X, DY, DW, SCRATCH, tasks=tasks)
+    conv.conv2d_grad_bias(b, s, size, DY, DB, tasks=tasks)
+    conv.conv2d_grad_input(b, s, size, W, DY, DX, SCRATCH, tasks=tasks)
+    f = pipeline.build(pipeline.prim_func([size, *buffers] if symbolic else buffers, b.stmt()))["main"]
+    f(*([n] if symbolic else []), *(v.reshape(-1) for v in arrays))
+    y, dw, dx = reference(x, w, dy.astype("float64"), s)
+    tolerance = {"rtol": 1e-3, "atol": 1e-3} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-10}
+    np.testing.assert_allclose(out[0], y + bias[:, None, None], **tolerance)
+    np.testing.assert_allclose(out[1], dw, **tolerance)
+    np.testing.assert_allclose(out[2], dy.sum((0, 2, 3), dtype="float64"), **tolerance)
+    np.testing.assert_allclose(out[3], dx, **tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n, tasks", [(1, 1), (1, 2), (3, 1), (5, 2), (4, 2)])
+@pytest.mark.parametrize("s", CONVS, ids=str)
+def test_conv(s, n, tasks, dtype):
+    run_conv(s, n, tasks, dtype)
+
+
+@pytest.mark.parametrize("n, tasks", [(1, 1), (3, 2), (2, 3)])
+def test_symbolic_batch(n, tasks):
+    run_conv(CONVS[2], max(n, 2) if n > 1 else 1, tasks, "float32", symbolic=True) if n > 1 else run_conv(
+        CONVS[2], 2, tasks, "float64", symbolic=True
+    )
+
+
+def test_offsets_into_one_arena_and_ready_columns():
+    """Everything in one buffer, the weight gradient taken from the forward pass's columns, straight into the
+    weights.
+    """
+    s = Conv(2, 6, 6, 3, (3, 3))
+    places, end = {}, 7
+    for name, size in {"x": s.size_in, "w": s.weights, "y": s.size_out, "col": s.col_size}.items():
+        places[name], end = slice(end, end + size), end + size + 3
+    arena = RNG.standard_normal(end).astype("float32")
+    before = {k: arena[v].copy() for k, v in places.items()}
+    A = flat("arena", end, "float32")
+    X, W, Y, COL = ((A, places[k].start) for k in ("x", "w", "y", "col"))
+    b = Block()
+    conv.forward_sample(b, s, X, W, Y, COL)
+    conv.grad_weight_sample(b, s, X, Y, W, COL, alpha=-0.5, col_ready=True)
+    # One buffer is all of memory here: nothing may be assumed about overlap.
+    pipeline.build(pipeline.prim_func([A], b.stmt(), noalias=False))["main"](arena)
+    x, w = before["x"].reshape(1, 2, 6, 6), before["w"].reshape(3, 2, 3, 3)
+    y = reference(x, w, None, s)
+    np.testing.assert_allclose(arena[places["y"]], y.ravel(), rtol=1e-4, atol=1e-4)
+    _, dw, _ = reference(x, w, y, s)
+    np.testing.assert_allclose(arena[places["w"]], (w - 0.5 * dw).ravel(), rtol=1e-4, atol=1e-4)
+
+
+POOLS = [
+    pool.Pool(24, 24, (2, 2), (2, 2)),
+    pool.Pool(7, 9, (2, 2), (2, 2)),
+    pool.Pool(8, 8, (3, 3), (2, 2)),
+    pool.Pool(8, 8, (3, 3), (2, 2), (1, 1, 1, 1)),
+    pool.Pool(5, 6, (3, 2), (1, 3), (2, 0, 1, 0)),
+    pool.Pool(6, 6, (2, 2), (3, 3)),
+]
+
+
+@pytest.mark.parametrize("finish", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("s", POOLS, ids=str)
+def test_pool(s, dtype, finish):
+    planes = 6
+    # Few distinct values: ties everywhere.
+    x = RNG.integers(-2, 3, (planes, s.height, s.width)).astype(dtype)
+    x[0, 0, 0], x[1] = np.nan, -np.inf
+    dy = RNG.standard_normal((planes, s.out_height, s.out_width)).astype(dtype)
+    y, dx = np.full_like(dy, np.nan), np.full_like(x, np.nan)
+    X, DY, Y, DX = (flat(k, v.size, dtype) for k, v in zip(("x", "dy", "y", "dx"), (x, dy, y, dx)))
+    b = Block()
+    pool.max_pool(b, s, planes, (X, 0), (Y, 0))
+
+    def double(value, grad, place):
+        return tirx.Mul(grad, const(2.0, dtype_of(grad)))
+
+    pool.max_pool_grad(b, s, planes, (X, 0), (DY, 0), (DX, 0), finish=double if finish else None)
+    pipeline.build(pipeline.prim_func([X, DY, Y, DX], b.stmt()))["main"](x.ravel(), dy.ravel(), y.ravel(), dx.ravel())
+    want, want_dx = np.zeros_like(y), np.zeros((planes, s.height, s.width))
+    for p, i, j in itertools.product(range(planes), range(s.out_height), range(s.out_width)):
+        inside = [
+            (h, v)
+            for h in range(i * s.strides[0] - s.pads[0], i * s.strides[0] - s.pads[0] + s.kernel[0])
+            for v in range(j * s.strides[1] - s.pads[2], j * s.strides[1] - s.pads[2] + s.kernel[1])
+            if 0 <= h < s.height and 0 <= v < s.width
+        ]
+        values = np.array([x[p, h, v] for h, v in inside])
+        first = int(np.argmax(values))  # the first maximum, or the first NaN
+        want[p, i, j] = values[first]
+        want_dx[(p, *inside[first])] += dy[p, i, j]
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_allclose(dx, want_dx * (2 if finish else 1), rtol=1e-6)
+
+
+def test_padding_as_large_as_the_kernel_is_refused():
+    with pytest.raises(ValueError, match="padding"):
+        pool.Pool(4, 4, (2, 2), (2, 2), (2, 0, 0, 0))
