@@ -1,0 +1,10 @@
+"""From Python source to parsed graphs: source text, names, statements, expressions.
+
+The front end reads source and never runs the function. Its result is untyped: what operations mean is decided by inference.
+"""
+
+from . import assignments, blocks, expressions, loops, patterns, statements  # noqa: F401  they register their handlers
+from .parser import parse
+from .source import find
+
+__all__ = ["find", "parse"]

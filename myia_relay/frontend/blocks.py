@@ -1,0 +1,218 @@
+"""Sequences of statements, and branches.
+
+A jump ends a branch. Where one side of an `if` certainly jumps, what follows the `if` is put into the other side:
+
+    if c: return a          t = if_(c, {a}, {rest...})
+    rest...            =>   return t
+
+so no flag is needed, and nothing is duplicated. Where it is not known, what follows is put under `if_(eq($status, 0), ...)`.
+The branches opened in this way are kept on a list and closed at the end of the block: depth costs no Python stack.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..ir.node import Constant, Node
+from ..utils.errors import ParseError
+from ..utils.source import Origin
+from .context import CONTINUE, NORMAL, RETURN, STATEMENTS, Context, State, handles
+from .refusals import refuse_statement
+from .scope import bindings, jumps
+
+
+@dataclass(eq=False)
+class Frame:
+    """A branch that stays open until the end of its block.
+
+    Attributes:
+        base: the state before the branch.
+        cond: its condition.
+        closed: the side that is complete.
+        open_then: whether the open side is the one that runs where the condition holds.
+        origin: where it is written.
+        queue: statements of the open side, to be parsed before what follows the branch.
+    """
+
+    base: State
+    cond: Node
+    closed: State
+    open_then: bool
+    origin: Origin
+    queue: list = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Continuation:
+    """What is left of a statement, to be parsed as if it were a statement of its own.
+
+    Attributes:
+        stmt: the statement.
+        run: `(p, more, live_end) -> step` that parses the rest.
+    """
+
+    stmt: ast.stmt
+    run: Callable
+
+
+def block(p: Context, stmts: list, live_end: set[str], kind: str = "branch"):
+    """Parse statements into the current state; a step for `trampoline.run`.
+
+    Args:
+        p: the function.
+        stmts: the statements, or `Continuation`s.
+        live_end: variables that whoever looks at the state afterwards needs.
+        kind: "function" (ends with `return None`), "loop" (ends with `continue`) or "branch".
+    """
+    frames: list[Frame] = []
+    queue = deque(stmts)
+    while queue:
+        item = queue.popleft()
+        stmt = item.stmt if isinstance(item, Continuation) else item
+        reach = p.state.reach
+        if reach == "no":
+            break
+        if reach == "maybe":
+            frames.append(_guard(p, p.origin(stmt)))
+        more = kind != "branch" or bool(queue)
+        p.here = p.live.during(stmt)
+        try:
+            result = _start(p, item, more, live_end)
+            if inspect.isgenerator(result):
+                result = yield result
+        except ParseError as error:
+            _recover(p, stmt, error)
+        except RecursionError:
+            raise p.refuse("this statement is nested too deeply; give names to parts of it", stmt) from None
+        else:
+            if isinstance(result, Frame):
+                frames.append(result)
+                queue.extendleft(reversed(result.queue))
+    if kind == "function":
+        if p.state.reach == "maybe":
+            frames.append(_guard(p, p.origin(p.node)))
+        if p.state.reach == "yes":
+            p.state.env["$ret"] = Constant(None, origin=p.origin(p.node))
+            p.state.jump(RETURN)
+    for frame in reversed(frames):
+        _close(p, frame, live_end, kind)
+    if kind == "loop":
+        _at_loop_end(p.state)
+
+
+def _start(p: Context, item, more: bool, live_end: set[str]):
+    """Call the handler of a statement; it returns a step if it contains statements."""
+    if isinstance(item, Continuation):
+        return item.run(p, more, live_end)
+    handler = STATEMENTS.get(type(item))
+    if handler is None:
+        raise refuse_statement(p, item)
+    if isinstance(item, (ast.If, ast.Match)):
+        return handler(p, item, more, live_end)
+    return handler(p, item)
+
+
+def _recover(p: Context, stmt: ast.stmt, error: ParseError) -> None:
+    """Note a refusal and go on with the next statement, so that all of them are reported together."""
+    p.errors.append(error)
+    for name in bindings([stmt]) & p.scope.locals:
+        p.state.env[name] = Constant(None)
+        p.state.env.pop(f"$bound.{name}", None)
+    if not p.errors[1:] and len(p.errors) > 20:
+        raise error
+
+
+def _guard(p: Context, origin: Origin) -> Frame:
+    """Open the branch in which the status is normal."""
+    base = p.state
+    cond = p.apply(operator.eq, base.env["$status"], Constant(NORMAL), at=origin)
+    skipped = p.fork("skipped", origin)
+    if p.loops:
+        skipped.jumped = True
+    else:
+        skipped.jump(RETURN)  # outside of loops there is no other way to leave
+    p.state = p.fork("rest", origin)
+    p.state.jump(NORMAL)
+    return Frame(base, cond, skipped, True, origin)
+
+
+def _close(p: Context, frame: Frame, live_end: set[str], kind: str) -> None:
+    opened = p.state
+    if kind == "loop":
+        _at_loop_end(opened)
+        _at_loop_end(frame.closed)
+    p.state = frame.base
+    then, other = (opened, frame.closed) if frame.open_then else (frame.closed, opened)
+    p.join(frame.cond, then, other, live_end, frame.origin)
+
+
+def _at_loop_end(state: State) -> None:
+    """At the end of a loop's body, `continue` and falling off the end are one."""
+    if state.dead is None and state.status == CONTINUE:
+        state.jump(NORMAL)
+
+
+def branches(p: Context, cond: Node, then, other, more: bool, live: set[str], at: Origin, label="if"):
+    """Parse both sides of a branch, and join them or leave one of them open; a step.
+
+    Args:
+        p: the function.
+        cond: the condition.
+        then: makes the step for the side that runs where the condition holds.
+        other: the statements of the other side.
+        more: whether anything follows in the block.
+        live: variables that are needed after the branch.
+        at: where the branch is written.
+        label: names the graphs.
+
+    Returns:
+        A `Frame` where one side stays open.
+    """
+    base = p.state
+    p.state = p.fork(f"{label}.then", at)
+    yield then()
+    left = p.state
+    p.state = base
+    p.state = right = p.fork(f"{label}.else", at)
+    # A chain of `elif`s whose bodies return needs no joins at all: the rest of the chain goes on in the open side.
+    if more and left.reach == "no" and (left.dead is None or other):
+        return Frame(base, cond, left, False, at, list(other))
+    if other:
+        yield block(p, other, live)
+        right = p.state
+    p.state = base
+    if more and right.reach == "no" and right.dead is None and left.reach != "no":
+        p.state = left
+        return Frame(base, cond, right, True, at)
+    p.join(cond, left, right, live, at)
+    return None
+
+
+@handles(STATEMENTS, ast.If)
+def if_statement(p: Context, stmt: ast.If, more: bool, live_end: set[str]):
+    """`if c: ... else: ...`."""
+    cond = p.expr(stmt.test)
+    live = live_after(p, stmt)
+    frame = yield branches(
+        p,
+        cond,
+        lambda: block(p, stmt.body, live),
+        stmt.orelse,
+        more,
+        live,
+        p.origin(stmt.test),
+    )
+    return frame
+
+
+def live_after(p: Context, stmt: ast.stmt) -> set[str]:
+    """Variables that are needed where control goes after a statement, be it by a jump out of it."""
+    live = p.live.after(stmt)
+    if p.loops and jumps([stmt]) & {"break", "continue"}:
+        live |= p.loops[-1]
+    return live

@@ -1,0 +1,282 @@
+"""The state of parsing one function: where nodes go, what variables are bound to, what control may have done.
+
+`State` is one straight run of code: the graph that receives nodes and the environment. Besides the user's variables an
+environment holds pseudo-variables that flow through branches and loops in the same way:
+
+    $status      0 normal, 1 continue, 2 break, 3 return, 4 a `while` whose condition has failed; most often a constant
+    $ret         the value to be returned, where $status is 3
+    $bound.x     whether x is bound, where that is not certain
+    $value       the value of a conditional expression
+
+Handlers of syntax register themselves in `EXPRESSIONS` and `STATEMENTS`, by class of AST node.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ..ir import syntax
+from ..ir.node import Apply, Constant, Graph, Node
+from ..utils.errors import NameError_, ParseError
+from ..utils.source import Origin
+from .liveness import Liveness
+from .scope import analyse
+from .source import Source
+
+NORMAL, CONTINUE, BREAK, RETURN, EXHAUSTED = range(5)
+
+EXPRESSIONS: dict[type, Any] = {}
+STATEMENTS: dict[type, Any] = {}
+
+
+def handles(table: dict[type, Any], *kinds: type):
+    """Register the decorated function as the handler of AST classes."""
+
+    def register(handler):
+        for kind in kinds:
+            table[kind] = handler
+        return handler
+
+    return register
+
+
+class State:
+    """One straight run of code.
+
+    Attributes:
+        graph: receives the nodes.
+        env: variable -> node.
+        dead: the `raise_` node after which nothing runs, or None.
+        jumped: $status is not a constant, but certainly not `NORMAL`.
+    """
+
+    __slots__ = ("dead", "env", "graph", "jumped")
+
+    def __init__(self, graph: Graph, env: dict[str, Node]):
+        self.graph = graph
+        self.env = env
+        self.dead: Node | None = None
+        self.jumped = False
+
+    @property
+    def status(self) -> int | None:
+        """$status where it is known."""
+        node = self.env["$status"]
+        return node.value if isinstance(node, Constant) else None
+
+    @property
+    def reach(self) -> str:
+        """Whether the next statement runs: "yes", "no" or "maybe"."""
+        if self.dead is not None or self.jumped:
+            return "no"
+        if self.status is None:
+            return "maybe"
+        return "yes" if self.status == NORMAL else "no"
+
+    def jump(self, status: int) -> None:
+        """Leave: nothing after this runs until somebody looks at the status."""
+        self.env["$status"] = Constant(status)
+
+
+class Context:
+    """Parsing of one function.
+
+    Attributes:
+        source: the top-level function.
+        node: the `def` or `lambda` at hand.
+        scope: its names.
+        live: its liveness analysis.
+        captures: for an inner function, what it captures: name -> (node or None where not bound, $bound node or None).
+        captured_by: local -> [(graph, place)]: who has captured a value of it so far.
+        pending: inner functions that refer to names not bound yet; parsed when they are first used.
+        loops: what is live around each enclosing loop, innermost last.
+        hidden: targets of the comprehensions that we are in.
+        flows: joined value -> the values that may flow into it; roots, checks: what `ownership` makes of it.
+        here: variables that are live after the current statement.
+        errors: refusals so far; shared by inner functions.
+    """
+
+    def __init__(self, source: Source, node: ast.AST, graph: Graph, outer: Context | None = None):
+        self.source = source
+        self.node = node
+        self.name = getattr(node, "name", "<lambda>")
+        self.scope = analyse(node)
+        live = getattr(node, "_live", None)
+        if live is None:
+            live = node._live = Liveness(node, self.scope)
+        self.live: Liveness = live
+        self.root = graph
+        self.outer = outer
+        self.captures: dict[str, tuple[Node | None, Node | None]] = {}
+        self.captured_by: dict[str, list] = {}
+        self.pending: dict[Graph, Any] = outer.pending if outer else {}
+        self.closures: dict[Graph, Any] = outer.closures if outer else {}
+        self.flows: dict[Node, tuple[Node, ...]] = outer.flows if outer else {}
+        self.errors: list[ParseError] = outer.errors if outer else []
+        self.roots: dict[Node, frozenset[Node]] = outer.roots if outer else {}
+        self.checks: list[Any] = []
+        self.loops: list[set[str]] = []
+        self.hidden: list[str] = []
+        self.here: set[str] = set()
+        self.state = State(graph, {"$status": Constant(NORMAL)})
+
+    # -- places ------------------------------------------------------------------------------------------------------
+
+    def origin(self, node: ast.AST) -> Origin:
+        """Where a part of the tree is written."""
+        return Origin(self.source.loc(node, self.name))
+
+    def refuse(self, message: str, node: ast.AST, *notes) -> ParseError:
+        """The error for syntax outside of the language."""
+        return ParseError(message, self.origin(node), *notes)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def apply(self, fn: Any, *args: Node, at: ast.AST | Origin, attrs=None, keywords=(), name=None) -> Apply:
+        """Append an application of a Python callable, a `Syntax` operation or a node."""
+        origin = at if isinstance(at, Origin) else self.origin(at)
+        if not isinstance(fn, Node):
+            fn = Constant(fn, origin=origin)
+        return self.state.graph.apply(fn, *args, attrs=attrs, keywords=keywords, origin=origin, name=name)
+
+    def constant(self, value: Any, at: ast.AST) -> Constant:
+        """A constant of the source."""
+        return Constant(value, origin=self.origin(at))
+
+    def expr(self, node: ast.AST) -> Node:
+        """The node that computes an expression."""
+        handler = EXPRESSIONS.get(type(node))
+        if handler is None:
+            raise self.refuse(f"'{type(node).__name__}' is not part of the language", node)
+        return handler(self, node)
+
+    # -- branches ----------------------------------------------------------------------------------------------------
+
+    def fork(self, label: str, at: Origin) -> State:
+        """A state for a branch that starts with what is bound now; its graph is nested in the current one."""
+        graph = Graph(f"{self.root.name}.{label}", parent=self.state.graph, origin=at)
+        return State(graph, dict(self.state.env))
+
+    def join(self, cond: Node, then: State, other: State, live: set[str] | None, at: Origin) -> None:
+        """Append `if_(cond, then, other)` to the current state, and bind what flows out of it.
+
+        Args:
+            cond: the condition.
+            then: the state at the end of the branch that runs where it holds.
+            other: the state at the end of the other branch.
+            live: variables that are needed afterwards; None for all.
+            at: where the branch is written.
+        """
+        base, sides = self.state, [s for s in (then, other) if s.dead is None]
+        merged, flowing = _merge(base, sides, live)
+        for side in (then, other):
+            if side.dead is not None:
+                side.graph.output = side.dead
+            else:
+                outs = [_value_in(side, name) for name in flowing]
+                side.graph.output = (
+                    outs[0] if len(outs) == 1 else side.graph.apply(Constant(syntax.make_tuple), *outs, origin=at)
+                )
+        result = self.apply(syntax.if_, cond, Constant(then.graph), Constant(other.graph), at=at)
+        if not sides:
+            base.dead = result
+            return
+        for name, value in zip(flowing, self.parts(result, flowing, at), strict=True):
+            merged[name] = value
+            self.flows[value] = tuple(_value_in(side, name) for side in sides)
+        base.env = merged
+        base.jumped = base.status is None and all(side.reach == "no" for side in sides)
+
+    def parts(self, result: Apply, names: list[str], at: Origin, single: bool = True) -> list[Node]:
+        """The values in a result: itself where it is one (and `single`), else the elements of the tuple."""
+        if len(names) == 1 and single:
+            result.name = _shown(names[0])
+            return [result]
+        import operator
+
+        return [
+            self.apply(operator.getitem, result, Constant(k), at=at, name=_shown(name)) for k, name in enumerate(names)
+        ]
+
+    # -- variables ---------------------------------------------------------------------------------------------------
+
+    def is_local(self, name: str) -> bool:
+        """Whether a name is a variable of this function, or of a comprehension that we are in."""
+        return name in self.scope.locals or name in self.hidden
+
+    def load(self, name: str, at: ast.AST) -> Node:
+        """The value of a name."""
+        if self.is_local(name):
+            node, flag = self.state.env.get(name), self.state.env.get(f"$bound.{name}")
+        elif name in self.captures:
+            node, flag = self.captures[name]
+        else:
+            return Constant(syntax.FreeName(name, self.source.function), origin=self.origin(at), name=name)
+        if node is None:
+            node = self._unbound(name, at)
+        elif flag is not None:
+            node = self.apply(syntax.check_bound, flag, node, at=at, attrs={"name": name}, name=name)
+            if self.is_local(name):
+                # Past this point it is bound: checking again would only cost.
+                self.state.env[name] = node
+                del self.state.env[f"$bound.{name}"]
+        if isinstance(node, Constant) and isinstance(node.value, Graph) and node.value in self.pending:
+            self.pending[node.value].resolve(self, at)
+        return node
+
+    def _unbound(self, name: str, at: ast.AST) -> Node:
+        """A read of a variable that is certainly not bound: an error now if it certainly runs, else when it runs."""
+        if self.outer is None and self.state.graph is self.root:
+            raise NameError_(f"local variable '{name}' is read before it is bound", self.origin(at))
+        return self.apply(
+            syntax.check_bound, Constant(False), Constant(syntax.UNBOUND), at=at, attrs={"name": name}, name=name
+        )
+
+
+def _shown(name: str) -> str | None:
+    """The name to print for a variable: pseudo-variables have none of the user's."""
+    return None if name == "$value" else name
+
+
+def _value_in(side: State, name: str) -> Node:
+    """What a variable is at the end of a branch, for the join."""
+    if name.startswith("$bound."):
+        if name in side.env:
+            return side.env[name]
+        return Constant(name.removeprefix("$bound.") in side.env)
+    return side.env.get(name) or Constant(syntax.UNBOUND)
+
+
+def _merge(base: State, sides: list[State], live: set[str] | None) -> tuple[dict[str, Node], list[str]]:
+    """What holds after a join: (variables that need no flow, names of those that do)."""
+    merged: dict[str, Node] = {}
+    flowing: list[str] = []
+    names = list(dict.fromkeys(name for side in sides for name in side.env if not name.startswith("$bound.")))
+    for name in names:
+        values = [side.env.get(name) for side in sides]
+        flags = [_value_in(side, f"$bound.{name}") for side in sides]
+        if all(value is values[0] for value in values) and (
+            values[0] is base.env.get(name) or _visible(values[0], base)
+        ):
+            merged[name] = values[0]
+            if f"$bound.{name}" in sides[0].env:
+                merged[f"$bound.{name}"] = flags[0]
+        elif name == "$status" and all(isinstance(v, Constant) for v in values) and len({v.value for v in values}) == 1:
+            merged[name] = values[0]
+        elif name.startswith("$") or live is None or name in live:
+            flowing.append(name)
+            if not name.startswith("$") and not all(isinstance(f, Constant) and f.value for f in flags):
+                flowing.append(f"$bound.{name}")
+    return merged, flowing
+
+
+def _visible(node: Node | None, base: State) -> bool:
+    """Whether a node may be used in the graph of `base`: it is not from a graph nested in it."""
+    owner = getattr(node, "graph", None)
+    scope: Graph | None = base.graph
+    while owner is not None and scope is not None:
+        if scope is owner:
+            return True
+        scope = scope.parent
+    return owner is None

@@ -1,0 +1,322 @@
+"""Expressions: each becomes a node in the current graph, in Python's order of evaluation."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+from ..ir import syntax
+from ..ir.node import Constant, Node
+from .assignments import bind, bind_target
+from .context import EXPRESSIONS, Context, State, handles
+from .functions import closure
+
+BINARY = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
+COMPARE = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+@handles(EXPRESSIONS, ast.Constant)
+def constant(p: Context, node: ast.Constant) -> Node:
+    """A literal."""
+    if isinstance(node.value, complex):
+        raise p.refuse("complex literals are not part of the language; keep real and imaginary parts apart", node)
+    if isinstance(node.value, bytes):
+        raise p.refuse("bytes literals are not part of the language; use a string or an array of uint8", node)
+    return p.constant(node.value, node)
+
+
+@handles(EXPRESSIONS, ast.Name)
+def name(p: Context, node: ast.Name) -> Node:
+    """A variable, a captured variable, or a name from outside."""
+    return p.load(node.id, node)
+
+
+@handles(EXPRESSIONS, ast.BinOp)
+def binary(p: Context, node: ast.BinOp) -> Node:
+    """`a + b`; a long sum leans to the left, so its spine is walked with a loop."""
+    spine: list[ast.BinOp] = []
+    left: ast.expr = node
+    while isinstance(left, ast.BinOp):
+        spine.append(left)
+        left = left.left
+    value = p.expr(left)
+    for part in reversed(spine):
+        value = p.apply(BINARY[type(part.op)], value, p.expr(part.right), at=part)
+    return value
+
+
+@handles(EXPRESSIONS, ast.UnaryOp)
+def unary(p: Context, node: ast.UnaryOp) -> Node:
+    """`-x`; a negative literal is a constant."""
+    operand = node.operand
+    if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
+        return p.constant(-operand.value, node)
+    return p.apply(UNARY[type(node.op)], p.expr(operand), at=node)
+
+
+@handles(EXPRESSIONS, ast.BoolOp)
+def boolean(p: Context, node: ast.BoolOp) -> Node:
+    """`a and b`  =>  `if_(a, b, a)`; `a or b`  =>  `if_(a, a, b)`: the operands' values, lazily."""
+    both = isinstance(node.op, ast.And)
+    return _lazily(p, [lambda v=v: p.expr(v) for v in node.values], both, node)
+
+
+@handles(EXPRESSIONS, ast.Compare)
+def compare(p: Context, node: ast.Compare) -> Node:
+    """`a < b < c`  =>  `if_(a < b, b < c, a < b)`, with b evaluated once and c only if needed."""
+    left = p.expr(node.left)
+
+    def step(op: ast.cmpop, part: ast.expr) -> Node:
+        nonlocal left
+        right = p.expr(part)
+        here, left = left, right
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = p.apply(operator.contains, right, here, at=node)
+            return found if isinstance(op, ast.In) else p.apply(operator.not_, found, at=node)
+        return p.apply(COMPARE[type(op)], here, right, at=node)
+
+    steps = [lambda op=op, part=part: step(op, part) for op, part in zip(node.ops, node.comparators, strict=True)]
+    return _lazily(p, steps, True, node)
+
+
+def _lazily(p: Context, thunks: list[Callable[[], Node]], both: bool, at: ast.AST) -> Node:
+    """Chain thunks by `and` (`both`) or `or`."""
+    first = thunks[0]()
+    if len(thunks) == 1:
+        return first
+
+    def rest() -> Node:
+        return _lazily(p, thunks[1:], both, at)
+
+    def stop() -> Node:
+        return first
+
+    return conditional(p, first, rest if both else stop, stop if both else rest, at, "and" if both else "or")
+
+
+def conditional(
+    p: Context, cond: Node, then: Callable[[], Node], other: Callable[[], Node], at: ast.AST, label: str
+) -> Node:
+    """The value of one of two lazily evaluated expressions."""
+    origin, base = p.origin(at), p.state
+    sides: list[State] = []
+    for suffix, thunk in (("then", then), ("else", other)):
+        p.state = base
+        p.state = p.fork(f"{label}.{suffix}", origin)
+        value = thunk()
+        p.state.env["$value"] = value
+        sides.append(p.state)
+    p.state = base
+    # Both values are the same node only in `x if c else x`; the condition must then still be evaluated for its truth.
+    if sides[0].env["$value"] is sides[1].env["$value"]:
+        sides[0].env["$value"] = Constant(None)
+        value = sides[1].env["$value"]
+        sides[1].env["$value"] = Constant(None)
+        p.join(cond, *sides, None, origin)
+        p.state.env.pop("$value", None)
+        return value
+    p.join(cond, *sides, None, origin)
+    return p.state.env.pop("$value")
+
+
+@handles(EXPRESSIONS, ast.IfExp)
+def ternary(p: Context, node: ast.IfExp) -> Node:
+    """`a if c else b`."""
+    return conditional(p, p.expr(node.test), lambda: p.expr(node.body), lambda: p.expr(node.orelse), node, "if")
+
+
+@handles(EXPRESSIONS, ast.NamedExpr)
+def walrus(p: Context, node: ast.NamedExpr) -> Node:
+    """`(x := e)`."""
+    if p.hidden:
+        raise p.refuse("':=' inside a comprehension is not part of the language; write a for loop", node)
+    if node.target.id in p.scope.captured:
+        raise p.refuse(
+            f"':=' cannot bind '{node.target.id}', which an inner function captures; write an assignment", node
+        )
+    value = p.expr(node.value)
+    bind(p, node.target.id, value, node.target)
+    return value
+
+
+@handles(EXPRESSIONS, ast.Attribute)
+def attribute(p: Context, node: ast.Attribute) -> Node:
+    """`x.a`  =>  `getattr(x, "a")`."""
+    return p.apply(getattr, p.expr(node.value), p.constant(node.attr, node), at=node)
+
+
+@handles(EXPRESSIONS, ast.Subscript)
+def subscript(p: Context, node: ast.Subscript) -> Node:
+    """`x[i]`  =>  `getitem(x, i)`."""
+    return p.apply(operator.getitem, p.expr(node.value), p.expr(node.slice), at=node)
+
+
+@handles(EXPRESSIONS, ast.Slice)
+def slice_(p: Context, node: ast.Slice) -> Node:
+    """`a:b:c`  =>  `slice(a, b, c)`, with None for what is left out."""
+    parts = [p.expr(part) if part else p.constant(None, node) for part in (node.lower, node.upper, node.step)]
+    return p.apply(slice, *parts, at=node)
+
+
+def _elements(p: Context, nodes: list[ast.expr]) -> list[Node]:
+    out = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            out.append(p.apply(syntax.star, p.expr(node.value), at=node))
+        else:
+            out.append(p.expr(node))
+    return out
+
+
+@handles(EXPRESSIONS, ast.Tuple)
+def tuple_(p: Context, node: ast.Tuple) -> Node:
+    """`(a, *b)`."""
+    return p.apply(syntax.make_tuple, *_elements(p, node.elts), at=node)
+
+
+@handles(EXPRESSIONS, ast.List)
+def list_(p: Context, node: ast.List) -> Node:
+    """`[a, *b]`."""
+    return p.apply(syntax.make_list, *_elements(p, node.elts), at=node)
+
+
+@handles(EXPRESSIONS, ast.Dict)
+def dict_(p: Context, node: ast.Dict) -> Node:
+    """`{"a": x}`: keys are literal strings."""
+    keys, values = [], []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            raise p.refuse("'**' in a dict display is not part of the language; write out the keys", value)
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            raise p.refuse("the keys of a dict must be literal strings, which are known when it is compiled", key)
+        keys.append(key.value)
+        values.append(p.expr(value))
+    last = {key: value for key, value in zip(keys, values, strict=True)}  # as in Python the last of equal keys counts
+    return p.apply(syntax.make_dict, *last.values(), at=node, attrs={"keys": tuple(last)})
+
+
+@handles(EXPRESSIONS, ast.Call)
+def call(p: Context, node: ast.Call) -> Node:
+    """`f(a, *b, c=d, **e)`."""
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not p.is_local("super"):
+        raise p.refuse(
+            "'super()' is not part of the language; name the class and call its function: Base.method(self)", node
+        )
+    fn = p.expr(node.func)
+    if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
+        args = [comprehension(p, node.args[0])]
+    else:
+        args = _elements(p, node.args)
+    named, spread = [], []
+    for keyword in node.keywords:
+        value = p.expr(keyword.value)
+        if keyword.arg is None:
+            spread.append(p.apply(syntax.double_star, value, at=keyword))
+        else:
+            named.append((keyword.arg, value))
+    keywords = tuple(k for k, _ in named)
+    return p.apply(fn, *args, *spread, *[v for _, v in named], at=node, keywords=keywords)
+
+
+@handles(EXPRESSIONS, ast.Lambda)
+def lambda_(p: Context, node: ast.Lambda) -> Node:
+    """`lambda x: e`: a constant that holds a graph."""
+    return closure(p, node)
+
+
+@handles(EXPRESSIONS, ast.JoinedStr)
+def formatted(p: Context, node: ast.JoinedStr) -> Node:
+    """An f-string: literal parts, and (index of the value, conversion, format specification)."""
+    parts: list = []
+    values: list[Node] = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(part.value)
+            continue
+        spec = ""
+        if part.format_spec is not None:
+            pieces = part.format_spec.values
+            if not all(isinstance(piece, ast.Constant) for piece in pieces):
+                raise p.refuse("a format specification must be literal text; compute the text of the value apart", node)
+            spec = "".join(piece.value for piece in pieces)
+        values.append(p.expr(part.value))
+        parts.append((len(values) - 1, chr(part.conversion) if part.conversion >= 0 else "", spec))
+    return p.apply(syntax.format_, *values, at=node, attrs={"parts": tuple(parts)})
+
+
+@handles(EXPRESSIONS, ast.ListComp)
+def comprehension(p: Context, node: ast.ListComp | ast.GeneratorExp) -> Node:
+    """`[e for x in xs if c]`  =>  `comprehension(xs, body)`; `body(x)` is the list of what one element contributes."""
+    return _generator(p, node, 0)
+
+
+def _generator(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int) -> Node:
+    gen = node.generators[k]
+    if gen.is_async:
+        raise p.refuse("'async for' is not part of the language; write an ordinary comprehension", node)
+    origin, base = p.origin(node), p.state
+    iterable = p.expr(gen.iter)
+    p.state = p.fork("comprehension", origin)
+    targets = sorted({n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)})
+    item = p.state.graph.add_parameter(
+        targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
+    )
+    p.flows[item] = (iterable,)
+    outer_captures = {name: p.captured_by.pop(name, []) for name in targets}
+    p.hidden.extend(targets)
+    bind_target(p, gen.target, item)
+    out = _condition(p, node, k, 0)
+    for name in targets:
+        if p.captured_by.get(name):
+            # A lambda made here sees, in Python, the last value of the variable; inference refuses it where it gets out.
+            attrs = {"name": name, "graphs": p.captured_by[name]}
+            p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
+        p.captured_by[name] = outer_captures[name]
+        p.hidden.remove(name)
+    p.state.graph.output = out
+    graph = p.state.graph
+    p.state = base
+    return p.apply(syntax.comprehension, iterable, Constant(graph), at=node)
+
+
+def _condition(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, c: int) -> Node:
+    """The conditions of a generator from `c` on, then the generators after it, then the element."""
+    gen = node.generators[k]
+    if c < len(gen.ifs):
+        test = p.expr(gen.ifs[c])
+        return conditional(
+            p,
+            test,
+            lambda: _condition(p, node, k, c + 1),
+            lambda: p.apply(syntax.make_list, at=node),
+            gen.ifs[c],
+            "if",
+        )
+    if k + 1 < len(node.generators):
+        return _generator(p, node, k + 1)
+    return p.apply(syntax.make_list, p.expr(node.elt), at=node.elt)

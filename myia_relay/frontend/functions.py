@@ -1,0 +1,253 @@
+"""Functions: parameters, closures, annotations.
+
+An inner function becomes a graph nested in the graph where it is defined; what it captures are pointers to the nodes of the
+outer graphs. A function may refer to one defined further down (mutual recursion): it is then kept pending, and parsed
+when it is first used, when the names that it needs must be bound.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+
+from ..ir.node import Constant, Graph, Node
+from ..ir.syntax import FreeName, Signature
+from ..utils.errors import CompileError, NameError_, nearest
+from . import scope as scopes
+from .blocks import block
+from .context import RETURN, Context, State
+from .refusals import check_kind
+from .source import Source
+from .trampoline import run
+
+
+class Closure:
+    """An inner function.
+
+    Args:
+        p: the function around it.
+        node: its `def` or `lambda`.
+        graph: its graph.
+    """
+
+    def __init__(self, p: Context, node: ast.AST, graph: Graph):
+        self.definer = p
+        self.node = node
+        self.graph = graph
+        self.inner = Context(p.source, node, graph, p)
+        self.missing: list[str] = []
+
+    def captured_values(self) -> list[Node]:
+        """The nodes that it captures, as far as they are known."""
+        return [node for node, _ in self.inner.captures.values() if node is not None]
+
+    def capture(self, name: str, value: Node, flag: Node | None) -> None:
+        """Let a name of the outer functions mean a node."""
+        self.inner.captures[name] = value, flag
+        owner: Context | None = self.definer
+        while owner is not None and not owner.is_local(name):
+            owner = owner.outer
+        if owner is not None:
+            uses = [n for n in ast.walk(self.node) if isinstance(n, ast.Name) and n.id == name]
+            use = min(uses, key=lambda n: (n.lineno, n.col_offset), default=self.node)
+            owner.captured_by.setdefault(name, []).append((self.graph, self.definer.origin(use).loc))
+
+    def resolve(self, user: Context, at: ast.AST) -> None:
+        """Parse it now: it is about to be used, so everything it captures must be bound."""
+        del self.definer.pending[self.graph]
+        for name in self.missing:
+            value, flag = _value_of(self.definer, name)
+            if value is None:
+                raise NameError_(
+                    f"'{self.graph.name}' is used here, but the variable '{name}' that it reads is not bound yet; "
+                    f"bind '{name}' first",
+                    user.origin(at),
+                )
+            if not _visible_from(value, self.graph.parent):
+                raise user.refuse(
+                    f"'{self.graph.name}' reads '{name}', which is bound in a branch after '{self.graph.name}' was defined; "
+                    f"bind '{name}' before the definition",
+                    at,
+                )
+            self.capture(name, value, flag)
+        parse_body(self.inner)
+
+
+def _value_of(p: Context, name: str) -> tuple[Node | None, Node | None]:
+    if p.is_local(name):
+        return p.state.env.get(name), p.state.env.get(f"$bound.{name}")
+    return p.captures.get(name, (None, None))
+
+
+def _visible_from(node: Node, graph: Graph | None) -> bool:
+    owner = getattr(node, "graph", None)
+    while owner is not None and graph is not None:
+        if graph is owner:
+            return True
+        graph = graph.parent
+    return owner is None
+
+
+def closure(p: Context, node: ast.FunctionDef | ast.Lambda, own: str | None = None, later=frozenset()) -> Constant:
+    """The constant that holds the graph of an inner function.
+
+    Args:
+        p: the function around it.
+        node: its `def` or `lambda`.
+        own: the variable that it is about to be bound to, by which it may call itself.
+        later: names of functions that are defined further down.
+    """
+    name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+    graph = Graph(name, parent=p.state.graph, origin=p.origin(node))
+    value = Constant(graph, origin=p.origin(node), name=own)
+    record = Closure(p, node, graph)
+    graph.signature = nested_signature(p, node)
+    p.closures[graph] = record
+    for free in sorted(scopes.free_names(node)):
+        if not p.is_local(free) and free not in p.captures:
+            continue
+        if free == own:
+            record.capture(free, value, None)
+            continue
+        captured, flag = (None, None) if free in later else _value_of(p, free)
+        if captured is None:
+            record.missing.append(free)
+        else:
+            record.capture(free, captured, flag)
+    if not record.missing:
+        parse_body(record.inner)
+    elif own is not None:
+        p.pending[graph] = record
+    else:
+        raise NameError_(
+            f"this function reads '{record.missing[0]}', which is not bound yet; bind it before, or use def",
+            p.origin(node),
+        )
+    return value
+
+
+def parse_body(p: Context) -> None:
+    """Parse parameters and body of a function into its graph."""
+    check_kind(p)
+    graph, state = p.root, p.state
+    for arg in scopes.parameters(p.node):
+        state.env[arg.arg] = graph.add_parameter(arg.arg, origin=p.origin(arg))
+    if isinstance(p.node, ast.Lambda):
+        p.here = set()
+        try:
+            graph.output = p.expr(p.node.body)
+        except RecursionError:
+            raise p.refuse("this expression is nested too deeply; give names to parts of it", p.node) from None
+        return
+    run(block(p, p.node.body, set(), "function"))
+    end: State = p.state
+    graph.output = end.dead if end.dead is not None else end.env["$ret"]
+    assert end.dead is not None or end.jumped or end.status == RETURN
+
+
+def _shape(node: ast.AST) -> dict:
+    """What a signature says of the names alone."""
+    a = node.args
+    names = [p.arg for p in scopes.parameters(node)]
+    positional = len(a.posonlyargs) + len(a.args)
+    first = positional + bool(a.vararg)
+    return {
+        "names": tuple(names),
+        "posonly": len(a.posonlyargs),
+        "positional": positional,
+        "vararg": positional if a.vararg else None,
+        "kwonly": tuple(range(first, first + len(a.kwonlyargs))),
+        "kwarg": len(names) - 1 if a.kwarg else None,
+    }
+
+
+def nested_signature(p: Context, node: ast.FunctionDef | ast.Lambda) -> Signature:
+    """The signature of an inner function; its defaults are evaluated here, where it is defined."""
+    shape = _shape(node)
+    defaults = {}
+    for k, default in enumerate(node.args.defaults, shape["positional"] - len(node.args.defaults)):
+        defaults[k] = p.expr(default)
+    for k, default in zip(shape["kwonly"], node.args.kw_defaults, strict=True):
+        if default is not None:
+            defaults[k] = p.expr(default)
+    annotations = {}
+    for k, arg in enumerate(scopes.parameters(node)):
+        if arg.annotation is not None:
+            annotations[k] = annotation(p, arg.annotation)
+    if getattr(node, "returns", None) is not None:
+        annotations[-1] = annotation(p, node.returns)
+    return Signature(**shape, defaults=defaults, annotations=annotations)
+
+
+def outer_signature(source: Source) -> Signature:
+    """The signature of a top-level function, whose defaults and annotations Python has evaluated."""
+    fn, node = source.function, source.node
+    shape = _shape(node)
+    values = fn.__defaults__ or ()
+    defaults = {k: Constant(v) for k, v in enumerate(values, shape["positional"] - len(values))}
+    for k in shape["kwonly"]:
+        name = shape["names"][k]
+        if fn.__kwdefaults__ and _mangled(fn, name) in fn.__kwdefaults__:
+            defaults[k] = Constant(fn.__kwdefaults__[_mangled(fn, name)])
+    annotations = {}
+    places = {arg.arg: (k, arg.annotation) for k, arg in enumerate(scopes.parameters(node))}
+    places["return"] = (-1, getattr(node, "returns", None))
+    for name, value in getattr(fn, "__annotations__", {}).items():
+        k, at = places.get(name, (None, None))
+        if k is not None:
+            annotations[k] = _evaluated(source, value, at if at is not None else node)
+    return Signature(**shape, defaults=defaults, annotations=annotations, function=fn)
+
+
+def _mangled(fn: types.FunctionType, name: str) -> str:
+    """The name that Python gives a private keyword-only parameter inside a class."""
+    return next((n for n in fn.__kwdefaults__ or () if n == name or n.endswith(name)), name)
+
+
+def annotation(p: Context, node: ast.expr):
+    """The value of an annotation inside a function; it may only use names from outside of the functions."""
+    for name in sorted(scopes.loads([node])):
+        if p.is_local(name) or name in p.captures:
+            raise p.refuse(
+                f"this annotation uses the local variable '{name}'; annotations are evaluated when the function is compiled, "
+                "so use names of the module",
+                node,
+            )
+    if isinstance(node, ast.Constant):
+        return _evaluated(p.source, node.value, node)
+    return _evaluated(p.source, ast.unparse(node), node)
+
+
+def _evaluated(source: Source, value, at: ast.AST):
+    """An annotation that may be a string, as an object."""
+    rounds = 0
+    while isinstance(value, str) and rounds < 3:
+        rounds += 1
+        names = _Names(source.function)
+        try:
+            value = eval(value, names)  # an annotation of the user's own program
+        except CompileError as error:
+            raise error.at(source.loc(at)) from None
+        except NameError as error:
+            missing = getattr(error, "name", None) or str(error)
+            raise NameError_(
+                f"annotation uses the name '{missing}', which is not defined{nearest(missing, source.function.__globals__)}",
+                source.loc(at),
+            ) from None
+        except Exception as error:
+            raise CompileError(
+                f"this annotation cannot be evaluated: {type(error).__name__}: {error}", source.loc(at)
+            ) from None
+    return value
+
+
+class _Names(dict):
+    """The names that a function sees from outside, as the globals of `eval`."""
+
+    def __init__(self, function: types.FunctionType):
+        super().__init__(function.__globals__)
+        for name in function.__code__.co_freevars:
+            try:
+                self[name] = FreeName(name, function).read()
+            except NameError_:
+                continue

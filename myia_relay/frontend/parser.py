@@ -1,0 +1,65 @@
+"""The entry point: a Python function becomes a parsed graph."""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict
+
+from ..ir.node import Graph
+from ..utils.errors import CompileError, ParseError
+from ..utils.source import Origin
+from .context import Context
+from .functions import outer_signature, parse_body
+from .source import find
+
+_GRAPHS: OrderedDict[types.FunctionType, tuple] = OrderedDict()
+_GRAPHS_KEPT = 1024
+
+
+def parse(function: types.FunctionType) -> Graph:
+    """The parsed graph of a function; the same one as long as code and defaults of the function stay the same.
+
+    Args:
+        function: a plain Python function (not a bound method, not a class).
+
+    Raises:
+        ParseError: syntax outside of the language; all places of one function are reported together.
+        NameError_: a local that is read before it is bound, or an undefined name in an annotation.
+    """
+    version = (function.__code__, function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
+    known = _GRAPHS.get(function)
+    if known is not None and known[0] is version[0] and all(a is b for a, b in zip(_flat(known), _flat(version))):
+        _GRAPHS.move_to_end(function)
+        return known[-1]
+    graph = _parse(function)
+    _GRAPHS[function] = (*version, graph)
+    if len(_GRAPHS) > _GRAPHS_KEPT:
+        _GRAPHS.popitem(last=False)
+    return graph
+
+
+def _flat(version: tuple) -> tuple:
+    """Defaults as they are compared: one by one, by identity."""
+    return (version[1], *(value for pair in version[2] for value in pair))
+
+
+def _parse(function: types.FunctionType) -> Graph:
+    source = find(function)
+    graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
+    p = Context(source, source.node, graph)
+    try:
+        graph.signature = outer_signature(source)
+        parse_body(p)
+    except ParseError as error:
+        p.errors.append(error)
+    except CompileError:
+        # A name may be missing only because the statement that binds it was refused.
+        if not p.errors:
+            raise
+    except RecursionError:
+        raise ParseError("this function is nested too deeply; split it up", Origin(source.loc(source.node))) from None
+    if p.errors:
+        first, *rest = p.errors
+        notes = [*first.notes, *[(e.message, e.loc) for e in rest]]
+        raise ParseError(first.message, first.origin, *notes) from None
+    return graph

@@ -1,0 +1,74 @@
+"""What the language leaves out, why, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+
+from ..utils.errors import ParseError
+from .context import EXPRESSIONS, Context, handles
+
+_ADVICE: dict[type, str] = {
+    ast.AsyncFunctionDef: "'async def' is not part of the language: compiled functions do not wait; write 'def'",
+    ast.AsyncFor: "'async for' is not part of the language: compiled functions do not wait; write 'for'",
+    ast.AsyncWith: "'async with' is not part of the language: compiled functions do not wait",
+    ast.With: "'with' is not part of the language: there are no resources to hold; open it around the call of the function",
+    ast.ClassDef: "'class' inside a function is not part of the language; define the class at the top level of the module",
+    ast.Delete: "'del' is not part of the language: variables end with their function; use another name instead",
+    ast.Try: "'try' is not part of the language: exceptions end the function; test the condition with 'if', "
+    "or catch the exception around the call",
+    ast.Import: "'import' inside a function is not part of the language; import at the top of the module",
+    ast.ImportFrom: "'from ... import' inside a function is not part of the language; import at the top of the module",
+    ast.Await: "'await' is not part of the language: compiled functions do not wait",
+    ast.Yield: "'yield' is not part of the language: build a list and return it",
+    ast.YieldFrom: "'yield from' is not part of the language: build a list and return it",
+    ast.Set: "a set display is not part of the language; write a tuple or a list, or a dict with string keys",
+    ast.SetComp: "a set comprehension is not part of the language; write a list comprehension",
+    ast.DictComp: "a dict comprehension is not part of the language, as its keys are not known when it is compiled; "
+    "write out the keys, or use a list",
+    ast.GeneratorExp: "a generator expression is only possible as the sole argument of a call such as sum(...) or tuple(...); "
+    "write a list comprehension in brackets",
+    ast.Starred: "a starred expression is not possible here; write it inside a tuple or a list",
+}
+for _name, _text in (
+    ("TryStar", _ADVICE[ast.Try].replace("'try'", "'try' with 'except*'")),
+    (
+        "TypeAlias",
+        "'type' inside a function is not part of the language; define the alias at the top level of the module",
+    ),
+    ("TemplateStr", "template strings are not part of the language; write an f-string"),
+):
+    if hasattr(ast, _name):
+        _ADVICE[getattr(ast, _name)] = _text
+
+
+def refuse_statement(p: Context, stmt: ast.stmt) -> ParseError:
+    """The error for a statement that has no handler."""
+    message = _ADVICE.get(type(stmt), f"'{type(stmt).__name__}' statements are not part of the language")
+    return p.refuse(message, _first_line(stmt))
+
+
+def _first_line(stmt: ast.stmt) -> ast.AST:
+    """A stand-in for a compound statement that covers its keyword, not its whole body."""
+    if stmt.end_lineno == stmt.lineno:
+        return stmt
+    keyword = {ast.AsyncFunctionDef: "async def", ast.AsyncFor: "async for", ast.AsyncWith: "async with"}.get(
+        type(stmt), {ast.ClassDef: "class"}.get(type(stmt), type(stmt).__name__.lower().removesuffix("star"))
+    )
+    end = stmt.col_offset + len(keyword)
+    return ast.Pass(lineno=stmt.lineno, col_offset=stmt.col_offset, end_lineno=stmt.lineno, end_col_offset=end)
+
+
+def check_kind(p: Context) -> None:
+    """Refuse generators and coroutines as a whole, at the words that make them so.
+
+    Raises:
+        ParseError: the function is one.
+    """
+    if isinstance(p.node, ast.AsyncFunctionDef):
+        raise refuse_statement(p, p.node)
+
+
+@handles(EXPRESSIONS, *[kind for kind in _ADVICE if issubclass(kind, ast.expr)])
+def refused_expression(p: Context, node: ast.expr):
+    """An expression that the language leaves out."""
+    raise p.refuse(_ADVICE[type(node)], node)

@@ -1,0 +1,186 @@
+"""Which names a function binds, which it reads, and which its inner functions capture.
+
+The rules are Python's: a name bound anywhere in a function is local to it throughout; a comprehension has a scope of its own;
+defaults, decorators and annotations belong to the scope around the function. Everything here walks the AST with explicit
+stacks; recursion is only by nesting of functions and comprehensions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def parameters(node: ast.AST) -> list[ast.arg]:
+    """The parameters of a `def` or `lambda`, in the order of `ir.syntax.Signature.names`."""
+    a = node.args
+    args = [*a.posonlyargs, *a.args]
+    return args + ([a.vararg] if a.vararg else []) + a.kwonlyargs + ([a.kwarg] if a.kwarg else [])
+
+
+def body_of(node: ast.AST) -> list[ast.AST]:
+    """What a function runs: its statements, or the expression of a lambda."""
+    return [node.body] if isinstance(node, ast.Lambda) else node.body
+
+
+def outside_parts(node: ast.AST) -> list[ast.AST]:
+    """The parts of a `def` or `lambda` that are evaluated where it stands (annotations are looked at apart)."""
+    defaults = [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
+    return defaults + getattr(node, "decorator_list", [])
+
+
+def bindings(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that these nodes bind in their own scope: assignments, targets, inner functions, captures of patterns."""
+    out: set[str] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                out.add(node.id)
+        elif isinstance(node, FUNCTIONS):
+            if not isinstance(node, ast.Lambda):
+                out.add(node.name)
+            stack.extend(outside_parts(node))
+        elif isinstance(node, ast.ClassDef):
+            out.add(node.name)
+        elif isinstance(node, COMPREHENSIONS):
+            # Targets of a comprehension are its own; a walrus in it binds in the function.
+            out.update(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+        else:
+            if isinstance(node, ast.alias):
+                out.add((node.asname or node.name).split(".")[0])
+            elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name:
+                out.add(node.name)
+            elif isinstance(node, ast.MatchMapping) and node.rest:
+                out.add(node.rest)
+            stack.extend(ast.iter_child_nodes(node))
+    return out
+
+
+def appended(stmt: ast.AST) -> ast.Name | None:
+    """The `xs` of a statement `xs.append(v)`, which we treat as an assignment to `xs`."""
+    match stmt:
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Name() as base, attr="append"), args=[arg], keywords=[])
+        ):
+            return None if isinstance(arg, ast.Starred) else base
+    return None
+
+
+def mutated(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names whose value these nodes change in place: `x[i] = v` and `xs.append(v)`."""
+    out: set[str] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, FUNCTIONS):
+            continue
+        base = appended(node)
+        if base is not None:
+            out.add(base.id)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            out.add(node.value.id)
+        stack.extend(ast.iter_child_nodes(node))
+    return out
+
+
+def loads(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that these nodes read in their own scope; what inner functions capture counts where they are defined."""
+    out: set[str] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Store):
+                out.add(node.id)
+        elif isinstance(node, FUNCTIONS):
+            stack.extend(outside_parts(node))
+            out |= free_names(node)
+        elif isinstance(node, COMPREHENSIONS):
+            stack.append(node.generators[0].iter)
+            parts = [g.iter for g in node.generators[1:]] + [c for g in node.generators for c in g.ifs]
+            parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            out |= loads(parts) - bindings(g.target for g in node.generators)
+        elif isinstance(node, ast.AnnAssign):
+            # The annotation of a local is not evaluated.
+            stack.extend([node.target] + ([node.value] if node.value else []))
+        else:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                out.add(node.target.id)
+            stack.extend(ast.iter_child_nodes(node))
+    return out
+
+
+@dataclass
+class Scope:
+    """The names of one function.
+
+    Attributes:
+        locals: parameters and whatever the body binds, less what is declared nonlocal or global.
+        outer: declared names -> "nonlocal" or "global".
+        captured: locals that an inner function reads.
+        free: names read, here or in inner functions, that are not local.
+    """
+
+    locals: set[str]
+    outer: dict[str, str] = field(default_factory=dict)
+    captured: set[str] = field(default_factory=set)
+    free: set[str] = field(default_factory=set)
+
+
+def analyse(node: ast.AST) -> Scope:
+    """The scope of a `def` or `lambda`; kept on the node."""
+    known = getattr(node, "_scope", None)
+    if known is not None:
+        return known
+    body = body_of(node)
+    outer: dict[str, str] = {}
+    inner: list[ast.AST] = []
+    stack = list(body)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, FUNCTIONS):
+            inner.append(part)
+            stack.extend(outside_parts(part))
+            continue
+        if isinstance(part, (ast.Nonlocal, ast.Global)):
+            outer.update(dict.fromkeys(part.names, "nonlocal" if isinstance(part, ast.Nonlocal) else "global"))
+        stack.extend(ast.iter_child_nodes(part))
+    names = ({p.arg for p in parameters(node)} | bindings(body)) - set(outer)
+    scope = Scope(names, outer)
+    node._scope = scope
+    for part in inner:
+        scope.captured |= free_names(part) & names
+    scope.free = loads(body) - names - {n for n, kind in outer.items() if kind == "global"}
+    scope.free |= {n for n, kind in outer.items() if kind == "nonlocal"}
+    return scope
+
+
+def free_names(node: ast.AST) -> set[str]:
+    """Names that a `def` or `lambda` takes from outside."""
+    return analyse(node).free
+
+
+def jumps(nodes: Iterable[ast.AST]) -> set[str]:
+    """How these statements may leave: "break", "continue" (of the loop around them) and "return"."""
+    out: set[str] = set()
+    stack = [(node, False) for node in nodes]
+    while stack:
+        node, inside = stack.pop()
+        if isinstance(node, ast.Return):
+            out.add("return")
+        elif isinstance(node, (ast.Break, ast.Continue)):
+            if not inside:
+                out.add("break" if isinstance(node, ast.Break) else "continue")
+        elif isinstance(node, LOOPS):
+            stack.extend((child, True) for child in node.body)
+            stack.extend((child, inside) for child in node.orelse)
+        elif isinstance(node, ast.stmt) and not isinstance(node, FUNCTIONS) or isinstance(node, ast.match_case):
+            stack.extend((child, inside) for child in ast.iter_child_nodes(node))
+    return out

@@ -1,0 +1,210 @@
+"""From a Python function to its syntax tree.
+
+The whole file (or notebook cell) is parsed once, so that line numbers are those of the file, and compiled again, so that
+the text can be compared with the code that runs: a file edited after it was imported, or two lambdas on one line, are
+told apart by their byte code and not by hope.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import types
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from ..utils.errors import ParseError
+from ..utils.source import Loc
+
+_FILES: OrderedDict[tuple, Any] = OrderedDict()
+_FILES_KEPT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where a function is written.
+
+    Attributes:
+        function: the Python function.
+        node: its `def` or `lambda`.
+        file: the file's name as Python knows it.
+    """
+
+    function: types.FunctionType
+    node: ast.FunctionDef | ast.Lambda
+    file: str
+
+    def loc(self, node: ast.AST, name: str | None = None) -> Loc:
+        """The source range of a part of the tree."""
+        return Loc(
+            self.file,
+            node.lineno,
+            node.col_offset,
+            node.end_lineno or node.lineno,
+            node.end_col_offset or node.col_offset,
+            name or self.function.__name__,
+        )
+
+
+def find(function: types.FunctionType) -> Source:
+    """The syntax tree of a function.
+
+    Raises:
+        ParseError: there is no source, it is not the source of this function any more, or it is ambiguous.
+    """
+    code = function.__code__
+    here = Loc(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 0, function.__name__)
+    try:
+        lines = _lines(code)
+    except (OSError, TypeError):
+        raise ParseError(
+            f"the source of '{function.__name__}' cannot be found (it was made by exec, eval, or typed at the prompt); "
+            "the compiler reads source text: put the function into a file or a notebook cell",
+            here,
+        ) from None
+    tree, codes = _parsed(code.co_filename, "".join(lines), function, here)
+    candidates = [node for node in tree if _could_be(node, code)]
+    matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
+    if not matching:
+        raise ParseError(
+            f"the source of '{function.__name__}' is not what runs: '{code.co_filename}' has changed since it was imported; "
+            "import it again (importlib.reload) or restart",
+            here,
+        )
+    texts = {ast.dump(node) for node in matching}
+    if len(texts) > 1:
+        raise ParseError(
+            "it is ambiguous which of several lambdas on this line is meant; put each on a line of its own, or use def",
+            here,
+        )
+    return Source(function, matching[0], code.co_filename)
+
+
+def _lines(code: types.CodeType) -> list[str]:
+    lines, _ = inspect.findsource(code)
+    if not lines:
+        raise OSError("empty")
+    return lines
+
+
+def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
+    """Functions of a file, as syntax and as code objects by (name, first line)."""
+    flags = function.__code__.co_flags & (0x1000000 | 0x2000000)  # "from __future__ import annotations" and its kin
+    key = (file, text, flags)
+    known = _FILES.get(key)
+    if known is not None:
+        _FILES.move_to_end(key)
+        return known
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        module = ast.parse(text, file)
+        top = compile(text, file, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise ParseError(f"the file of '{function.__name__}' does not parse any more: {error}", here) from None
+    except (RecursionError, MemoryError):
+        raise ParseError(f"the source of '{function.__name__}' is nested too deeply; split it up", here) from None
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    tree = [node for node in ast.walk(module) if isinstance(node, kinds)]
+    codes: dict[tuple[str, int], list[types.CodeType]] = {}
+    stack = [top]
+    while stack:
+        code = stack.pop()
+        codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+        stack.extend(const for const in code.co_consts if isinstance(const, types.CodeType))
+    _FILES[key] = tree, codes
+    if len(_FILES) > _FILES_KEPT:
+        _FILES.popitem(last=False)
+    return tree, codes
+
+
+def _could_be(node: ast.AST, code: types.CodeType) -> bool:
+    """Whether name, first line and parameters are those of the code."""
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    first = min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
+    if name != code.co_name or first != code.co_firstlineno:
+        return False
+    a = node.args
+    plain = [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]]
+    stars = [p.arg for p in (a.vararg, a.kwarg) if p]
+    count = code.co_argcount + code.co_kwonlyargcount
+    ours = [*code.co_varnames[:count], *code.co_varnames[count : count + len(stars)]]
+    return [_unmangled(n) for n in plain + stars] == [_unmangled(n) for n in ours]
+
+
+def _unmangled(name: str) -> str:
+    """A private name without the class that Python puts before it: `_C__x` => `__x`."""
+    at = name.find("__", 1)
+    return name[at:] if name.startswith("_") and not name.startswith("__") and at > 0 else name
+
+
+def _is_compiled_to(node: ast.AST, code: types.CodeType, codes: dict, candidates: list) -> bool:
+    """Whether compiling `node` gives `code`."""
+    first = min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
+    compiled = codes.get((code.co_name, first), [])
+    if len(candidates) == 1:
+        return any(_same_text(new, code) for new in compiled)
+    extent = _extent(code)
+    if extent is not None and any(new == code for new in compiled):
+        # Positions are exact from 3.11 on: the code lies within the lambda, and not within a smaller one.
+        inside = [n for n in candidates if _contains(n, extent)]
+        return bool(inside) and node is min(inside, key=_span)
+    return _same_text(_compiled_alone(node), code)
+
+
+def _extent(code: types.CodeType) -> tuple | None:
+    """First and last (line, column) that the instructions of a code object come from; None before Python 3.11."""
+    if not hasattr(code, "co_positions"):
+        return None
+    spots = [p for p in code.co_positions() if None not in p and p[1:] != (p[0], 0, 0)]
+    if not spots:
+        return None
+    return min((p[0], p[2]) for p in spots), max((p[1], p[3]) for p in spots)
+
+
+def _contains(node: ast.AST, extent: tuple) -> bool:
+    body = node.body if isinstance(node, ast.Lambda) else node
+    return (body.lineno, body.col_offset) <= extent[0] and extent[1] <= (body.end_lineno, body.end_col_offset)
+
+
+def _span(node: ast.AST) -> tuple[int, int]:
+    return node.end_lineno - node.lineno, node.end_col_offset - node.col_offset
+
+
+def _compiled_alone(node: ast.AST) -> types.CodeType:
+    """The code of one lambda or def taken out of its file (names that it captures become globals)."""
+    if isinstance(node, ast.Lambda):
+        return _first_code(compile(ast.Expression(node), "<lambda>", "eval", dont_inherit=True))
+    return _first_code(compile(ast.Module([node], []), "<def>", "exec", dont_inherit=True), node.name)
+
+
+def _first_code(outer: types.CodeType, name: str = "<lambda>") -> types.CodeType:
+    return next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+def _same_text(new: types.CodeType, code: types.CodeType) -> bool:
+    """Whether two code objects can come from one text.
+
+    Equality would be too much to ask: pytest rewrites the asserts of the modules it imports, which adds names and
+    constants. Whatever our text mentions, the running code must mention too.
+    """
+    if new == code:
+        return True
+    return _names(new) <= _names(code) and _constants(new) <= _constants(code)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    return {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+
+
+def _constants(code: types.CodeType) -> set:
+    simple = (int, float, str, bytes, complex, tuple, bool)
+    return {(type(c).__name__, repr(c)) for c in code.co_consts if isinstance(c, simple)}
+
+
+def forget(file: str | None = None) -> None:
+    """Drop cached syntax trees (of one file): for files that change while the process runs."""
+    for key in [k for k in _FILES if file is None or k[0] == file]:
+        del _FILES[key]
+    linecache.checkcache(file)
