@@ -45,6 +45,17 @@ raise_ = Syntax("raise_", "(exception): raises; its result joins with anything")
 format_ = Syntax("format", "(*values), attrs parts: tuple of str | (index, conversion, format_spec): an f-string")
 setitem = Syntax("setitem", "(x, index, value) -> x with x[index] = value; x is a local that nothing else can see")
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
+list_append = Syntax("list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees")
+recapture = Syntax(
+    "recapture",
+    "(*values), attrs name, graphs: list of (Graph, Loc), the functions that captured an earlier value of the variable `name`, "
+    "which is about to be rebound -> None. To be refused where the type of a value holds a closure of one of the graphs: in "
+    "Python that closure would see the new value. No effect otherwise",
+)
+match_field = Syntax("match_field", "(subject, class), attrs position -> the attribute named by class.__match_args__[position]")
+match_sequence = Syntax(
+    "match_sequence", "(subject), attrs length, star: bool -> whether it is a tuple or list of (with star: at least) that length"
+)
 
 
 @dataclass(frozen=True)
