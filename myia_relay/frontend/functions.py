@@ -114,10 +114,16 @@ def closure(p: Context, node: ast.FunctionDef | ast.Lambda, own: str | None = No
             record.missing.append(free)
         else:
             record.capture(free, captured, flag)
-    if not record.missing:
-        parse_body(record.inner)
-    elif own is not None:
+    # A function that calls a pending one waits too: the pending one may need the name that this one gets only now.
+    waits = any(
+        isinstance(v, Constant) and isinstance(v.value, Graph) and v.value in p.pending
+        for v in record.captured_values()
+        if v is not value
+    )
+    if own is not None and (record.missing or waits):
         p.pending[graph] = record
+    elif not record.missing:
+        parse_body(record.inner)
     else:
         raise NameError_(
             f"this function reads '{record.missing[0]}', which is not bound yet; bind it before, or use def",
@@ -141,6 +147,10 @@ def parse_body(p: Context) -> None:
         return
     run(block(p, p.node.body, set(), "function"))
     end: State = p.state
+    for record in [r for r in p.pending.values() if r.definer is p]:
+        # Never used; it is parsed all the same if it can be, for what it may contain that must be refused.
+        if all(_value_of(p, name)[0] is not None for name in record.missing):
+            record.resolve(p, record.node)
     graph.output = end.dead if end.dead is not None else end.env["$ret"]
     assert end.dead is not None or end.jumped or end.status == RETURN
 

@@ -1,0 +1,81 @@
+"""Random nested control flow means the same to the front end and to CPython: results, exceptions, order of effects."""
+
+import linecache
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from myia_relay.frontend import parse
+from myia_relay.utils.errors import NameError_
+
+from .parsed_eval import evaluate, outcome
+from .random_programs import Writer
+
+
+class OutOfFuel(Exception):
+    pass
+
+
+def load(text, name="program"):
+    """Define a function from text, with its source where Python looks for it."""
+    file = f"<random {abs(hash(text))}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    events, left = [], [200]
+
+    def log(value):
+        events.append(value)
+        return value
+
+    def fuel():
+        left[0] -= 1
+        if left[0] < 0:
+            raise OutOfFuel
+
+    scope = {"log": log, "fuel": fuel}
+    exec(compile(text, file, "exec"), scope)
+
+    def reset():
+        seen = list(events)
+        events.clear()
+        left[0] = 200
+        return seen
+
+    return scope[name], reset
+
+
+def agree(text, inputs):
+    fn, reset = load(text)
+    try:
+        parse(fn)
+    except NameError_:
+        # Refused when it is compiled: right where Python raises there, or something else on the way there.
+        for args in inputs:
+            assert raises(outcome(lambda: fn(*args))), f"{args}\n{text}"
+        return
+    for args in inputs:
+        reset()
+        expected = outcome(lambda: fn(*args)), reset()
+        actual = outcome(lambda: evaluate(fn, *args)), reset()
+        assert actual == expected, f"{args}\n{text}"
+
+
+def raises(result):
+    return result == "NameError" or isinstance(result, tuple) and isinstance(result[0], str)
+
+
+INPUTS = [(0, 0), (1, 5), (-3, 2), (7, 3)]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_random_control_flow(rng):
+    agree(Writer(rng.randrange).text(), INPUTS)
+
+
+@pytest.mark.campaign
+def test_many_random_programs():
+    for seed in range(int(os.environ.get("FRONTEND_PROGRAMS", "5000"))):
+        agree(Writer(random.Random(seed).randrange).text(), INPUTS)
