@@ -145,15 +145,21 @@ def _row(b: Block, y: Operand, n: int, emit: Callable[[Any, int], None]) -> None
             emit(start, k)
 
 
-def _rows(b: Block, s: Conv, begin: Any, count: Any, body: Callable[[Any, Any, int], None]) -> None:
-    """Calls body(channel, kernel row, kernel column) inside loops; columns are unrolled, and outermost.
+def _rows(b: Block, s: Conv, begin: Any, count: Any, body: Callable[[Any, Any, Any, int, int], None]) -> None:
+    """Calls body(channel, kernel row, kernel column, first and last + 1 output column that see the image) inside loops.
 
-    Neighbouring columns write overlapping vectors in col2im: apart in time, the stores have reached the cache.
+    Kernel columns are outermost: neighbouring ones write overlapping vectors in col2im, and apart in time the stores
+    have reached the cache. With padding each has its own range of output columns, hence its own code.
     """
     with b.loop(count, name="c") as c:
-        for kw in range(s.kernel[1]):
-            with b.loop(s.kernel[0], name="kh") as kh:
-                body(plus(c, begin) if not isinstance(begin, int) or begin else c, kh, kw)
+        channel = c if isinstance(begin, int) and begin == 0 else plus(c, begin)
+        if s.pads[2] or s.pads[3]:
+            for kw in range(s.kernel[1]):
+                with b.loop(s.kernel[0], name="kh") as kh:
+                    body(channel, kh, kw, *_columns(s, kw))
+        else:
+            with b.loop(s.kernel[1], name="kw") as kw, b.loop(s.kernel[0], name="kh") as kh:
+                body(channel, kh, kw, 0, s.out_width)
 
 
 def _columns(s: Conv, kw: int) -> tuple[int, int]:
@@ -184,8 +190,7 @@ def im2col(b: Block, s: Conv, x: Operand, col: Operand, begin: Any = 0, count: A
     """Writes the patches of `count` channels of one sample, from channel `begin` on, to their place in `col`."""
     dtype = str(x[0].ty.dtype)
 
-    def body(c: Any, kh: Any, kw: int) -> None:
-        low, high = _columns(s, kw)
+    def body(c: Any, kh: Any, kw: Any, low: int, high: int) -> None:
         row = tirx.Add(times(c, s.taps), tirx.Add(times(kh, s.kernel[1]), idx(kw)))
         with b.loop(s.out_height, name="oh") as oh:
             to = at(col, tirx.Add(times(row, s.positions), times(oh, s.out_width)))
@@ -196,7 +201,7 @@ def im2col(b: Block, s: Conv, x: Operand, col: Operand, begin: Any = 0, count: A
 
             def inside(ih: Any) -> None:
                 zero(0, low)
-                first = low * s.strides[1] + kw - s.pads[2]
+                first = plus(kw, low * s.strides[1] - s.pads[2])
                 source = at(x, tirx.Add(times(plus(times(c, s.height), ih), s.width), idx(first)))
                 target = at(to, low)
                 if s.strides[1] == 1:
@@ -225,15 +230,14 @@ def col2im(b: Block, s: Conv, col: Operand, dx: Operand, begin: Any = 0, count: 
     plane = s.height * s.width
     fill(b, at(dx, times(begin, plane)), times(count, plane) if not isinstance(count, int) else count * plane)
 
-    def body(c: Any, kh: Any, kw: int) -> None:
-        low, high = _columns(s, kw)
+    def body(c: Any, kh: Any, kw: Any, low: int, high: int) -> None:
         row = tirx.Add(times(c, s.taps), tirx.Add(times(kh, s.kernel[1]), idx(kw)))
         channel = plus(c, begin)
         with b.loop(s.out_height, name="oh") as oh:
             source = at(col, tirx.Add(times(row, s.positions), plus(times(oh, s.out_width), low)))
 
             def inside(ih: Any) -> None:
-                first = low * s.strides[1] + kw - s.pads[2]
+                first = plus(kw, low * s.strides[1] - s.pads[2])
                 target = at(dx, tirx.Add(times(plus(times(channel, s.height), ih), s.width), idx(first)))
 
                 def step(i: Any, k: int) -> None:

@@ -137,6 +137,9 @@ def test_offsets_into_one_arena_and_ready_columns():
 
 POOLS = [
     pool.Pool(24, 24, (2, 2), (2, 2)),
+    pool.Pool(6, 70, (2, 2), (2, 2)),
+    pool.Pool(7, 20, (3, 3), (2, 3)),
+    pool.Pool(5, 9, (2, 1), (1, 1)),
     pool.Pool(7, 9, (2, 2), (2, 2)),
     pool.Pool(8, 8, (3, 3), (2, 2)),
     pool.Pool(8, 8, (3, 3), (2, 2), (1, 1, 1, 1)),
