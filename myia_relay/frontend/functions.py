@@ -197,8 +197,8 @@ def outer_signature(source: Source) -> Signature:
     defaults = {k: Constant(v) for k, v in enumerate(values, shape["positional"] - len(values))}
     for k in shape["kwonly"]:
         name = shape["names"][k]
-        if fn.__kwdefaults__ and _mangled(fn, name) in fn.__kwdefaults__:
-            defaults[k] = Constant(fn.__kwdefaults__[_mangled(fn, name)])
+        if fn.__kwdefaults__ and name in fn.__kwdefaults__:
+            defaults[k] = Constant(fn.__kwdefaults__[name])
     annotations = {}
     places = {arg.arg: (k, arg.annotation) for k, arg in enumerate(scopes.parameters(node))}
     places["return"] = (-1, getattr(node, "returns", None))
@@ -207,11 +207,6 @@ def outer_signature(source: Source) -> Signature:
         if k is not None:
             annotations[k] = _evaluated(source, value, at if at is not None else node)
     return Signature(**shape, defaults=defaults, annotations=annotations, function=fn)
-
-
-def _mangled(fn: types.FunctionType, name: str) -> str:
-    """The name that Python gives a private keyword-only parameter inside a class."""
-    return next((n for n in fn.__kwdefaults__ or () if n == name or n.endswith(name)), name)
 
 
 def annotation(p: Context, node: ast.expr):

@@ -6,6 +6,7 @@ import ast
 
 from ..utils.errors import ParseError
 from .context import EXPRESSIONS, Context, handles
+from .scope import FUNCTIONS, body_of
 
 _ADVICE: dict[type, str] = {
     ast.AsyncFunctionDef: "'async def' is not part of the language: compiled functions do not wait; write 'def'",
@@ -66,6 +67,14 @@ def check_kind(p: Context) -> None:
     """
     if isinstance(p.node, ast.AsyncFunctionDef):
         raise refuse_statement(p, p.node)
+    # Looked for everywhere: a `yield` that is never reached makes a generator all the same.
+    stack = list(reversed(body_of(p.node)))
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (ast.Yield, ast.YieldFrom)):
+            raise p.refuse(_ADVICE[type(part)], part)
+        if not isinstance(part, (*FUNCTIONS, ast.ClassDef)):
+            stack.extend(reversed(list(ast.iter_child_nodes(part))))
 
 
 @handles(EXPRESSIONS, *[kind for kind in _ADVICE if issubclass(kind, ast.expr)])

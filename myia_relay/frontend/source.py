@@ -73,8 +73,7 @@ def find(function: types.FunctionType) -> Source:
             "import it again (importlib.reload) or restart",
             here,
         )
-    texts = {ast.dump(node) for node in matching}
-    if len(texts) > 1:
+    if len(matching) > 1 and len({ast.dump(node) for node in matching}) > 1:
         raise ParseError(
             "it is ambiguous which of several lambdas on this line is meant; put each on a line of its own, or use def",
             here,
@@ -105,6 +104,7 @@ def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
         raise ParseError(f"the file of '{function.__name__}' does not parse any more: {error}", here) from None
     except (RecursionError, MemoryError):
         raise ParseError(f"the source of '{function.__name__}' is nested too deeply; split it up", here) from None
+    _mangle(module)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     tree = [node for node in ast.walk(module) if isinstance(node, kinds)]
     codes: dict[tuple[str, int], list[types.CodeType]] = {}
@@ -121,7 +121,7 @@ def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
 
 def _could_be(node: ast.AST, code: types.CodeType) -> bool:
     """Whether name, first line and parameters are those of the code."""
-    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    name = "<lambda>" if isinstance(node, ast.Lambda) else getattr(node, "_written", node.name)
     first = min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
     if name != code.co_name or first != code.co_firstlineno:
         return False
@@ -130,13 +130,23 @@ def _could_be(node: ast.AST, code: types.CodeType) -> bool:
     stars = [p.arg for p in (a.vararg, a.kwarg) if p]
     count = code.co_argcount + code.co_kwonlyargcount
     ours = [*code.co_varnames[:count], *code.co_varnames[count : count + len(stars)]]
-    return [_unmangled(n) for n in plain + stars] == [_unmangled(n) for n in ours]
+    return plain + stars == ours
 
 
-def _unmangled(name: str) -> str:
-    """A private name without the class that Python puts before it: `_C__x` => `__x`."""
-    at = name.find("__", 1)
-    return name[at:] if name.startswith("_") and not name.startswith("__") and at > 0 else name
+def _mangle(module: ast.Module) -> None:
+    """Give private names inside classes the class's name, as Python's compiler does: `__x` => `_C__x`."""
+    stack: list[tuple[ast.AST, str | None]] = [(module, None)]
+    while stack:
+        node, cls = stack.pop()
+        if cls:
+            for attr in ("id", "attr", "arg", "name"):
+                name = getattr(node, attr, None)
+                if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
+                    if attr == "name":
+                        node._written = name
+                    setattr(node, attr, f"_{cls}{name}")
+        inner = node.name.lstrip("_") if isinstance(node, ast.ClassDef) else cls
+        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
 
 
 def _is_compiled_to(node: ast.AST, code: types.CodeType, codes: dict, candidates: list) -> bool:
