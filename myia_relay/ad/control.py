@@ -134,7 +134,7 @@ def _backward_branch(split: Split, reused: list[int], places: list[int], slots: 
     """(*reused operands, *slots, *nodes of dout) -> nodes of the operands' cotangents, with zeros where only the other has one."""
     graph = Graph(split.backward.name, None, split.backward.origin)
     params = [graph.add_parameter(n.name or f"r{i}", n.type) for i, n in enumerate(inputs)]
-    b = Builder(graph, graph.origin)
+    b = Builder(graph, graph.origin.derive("vjp"))
     mine = [params[reused.index(i)] for i in split.reused] + [params[len(reused) + p] for p in places]
     result = inline(b, split.backward, [*mine, *params[len(reused) + slots :]])
     nodes = iter(_parts(b, result, range(len(split.backward.output.type.elems))))
@@ -197,7 +197,9 @@ def _forward_for(b: Builder, node: Apply, split: Split, args: list[Node]) -> Nod
     body, n, r = node.attrs["body"], node.attrs["carried"], len(split.residuals)
     graph = Graph(split.forward.name, None, body.origin)
     index = graph.add_parameter(body.params[0].name, body.params[0].type)
-    rest = [graph.add_parameter(a.name or f"c{i}", a.type) for i, a in enumerate(args[3:])]
+    names = [q.name for q in body.params[1:]]
+    names[n:n] = [f"tape{i}" for i in range(r)]
+    rest = [graph.add_parameter(name, a.type) for name, a in zip(names, args[3:], strict=True)]
     inner = Builder(graph, body.origin)
     both = inline(inner, split.forward, [index, *rest[:n], *rest[n + r :]])
     _advance(inner, both, n, rest[n : n + r], [])
@@ -233,7 +235,7 @@ def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]
 def _backward_body(body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]) -> Graph:
     """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
     graph = Graph(split.backward.name, None, body.origin)
-    b = Builder(graph, body.origin)
+    b = Builder(graph, body.origin.derive("vjp"))
     index = graph.add_parameter("i", body.params[0].type if first else INT)
     before = [p.type for p in body.params[first : first + n]]
     after = [p.type for p in body.params[first + n :]]

@@ -63,6 +63,8 @@ class Builder:
 
 def type_of_constant(value) -> Type:
     """The type of a number or array known at compile time."""
+    if isinstance(value, np.generic):  # before float: np.float64 is one
+        return Scalar(value.dtype.name)
     if isinstance(value, bool):
         return Scalar("bool", True)
     if isinstance(value, int):
@@ -71,8 +73,6 @@ def type_of_constant(value) -> Type:
         return Scalar("float64", True)
     if isinstance(value, np.ndarray):
         return Array(value.dtype.name, value.shape)
-    if isinstance(value, np.generic):
-        return Scalar(value.dtype.name)
     raise TypeError(f"no constant type for {type(value).__name__}")
 
 

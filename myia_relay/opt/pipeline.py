@@ -1,0 +1,67 @@
+"""The optimiser's pipeline: a tuple of passes, repeated until nothing changes, a bounded number of times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..ir.node import Graph
+from ..ir.prim import Primitive
+from ..ir.rewrite import all_graphs
+from ..ir.verify import TRANSFORMS, verify
+from .control import ThinControl
+from .loops import HoistInvariants
+from .simplify import Simplify
+
+Pass = Callable[[Graph], Graph]
+ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Passes in order, to a fixpoint.
+
+    Attributes:
+        passes: what runs in each round.
+        rounds: at most so many.
+        verify: whether the result of each pass is verified, by its name.
+    """
+
+    passes: tuple[Pass, ...]
+    rounds: int = ROUNDS
+    verify: bool = False
+
+    def __call__(self, graph: Graph) -> Graph:
+        for _ in range(self.rounds):
+            before = graph
+            for step in self.passes:
+                graph = step(graph)
+                if self.verify:
+                    verify(graph, getattr(step, "name", str(step)))
+            if graph is before:
+                break
+        return graph
+
+
+def has_transforms(graph: Graph) -> bool:
+    """Whether anything is still to be differentiated or batched."""
+    return any(isinstance(n.fn, Primitive) and n.fn.name in TRANSFORMS for g in all_graphs(graph) for n in g.nodes)
+
+
+def debugging() -> bool:
+    """Whether the environment asks for verification after each pass."""
+    return os.environ.get("MYIA_RELAY_DEBUG", "") not in ("", "0")
+
+
+def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) -> Graph:
+    """An equivalent graph that computes less.
+
+    Args:
+        graph: typed, closed; transforms in it are kept, and what they transform is optimised as well.
+        fastmath: whether floats may be treated as reals.
+        check: whether each pass is verified; by default the environment variable MYIA_RELAY_DEBUG says.
+    """
+    simplify = Simplify(fastmath=fastmath, final=not has_transforms(graph))
+    passes = (simplify, ThinControl(), simplify, HoistInvariants())
+    return Pipeline(passes, verify=debugging() if check is None else check)(graph)

@@ -1,0 +1,234 @@
+"""Simplification: inlining, folding, rewrite rules, common subexpressions and dead code, in one walk.
+
+Everything happens where an application is emitted: `Simplifier.emit` first folds (constants, parts of known structures),
+then tries the rules, then looks whether the same value was computed before (value numbering: an application is its
+primitive, its attributes and its arguments). Since `Graph.nodes` is in program order, what was computed before is at hand.
+Whatever a rule emits goes through the same gate. One walk is linear; the pipeline repeats it to a fixpoint.
+
+Source: value numbering as in C. Click, "Global code motion, global value numbering" (PLDI 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Struct, Tape, Type, leaves
+from ..ir.build import Builder, fold
+from ..ir.node import Apply, Constant, Graph, Node
+from ..ir.prim import Primitive
+from ..ir.rewrite import Effects, Rewriter, drop_dead, inline, inner_graphs, lookup, same_interface
+from .algebra import FINAL, TABLE, unbroadcast_operand, whole_struct
+from .rules import Table
+
+
+def freeze(value: Any) -> Any:
+    """An attribute as a key: floats by their bits, numbers of different types apart."""
+    if isinstance(value, float):
+        return "float", value.hex()
+    if isinstance(value, tuple):
+        return tuple(freeze(v) for v in value)
+    return type(value).__name__, value
+
+
+def constant_key(node: Constant) -> Any:
+    """What makes two constants one value."""
+    value = node.value
+    if isinstance(value, float):
+        return node.type, value.hex()
+    if isinstance(value, np.generic):
+        return node.type, value.tobytes()
+    if isinstance(value, np.ndarray):
+        return (node.type, value.tobytes()) if value.size <= 64 else id(value)
+    if isinstance(value, bool | int | str | None):
+        return node.type, type(value).__name__, value
+    return id(value)
+
+
+def holds_tape(t: Type) -> bool:
+    """Whether values of this type are used linearly."""
+    return isinstance(t, Tape) or (isinstance(t, Struct) and any(isinstance(leaf, Tape) for leaf in leaves(t)))
+
+
+class Simplifier(Builder):
+    """A builder that simplifies what it is asked to emit.
+
+    Attributes:
+        changed: whether it ever emitted anything else than it was asked for.
+    """
+
+    def __init__(self, graph: Graph, table: Table, effects: Effects, number: bool = True, fastmath: bool = False):
+        super().__init__(graph)
+        self.table, self.effects, self.number, self.fastmath = table, effects, number, fastmath
+        self.values: dict[Any, Node] = {}
+        self.constants: dict[int, Any] = {}
+        self.changed = False
+
+    def emit(
+        self, prim: Primitive, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, type: Type | None = None
+    ):
+        """As `Builder.emit`, but emitting less."""
+        full = {**prim.attr_defaults, **(attrs or {})}
+        if type is None and prim.infer_rule is not None and prim.name != "get_item":
+            type = prim.infer_rule(*[a.type for a in args], **full)
+        if type is not None:
+            found = self.simpler(prim, args, full, type)
+            if found is not None:
+                self.changed = True
+                return found
+            if prim.kind == "elementwise":
+                less = unbroadcast_operand(self, prim, args, type)
+                if less != args and prim.infer_rule(*[a.type for a in less], **full) == type:
+                    self.changed, args = True, less
+        key = self.key(prim, args, full, type) if self.number else None
+        if key is not None and key in self.values:
+            self.changed = True
+            return self.values[key]
+        node = super().emit(prim, args, full, type)
+        if key is not None:
+            self.values[key] = node
+        return node
+
+    def simpler(self, prim: Primitive, args, attrs, type: Type) -> Node | None:
+        """What an application folds to or is rewritten to."""
+        if prim.name == "make_struct":
+            return whole_struct(args, type)
+        folded = fold(prim, args, attrs, type)
+        if folded is not None:
+            return folded
+        loose = self.fastmath or self.origin.via == "vjp"
+        return self.table.apply(self, prim, args, attrs, type, loose)
+
+    def key(self, prim: Primitive, args, attrs, type: Type | None) -> Any:
+        """What makes two applications one value; None where they never are: effects, tapes, unhashable attributes."""
+        if prim.effect or prim.name.startswith("tape_") or (type is not None and holds_tape(type)):
+            return None
+        if prim.kind == "control" and any(self.effects.of_graph(g) for v in attrs.values() for g in _graphs(v)):
+            return None
+        key = (prim.name, tuple(self.argument(a) for a in args), tuple((k, freeze(attrs[k])) for k in sorted(attrs)))
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def argument(self, node: Node) -> Any:
+        """What makes two arguments one value."""
+        if not isinstance(node, Constant):
+            return node
+        found = self.constants.get(id(node))
+        if found is None:
+            found = self.constants[id(node)] = (constant_key(node), node)
+        return found[0]
+
+
+def _graphs(value: Any):
+    if isinstance(value, Graph):
+        return (value,)
+    return tuple(v for v in value if isinstance(v, Graph)) if isinstance(value, tuple) else ()
+
+
+@dataclass(frozen=True)
+class Simplify:
+    """The pass.
+
+    Attributes:
+        rules: whether rewrite rules apply.
+        number: whether equal values are merged.
+        inline_limit: called graphs of at most this many applications are inlined everywhere, larger ones only where they are
+            called from one place; None: no inlining.
+        fastmath: whether rules that are not exact apply everywhere.
+        final: whether no transforms are left, so that `stop_gradient` has done its work.
+    """
+
+    rules: bool = True
+    number: bool = True
+    inline_limit: int | None = 24
+    fastmath: bool = False
+    final: bool = False
+    name: str = "simplify"
+
+    def __call__(self, graph: Graph) -> Graph:
+        table = Table() if not self.rules else FINAL if self.final else TABLE
+        return _Walk(self, table, graph).rewrite(graph)
+
+
+class _Walk(Rewriter):
+    """One application of the pass."""
+
+    def __init__(self, options: Simplify, table: Table, graph: Graph):
+        super().__init__()
+        self.options, self.table, self.effects = options, table, Effects()
+        self.calls = count_calls(graph)
+
+    def build(self, graph: Graph) -> Graph:
+        new, env = same_interface(graph)
+        o = self.options
+        builder = Simplifier(new, self.table, self.effects, o.number, o.fastmath)
+        for node in graph.nodes:
+            args = tuple(lookup(env, a) for a in node.args)
+            env[node] = self.node(builder, node, args, self.inner(node))
+        new.output = lookup(env, graph.output)
+        dead = drop_dead(new, self.effects)
+        self.changed |= builder.changed or bool(dead) or len(new.nodes) != len(graph.nodes)
+        return new
+
+    def node(self, builder: Simplifier, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        builder.origin = node.origin
+        if isinstance(node.fn, Graph):
+            callee = self.rewrite(node.fn)
+            if self.inlines(node.fn, callee):
+                self.changed = True
+                return inline(builder, callee, args, node.origin)
+            new = builder.graph.apply(callee, *args, attrs=attrs, type=node.type, origin=node.origin)
+        else:
+            branch = taken(node.fn, args, attrs)
+            if branch is not None:
+                self.changed = True
+                return inline(builder, branch, args[1:])
+            new = builder.emit(node.fn, args, attrs, node.type)
+        if new.name is None and isinstance(new, Apply):
+            new.name = node.name
+        return new
+
+    def inlines(self, before: Graph, graph: Graph) -> bool:
+        """Whether calls of a graph are inlined."""
+        limit = self.options.inline_limit
+        if limit is None or before.flags.get("noinline"):
+            return False
+        return self.calls.get(before, 0) == 1 or len(graph.nodes) <= limit
+
+
+def taken(prim: Primitive, args, attrs) -> Graph | None:
+    """The branch that a condition known at compile time takes."""
+    if prim.name == "cond" and isinstance(args[0], Constant):
+        return attrs["then"] if args[0].value else attrs["orelse"]
+    return None
+
+
+def count_calls(graph: Graph) -> dict[Graph, int]:
+    """From how many places each graph is called."""
+    counts: dict[Graph, int] = {}
+    stack, seen = [graph], {graph}
+    while stack:
+        for node in stack.pop().nodes:
+            if isinstance(node.fn, Graph):
+                counts[node.fn] = counts.get(node.fn, 0) + 1
+            for inner in inner_graphs(node):
+                if inner not in seen:
+                    seen.add(inner)
+                    stack.append(inner)
+    return counts
+
+
+@dataclass(frozen=True)
+class DropDead:
+    """Dead code elimination alone: what has no effect and no use goes."""
+
+    name: str = "drop_dead"
+
+    def __call__(self, graph: Graph) -> Graph:
+        return Simplify(rules=False, number=False, inline_limit=None)(graph)
