@@ -21,8 +21,8 @@ MAX_LINES = 600
 
 LAYERS = {
     "utils": 0,
-    "ir": 1,
-    "abstract": 2,
+    "abstract": 1,
+    "ir": 2,
     "prims": 3,
     "frontend": 4,
     "infer": 4,
@@ -32,8 +32,9 @@ LAYERS = {
     "debug": 8,
     "pipeline": 9,
     "api": 10,
-    "model": 11,
-    "": 12,
+    "transform": 11,
+    "model": 12,
+    "": 13,
 }
 """Height of each part of the package; "" is what stands above all: `__init__`, `__main__`, `cli`."""
 

@@ -63,6 +63,13 @@ class TensorAnnotation:
         return f"Tensor[{self.element}, {self.shape}]"
 
 
+@dataclass(frozen=True)
+class Rows:
+    """An array of any shape whose first axis has a symbolic size: one compilation serves every number of rows."""
+
+    name: str
+
+
 class Tensor:
     """The annotation of arrays: `Tensor[Float, (1, 28, 28)]`, `Tensor[Float32, ("n", 10)]`, `Tensor[Float, 10]`."""
 

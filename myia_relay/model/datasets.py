@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..abstract.annotations import TensorAnnotation
 from ..utils.files import CACHE_VARIABLE, cache_root, write_atomically
 from ..utils.progress import progress
 
@@ -100,6 +101,13 @@ class Dataset:
             onehot[np.arange(len(self)), self.labels] = 1
             self._onehot = onehot
         return self._onehot
+
+    def __relay_tree__(self, name: str):
+        """How compiled code sees a dataset: a run-time sequence over stacked arrays; one program serves every length."""
+        parts = []
+        for array in (self.images, self.onehot):
+            parts.append((array, TensorAnnotation("float32", (name, *array.shape[1:]))))
+        return "dataset", ("images", "onehot"), Example, parts
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -1,0 +1,402 @@
+"""Decorated functions: how Python values become leaves, which compiled program serves them, and what comes back.
+
+The call cache maps an abstract signature (types, shapes, static values) to a compiled program. A call with Python scalars
+looks it up by the arguments' classes alone; everything else builds the signature first.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .abstract.annotations import Rows, TensorAnnotation
+from .abstract.dims import symbol
+from .abstract.types import Array, Scalar, Type
+from .infer.engine import Context, Engine
+from .infer.values import Dyn, Skeleton, Static, Val, rebuild, skeleton
+from .ir.node import Graph
+from .pipeline import EXECUTORS, Compiled, compile_program
+from .prims.structure import rebuild as rebuild_value
+from .utils.errors import CompileError, TypeError_
+
+CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used goes first
+CacheInfo = namedtuple("CacheInfo", ["hits", "misses", "currsize"])
+SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
+PLAIN = frozenset(SCALARS)
+
+
+def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int, int]) -> Skeleton:
+    """The skeleton of an argument; its leaf values are appended to `leaves`.
+
+    Args:
+        value: any Python value.
+        annotation: the parameter's annotation: named dimensions make the compiled program serve every size.
+        leaves: receives numbers, arrays and references.
+        refs: references seen so far by identity: the same model passed twice is one.
+
+    Raises:
+        TypeError_: a value that compiled code cannot take.
+        OverflowError: an int that does not fit into 64 bits.
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        if kind is int and not -(2**63) <= value < 2**63:
+            raise OverflowError(f"the integer argument {value} does not fit into 64 bits")
+        leaves.append(value)
+        return Skeleton("dyn", SCALARS[kind])
+    if isinstance(value, np.ndarray):
+        return array_skeleton(value, annotation, leaves)
+    if isinstance(value, np.generic):
+        if not isinstance(value, np.number | np.bool_) and value.dtype.name != "bfloat16":
+            raise TypeError_(f"a NumPy scalar of dtype {value.dtype} cannot be passed to compiled code")
+        leaves.append(value)
+        return Skeleton("dyn", Scalar(value.dtype.name))
+    from .infer.values import Identity
+
+    if value is None or isinstance(value, str):
+        return Skeleton("static", Identity(value))
+    ref = getattr(value, "__relay_ref__", None)
+    if ref is not None and not isinstance(value, type):
+        if id(value) in refs:
+            return Skeleton("again", refs[id(value)])
+        refs[id(value)] = len(leaves)
+        leaves.append(value)
+        return Skeleton("dyn", ref())
+    tree = getattr(value, "__relay_tree__", None)
+    if tree is not None and not isinstance(value, type):
+        # Symbolic sizes are named by position, so that two datasets in one call may differ in length.
+        kind, fields, cls, parts = tree(f"{type(value).__name__.lower()}{len(leaves)}")
+        skels = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
+        return Skeleton("seq", (kind, fields, cls), skels)
+
+    def parts(values) -> tuple[Skeleton, ...]:
+        return tuple(describe_argument(v, None, leaves, refs) for v in values)
+
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return Skeleton("seq", ("record", value._fields, type(value)), parts(value))
+    if isinstance(value, list | tuple):
+        return Skeleton("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
+    if isinstance(value, dict):
+        if not all(isinstance(k, str) for k in value):
+            raise TypeError_("a dict passed to compiled code must have string keys")
+        return Skeleton("seq", ("dict", tuple(value), None), parts(value.values()))
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        if not value.__dataclass_params__.frozen:
+            raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
+        fields = tuple(value.__dataclass_fields__)
+        return Skeleton("seq", ("record", fields, kind), parts(getattr(value, f) for f in fields))
+    if callable(value):
+        return Skeleton("static", Identity(value))
+    if hasattr(value, "__dlpack__"):
+        return array_skeleton(np.from_dlpack(value), annotation, leaves)
+    raise TypeError_(
+        f"a value of type {kind.__module__}.{kind.__qualname__} cannot be passed to compiled code; pass numbers, arrays, "
+        "tuples, lists, dicts with string keys, NamedTuples, frozen dataclasses, models or functions"
+    )
+
+
+def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
+    """The skeleton of an array argument, with the annotation's symbolic dimensions."""
+    if value.dtype.kind not in "biuf" and value.dtype.name != "bfloat16":
+        raise TypeError_(f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)")
+    leaves.append(value)
+    shape: tuple = value.shape
+    if isinstance(annotation, Rows) and value.ndim:
+        shape = (symbol(annotation.name), *value.shape[1:])
+    if isinstance(annotation, TensorAnnotation) and annotation.shape is not None and len(annotation.shape) == value.ndim:
+        shape = tuple(symbol(d) if isinstance(d, str) else have for d, have in zip(annotation.shape, value.shape, strict=True))
+    return Skeleton("dyn", Array(value.dtype.name, shape))
+
+
+def resolve_again(skel: Skeleton, nodes: list, position: Iterator) -> Val:
+    """The value of an argument skeleton over parameter nodes; "again" is the node of an earlier reference."""
+    if skel.tag == "again":
+        return Dyn(nodes[skel.info])
+    if skel.tag == "dyn":
+        return Dyn(nodes[next(position)])
+    if skel.tag == "seq":
+        from .infer.values import Seq
+
+        return Seq(skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2])
+    return rebuild(skel, iter(()))
+
+
+class Relay:
+    """A function compiled on call.
+
+    Args:
+        function: the Python function, or a transformed one (see `Derivative`).
+        executor: "native", "python" or "interpreter".
+        target: the machine, as in `relay(target=...)`.
+        static: names of parameters whose values are compile-time constants.
+        fastmath: permit contraction and reassociation of floating-point arithmetic.
+        debug_nans: raise FloatingPointError at the first operation that makes a NaN.
+    """
+
+    def __init__(self, function: Callable, executor=None, target=None, static=(), fastmath=False, debug_nans=False):
+        if executor is not None and executor not in EXECUTORS:
+            raise ValueError(f"executor={executor!r}: choose one of {', '.join(EXECUTORS)}")
+        functools.update_wrapper(self, function, updated=())
+        self.__wrapped__ = function
+        self.__relay_function__ = function
+        self.options = {"executor": executor or "native", "target": target, "fastmath": fastmath, "debug_nans": debug_nans}
+        self.static = (static,) if isinstance(static, str) else tuple(static)
+        self._programs: OrderedDict[Any, Compiled] = OrderedDict()
+        self._fast: dict[tuple, Callable] = {}
+        self._lock = threading.RLock()
+        self._hits = self._misses = 0
+        self._annotations: list | None = None
+
+    # Calling.
+
+    def __call__(self, *args, **kwargs):
+        if not kwargs:
+            fast = self._fast.get(tuple(map(type, args)))
+            if fast is not None:
+                self._hits += 1
+                return fast(*args)
+        try:
+            return self._call(args, kwargs)
+        except CompileError as error:
+            raise clean(error) from None
+
+    def _call(self, args: tuple, kwargs: dict):
+        compiled, leaves = self._compiled(args, kwargs)
+        return finish(compiled, leaves)
+
+    def _compiled(self, args: tuple, kwargs: dict) -> tuple[Compiled, list]:
+        """The program for these arguments, from the cache or compiled now, and the leaves to call it with."""
+        leaves: list = []
+        key, args_skels, names = self._signature(args, kwargs, leaves)
+        with self._lock:
+            compiled = self._programs.get(key)
+            if compiled is not None and all(d.holds() for d in compiled.program.dependencies):
+                self._programs.move_to_end(key)
+                self._hits += 1
+                return compiled, leaves
+            self._misses += 1
+            compiled = self._compile(args_skels, names)
+            self._programs[key] = compiled
+            if len(self._programs) > CACHE_SIZE:
+                self._programs.popitem(last=False)
+            self._remember_fast(args, kwargs, compiled)
+        return compiled, leaves
+
+    def _remember_fast(self, args, kwargs, compiled: Compiled) -> None:
+        """Serve later calls with the same scalar classes without building a signature."""
+        types_ = tuple(map(type, args))
+        program = compiled.program
+        plain = not kwargs and all(t in PLAIN for t in types_) and not program.hidden and not self.static
+        scalar_out = program.result.tag == "dyn" and isinstance(program.result.info, Scalar)
+        if not (plain and scalar_out):
+            return
+        run, dependencies = compiled.run, program.dependencies
+        if any(t is int for t in types_):
+            return self._fast.__setitem__(types_, guarded(self, run, dependencies, True, types_))
+        self._fast[types_] = guarded(self, run, dependencies, False, types_) if dependencies else run
+        return None
+
+    def _signature(self, args, kwargs, leaves: list):
+        if self._annotations is None:
+            self._annotations = parameter_annotations(self.__relay_function__)
+        names, annotations = self._annotations
+        refs: dict[int, int] = {}
+        skels = []
+        static = {names.index(s) for s in self.static if s in names}
+        for i, arg in enumerate(args):
+            if i in static:
+                skels.append(constant_skeleton(arg))
+            else:
+                skels.append(describe_argument(arg, annotations[i] if i < len(annotations) else None, leaves, refs))
+        keywords = tuple(kwargs)
+        for name, arg in kwargs.items():
+            if name in self.static:
+                skels.append(constant_skeleton(arg))
+            else:
+                annotation = annotations[names.index(name)] if name in names else None
+                skels.append(describe_argument(arg, annotation, leaves, refs))
+        return (tuple(skels), keywords), skels, keywords
+
+    def _infer(self, skels: list[Skeleton], keywords: tuple[str, ...]):
+        from .frontend import parse
+        from .infer import transforms  # noqa: F401  registers grad and its kin
+
+        engine = Engine(parse)
+        entry = Graph(getattr(self, "__name__", "f"))
+        nodes: list = []
+        for skel in skels:
+            for leaf in skel.leaves():
+                nodes.append(entry.add_parameter(f"a{len(nodes)}", leaf.info))
+        position = iter(range(len(nodes)))
+        values = [resolve_again(s, nodes, position) for s in skels]
+        count = len(values) - len(keywords)
+        named = dict(zip(keywords, values[count:], strict=True))
+        return engine.entry(Static(self), values[:count], named, entry, Context())
+
+    def _compile(self, skels, keywords, keep: bool = False) -> Compiled:
+        program = self._infer(skels, keywords)
+        return compile_program(program, self.options["executor"], self.options, keep)
+
+    # Looking inside.
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations) and the number of programs held, as `functools.lru_cache` has them."""
+        return CacheInfo(self._hits, self._misses, len(self._programs))
+
+    def ir(self, *args, stage: str = "optimized", **kwargs):
+        """The program for these arguments after a stage, as an object that prints as text.
+
+        Args:
+            *args, **kwargs: as in a call.
+            stage: "parsed", "inferred", "differentiated", "optimized".
+        """
+        from .debug.show import GraphView
+
+        if stage == "parsed":
+            from .frontend import parse
+
+            return GraphView(parse(source_function(self.__relay_function__)))
+        _, skels, keywords = self._signature(args, kwargs, [])
+        compiled = self._compile_for_view(skels, keywords)
+        if stage not in compiled.graphs:
+            raise ValueError(f"stage={stage!r}: choose one of parsed, {', '.join(compiled.graphs)}")
+        return GraphView(compiled.graphs[stage])
+
+    def _compile_for_view(self, skels, keywords) -> Compiled:
+        return compile_program(self._infer(skels, keywords), "interpreter", self.options, keep=True)
+
+    def source(self, *args, **kwargs) -> str:
+        """Runnable Python source of the optimised program for these arguments."""
+        from .backend.python import to_source
+
+        _, skels, keywords = self._signature(args, kwargs, [])
+        return to_source(self._compile_for_view(skels, keywords).graphs["final"])
+
+    def interpret(self, *args, **kwargs):
+        """Run on the reference interpreter."""
+        leaves: list = []
+        _, skels, keywords = self._signature(args, kwargs, leaves)
+        return finish(compile_program(self._infer(skels, keywords), "interpreter", self.options), leaves)
+
+    def explain(self, *args, **kwargs) -> str:
+        """Passes with times, kernels and the memory plan of the native program for these arguments."""
+        compiled, _ = self._compiled(args, kwargs)
+        lines = [f"{name:>16}: {seconds * 1e3:8.2f} ms" for name, seconds in compiled.seconds.items()]
+        detail = getattr(compiled.run, "explain", None)
+        return "\n".join(lines + ([detail()] if detail else []))
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<relay function {getattr(self, '__name__', '?')}>"
+
+
+def finish(compiled: Compiled, leaves: list):
+    """Call a compiled program and rebuild its result."""
+    program = compiled.program
+    values = leaves
+    for hidden in program.hidden:
+        values = [*values, hidden.fetch(values)]
+    out = compiled.run(*values)
+    returned = compiled.returned
+    count = sum(1 for _ in program.result.leaves())
+    if count == 1:
+        kind, index = returned[0]
+        parts = iter([values[index] if kind == "arg" else out])
+    else:
+        parts = iter([values[i] if kind == "arg" else out[i] for kind, i in returned])
+    return python_value(program.result, parts)
+
+
+def guarded(owner: Relay, run: Callable, dependencies: list, ints: bool, types_: tuple) -> Callable:
+    """A fast entry that first checks free names, and that ints fit into 64 bits."""
+
+    def call(*args):
+        for d in dependencies:
+            if not d.holds():
+                del owner._fast[types_]
+                return owner._call(args, {})
+        if ints:
+            for a in args:
+                if type(a) is int and not -9223372036854775808 <= a <= 9223372036854775807:
+                    raise OverflowError(f"the integer argument {a} does not fit into 64 bits")
+        return run(*args)
+
+    return call
+
+
+def constant_skeleton(value: Any) -> Skeleton:
+    """The skeleton of a static argument."""
+    from .infer.values import ConstInfo, Identity
+    from .ir.build import type_of_constant
+
+    if isinstance(value, bool | int | float | np.generic):
+        return Skeleton("const", ConstInfo(type_of_constant(value), value))
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return Skeleton("seq", (kind, (), None), tuple(constant_skeleton(v) for v in value))
+    return Skeleton("static", Identity(value))
+
+
+def source_function(function: Any) -> Any:
+    """The Python function at the bottom of wrappers."""
+    while hasattr(function, "__relay_function__") or hasattr(function, "__relay_model__"):
+        function = getattr(function, "__relay_function__", None) or function.__relay_model__
+    return function
+
+
+def parameter_annotations(function: Any) -> tuple[list[str], list]:
+    """Names and evaluated annotations of a function's parameters."""
+    target = source_function(function)
+    derived = getattr(target, "__relay_derived__", None)
+    if derived is not None:
+        return parameter_annotations(derived[1])
+    try:
+        parameters = inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return [], []
+    try:
+        hints = inspect.get_annotations(target, eval_str=True)
+    except Exception:  # noqa: BLE001  the front end says what is wrong with an annotation, at its place
+        hints = {}
+    return list(parameters), [hints.get(n) for n in parameters]
+
+
+def python_value(skel: Skeleton, leaves: Iterator):
+    """The Python value of a result."""
+    tag, info = skel.tag, skel.info
+    if tag == "dyn":
+        return next(leaves)
+    if tag == "static":
+        return info.value
+    if tag == "const":
+        return info.value
+    if tag == "seq":
+        parts = [python_value(p, leaves) for p in skel.parts]
+        from .abstract.types import Struct
+
+        return rebuild_value(Struct(info[0], (None,) * len(parts), info[1], info[2]), parts)
+    if tag == "never":
+        return None
+    if tag == "text":
+        from .utils.raising import format_parts
+
+        return format_parts(info, [python_value(p, leaves) for p in skel.parts])
+    raise TypeError_(f"compiled code cannot return {skel} to Python")
+
+
+def clean(error: CompileError) -> CompileError:
+    """The user's error without the compiler's frames, unless MYIA_RELAY_DEBUG is set."""
+    from .pipeline import debug_mode
+
+    return error if debug_mode() else error.with_traceback(None)
+
+
+__all__ = ["Relay", "Type", "Val", "describe_argument", "finish", "skeleton"]

@@ -1,0 +1,1 @@
+"""Looking inside: the IR as text and pictures."""

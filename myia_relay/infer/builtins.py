@@ -1,0 +1,344 @@
+"""Python's builtins and a few library functions in compiled code."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import operator
+
+from ..abstract.types import Array, Scalar
+from ..ir import syntax as S
+from ..prims.control import cond  # noqa: F401  registered before use
+from ..prims.effects import print_
+from ..utils.errors import TypeError_
+from .calls import call_value, operate, special
+from .engine import Engine
+from .frames import Frame
+from .iterables import array_length, walk
+from .structures import PropertyVal, as_sequence, attribute, lift, to_node, to_python
+from .syntax import meaning, text_parts, truth
+from .values import NONE_VAL, Bound, Closure, Derived, Dyn, Iter, Seq, SliceVal, Static, Text, Val, describe
+
+
+@special(builtins.getattr)
+async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    value = attribute(engine, frame, args[0], to_python(args[1], "an attribute name"))
+    if isinstance(value, PropertyVal):
+        return await call_value(engine, frame, Static(value.function), [value.receiver], {}, origin, site)
+    return value
+
+
+@special(builtins.slice)
+async def slice_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if len(args) == 1:
+        args = [NONE_VAL, *args]
+    return SliceVal(*args, *[NONE_VAL] * (3 - len(args)))
+
+
+@special(builtins.range)
+async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    for arg in args:
+        ok = isinstance(arg, Dyn) and isinstance(arg.type, Scalar) and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
+        if not ok:
+            raise TypeError_(f"range: {describe(arg)} cannot be interpreted as an integer")
+    from ..prims.numpy_api import as_index
+
+    parts = [Dyn(as_index(frame.builder, frame.var(a)).node) for a in args]
+    zero, one = frame.constant(0), frame.constant(1)
+    start, stop, step = (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
+    if step.known:
+        if step.node.value == 0:
+            raise TypeError_("range() arg 3 must not be zero")
+    else:
+        from ..prims.effects import check
+
+        ok = operate(engine, frame, operator.ne, [step, zero])
+        attrs = {"exception": ValueError, "parts": ("range() arg 3 must not be zero",)}
+        frame.builder.emit(check, (ok.node,), attrs)
+    return Iter("range", (start, stop, step))
+
+
+@special(builtins.zip)
+async def zip_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    strict = kwargs.pop("strict", None)
+    if strict is not None and to_python(strict, "zip: strict"):
+        lengths = {len(as_sequence(engine, frame, a, "zip strictly")) for a in args}
+        if len(lengths) > 1:
+            raise TypeError_(f"zip(strict=True) of different lengths {sorted(lengths)}")
+    return Iter("zip", tuple(args))
+
+
+@special(builtins.enumerate)
+async def enumerate_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
+    return Iter("enumerate", (args[0], start))
+
+
+@special(builtins.reversed)
+async def reversed_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    return Iter("reversed", (args[0],))
+
+
+@special(builtins.len)
+async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    if isinstance(value, Seq):
+        if value.kind == "dataset":
+            return array_length(frame, value.elems[0])
+        return frame.constant(len(value.elems))
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        if not value.type.shape:
+            raise TypeError_("len() of unsized object")
+        return array_length(frame, value)
+    if isinstance(value, Static) and isinstance(value.value, str):
+        return frame.constant(len(value.value))
+    if isinstance(value, Iter):
+        steps = walk(engine, frame, value)
+        if steps.items is not None:
+            return frame.constant(len(steps.items))
+        from .iterables import _count
+
+        return _count(engine, frame, steps)
+    raise TypeError_(f"object of type {describe(value)} has no len()")
+
+
+@special(builtins.isinstance)
+async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    value, classes = args
+    wanted = to_python(classes, "isinstance: the class")
+    wanted = wanted if isinstance(wanted, tuple) else getattr(wanted, "__args__", (wanted,))
+    return frame.constant(any(_is_instance(value, c) for c in wanted))
+
+
+def _is_instance(value: Val, cls) -> bool:
+    return issubclass(python_class(value), cls)
+
+
+def python_class(value: Val) -> type:
+    """The Python class of a value."""
+    import numpy as np
+
+    from ..abstract.types import numpy_dtype
+
+    if isinstance(value, Dyn):
+        if isinstance(value.type, Array):
+            return np.ndarray
+        if isinstance(value.type, Scalar):
+            if value.type.weak:
+                return {"int64": int, "float64": float, "bool": bool}[value.type.dtype]
+            return numpy_dtype(value.type.dtype).type
+    if isinstance(value, Seq):
+        return value.cls if value.kind in ("record", "dataset") else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
+    if isinstance(value, Static):
+        return type(value.value)
+    if isinstance(value, Text):
+        return str
+    return type(lambda: 0) if isinstance(value, Closure | Bound | Derived) else object
+
+
+@special(builtins.type)
+async def type_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    return Static(python_class(args[0]))
+
+
+@special(builtins.print)
+async def print_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    unknown = set(kwargs) - {"sep", "end"}
+    if unknown:
+        raise TypeError_(f"print: {', '.join(sorted(unknown))} cannot be used in compiled code")
+    separator = to_python(kwargs.get("sep", Static(" ")), "print: sep")
+    end = to_python(kwargs.get("end", Static("\n")), "print: end")
+    parts: list = []
+    operands: list = []
+    for i, arg in enumerate(args):
+        if i:
+            parts.append(separator)
+        more, nodes = text_parts(engine, frame, arg)
+        parts.extend(p if isinstance(p, str) else (p[0] + len(operands), *p[1:]) for p in more)
+        operands.extend(nodes)
+    frame.builder.emit(print_, tuple(operands), {"parts": tuple(parts), "end": end})
+    return NONE_VAL
+
+
+@special(builtins.str)
+async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    if isinstance(value, Static):
+        return Static(str(value.value))
+    return value if isinstance(value, Text) else Text(((0, -1, ""),), (value,))
+
+
+def _sequence(kind: str):
+    async def make(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        if not args:
+            return Seq(kind, ())
+        value = args[0]
+        if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
+            numbers = range(*[p.node.value for p in value.parts])
+            return Seq(kind, tuple(frame.constant(n) for n in numbers))
+        return Seq(kind, tuple(as_sequence(engine, frame, value, f"make a {kind} of")))
+
+    return make
+
+
+special(builtins.tuple)(_sequence("tuple"))
+special(builtins.list)(_sequence("list"))
+
+
+@special(builtins.dict)
+async def dict_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    items: dict[str, Val] = {}
+    if args:
+        if not isinstance(args[0], Seq) or args[0].kind != "dict":
+            raise TypeError_("dict(x) needs a dict; write a dict display")
+        items.update(zip(args[0].fields, args[0].elems, strict=True))
+    items.update(kwargs)
+    return Seq("dict", tuple(items.values()), tuple(items))
+
+
+@special(builtins.bool)
+async def bool_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if not args:
+        return frame.constant(False)
+    decided = await truth(engine, frame, args[0])
+    return frame.constant(decided) if isinstance(decided, bool) else decided
+
+
+async def _fold(engine, frame, fn, values, origin):
+    result = values[0]
+    for value in values[1:]:
+        result = await call_value(engine, frame, fn, [result, value], {}, origin, None)
+    return result
+
+
+@special(builtins.sum)
+async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    value = args[0]
+    start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
+    if isinstance(value, Dyn) and isinstance(value.type, Array) and len(value.type.shape) == 1 and start.known:
+        from ..prims.numpy_api import MEANINGS
+        import numpy as np
+
+        total = lift(engine, frame, MEANINGS[np.sum](frame.builder, frame.var(value)))
+        return total if start.node.value == 0 else operate(engine, frame, operator.add, [start, total])
+    items = as_sequence(engine, frame, value, "sum")
+    return await _fold(engine, frame, Static(operator.add), [start, *items], origin)
+
+
+def _quantifier(stop_at: bool):
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        from ..ir.prim import REGISTRY
+
+        name = "logical_or" if stop_at else "logical_and"
+        result: Dyn | None = None
+        for item in as_sequence(engine, frame, args[0], "any" if stop_at else "all"):
+            decided = await truth(engine, frame, item)
+            if isinstance(decided, bool):
+                if decided is stop_at:
+                    return frame.constant(stop_at)
+                continue
+            result = decided if result is None else Dyn(frame.builder.emit(REGISTRY[name], (result.node, decided.node)))
+        return result if result is not None else frame.constant(not stop_at)
+
+    return run
+
+
+special(builtins.any)(_quantifier(True))
+special(builtins.all)(_quantifier(False))
+
+
+@special(builtins.map)
+async def map_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    fn, *sequences = args
+    columns = [as_sequence(engine, frame, s, "map over") for s in sequences]
+    out = [await call_value(engine, frame, fn, list(row), {}, origin, site) for row in zip(*columns, strict=False)]
+    return Seq("tuple", tuple(out))
+
+
+@special(functools.reduce)
+async def reduce_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    fn, sequence, *start = args
+    items = [*start, *as_sequence(engine, frame, sequence, "reduce")]
+    if not items:
+        raise TypeError_("reduce() of empty iterable with no initial value")
+    return await _fold(engine, frame, fn, items, origin)
+
+
+def _extreme(name: str):
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        from ..prims.operators import OPERATORS
+
+        if kwargs:
+            raise TypeError_(f"{name}: key= and default= are not part of the language; write a loop")
+        items = args if len(args) > 1 else as_sequence(engine, frame, args[0], f"take the {name} of")
+        if not items:
+            raise TypeError_(f"{name}() iterable argument is empty")
+        result = items[0]
+        for item in items[1:]:
+            if not isinstance(item, Dyn) or not isinstance(result, Dyn):
+                raise TypeError_(f"{name}: {describe(result)} and {describe(item)} cannot be compared")
+            fn = getattr(builtins, name)
+            result = Dyn(OPERATORS[fn](frame.builder, frame.var(result), frame.var(item)).node)
+        return result
+
+    return run
+
+
+special(builtins.min)(_extreme("min"))
+special(builtins.max)(_extreme("max"))
+
+
+@special(dataclasses.replace)
+async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    if not isinstance(value, Seq) or value.kind != "record":
+        raise TypeError_(f"dataclasses.replace: {describe(value)} is no dataclass")
+    for key in kwargs:
+        if key not in value.fields:
+            raise TypeError_(f"{value.cls.__name__} has no field '{key}'")
+    elems = tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems, strict=True))
+    return Seq("record", elems, value.fields, value.cls)
+
+
+def _match_class(engine: Engine, frame: Frame, node) -> Val:
+    subject, cls = (engine.value(frame, a) for a in node.args)
+    names = getattr(cls.value, "__match_args__", ())
+    position = node.attrs["position"]
+    if position >= len(names):
+        raise TypeError_(f"{cls.value.__name__}() accepts {len(names)} positional sub-patterns ({position + 1} given)")
+    return attribute(engine, frame, subject, names[position])
+
+
+if hasattr(S, "match_field"):
+
+    @meaning(S.match_field)
+    async def match_field(engine: Engine, frame: Frame, node) -> Val:
+        return _match_class(engine, frame, node)
+
+
+if hasattr(S, "match_sequence"):
+
+    @meaning(S.match_sequence)
+    async def match_sequence(engine: Engine, frame: Frame, node) -> Val:
+        subject = engine.value(frame, node.args[0])
+        if not isinstance(subject, Seq) or subject.kind not in ("tuple", "list", "record"):
+            return frame.constant(False)
+        if subject.kind == "record" and not issubclass(subject.cls, tuple):
+            return frame.constant(False)
+        length, starred = node.attrs["length"], node.attrs.get("star")
+        n = len(subject.elems)
+        return frame.constant(n >= length if starred else n == length)
+
+
+if hasattr(S, "list_append"):
+
+    @meaning(S.list_append)
+    async def list_append(engine: Engine, frame: Frame, node) -> Val:
+        xs, x = (engine.value(frame, a) for a in node.args)
+        if isinstance(xs, Seq) and xs.kind == "list":
+            return Seq("list", (*xs.elems, x))
+        raise TypeError_(f"append: {describe(xs)} is no list")
+
+
+__all__ = ["Iter", "Text", "to_node"]

@@ -1,0 +1,316 @@
+"""Calls: what happens when a value is called.
+
+The order of the search: what higher layers registered (`special`), Python operators on numbers and structures, NumPy and
+math functions, decorated and plain Python functions (parsed), classes.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..abstract.types import Array, Ref, Scalar
+from ..ir.node import Apply, Graph
+from ..utils.errors import CompileError, ParseError, TypeError_, nearest
+from ..utils.source import Origin
+from .engine import Context, Engine
+from .frames import Frame
+from .values import Bound, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
+
+# Operators that structures and compile-time objects have too; `structures.structural` knows them.
+STRUCTURAL = dict.fromkeys(
+    (operator.getitem, operator.not_, operator.is_, operator.is_not, operator.contains, operator.eq, operator.ne), True
+)
+SPECIAL: dict[Any, Callable] = {}
+DERIVED: dict[str, Callable] = {}
+METHODS_OF_REFS: dict[str, Callable] = {}
+
+
+def special(*callables):
+    """Register what calling a Python object means: `(engine, frame, args, kwargs, origin, site) -> Val`, a coroutine."""
+
+    def register(handler):
+        for c in callables:
+            SPECIAL[c] = handler
+        return handler
+
+    return register
+
+
+def derived(transform: str):
+    """Register what calling a transformed function means: `(engine, frame, fn: Derived, args, kwargs, origin, site)`."""
+
+    def register(handler):
+        DERIVED[transform] = handler
+        return handler
+
+    return register
+
+
+def lookup(table: dict, key: Any) -> Any:
+    """`table.get(key)`, None for keys that cannot be hashed."""
+    try:
+        return table.get(key)
+    except TypeError:
+        return None
+
+
+async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
+    """Call any value."""
+    if isinstance(fn, Closure):
+        return await call_closure(engine, frame, fn, args, kwargs, origin, site)
+    if isinstance(fn, Derived):
+        return await DERIVED[fn.transform](engine, frame, fn, args, kwargs, origin, site)
+    if isinstance(fn, Bound):
+        return await call_method(engine, frame, fn, args, kwargs, origin, site)
+    if isinstance(fn, Static):
+        return await call_static(engine, frame, fn.value, args, kwargs, origin, site)
+    if isinstance(fn, Dyn) and isinstance(fn.type, Ref):
+        return await METHODS_OF_REFS["__call__"](engine, frame, fn, args, kwargs, origin, site)
+    raise TypeError_(f"{describe(fn)} is not callable")
+
+
+async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
+    """Call a Python object."""
+    from ..prims.numpy_api import MEANINGS
+    from ..prims.operators import OPERATORS
+    from . import builtins  # noqa: F401  registers Python's builtins
+
+    handler = lookup(SPECIAL, value)
+    if handler is not None:
+        return await handler(engine, frame, args, kwargs, origin, site)
+    if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
+        return operate(engine, frame, value, args)
+    meaning = lookup(MEANINGS, value)
+    if meaning is not None:
+        return numeric(engine, frame, meaning, args, kwargs, getattr(value, "__name__", str(value)))
+    transformed = getattr(value, "__relay_derived__", None)
+    if transformed is not None:
+        transform, inner, options = transformed
+        fn = Derived(transform, engine.from_python(frame, inner, None), options)
+        return await call_value(engine, frame, fn, args, kwargs, origin, site)
+    function = getattr(value, "__relay_function__", None)
+    if function is not None:
+        return await call_python(engine, frame, function, args, kwargs, origin, site)
+    model = getattr(value, "__relay_model__", None)
+    if model is not None:
+        return await call_model_function(engine, frame, value, args, kwargs, origin, site)
+    if isinstance(value, types.FunctionType):
+        return await call_python(engine, frame, value, args, kwargs, origin, site)
+    if isinstance(value, types.MethodType):
+        receiver = engine.from_python(frame, value.__self__, None)
+        return await call_value(engine, frame, Static(value.__func__), [receiver, *args], kwargs, origin, site)
+    if isinstance(value, type):
+        return await construct(engine, frame, value, args, kwargs, origin, site)
+    name = f"{getattr(value, '__module__', None) or ''}.{getattr(value, '__name__', type(value).__name__)}".lstrip(".")
+    raise TypeError_(
+        f"{name} cannot be compiled: it is neither Python source nor a function that myia_relay knows; "
+        "write it in Python, or register it with relay.register_op"
+    )
+
+
+async def call_python(engine: Engine, frame: Frame, function, args, kwargs, origin: Origin, site) -> Val:
+    """Call a plain Python function by its source."""
+    graph = engine.parse(function)
+    values = bind(engine, frame, graph, args, kwargs, None)
+    return await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
+
+
+async def call_closure(engine: Engine, frame: Frame, fn: Closure, args, kwargs, origin: Origin, site) -> Val:
+    """Call a nested function."""
+    env = frame.captured(fn)
+    values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
+    return await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
+
+
+def callee_context(frame: Frame, site) -> Context:
+    """The context of a function called from here: inside of a model the path grows by the call site."""
+    context = frame.context
+    if context.scope is None:
+        return context
+    return Context(context.models, context.scope, (*context.path, site))
+
+
+async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
+    """Call a function with hidden parameters: as a layer of the model being run, or as the root of a bound one."""
+    context = frame.context
+    graph = engine.parse(model.__relay_model__)
+    if context.scope is not None:
+        context = callee_context(frame, site)
+    else:
+        scope = dict(context.models).get(model)
+        if scope is None:
+            raise TypeError_(
+                f"{graph.name} has hidden parameters and needs a model: make one with "
+                f"model = relay.create_model({graph.name}), then call model(x), or relay.grad(model, loss, args) "
+                "on a function that calls it"
+            )
+        context = Context(context.models, scope, ())
+    values = bind(engine, frame, graph, args, kwargs, None)
+    return await engine.call_graph(frame, graph, values, (), origin, context)
+
+
+def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val], env: dict | None) -> list[Val]:
+    """Arguments in the order of the parameters, as Python binds them.
+
+    Raises:
+        TypeError_: CPython's complaint about missing, unexpected or doubled arguments.
+    """
+    s = graph.signature
+    if s is None:
+        return list(args)
+    values: list[Val | None] = [None] * len(s.names)
+    positional = list(args)
+    for index in range(min(s.positional, len(positional))):
+        values[index] = positional[index]
+    extra = positional[s.positional :]
+    if s.vararg is not None:
+        values[s.vararg] = Seq("tuple", tuple(extra))
+    elif extra:
+        plural = "s" if s.positional != 1 else ""
+        raise TypeError_(
+            f"{graph.name}() takes {s.positional} positional argument{plural} but {len(positional)} "
+            f"{'was' if len(positional) == 1 else 'were'} given"
+        )
+    rest: dict[str, Val] = {}
+    for name, value in kwargs.items():
+        index = s.names.index(name) if name in s.names else -1
+        if index < 0 or index < s.posonly or index in (s.vararg, s.kwarg):
+            if s.kwarg is None:
+                raise TypeError_(
+                    f"{graph.name}() got an unexpected keyword argument '{name}'{nearest(name, s.names)}"
+                )
+            rest[name] = value
+        elif values[index] is not None:
+            raise TypeError_(f"{graph.name}() got multiple values for argument '{name}'")
+        else:
+            values[index] = value
+    if s.kwarg is not None:
+        values[s.kwarg] = Seq("dict", tuple(rest.values()), tuple(rest))
+    missing = []
+    for index, name in enumerate(s.names):
+        if values[index] is None:
+            if index in s.defaults:
+                default = s.defaults[index]
+                known = env.get(default) if env else None
+                values[index] = known if known is not None else engine.value(frame, default)
+            else:
+                missing.append(f"'{name}'")
+    if missing:
+        names = missing[0] if len(missing) == 1 else ", ".join(missing[:-1]) + " and " + missing[-1]
+        raise TypeError_(
+            f"{graph.name}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: {names}"
+        )
+    return values
+
+
+def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
+    """A Python operator on values."""
+    from ..prims.operators import OPERATORS
+    from .structures import structural
+
+    result = structural(engine, frame, op, args)
+    if result is not None:
+        return result
+    for arg in args:
+        if not isinstance(arg, Dyn) or isinstance(arg.type, Ref):
+            raise unsupported(op, args)
+    return Dyn(OPERATORS[op](frame.builder, *[frame.var(a) for a in args]).node)
+
+
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|", "xor": "^",
+    "lshift": "<<", "rshift": ">>", "neg": "unary -", "pos": "unary +", "invert": "unary ~", "iadd": "+=", "isub": "-=",
+    "imul": "*=", "itruediv": "/=",
+}  # fmt: skip
+
+
+def unsupported(op, args: list[Val]) -> CompileError:
+    """CPython's words for an operator that does not know its operands."""
+    name = getattr(op, "__name__", str(op))
+    kinds = " and ".join(describe(a) for a in args)
+    return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}")
+
+
+def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> Val:
+    """A NumPy or math function on values: static parameters as Python values, the others staged."""
+    from .structures import lift, to_argument
+
+    positions = list(meaning.parameters)
+    staged_args, staged_kwargs = [], {}
+    for position, arg in enumerate(args):
+        parameter = positions[position] if position < len(positions) else None
+        staged_args.append(to_argument(engine, frame, arg, parameter in meaning.static, name, parameter))
+    for key, arg in kwargs.items():
+        staged_kwargs[key] = to_argument(engine, frame, arg, key in meaning.static, name, key)
+    try:
+        result = meaning(frame.builder, *staged_args, **staged_kwargs)
+    except TypeError as error:
+        if isinstance(error, CompileError):
+            raise
+        raise TypeError_(f"{name}: {str(error).replace(getattr(meaning.function, '__name__', '') + '()', name + '()')}") from error
+    return lift(engine, frame, result)
+
+
+async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, origin: Origin, site) -> Val:
+    """Call a method of an array, a reference or a record."""
+    from ..prims.numpy_api import METHODS
+    from .structures import sequence_method
+
+    receiver = fn.receiver
+    if isinstance(fn.function, str):
+        if isinstance(receiver, Dyn) and isinstance(receiver.type, Ref):
+            return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)
+        if isinstance(receiver, Dyn) and isinstance(receiver.type, Array | Scalar):
+            return numeric(engine, frame, METHODS[fn.function], [receiver, *args], kwargs, f"ndarray.{fn.function}")
+        return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
+    return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
+
+
+async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origin: Origin, site) -> Val:
+    """Make an instance of a class: an exception, a NamedTuple or a frozen dataclass."""
+    if issubclass(cls, BaseException):
+        if kwargs or len(args) > 1:
+            raise TypeError_(f"{cls.__name__} takes one message in compiled code")
+        return Raised(cls, args[0] if args else None)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return Seq("record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls)
+    if hasattr(cls, "__dataclass_fields__"):
+        import dataclasses
+
+        if not cls.__dataclass_params__.frozen:
+            raise TypeError_(f"the dataclass {cls.__name__} is mutable; declare it @dataclass(frozen=True)")
+        if hasattr(cls, "__post_init__"):
+            raise TypeError_(f"the dataclass {cls.__name__} has a __post_init__, which compiled code does not run")
+        fields = dataclasses.fields(cls)
+        defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
+        names = tuple(f.name for f in fields)
+        return Seq("record", fields_of(cls, names, defaults, args, kwargs, engine, frame), names, cls)
+    raise TypeError_(
+        f"instances of {cls.__name__} cannot be made in compiled code; use a NamedTuple or a frozen dataclass"
+    )
+
+
+def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, ...]:
+    """Constructor arguments as field values."""
+    if len(args) > len(names):
+        raise TypeError_(f"{cls.__name__}() takes {len(names)} fields but {len(args)} were given")
+    values = dict(zip(names, args, strict=False))
+    for key, value in kwargs.items():
+        if key not in names:
+            raise TypeError_(f"{cls.__name__}() has no field '{key}'{nearest(key, names)}")
+        if key in values:
+            raise TypeError_(f"{cls.__name__}() got multiple values for field '{key}'")
+        values[key] = value
+    for name in names:
+        if name not in values:
+            if name not in defaults:
+                raise TypeError_(f"{cls.__name__}() misses the field '{name}'")
+            values[name] = engine.from_python(frame, defaults[name], None)
+    return tuple(values[n] for n in names)
+
+
+__all__ = ["ParseError", "bind", "call_value", "derived", "numeric", "operate", "special"]

@@ -1,0 +1,565 @@
+"""The inference engine: evaluates parsed graphs on abstract values and writes typed graphs as it goes.
+
+`Engine.entry(fn, arguments)` is one compilation. Every function is specialised once per signature (parsed graph, skeletons of
+its arguments and captured values, context); calls refer to the specialised graphs. What a Python operation means for the
+types at hand is decided by tables: `infer.syntax` for the language's own constructs, `infer.builtins` for Python's builtins,
+`prims.operators` and `prims.numpy_api` for numbers and arrays, and `special` for whatever higher layers register.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Array, Type, tuple_of
+from ..ir.node import Apply, Constant, Graph, Node
+from ..ir.syntax import UNBOUND, FreeName, Syntax
+from ..utils.errors import CompileError, InternalError, TypeError_
+from ..utils.source import NOWHERE, Origin
+from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack
+from .loop import Future, Loop, Task
+from .values import (
+    NEVER,
+    NONE_VAL,
+    UNBOUND_VAL,
+    Closure,
+    Dyn,
+    Mismatch,
+    Seq,
+    Skeleton,
+    Static,
+    Val,
+    join,
+    rebuild,
+    skeleton,
+    unknown,
+)
+
+MAX_NESTING = 40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A free name that was read while compiling, and what it held: compiled code is good while it still does."""
+
+    kind: str
+    place: Any
+    name: str
+    value: Any
+
+    def holds(self) -> bool:
+        """Whether the name still holds the same object (or an equal container)."""
+        try:
+            now = self.place.cell_contents if self.kind == "cell" else self.place[self.name]
+        except (KeyError, ValueError):
+            return False
+        if now is self.value:
+            return True
+        return type(now) is type(self.value) and isinstance(now, int | float | str | tuple) and repr(now) == repr(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """An implicit argument of the whole program: an array or model found in a free name, or made when it is called.
+
+    Attributes:
+        dependency: the free name it is found in, read at every call; or
+        value: the object itself; or
+        make: `(arguments before this one) -> object`: makes it for every call.
+    """
+
+    dependency: Dependency | None
+    value: Any
+    make: Callable | None = None
+
+    def fetch(self, values: list) -> Any:
+        """The value to pass now; `values` are the program's arguments before this one."""
+        if self.make is not None:
+            return self.make(values)
+        d = self.dependency
+        if d is None:
+            return self.value
+        return d.place.cell_contents if d.kind == "cell" else d.place[d.name]
+
+
+@dataclass
+class Program:
+    """What inference makes of an entry function.
+
+    Attributes:
+        graph: the typed entry graph; parameters are the argument leaves, then the hidden arguments.
+        result: the skeleton of the result, from which Python values are rebuilt.
+        hidden: what to pass as hidden arguments.
+        dependencies: the free names it read.
+    """
+
+    graph: Graph
+    result: Skeleton
+    hidden: list[Hidden]
+    dependencies: list[Dependency]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a specialisation is made from.
+
+    Attributes:
+        identity: a parsed graph, or another hashable that tells functions apart.
+        name: the name of the typed graph.
+        names: names of the values it takes.
+        origin: where it is written.
+        extra: more of the identity (which variables are captured).
+    """
+
+    identity: Hashable
+    name: str
+    names: list[str]
+    origin: Origin
+    extra: Hashable = ()
+
+
+class Join:
+    """A branch whose arms are being inferred: may go on with one arm's result when everyone waits."""
+
+    def __init__(self, arms: list[Task]):
+        self.arms = arms
+        self.forced = Future()
+
+
+class Engine:
+    """One compilation.
+
+    Attributes:
+        parse: `(function) -> Graph`, the front end.
+        dependencies: free names read so far.
+    """
+
+    def __init__(self, parse: Callable[[types.FunctionType], Graph]):
+        self.parse = parse
+        self.loop = Loop(self.break_deadlock)
+        self.specs: dict[Hashable, Specialisation] = {}
+        self.joins: list[Join] = []
+        self.dependencies: dict[tuple, Dependency] = {}
+        self.hidden: dict[Hashable, Hidden] = {}
+        self.late_errors: list[CompileError] = []
+
+    # Entry.
+
+    def entry(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Context) -> Program:
+        """Infer a call of `fn`.
+
+        Args:
+            fn: the function.
+            args, kwargs: its arguments; the leaves are parameters of `params`.
+            params: the entry graph under construction.
+            context: ambient facts.
+
+        Raises:
+            CompileError: at the user's place.
+        """
+        spec = Specialisation(("entry",), params, params, context)
+        frame = Frame(spec, params, None, context)
+        try:
+            result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
+        except RecursionError as error:
+            if "waits for another" not in str(error):
+                raise
+            waiting = next((s for s in self.specs.values() if not s.known.done), None)
+            name = waiting.source.name if waiting else "the function"
+            raise TypeError_(
+                f"the recursion of {name} has no base case: no path through it returns without calling it again",
+                waiting.source.origin if waiting else None,
+            ) from None
+        for error in self.late_errors:
+            raise error
+        self.finish(spec)
+        nodes: list[Node] = []
+        skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
+        params.output = pack(frame, nodes)
+        hidden = [self.hidden.get(key) for key in spec.implicit]
+        return Program(params, skel, hidden, list(self.dependencies.values()))
+
+    # Evaluation.
+
+    def value(self, frame: Frame, node: Node) -> Val:
+        """The value of an argument node."""
+        if isinstance(node, Constant):
+            return self.constant(frame, node)
+        found = frame.find(node)
+        if found is None:
+            raise InternalError("infer", f"no value for {node!r} in {frame.graph.name}")
+        return found
+
+    def constant(self, frame: Frame, node: Constant) -> Val:
+        value = node.value
+        if isinstance(value, Graph):
+            return Closure(value, frame)
+        if isinstance(value, FreeName):
+            return self.free_name(frame, value, node.origin)
+        if value is UNBOUND:
+            return UNBOUND_VAL
+        return self.from_python(frame, value, None)
+
+    def free_name(self, frame: Frame, free: FreeName, origin: Origin) -> Val:
+        """The value of a global, builtin or closure cell of the user's module."""
+        try:
+            kind, place = free.place()
+            value = free.read()
+        except CompileError as error:
+            raise error.at(origin) from None
+        dependency = Dependency(kind, place, free.name, value)
+        self.dependencies.setdefault((kind, id(place), free.name), dependency)
+        return self.from_python(frame, value, dependency)
+
+    def from_python(self, frame: Frame, value: Any, dependency: Dependency | None) -> Val:
+        """The value that a Python object is in compiled code."""
+        if isinstance(value, bool | int | float):
+            if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+                raise TypeError_(f"the integer {value} does not fit into 64 bits")
+            return frame.constant(value)
+        if isinstance(value, np.bool_ | np.number):
+            return frame.constant(value)
+        if isinstance(value, np.ndarray):
+            type_ = Array(value.dtype.name, value.shape)
+            return self.hide(frame, Hidden(dependency, value), type_, getattr(dependency, "name", "array"))
+        ref = getattr(value, "__relay_ref__", None)
+        if ref is not None and not isinstance(value, type):
+            return self.hide(frame, Hidden(dependency, value), ref(), getattr(dependency, "name", "model"))
+        tree = getattr(value, "__relay_tree__", None)
+        if tree is not None and not isinstance(value, type):
+            kind, fields, cls, parts = tree(f"{getattr(dependency, 'name', 'data')}_n")
+            return Seq(kind, tuple(self.from_python(frame, part, None) for part, _ in parts), fields, cls)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, type(value))
+        if isinstance(value, list | tuple):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return Seq(kind, tuple(self.from_python(frame, v, None) for v in value))
+        if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+            return Seq("dict", tuple(self.from_python(frame, v, None) for v in value.values()), tuple(value))
+        if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+            fields = tuple(value.__dataclass_fields__)
+            parts = tuple(self.from_python(frame, getattr(value, f), None) for f in fields)
+            return Seq("record", parts, fields, type(value))
+        return Static(value)
+
+    def hide(self, frame: Frame, hidden: Hidden, type: Type, name: str) -> Dyn:
+        """An implicit program argument."""
+        d = hidden.dependency
+        key = ("hidden", d.kind, id(d.place), d.name) if d else ("hidden", id(hidden.value))
+        self.hidden.setdefault(key, hidden)
+        return Dyn(frame.implicit(key, type, name))
+
+    async def body(self, frame: Frame, graph: Graph) -> Val:
+        """Evaluate the applications of a parsed graph in order, then its output."""
+        for node in graph.nodes:
+            value = await self.apply(frame, node)
+            if value is NEVER:
+                return NEVER
+            frame.env[node] = value
+        return self.value(frame, graph.output)
+
+    async def apply(self, frame: Frame, node: Apply) -> Val:
+        """Evaluate one application."""
+        from .syntax import SYNTAX
+
+        frame.at(node.origin)
+        try:
+            if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
+                return await SYNTAX[node.fn.value](self, frame, node)
+            fn = self.value(frame, node.fn)
+            args, kwargs = self.arguments(frame, node)
+            result = await self.call(frame, fn, args, kwargs, node.origin, node)
+            frame.at(node.origin)
+            return result
+        except CompileError as error:
+            raise error.at(located(node.origin, frame.spec)) from None
+
+    def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
+        """The evaluated arguments of a call, starred ones spread."""
+        from .syntax import Spread
+
+        values = [self.value(frame, a) for a in node.args]
+        count = len(values) - len(node.keywords)
+        args: list[Val] = []
+        kwargs: dict[str, Val] = {}
+        for value in values[:count]:
+            if isinstance(value, Spread):
+                if value.double:
+                    kwargs.update(zip(value.value.fields, value.value.elems, strict=True))
+                else:
+                    args.extend(value.value.elems)
+            else:
+                args.append(value)
+        kwargs.update(zip(node.keywords, values[count:], strict=True))
+        return args, kwargs
+
+    async def call(
+        self, frame: Frame, fn: Val, args: list[Val], kwargs: dict[str, Val], origin: Origin, site: Apply | None = None
+    ) -> Val:
+        """Call a value."""
+        from .calls import call_value
+
+        return await call_value(self, frame, fn, args, kwargs, origin, site)
+
+    # Specialisation.
+
+    async def call_graph(
+        self, frame: Frame, graph: Graph, args: list[Val], env: tuple[tuple[Node, Val], ...], origin: Origin, context: Context
+    ) -> Val:
+        """Call the specialisation of a parsed graph for these arguments; emits the call.
+
+        Args:
+            frame: the caller.
+            graph: the parsed graph.
+            args: one value per parameter.
+            env: captured values by node.
+            origin: the place of the call.
+            context: the callee's context.
+        """
+        captured = [value for _, value in env]
+
+        async def run(inner: Frame, values: list[Val]) -> Val:
+            inner.env.update(zip(graph.params, values, strict=False))
+            inner.env.update(zip([n for n, _ in env], values[len(args) :], strict=True))
+            self.check_annotations(inner, graph)
+            result = await self.body(inner, graph)
+            self.check_result(inner, graph, result)
+            return result
+
+        names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env]
+        keep = not is_active(frame.spec, graph)
+        source = Source(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
+        spec, nodes = self.specialise(frame, source, [*args, *captured], run, origin, context, keep)
+        await spec.known
+        return self.emit_call(frame, spec, nodes, origin)
+
+    def emit_call(self, frame: Frame, spec: Specialisation, nodes: list[Node], origin: Origin) -> Val:
+        """Emit the call of a specialisation whose result is known."""
+        builder = frame.at(origin)
+        operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
+        leaves = [leaf.info for leaf in spec.result.leaves()]
+        type_ = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
+        call = builder.graph.apply(spec.graph, *operands, type=type_, origin=origin)
+        if not spec.finished.done:
+            spec.sites.append((frame, call))
+        return NEVER if spec.result.tag == "never" else explode(frame, call, spec.result)
+
+    def specialise(
+        self,
+        frame: Frame,
+        source: Source,
+        values: list[Val],
+        run: Callable,
+        origin: Origin,
+        context: Context,
+        keep_constants: bool | tuple[bool, ...] = True,
+        leaf_result: bool = False,
+    ) -> tuple[Specialisation, list[Node]]:
+        """The specialisation of a function for these values (started if it is new).
+
+        Args:
+            frame: the caller.
+            source: what is specialised.
+            values: arguments and captured values.
+            run: `(frame, values) -> result`, infers the body.
+            origin: the place of the call.
+            context: the callee's context.
+            keep_constants: whether known numbers stay known in the callee; one flag, or one per value.
+            leaf_result: whether a known result is nevertheless returned at run time.
+
+        Returns:
+            The specialisation, and the caller's leaf nodes for its parameters.
+        """
+        nodes: list[Node] = []
+        keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
+        skels = tuple(skeleton(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
+        key = (source.identity, source.extra, skels, context, leaf_result)
+        spec = self.specs.get(key)
+        if spec is None:
+            typed = Graph(source.name, origin=source.origin)
+            spec = Specialisation(key, source.identity, typed, context, frame.spec, located(origin, frame.spec))
+            if isinstance(source.identity, Graph) and spec.depth() > MAX_NESTING:
+                grown = ", ".join(map(str, skels))
+                raise TypeError_(
+                    f"the argument types of the recursive function {source.name} grow without bound: {grown}", source.origin
+                )
+            self.specs[key] = spec
+            self.loop.spawn(self.run_spec(spec, source, skels, run, leaf_result))
+        return spec, nodes
+
+    async def run_spec(self, spec: Specialisation, source: Source, skels, run: Callable, leaf_result: bool) -> None:
+        """Infer the body of a specialisation."""
+        try:
+            frame = Frame(spec, spec.graph)
+            values = []
+            for skel, name in zip(skels, source.names, strict=True):
+                leaves = list(skel.leaves())
+                made = [
+                    spec.graph.add_parameter(name if len(leaves) == 1 else f"{name}_{i}", leaf.info, source.origin)
+                    for i, leaf in enumerate(leaves)
+                ]
+                values.append(rebuild(skel, iter(made)))
+            result = await run(frame, values)
+            nodes: list[Node] = []
+            skel = skeleton(result, nodes, not leaf_result, frame.captured)
+            if spec.result is not None and skel != spec.result:
+                try:
+                    agreed = join(spec.result, skel) == spec.result
+                except Mismatch:
+                    agreed = False
+                if not agreed:
+                    raise TypeError_(
+                        f"the results of the recursive function {source.name} differ in type: {spec.result} and {skel}",
+                        source.origin,
+                    )
+                nodes = conform(frame, result, spec.result)
+            else:
+                spec.result = skel
+            spec.graph.output = pack(frame, nodes)
+            self.finish(spec)
+            self.loop.resolve(spec.known)
+            self.loop.resolve(spec.finished)
+        except (CompileError, InternalError) as error:
+            self.loop.resolve(spec.finished, error=error)
+            self.loop.resolve(spec.known, error=error)
+
+    def finish(self, spec: Specialisation) -> None:
+        """Give the calls that were emitted early their implicit arguments."""
+        changed = True
+        while changed:  # giving a call inside of this very function an argument may add a parameter to it
+            changed = False
+            for frame, call in spec.sites:
+                missing = list(spec.implicit.items())[len(call.args) - (len(spec.graph.params) - len(spec.implicit)) :]
+                if missing:
+                    call.args += tuple(frame.implicit(key, p.type, p.name) for key, p in missing)
+                    changed = True
+
+    def check_annotations(self, frame: Frame, graph: Graph) -> None:
+        """Check the arguments of a function against its annotations."""
+        from .annotate import check_value
+
+        signature = graph.signature
+        if signature is None:
+            return
+        bound: dict = {}
+        graph_names = frame.spec.graph.flags.setdefault("dims", bound)
+        for index, annotation in signature.annotations.items():
+            if index >= 0:
+                name = signature.names[index]
+                try:
+                    check_value(frame.env[graph.params[index]], annotation, graph_names, f"argument '{name}' of {graph.name}")
+                except CompileError as error:
+                    raise error.at(located(graph.params[index].origin, frame.spec)) from None
+
+    def check_result(self, frame: Frame, graph: Graph, result: Val) -> None:
+        """Check the result of a function against its annotation."""
+        from .annotate import check_value
+
+        signature = graph.signature
+        if signature is None or -1 not in signature.annotations or result is NEVER:
+            return
+        try:
+            check_value(result, signature.annotations[-1], frame.spec.graph.flags["dims"], f"the result of {graph.name}")
+        except CompileError as error:
+            raise error.at(located(graph.output.origin if graph.output.origin.loc else graph.origin, frame.spec)) from None
+
+    # Branches that wait for each other.
+
+    async def arms(self, coroutines: list) -> list[Skeleton | None]:
+        """Run the arms of a branch; returns when all are done, or, in a deadlock, when at least one is."""
+        tasks = [self.loop.spawn(c) for c in coroutines]
+        pending = Join(tasks)
+        self.joins.append(pending)
+        try:
+            for task in tasks:
+                while not task.done and not pending.forced.done:
+                    await Any_(self.loop, task, pending.forced)
+        finally:
+            self.joins.remove(pending)
+        return tasks
+
+    def break_deadlock(self) -> bool:
+        """Let the innermost branch with a finished arm go on without the others."""
+        for pending in reversed(self.joins):
+            if not pending.forced.done and any(t.done and t.error is None for t in pending.arms):
+                self.loop.resolve(pending.forced)
+                return True
+        return False
+
+    def mismatch(self, error: Mismatch, what: str, origin: Origin) -> CompileError:
+        """The user's error for two types that do not join."""
+        return TypeError_(f"{what} differ in type: {error.a} and {error.b}", origin)
+
+
+class Any_(Future):
+    """Completes when any of the given futures does."""
+
+    def __init__(self, loop: Loop, *futures: Future):
+        super().__init__()
+
+        async def wait(future):
+            try:
+                await future
+            except BaseException:  # noqa: BLE001  whoever awaits the future itself sees the error
+                pass
+            loop.resolve(self)
+
+        for future in futures:
+            if future.done:
+                loop.resolve(self)
+            else:
+                loop.spawn(wait(future))
+
+
+def is_active(spec: Specialisation | None, graph: Graph) -> bool:
+    """Whether a specialisation of this parsed graph is under way around here."""
+    while spec is not None:
+        if spec.source is graph:
+            return True
+        spec = spec.caller
+    return False
+
+
+def located(origin: Origin, spec: Specialisation | None) -> Origin:
+    """An origin with the calls that led to its function."""
+    if spec is None or spec.call_origin is None or spec.call_origin.loc is None:
+        return origin
+    return Origin(origin.loc, origin.via, spec.call_origin)
+
+
+def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
+    """The leaf nodes of a value in the form that a joined skeleton prescribes.
+
+    Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
+    """
+    from ..prims.control import undef
+
+    nodes: list[Node] = []
+
+    def go(value: Val, skel: Skeleton) -> None:
+        if value is UNBOUND_VAL or value is NEVER:
+            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in skel.leaves())
+        elif skel.tag == "dyn":
+            nodes.append(value.node)
+        elif isinstance(value, Seq):
+            for part, part_skel in zip(value.elems, skel.parts, strict=True):
+                go(part, part_skel)
+        elif skel.parts:
+            inner: list[Node] = []
+            actual = skeleton(value, inner, keep_constants=True, capture=frame.captured)
+            if actual != skel:
+                inner = []
+                actual = skeleton(value, inner, keep_constants=False, capture=frame.captured)
+                if actual != unknown(skel):
+                    raise InternalError("infer", f"cannot conform {actual} to {skel}")
+            nodes.extend(inner)
+
+    go(value, skel)
+    return nodes
+
+
+__all__ = ["NONE_VAL", "Dependency", "Engine", "Hidden", "Program", "conform", "leaf_nodes", "located"]

@@ -1,0 +1,216 @@
+"""Frames: typed graphs under construction, and how values reach them.
+
+A *function frame* builds the typed graph of one specialisation. A *region frame* builds the closed graph of a branch or of a
+loop body inside it: a value of the enclosing frame becomes a parameter on first use (`imports`), and the control node gets it
+as an operand. A *scope frame* emits into its parent's graph: one turn of an unrolled loop, with names of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..abstract.types import Type
+from ..ir.build import Builder, Var
+from ..ir.node import Apply, Constant, Graph, Node, Parameter
+from ..utils.errors import InternalError
+from ..utils.source import NOWHERE, Origin
+from .loop import Future
+from .values import Closure, Dyn, Skeleton, Val, rebuild, skeleton
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """One typed graph per parsed graph and signature.
+
+    Attributes:
+        key: the memo key.
+        source: the parsed graph.
+        graph: the typed graph; its parameters are the leaves of the arguments, then of the captured values, then implicits.
+        result: skeleton of the result, once known (perhaps provisionally, in a recursion).
+        known: completes when `result` is known; `finished` when the graph is complete.
+        caller: the specialisation that first called this one, and `call_origin`, from where.
+        implicit: values taken from the context (hidden parameters, global arrays): key -> parameter.
+        sites: calls emitted before the graph was complete, to be given its implicit arguments.
+        context: the ambient facts it was specialised under (see `Context`).
+    """
+
+    key: Hashable
+    source: Graph
+    graph: Graph
+    context: Context
+    caller: Specialisation | None = None
+    call_origin: Origin | None = None
+    result: Skeleton | None = None
+    known: Future = field(default_factory=Future)
+    finished: Future = field(default_factory=Future)
+    implicit: dict[Hashable, Parameter] = field(default_factory=dict)
+    sites: list[tuple[Frame, Apply]] = field(default_factory=list)
+
+    def depth(self) -> int:
+        """How many specialisations of the same parsed graph are under way around this one."""
+        count, spec = 0, self.caller
+        while spec is not None:
+            count += spec.source is self.source
+            spec = spec.caller
+        return count
+
+
+@dataclass(frozen=True)
+class Context:
+    """Ambient facts that a specialisation depends on beside its arguments.
+
+    Attributes:
+        models: model functions that have parameters here: (function, specification) pairs.
+        scope: the model function being run, or None outside of models.
+        path: call sites from the model's root to here; names its hidden parameters.
+    """
+
+    models: tuple[tuple[Any, Any], ...] = ()
+    scope: Any = None
+    path: tuple = ()
+
+
+class Frame:
+    """One typed graph under construction.
+
+    Attributes:
+        spec: the specialisation it belongs to.
+        graph: the typed graph.
+        parent: the enclosing frame of a region or scope.
+        shares: whether it emits into its parent's graph (a scope).
+        env: parsed node -> value.
+        imports: node of the enclosing frame -> parameter here.
+        providers: implicit key -> node, for what calls from here find in their context.
+    """
+
+    def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Context | None = None):
+        self.spec = spec
+        self.graph = graph
+        self.parent = parent
+        self.shares = parent is not None and parent.graph is graph
+        self.builder = parent.builder if self.shares else Builder(graph)
+        self.context = context or (parent.context if parent else spec.context)
+        self.env: dict[Node, Val] = {}
+        self.imports: dict[Node, Parameter] = {}
+        self.providers: dict[Hashable, Node] = {}
+
+    # Values of enclosing frames.
+
+    def find(self, node: Node) -> Val | None:
+        """The value of a parsed node, brought into this frame; None where no enclosing frame has it (yet)."""
+        chain, frame = [], self
+        while frame is not None and node not in frame.env:
+            chain.append(frame)
+            frame = frame.parent
+        if frame is None:
+            return None
+        value = frame.env[node]
+        for inner in reversed(chain):
+            value = inner.bring(value)
+        return value
+
+    def bring(self, value: Val) -> Val:
+        """A value of the parent frame, usable here: its leaves become parameters."""
+        if self.shares:
+            return value
+        nodes: list[Node] = []
+        if isinstance(value, Closure) and value.env is None:
+            return value  # its free variables are looked up from here when it is called
+        skel = skeleton(value, nodes, capture=self.resolve_from_parent)
+        return rebuild(skel, iter([self.import_node(n) for n in nodes]))
+
+    def resolve_from_parent(self, closure: Closure):
+        return self.parent.captured(closure)
+
+    def import_node(self, node: Node) -> Node:
+        """The parameter that stands for a node of the parent frame."""
+        if isinstance(node, Constant) or self.shares:
+            return node
+        if node not in self.imports:
+            self.imports[node] = self.graph.add_parameter(node.name or f"v{len(self.graph.params)}", node.type, node.origin)
+        return self.imports[node]
+
+    def captured(self, closure: Closure) -> tuple[tuple[Node, Val], ...]:
+        """The free variables of a closure with their values, as seen from this frame."""
+        if closure.env is not None:
+            return closure.env
+        from ..ir.walk import free_variables
+
+        frame, chain = self, []
+        while frame is not None and frame is not closure.frame:
+            chain.append(frame)
+            frame = frame.parent
+        if frame is None:
+            raise InternalError("infer", f"the closure {closure.graph.name} left its frame without its captured values")
+        env = []
+        for node in free_variables(closure.graph):
+            value = frame.find(node)
+            if value is None:
+                continue  # a variable that is bound later; a call that needs it fails there
+            for inner in reversed(chain):
+                value = inner.bring(value)
+            env.append((node, value))
+        return tuple(env)
+
+    # Implicit values.
+
+    def implicit(self, key: Hashable, type: Type, name: str) -> Node:
+        """A value that comes from the context: from a provider around here, else a parameter added to this function."""
+        if key in self.providers:
+            return self.providers[key]
+        if self.parent is not None:
+            return self.import_node(self.parent.implicit(key, type, name))
+        if key not in self.spec.implicit:
+            self.spec.implicit[key] = self.graph.add_parameter(name, type)
+        return self.spec.implicit[key]
+
+    # Emission.
+
+    def at(self, origin: Origin) -> Builder:
+        """The builder, set to a place in the source."""
+        self.builder.origin = origin
+        return self.builder
+
+    def var(self, value: Dyn) -> Var:
+        return Var(self.builder, value.node)
+
+    def constant(self, value: Any, type: Type | None = None) -> Dyn:
+        return Dyn(self.builder.constant(value, type))
+
+    def region(self, name: str) -> Frame:
+        """A frame for a closed graph inside of this one."""
+        return Frame(self.spec, Graph(f"{self.graph.name}.{name}", origin=self.builder.origin or NOWHERE), self)
+
+    def scope(self) -> Frame:
+        """A frame with names of its own that emits here."""
+        return Frame(self.spec, self.graph, self)
+
+
+def explode(frame: Frame, node: Node, skel: Skeleton) -> Val:
+    """A value from the packed result of a call or control node: one leaf bare, several as a tuple."""
+    leaves = list(skel.leaves())
+    if len(leaves) == 1:
+        return rebuild(skel, iter([node]))
+    from ..prims.structure import get_item
+
+    return rebuild(skel, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))]))
+
+
+def pack(frame: Frame, nodes: list[Node]) -> Node:
+    """The node that carries leaves out of a graph: one leaf bare, several (or none) as a tuple."""
+    if len(nodes) == 1:
+        return nodes[0]
+    from ..abstract.types import tuple_of
+    from ..prims.structure import make_struct
+
+    return frame.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+
+
+def leaf_nodes(values: Iterator[Val], frame: Frame) -> list[Node]:
+    """The leaf nodes of values, constants included."""
+    out: list[Node] = []
+    for value in values:
+        skeleton(value, out, keep_constants=False, capture=frame.captured)
+    return out

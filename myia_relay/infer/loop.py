@@ -1,0 +1,100 @@
+"""The coroutine engine: tasks, futures, and what happens when everyone waits.
+
+Each specialisation of a function, and each arm of a branch, is a task. A recursive call waits for the result type of a
+specialisation that is under way; the branch that holds the base case does not wait, and once no task can run, the engine
+lets the branches that have one finished arm go on with that arm's type (`Loop.on_deadlock`). The other arm is checked when it
+arrives. This is Myia's idea (van Merriënboer et al., NeurIPS 2018, section 4.2: inference by coroutines) with futures of our
+own, so that no event loop of the user's is touched and the Python stack stays flat: every task is driven from one loop.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class Future:
+    """A value that is not known yet; tasks wait for it with `await`."""
+
+    __slots__ = ("done", "error", "value", "waiting")
+
+    def __init__(self):
+        self.done = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.waiting: list[Task] = []
+
+    def __await__(self):
+        while not self.done:
+            yield self
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class Task(Future):
+    """A coroutine under way; as a future it holds the coroutine's result."""
+
+    __slots__ = ("coroutine",)
+
+    def __init__(self, coroutine: Coroutine):
+        super().__init__()
+        self.coroutine = coroutine
+
+
+class Loop:
+    """Runs tasks until the wanted one is done.
+
+    Attributes:
+        on_deadlock: called when no task can run; returns whether it resolved something.
+    """
+
+    def __init__(self, on_deadlock: Callable[[], bool]):
+        self.ready: deque[Task] = deque()
+        self.on_deadlock = on_deadlock
+
+    def spawn(self, coroutine: Coroutine) -> Task:
+        """Start a task."""
+        task = Task(coroutine)
+        self.ready.append(task)
+        return task
+
+    def resolve(self, future: Future, value: Any = None, error: BaseException | None = None) -> None:
+        """Complete a future and wake its waiters; a second completion is ignored."""
+        if future.done:
+            return
+        future.done, future.value, future.error = True, value, error
+        self.ready.extend(future.waiting)
+        future.waiting.clear()
+
+    def run(self, coroutine: Coroutine) -> Any:
+        """Run a coroutine and all it starts, to its result.
+
+        Raises:
+            RecursionError: every task waits for another one: a recursion without a base case.
+        """
+        main = self.spawn(coroutine)
+        # What is still ready when the result is known runs too: the second arm of a branch that was let go on with its first.
+        while self.ready or not main.done:
+            if not self.ready:
+                if not self.on_deadlock():
+                    raise RecursionError("every task waits for another")
+                continue
+            task = self.ready.popleft()
+            if task.done:
+                continue
+            try:
+                awaited = task.coroutine.send(None)
+            except StopIteration as stop:
+                self.resolve(task, stop.value)
+            except BaseException as error:  # noqa: BLE001  handed to whoever awaits the task
+                self.resolve(task, error=error)
+            else:
+                if awaited.done:
+                    self.ready.append(task)
+                else:
+                    awaited.waiting.append(task)
+        if main.error is not None:
+            raise main.error
+        return main.value

@@ -1,0 +1,323 @@
+"""The meaning of loops.
+
+A loop over something of static length (a tuple, a zip of tuples) is unrolled, as its elements may differ in type. Every
+other loop stays a loop: its carried variables are generalised until their types stand still, and `while_loop` or `for_loop`
+is emitted with closed graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..abstract.types import INT, Array, tuple_of
+from ..ir import syntax as S
+from ..ir.node import Apply, Constant, Graph
+from ..prims.control import for_loop, while_loop
+from ..utils.errors import CompileError, TypeError_
+from .engine import Engine, conform
+from .frames import Frame, explode, pack
+from .iterables import Walk, walk
+from .syntax import explode_later, meaning, truth, unify_imports
+from .values import (
+    NEVER,
+    UNBOUND_VAL,
+    Dyn,
+    Mismatch,
+    Seq,
+    Skeleton,
+    Static,
+    Val,
+    join,
+    rebuild,
+    skeleton,
+    unknown,
+)
+
+MAX_ROUNDS = 8  # of generalising the carried types
+
+
+async def generalise(
+    engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable
+) -> tuple[list[Skeleton], object]:
+    """Find carried types that the loop's body keeps.
+
+    Args:
+        engine, frame: as everywhere.
+        init: the initial values.
+        names: the carried variables' names, for messages.
+        origin: the loop.
+        attempt: `(carried skeletons) -> (result skeletons or None, whatever)`: infers the body once.
+
+    Returns:
+        The carried skeletons, and what the last attempt made.
+    """
+    first = [skeleton(v, capture=frame.captured) for v in init]
+    carried = [unknown(s) for s in first]
+    for _ in range(MAX_ROUNDS):
+        results, made = await attempt(carried)
+        if results is None:  # the body never comes back
+            return carried, made
+        joined = []
+        for name, before, after in zip(names, carried, results, strict=True):
+            try:
+                joined.append(unknown(join(before, after)))
+            except Mismatch:
+                hint = ""
+                if str(before) == "int" and str(after) == "float":
+                    hint = f"; start it as a float: {name} = 0.0"
+                raise TypeError_(
+                    f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}", origin
+                ) from None
+        if joined == carried:
+            return carried, made
+        carried = joined
+    raise TypeError_(f"the types of {', '.join(names)} keep growing in this loop", origin)
+
+
+def region_with_parameters(frame: Frame, name: str, skels: list[Skeleton], names, extra: list) -> tuple[Frame, list, list[Val]]:
+    """A region whose first parameters are `extra` types, then the leaves of carried values."""
+    region = frame.region(name)
+    firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
+    values = []
+    for skel, label in zip(skels, names, strict=True):
+        leaves = list(skel.leaves())
+        made = [
+            region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info) for i, leaf in enumerate(leaves)
+        ]
+        values.append(rebuild(skel, iter(made)))
+    return region, firsts, values
+
+
+def initial_nodes(frame: Frame, init: list[Val], skels: list[Skeleton]) -> list:
+    """The leaves of the initial values, in the carried form."""
+    return [n for v, s in zip(init, skels, strict=True) for n in conform(frame, v, s)]
+
+
+def parts_of(value: Val) -> list[Val]:
+    assert isinstance(value, Seq)
+    return list(value.elems)
+
+
+@meaning(S.while_)
+async def while_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    condition, body = node.args[0].value, node.args[1].value
+    init = [engine.value(frame, a) for a in node.args[2:]]
+    names = tuple(node.attrs["names"])
+    # A condition that is False at compile time on entry means that the loop does not run at all.
+    return await emit_while(
+        engine, frame, node, init, names, graph_runner(engine, condition), graph_runner(engine, body)
+    )
+
+
+def graph_runner(engine: Engine, graph: Graph):
+    """Run a parsed graph on values for its parameters."""
+
+    async def run(frame: Frame, values: list[Val]) -> Val:
+        for param, value in zip(graph.params, values, strict=True):
+            frame.env[param] = value
+        return await engine.body(frame, graph)
+
+    return run
+
+
+async def emit_while(engine, frame, node, init, names, condition, body) -> Val:
+    """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body."""
+
+    async def attempt(carried):
+        frame.at(node.origin)
+        test, _, values = region_with_parameters(frame, "while", carried, names, [])
+        test.at(node.origin)
+        decided = await truth(engine, test, await condition(test, values))
+        turn, _, values = region_with_parameters(frame, "body", carried, names, [])
+        turn.at(node.origin)
+        result = await body(turn, values)
+        results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
+        return results, (test, decided, turn, result)
+
+    carried, (test, decided, turn, result) = await generalise(engine, frame, init, names, node.origin, attempt)
+    frame.at(node.origin)
+    if isinstance(decided, bool):
+        test.graph.output = test.constant(decided).node
+    else:
+        test.graph.output = decided.node
+    close_body(turn, result, carried)
+    operands = unify_imports([test, turn])
+    starts = initial_nodes(frame, init, carried)
+    apply = frame.graph.apply(
+        while_loop,
+        *starts,
+        *operands,
+        attrs={"cond": test.graph, "body": turn.graph, "carried": len(starts)},
+        type=tuple_of(*[n.type for n in starts]),
+        origin=node.origin,
+    )
+    if decided is True and not starts:
+        return NEVER
+    return Seq("tuple", tuple(unpack_carried(frame, apply, carried)))
+
+
+def close_body(turn: Frame, result: Val, carried: list[Skeleton]) -> None:
+    """Set the output of a loop body: the carried leaves, always as a tuple."""
+    from ..prims.structure import make_struct
+
+    if result is NEVER:
+        nodes = [n for s in carried for n in conform(turn, UNBOUND_VAL, s)]
+    else:
+        nodes = [n for v, s in zip(parts_of(result), carried, strict=True) for n in conform(turn, v, s)]
+    turn.graph.output = turn.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+
+
+def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
+    """The carried values after a loop."""
+    from ..prims.structure import get_item
+
+    count = sum(len(list(s.leaves())) for s in carried)
+    nodes = iter([frame.builder.emit(get_item, (apply,), {"index": i}) for i in range(count)])
+    return [rebuild(s, nodes) for s in carried]
+
+
+@meaning(S.for_)
+async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    iterable = engine.value(frame, node.args[0])
+    body = node.args[1].value
+    init = [engine.value(frame, a) for a in node.args[2:]]
+    names = tuple(node.attrs["names"])
+    stops = bool(node.attrs.get("stops"))
+    steps = walk(engine, frame, iterable)
+    run = graph_runner(engine, body)
+    if steps.items is not None:
+        return await unroll(engine, frame, node, steps.items, init, run, stops)
+    if stops:
+        return await stopping(engine, frame, node, steps, init, names, run)
+    return await counted(engine, frame, node, steps, init, names, run)
+
+
+async def unroll(engine, frame, node, items, init, run, stops) -> Val:
+    """A loop over a static number of items, one turn after the other."""
+    from .syntax import branch
+
+    carried = list(init)
+    for position, item in enumerate(items):
+        inner = frame.scope()
+        result = await run(inner, [item, *carried])
+        if result is NEVER:
+            return NEVER
+        carried = parts_of(result)
+        if stops:
+            *carried, go_on = carried
+            decided = await truth(engine, frame, go_on)
+            if decided is False:
+                break
+            if decided is not True:
+                rest = items[position + 1 :]
+                if not rest:
+                    break
+                current = list(carried)
+
+                async def more(region: Frame, rest=rest, current=current) -> Val:
+                    return await unroll(engine, region, node, rest, [region.bring(v) for v in current], run, stops)
+
+                async def enough(region: Frame, current=current) -> Val:
+                    return Seq("tuple", tuple(region.bring(v) for v in current))
+
+                return await branch(engine, frame, decided, [more, enough], node)
+    return Seq("tuple", tuple(carried))
+
+
+async def counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
+    """A loop with a trip count: `for_loop`."""
+
+    async def attempt(carried):
+        frame.at(node.origin)
+        turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
+        turn.at(node.origin)
+        result = await run(turn, [steps.item(turn, Dyn(index)), *values])
+        results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
+        return results, (turn, result)
+
+    carried, (turn, result) = await generalise(engine, frame, init, names, node.origin, attempt)
+    frame.at(node.origin)
+    close_body(turn, result, carried)
+    operands = unify_imports([turn])
+    starts = initial_nodes(frame, init, carried)
+    apply = frame.graph.apply(
+        for_loop,
+        *[v.node for v in (steps.start, steps.stop, steps.step)],
+        *starts,
+        *operands,
+        attrs={"body": turn.graph, "carried": len(starts)},
+        type=tuple_of(*[n.type for n in starts]),
+        origin=node.origin,
+    )
+    return Seq("tuple", tuple(unpack_carried(frame, apply, carried)))
+
+
+async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
+    """A `for` with `break`: a `while_loop` that carries its index and whether to go on."""
+    import operator
+
+    from .calls import operate
+
+    async def condition(region: Frame, values):
+        index, go_on, *_ = values
+        stop, step = (bring_down(frame, region, v) for v in (steps.stop, steps.step))
+        more = await steps_left(region, index, stop, step)
+        return Dyn(operate_node(region, "logical_and", go_on, more))
+
+    async def steps_left(region, index, stop, step):
+        if step.known:
+            return operate(engine, region, operator.lt if step.node.value > 0 else operator.gt, [index, stop])
+        zero = region.constant(0)
+        up = operate(engine, region, operator.lt, [index, stop])
+        down = operate(engine, region, operator.gt, [index, stop])
+        forward = operate(engine, region, operator.gt, [step, zero])
+        return Dyn(operate_node(region, "where", forward, up, down))
+
+    async def body(region: Frame, values):
+        index, _, *carried = values
+        result = await run(region, [steps.item(region, index), *carried])
+        if result is NEVER:
+            return NEVER
+        *carried, go_on = parts_of(result)
+        step = bring_down(frame, region, steps.step)
+        following = Dyn(operate_node(region, "add", index, step))
+        return Seq("tuple", (following, go_on, *carried))
+
+    start = [steps.start, frame.constant(True), *init]
+    result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body)
+    return result if result is NEVER else Seq("tuple", result.elems[2:])
+
+
+def bring_down(outer: Frame, region: Frame, value: Dyn) -> Dyn:
+    """A value of an outer frame in a region nested directly in it."""
+    return region.bring(value)
+
+
+def operate_node(frame: Frame, name: str, *values: Dyn):
+    """Apply a primitive by name."""
+    from ..ir.prim import REGISTRY
+
+    return frame.builder.emit(REGISTRY[name], tuple(v.node for v in values))
+
+
+@meaning(S.comprehension)
+async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
+    iterable = engine.value(frame, node.args[0])
+    body = node.args[1].value
+    steps = walk(engine, frame, iterable)
+    if steps.items is None:
+        raise TypeError_(
+            "a comprehension needs an iterable of static length here (a tuple, a list display, range of constants); "
+            "for arrays, write the operation on the whole array or use relay.scan"
+        )
+    run = graph_runner(engine, body)
+    out: list[Val] = []
+    for item in steps.items:
+        result = await run(frame.scope(), [item])
+        if result is NEVER:
+            return NEVER
+        out.extend(parts_of(result))
+    return Seq("list", tuple(out))
+
+
+__all__ = ["Array", "CompileError", "Constant", "Static", "explode", "explode_later", "pack"]

@@ -1,0 +1,530 @@
+"""Operations on structures and attributes: what Python does to tuples, lists, dicts, records, strings and array attributes."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any
+
+from ..abstract.types import NONE, Array, Ref, Scalar, Struct, Type, tuple_of
+from ..ir.build import Var
+from ..ir.node import Constant, Node
+from ..utils.errors import AttributeError_, TypeError_, nearest
+from .engine import Engine
+from .frames import Frame
+from .values import (
+    NONE_VAL,
+    At,
+    Bound,
+    Closure,
+    Dyn,
+    Raised,
+    Seq,
+    SliceVal,
+    Static,
+    Text,
+    Val,
+    describe,
+)
+
+
+
+def to_node(frame: Frame, value: Val) -> Node:
+    """A value as one node: structures are put together; strings and None become constants (for messages only)."""
+    from ..prims.structure import make_struct
+
+    if isinstance(value, Dyn):
+        return value.node
+    if isinstance(value, Seq):
+        nodes = tuple(to_node(frame, e) for e in value.elems)
+        type_ = Struct(value.kind, tuple(n.type for n in nodes), value.fields, value.cls)
+        return frame.builder.emit(make_struct, nodes, {"type": type_})
+    if isinstance(value, Static) and (value.value is None or isinstance(value.value, str)):
+        from ..abstract.types import Str
+
+        return Constant(value.value, NONE if value.value is None else Str())
+    raise TypeError_(f"{describe(value)} is not a value that compiled code can hold; it exists at compile time only")
+
+
+def lift(engine: Engine, frame: Frame, result: Any) -> Val:
+    """What a NumPy meaning returned, as a value."""
+    if isinstance(result, Var):
+        return from_node(frame, result.node)
+    if isinstance(result, tuple):
+        return Seq("tuple", tuple(lift(engine, frame, r) for r in result))
+    if isinstance(result, list):
+        return Seq("list", tuple(lift(engine, frame, r) for r in result))
+    if isinstance(result, Val):
+        return result
+    return engine.from_python(frame, result, None)
+
+
+def from_node(frame: Frame, node: Node) -> Val:
+    """A node as a value; structures are taken apart."""
+    from ..prims.structure import get_item
+
+    if node.type == NONE:
+        return NONE_VAL
+    if isinstance(node.type, Struct):
+        t = node.type
+        parts = tuple(from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems)))
+        return Seq(t.kind, parts, t.fields, t.cls)
+    return Dyn(node)
+
+
+def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
+    """A value as an argument of a NumPy meaning: a plain Python value where the parameter is static, else staged."""
+    if static:
+        return to_python(value, f"{function}: {parameter}")
+    if isinstance(value, Dyn):
+        return frame.var(value)
+    if isinstance(value, Seq):
+        parts = [to_argument(engine, frame, e, False, function, parameter) for e in value.elems]
+        return parts if value.kind == "list" else tuple(parts)
+    if isinstance(value, Static):
+        return value.value
+    raise TypeError_(f"{function}: {describe(value)} is no argument for it")
+
+
+def to_python(value: Val, what: str) -> Any:
+    """The Python value of something known at compile time.
+
+    Raises:
+        TypeError_: it is known at run time only.
+    """
+    if isinstance(value, Static):
+        return value.value
+    if isinstance(value, Dyn) and value.known:
+        return value.node.value
+    if isinstance(value, Seq):
+        parts = [to_python(e, what) for e in value.elems]
+        if value.kind == "dict":
+            return dict(zip(value.fields, parts, strict=True))
+        if value.kind == "record":
+            return value.cls(*parts)
+        return parts if value.kind == "list" else tuple(parts)
+    if isinstance(value, SliceVal):
+        return slice(*[to_python(p, what) for p in (value.start, value.stop, value.step)])
+    raise TypeError_(
+        f"{what} must be known at compile time, but it is {describe(value)}; "
+        "pass it as a literal, or name the parameter in @relay(static=...)"
+    )
+
+
+# Sequences.
+
+
+def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
+    """The elements of something of static length: a structure, or an array by its first axis."""
+    from .iterables import first_axis, walk
+
+    if isinstance(value, Dyn) and isinstance(value.type, Array) and value.type.shape and isinstance(value.type.shape[0], int):
+        return [first_axis(frame, value, frame.constant(i)) for i in range(value.type.shape[0])]
+    if isinstance(value, Seq) or not isinstance(value, Dyn):
+        steps = walk(engine, frame, value)
+        if steps.items is not None:
+            return steps.items
+    raise TypeError_(f"cannot {what} {describe(value)}: its length must be known at compile time")
+
+
+def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
+    """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
+    if op is operator.getitem:
+        return get(engine, frame, *args)
+    if op is operator.not_:
+        if isinstance(args[0], Dyn) and not args[0].known:
+            return None
+        return frame.constant(not _static_truth(args[0]))
+    if op in (operator.is_, operator.is_not):
+        same = _identical(*args)
+        return frame.constant(same if op is operator.is_ else not same)
+    if op is operator.contains:
+        return _contains(engine, frame, *args)
+    if all(isinstance(a, Dyn) for a in args):
+        return None
+    a, *rest = args
+    b = rest[0] if rest else None
+    if op in (operator.eq, operator.ne):
+        equal = equality(engine, frame, a, b)
+        if op is operator.eq:
+            return equal
+        return frame.constant(not equal.node.value) if equal.known else operate_not(frame, equal)
+    if op in (operator.add, operator.iadd) and b is not None:
+        if isinstance(a, Seq) and isinstance(b, Seq) and a.kind == b.kind and a.kind in ("tuple", "list"):
+            return Seq(a.kind, a.elems + b.elems)
+        if isinstance(a, Static) and isinstance(b, Static) and isinstance(a.value, str) and isinstance(b.value, str):
+            return Static(a.value + b.value)
+        if isinstance(a, Static | Text) and isinstance(b, Static | Text):
+            return concat_text(a, b)
+    if op in (operator.mul, operator.imul):
+        for seq, count in ((a, b), (b, a)):
+            if isinstance(seq, Seq) and seq.kind in ("tuple", "list") and isinstance(count, Dyn) and count.known:
+                return Seq(seq.kind, seq.elems * max(0, count.node.value))
+    method = _operator_method(engine, op, args)
+    if method is not None:
+        return method
+    if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
+        try:
+            return engine.from_python(frame, op(*[x.value for x in args]), None)
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+    return None
+
+
+def _operator_method(engine, op, args) -> None:
+    """Operators of user classes are called by `calls.call_value`; they need a coroutine, so `infer.builtins` handles them."""
+    return None
+
+
+def operate_not(frame: Frame, value: Dyn) -> Dyn:
+    from ..ir.prim import REGISTRY
+
+    return Dyn(frame.builder.emit(REGISTRY["logical_not"], (value.node,)))
+
+
+def concat_text(a: Val, b: Val) -> Text:
+    """The concatenation of strings of which one is made at run time."""
+
+    def parts(x):
+        return ((str(x.value),), ()) if isinstance(x, Static) else (x.parts, x.operands)
+
+    (pa, oa), (pb, ob) = parts(a), parts(b)
+    shifted = tuple(p if isinstance(p, str) else (p[0] + len(oa), *p[1:]) for p in pb)
+    return Text(pa + shifted, tuple(oa) + tuple(ob))
+
+
+def _static_truth(value: Val) -> bool:
+    if isinstance(value, Dyn):
+        return bool(value.node.value)
+    if isinstance(value, Seq):
+        return len(value.elems) > 0
+    if isinstance(value, Static):
+        return bool(value.value)
+    return True
+
+
+def _identical(a: Val, b: Val) -> bool:
+    """`a is b`, decided at compile time: for None, classes, functions, strings and booleans."""
+    if isinstance(a, Static) and isinstance(b, Static):
+        return a.value is b.value or (isinstance(a.value, str) and a.value == b.value)
+    if isinstance(a, Static) or isinstance(b, Static):
+        return False
+    if isinstance(a, Closure) and isinstance(b, Closure):
+        return a.graph is b.graph and a.frame is b.frame
+    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.known and b.known and isinstance(a.node.value, bool):
+        return a.node.value is b.node.value
+    raise TypeError_(f"`is` between {describe(a)} and {describe(b)} depends on how Python stores them; compare with ==")
+
+
+def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
+    """`a == b` as a bool scalar."""
+    from .calls import operate
+    from .syntax import truth  # noqa: F401
+
+    if isinstance(a, Dyn) and isinstance(b, Dyn):
+        return operate(engine, frame, operator.eq, [a, b])
+    if isinstance(a, Seq) and isinstance(b, Seq):
+        if a.kind != b.kind or a.cls is not b.cls or len(a.elems) != len(b.elems) or set(a.fields) != set(b.fields):
+            return frame.constant(False)
+        result: Dyn = frame.constant(True)
+        order = range(len(a.elems)) if a.kind != "dict" else [b.fields.index(f) for f in a.fields]
+        for x, j in zip(a.elems, order, strict=True):
+            part = equality(engine, frame, x, b.elems[j])
+            if part.known:
+                if not part.node.value:
+                    return frame.constant(False)
+                continue
+            from ..ir.prim import REGISTRY
+
+            both = (result.node, part.node)
+            result = part if result.known else Dyn(frame.builder.emit(REGISTRY["logical_and"], both))
+        return result
+    if isinstance(a, Static) and isinstance(b, Static):
+        return frame.constant(bool(a.value == b.value))
+    if isinstance(a, Text) or isinstance(b, Text):
+        raise TypeError_("strings made at run time cannot be compared in compiled code")
+    return frame.constant(False)
+
+
+def _contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
+    """`item in container`."""
+    if isinstance(container, Seq):
+        if container.kind == "dict":
+            return frame.constant(to_python(item, "a dict key") in container.fields)
+        from ..ir.prim import REGISTRY
+
+        result: Dyn = frame.constant(False)
+        for elem in container.elems:
+            same = equality(engine, frame, elem, item)
+            if same.known:
+                if same.node.value:
+                    return frame.constant(True)
+                continue
+            result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))
+        return result
+    if isinstance(container, Static) and isinstance(container.value, str):
+        return frame.constant(to_python(item, "the string searched for") in container.value)
+    raise TypeError_(f"`in` needs a tuple, list, dict or string on the right, not {describe(container)}")
+
+
+def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
+    """`value[index]`."""
+    if isinstance(value, Seq):
+        if value.kind == "dict":
+            key = to_python(index, "a dict key")
+            if key not in value.fields:
+                raise TypeError_(f"KeyError: {key!r}{nearest(str(key), value.fields)}")
+            return value.get(key)
+        if value.kind == "dataset":
+            return _example(engine, frame, value, index)
+        if isinstance(index, SliceVal):
+            part = value.elems[to_python(index, "the bounds of a slice of a tuple")]
+            return Seq(value.kind if value.kind != "record" else "tuple", part)
+        if isinstance(index, Dyn) and index.known:
+            try:
+                return value.elems[operator.index(index.node.value)]
+            except IndexError:
+                return _out_of_range(engine, frame, value)
+            except TypeError:
+                pass
+        if isinstance(index, Dyn) and isinstance(index.type, Scalar) and index.type.dtype.startswith(("int", "uint")):
+            return _choose(engine, frame, value, index)
+        raise TypeError_(f"{value.kind} indices must be integers or slices, not {describe(index)}")
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        from ..prims.numpy_api import getitem
+
+        return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
+    if isinstance(value, Static) and isinstance(value.value, str):
+        return Static(value.value[to_python(index, "a string index")])
+    if isinstance(value, At) and value.index is None:
+        return At(value.array, index)
+    raise TypeError_(f"{describe(value)} cannot be indexed")
+
+
+def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
+    """An index that is out of range whatever happens: raises when it is reached, as in Python."""
+    from ..prims.effects import raise_
+    from .values import NEVER
+
+    attrs = {"exception": IndexError, "parts": (f"{value.kind} index out of range",), "type": tuple_of()}
+    frame.builder.emit(raise_, (), attrs)
+    return NEVER
+
+
+def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
+    """A tuple indexed at run time: its elements must be alike."""
+    from ..ir.prim import REGISTRY
+    from ..prims.effects import check
+    from .values import Mismatch, join, rebuild, skeleton, unknown
+
+    n = len(value.elems)
+    if n == 0:
+        return _out_of_range(engine, frame, value)
+    try:
+        common = unknown(skeleton(value.elems[0], capture=frame.captured))
+        for elem in value.elems[1:]:
+            common = join(common, skeleton(elem, capture=frame.captured))
+    except Mismatch as error:
+        raise TypeError_(
+            f"a {value.kind} indexed by a run-time value must have elements of one type, but it has {error.a} and {error.b}"
+        ) from None
+    from .engine import conform
+
+    i = frame.var(index)
+    negative = i < 0
+    wrapped = REGISTRY["where"](negative, i + n, i)
+    inside = REGISTRY["logical_and"](wrapped >= 0, wrapped < n)
+    attrs = {"exception": IndexError, "parts": (f"{value.kind} index out of range",)}
+    frame.builder.emit(check, (inside.node,), attrs)
+    columns = [conform(frame, elem, common) for elem in value.elems]
+    chosen = []
+    for leaf in zip(*columns, strict=True):
+        result = frame.builder.var(leaf[-1])
+        for position in range(n - 2, -1, -1):
+            result = REGISTRY["where"](wrapped.__class__(frame.builder, (REGISTRY["eq"](wrapped, position)).node),
+                                       frame.builder.var(leaf[position]), result)  # fmt: skip
+        chosen.append(result.node)
+    return rebuild(common, iter(chosen))
+
+
+def _example(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val:
+    """`dataset[i]` in compiled code."""
+    parts = tuple(get(engine, frame, e, index) for e in value.elems)
+    return Seq("record", parts, ("x", "y"), value.cls)
+
+
+def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
+    """An array index as `prims.numpy_api.getitem` takes it."""
+    if isinstance(index, SliceVal):
+        return slice(*[index_argument(engine, frame, p) for p in (index.start, index.stop, index.step)])
+    if isinstance(index, Seq):
+        parts = [index_argument(engine, frame, e) for e in index.elems]
+        return parts if index.kind == "list" else tuple(parts)
+    if isinstance(index, Static):
+        return index.value
+    if isinstance(index, Dyn):
+        return index.node.value if index.known and isinstance(index.type, Scalar) else frame.var(index)
+    raise TypeError_(f"{describe(index)} is no index")
+
+
+def set_item(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -> Val:
+    """`x[index] = new` as a new value of `x`."""
+    if isinstance(value, Seq) and value.kind in ("list", "dict"):
+        if value.kind == "dict":
+            key = to_python(index, "a dict key")
+            fields = value.fields if key in value.fields else (*value.fields, key)
+            items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
+            return Seq("dict", tuple(items[f] for f in fields), fields)
+        position = to_python(index, "the index of an assignment into a list")
+        try:
+            elems = list(value.elems)
+            elems[position] = new
+        except IndexError:
+            raise TypeError_("list assignment index out of range") from None
+        return Seq("list", tuple(elems))
+    if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
+        from ..prims.numpy_api import setitem
+
+        i = index_argument(engine, frame, index)
+        return lift(engine, frame, setitem(frame.builder, frame.var(value), i, frame.var(new)))
+    raise TypeError_(f"{describe(value)} does not support item assignment")
+
+
+UPDATES = {"set": None, "add": operator.add, "multiply": operator.mul, "divide": operator.truediv}
+
+
+def updated(engine: Engine, frame: Frame, value: At, name: str, args: list[Val]) -> Val:
+    """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
+    from .calls import operate
+
+    (new,) = args
+    if UPDATES[name] is not None:
+        new = operate(engine, frame, UPDATES[name], [get(engine, frame, value.array, value.index), new])
+    return set_item(engine, frame, value.array, value.index, new)
+
+
+def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, kwargs) -> Val:
+    """Methods of dicts, tuples, lists, strings and `relay.at(x)[i]`."""
+    if isinstance(value, At):
+        return updated(engine, frame, value, name, args)
+    if isinstance(value, Seq) and value.kind == "dict" and not kwargs:
+        if name == "keys":
+            return Seq("tuple", tuple(Static(f) for f in value.fields))
+        if name == "values":
+            return Seq("tuple", value.elems)
+        if name == "items":
+            pairs = zip(value.fields, value.elems, strict=True)
+            return Seq("tuple", tuple(Seq("tuple", (Static(f), e)) for f, e in pairs))
+        if name == "get":
+            key = to_python(args[0], "a dict key")
+            return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
+    if isinstance(value, Static) and isinstance(value.value, str):
+        plain = [to_python(a, f"str.{name}") for a in args]
+        return engine.from_python(frame, getattr(value.value, name)(*plain), None)
+    if isinstance(value, Seq) and name == "index" and len(args) == 1:
+        for i, elem in enumerate(value.elems):
+            same = equality(engine, frame, elem, args[0])
+            if same.known and same.node.value:
+                return frame.constant(i)
+    raise AttributeError_(f"the method '{name}' of {describe(value)} is not part of the language")
+
+
+# Attributes.
+
+
+def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
+    """`value.name`."""
+    if isinstance(value, Seq):
+        if name in value.fields and value.kind == "record":
+            return value.get(name)
+        if value.kind == "record":
+            return record_attribute(engine, frame, value, name)
+        if value.kind in ("dict", "list", "tuple") and hasattr({"dict": dict, "list": list, "tuple": tuple}[value.kind], name):
+            return Bound(value, name)
+        if value.kind == "dataset":
+            names = {"images": value.elems[0], "onehot": value.elems[1]}
+            if name in names:
+                return names[name]
+    elif isinstance(value, Dyn):
+        return dyn_attribute(engine, frame, value, name)
+    elif isinstance(value, Static):
+        obj = value.value
+        if isinstance(obj, str):
+            return Bound(value, name)
+        found = _static_attribute(obj, name)
+        if isinstance(obj, types.ModuleType):
+            from .engine import Dependency
+
+            library = obj.__name__.split(".")[0] in ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")
+            dependency = None if library else Dependency("dict", vars(obj), name, found)
+            if dependency is not None:
+                engine.dependencies.setdefault(("dict", id(dependency.place), name), dependency)
+            return engine.from_python(frame, found, dependency)
+        return engine.from_python(frame, found, None)
+    elif isinstance(value, At):
+        if value.index is not None and name in UPDATES:
+            return Bound(value, name)
+        raise AttributeError_(f"relay.at(x)[i] has {', '.join(UPDATES)}, not '{name}'{nearest(name, UPDATES)}")
+    elif isinstance(value, Raised) and name == "args":
+        return Seq("tuple", (value.message,) if value.message else ())
+    raise AttributeError_(f"{describe(value)} has no attribute '{name}'")
+
+
+def _static_attribute(obj: Any, name: str) -> Any:
+    try:
+        return getattr(obj, name)
+    except AttributeError:
+        label = getattr(obj, "__name__", type(obj).__name__)
+        kind = "module" if isinstance(obj, types.ModuleType) else "object"
+        raise AttributeError_(f"{kind} '{label}' has no attribute '{name}'{nearest(name, dir(obj))}") from None
+
+
+def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val:
+    """A method, property or class attribute of a record."""
+    import inspect
+
+    try:
+        found = inspect.getattr_static(value.cls, name)
+    except AttributeError:
+        public = [n for n in dir(value.cls) if not n.startswith("_")]
+        raise AttributeError_(
+            f"{value.cls.__name__} has no field '{name}'{nearest(name, [*value.fields, *public])} "
+            f"(its fields are {', '.join(value.fields)})"
+        ) from None
+    if isinstance(found, staticmethod):
+        return Static(found.__func__)
+    if isinstance(found, classmethod):
+        return Bound(Static(value.cls), found.__func__)
+    if isinstance(found, types.FunctionType) or hasattr(found, "__relay_function__"):
+        return Bound(value, found)
+    if isinstance(found, property):
+        return PropertyVal(value, found.fget)
+    return engine.from_python(frame, found, None)
+
+
+class PropertyVal(Val):
+    """A property that must be called to have its value; `builtins.getattr_` does."""
+
+    def __init__(self, receiver: Val, function: Any):
+        self.receiver, self.function = receiver, function
+
+
+def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
+    """An attribute of an array, a scalar or a reference."""
+    from ..prims.numpy_api import METHODS
+    from .calls import METHODS_OF_REFS
+
+    t: Type = value.type
+    if isinstance(t, Ref):
+        if name in METHODS_OF_REFS:
+            return Bound(value, name)
+        raise AttributeError_(f"a {t.spec} has no attribute '{name}' in compiled code{nearest(name, METHODS_OF_REFS)}")
+    meaning = METHODS.get(name)
+    if meaning is None:
+        raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{nearest(name, METHODS)}")
+    if getattr(meaning, "attribute", False):
+        return lift(engine, frame, meaning(frame.builder, frame.var(value)))
+    return Bound(value, name)
+
+
+__all__ = ["as_sequence", "attribute", "equality", "from_node", "get", "lift", "structural", "to_node", "to_python"]

@@ -1,0 +1,409 @@
+"""The meaning of the language's own constructs: displays, branches, assertions, formatting.
+
+`SYNTAX` maps each operation of `ir.syntax` to a coroutine `(engine, frame, node) -> Val`. Loops are in `infer.loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..abstract.types import Scalar, tuple_of
+from ..ir import syntax as S
+from ..ir.node import Apply, Constant
+from ..prims.control import cond
+from ..prims.effects import check, raise_
+from ..utils.errors import CompileError, InternalError, TypeError_
+from .annotate import check_value
+from .engine import Engine, conform
+from .frames import Frame, explode, pack
+from .values import (
+    NEVER,
+    NONE_VAL,
+    UNBOUND_VAL,
+    Bound,
+    Closure,
+    Derived,
+    Dyn,
+    Mismatch,
+    NeverVal,
+    Raised,
+    Seq,
+    Skeleton,
+    Static,
+    Text,
+    UnboundVal,
+    Val,
+    describe,
+    join,
+    skeleton,
+)
+
+SYNTAX: dict[S.Syntax, Callable] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(Val):
+    """A starred argument: its elements take its place."""
+
+    value: Seq
+    double: bool = False
+
+
+def meaning(op: S.Syntax):
+    """Register the meaning of a construct."""
+
+    def register(fn):
+        SYNTAX[op] = fn
+        return fn
+
+    return register
+
+
+def spread(values: list[Val]) -> tuple[Val, ...]:
+    """Values with starred ones spread."""
+    out: list[Val] = []
+    for value in values:
+        out.extend(value.value.elems if isinstance(value, Spread) else (value,))
+    return tuple(out)
+
+
+@meaning(S.make_tuple)
+async def make_tuple(engine: Engine, frame: Frame, node: Apply) -> Val:
+    return Seq("tuple", spread([engine.value(frame, a) for a in node.args]))
+
+
+@meaning(S.make_list)
+async def make_list(engine: Engine, frame: Frame, node: Apply) -> Val:
+    return Seq("list", spread([engine.value(frame, a) for a in node.args]))
+
+
+@meaning(S.make_dict)
+async def make_dict(engine: Engine, frame: Frame, node: Apply) -> Val:
+    keys = node.attrs["keys"]
+    values = dict(zip(keys, [engine.value(frame, a) for a in node.args], strict=True))
+    return Seq("dict", tuple(values.values()), tuple(values))
+
+
+@meaning(S.star)
+async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
+    value = engine.value(frame, node.args[0])
+    if not isinstance(value, Seq):
+        raise TypeError_(f"*: cannot spread {describe(value)}; its length must be known at compile time")
+    return Spread(value)
+
+
+@meaning(S.double_star)
+async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
+    value = engine.value(frame, node.args[0])
+    if not isinstance(value, Seq) or value.kind != "dict":
+        raise TypeError_(f"**: expected a dict with string keys, not {describe(value)}")
+    return Spread(value, True)
+
+
+@meaning(S.unpack)
+async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
+    from .structures import as_sequence
+
+    before, starred, after = node.attrs["before"], node.attrs["star"], node.attrs["after"]
+    value = engine.value(frame, node.args[0])
+    parts = as_sequence(engine, frame, value, "unpack")
+    need = before + after
+    if len(parts) < need or (len(parts) > need and not starred):
+        # CPython's words; a static length makes it a compile-time error.
+        detail = (
+            f"too many values to unpack (expected {need})"
+            if len(parts) > need
+            else f"not enough values to unpack (expected {'at least ' if starred else ''}{need}, got {len(parts)})"
+        )
+        raise TypeError_(detail)
+    if not starred:
+        return Seq("tuple", tuple(parts))
+    middle = Seq("list", tuple(parts[before : len(parts) - after]))
+    return Seq("tuple", (*parts[:before], middle, *parts[len(parts) - after :]))
+
+
+async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
+    """Python's truth value: a bool where it is known at compile time, else a bool scalar."""
+    from ..prims.operators import truth as numeric_truth
+
+    if isinstance(value, Static):
+        return bool(value.value)
+    if isinstance(value, Seq):
+        return len(value.elems) > 0
+    if isinstance(value, Dyn):
+        if value.known:
+            return bool(value.node.value)
+        result = numeric_truth(frame.builder, frame.var(value)).node
+        return bool(result.value) if isinstance(result, Constant) else Dyn(result)
+    if isinstance(value, Closure):
+        return True
+    raise TypeError_(f"{describe(value)} has no truth value")
+
+
+@meaning(S.if_)
+async def if_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    condition, then, orelse = node.args
+    decided = await truth(engine, frame, engine.value(frame, condition))
+    if isinstance(decided, bool):
+        graph = (then if decided else orelse).value
+        return await engine.body(frame.scope(), graph)
+    return await branch(engine, frame, decided, [_arm(engine, then.value), _arm(engine, orelse.value)], node)
+
+
+def _arm(engine: Engine, graph):
+    async def run(frame: Frame) -> Val:
+        return await engine.body(frame, graph)
+
+    return run
+
+
+async def branch(engine: Engine, frame: Frame, condition: Dyn, arms: list[Callable], node: Apply) -> Val:
+    """Emit a `cond` whose arms are inferred by coroutines `(frame) -> Val`, concurrently.
+
+    Args:
+        engine: the engine.
+        frame: the enclosing frame.
+        condition: a bool scalar.
+        arms: then, else.
+        node: the construct, for its origin and the names of its results.
+    """
+    regions = [frame.region("then"), frame.region("else")]
+    for region in regions:
+        region.at(node.origin)
+    values: list[Val | None] = [None, None]
+
+    async def run(i: int) -> Skeleton:
+        values[i] = await arms[i](regions[i])
+        return skeleton(values[i], capture=regions[i].captured)
+
+    tasks = await engine.arms([run(0), run(1)])
+    done = [t for t in tasks if t.done]
+    for task in done:
+        if task.error is not None:
+            raise task.error
+    try:
+        skel = done[0].value if len(done) == 1 else join(done[0].value, done[1].value)
+    except Mismatch as error:
+        raise TypeError_(_differ(error, values, node), node.origin) from None
+    operands: list = []
+    result = explode_later(skel)
+    frame.at(node.origin)
+    apply = frame.graph.apply(
+        cond, condition.node, attrs={"then": regions[0].graph, "orelse": regions[1].graph}, type=result, origin=node.origin
+    )
+
+    def close() -> None:
+        """Complete both graphs: their outputs in the agreed form, the same parameters in the same order."""
+        for region, value in zip(regions, values, strict=True):
+            region.at(node.origin)
+            region.graph.output = pack(region, conform(region, value, skel))
+        operands.extend(unify_imports(regions))
+        apply.args = (condition.node, *operands)
+
+    if len(done) == 2:
+        close()
+    else:
+
+        async def later() -> None:
+            try:
+                for task in tasks:
+                    other = await task
+                    if join(skel, other) != skel:
+                        raise Mismatch(skel, other)
+                close()
+            except Mismatch:
+                engine.late_errors.append(TypeError_(f"the two branches differ in type: {skel} and {other}", node.origin))
+            except CompileError as error:
+                engine.late_errors.append(error.at(node.origin))
+
+        engine.loop.spawn(later())
+    if skel.tag == "never":
+        return NEVER
+    return explode(frame, apply, skel)
+
+
+def explode_later(skel: Skeleton):
+    """The packed type of a skeleton's leaves."""
+    leaves = [leaf.info for leaf in skel.leaves()]
+    return leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
+
+
+def unify_imports(regions: list[Frame]) -> list:
+    """Give the graphs of sibling regions the same parameters, in the same order; returns the operands."""
+    sources = list(dict.fromkeys(n for r in regions for n in r.imports))
+    for region in regions:
+        extra = [p for p in region.graph.params if p not in set(region.imports.values())]
+        params = [region.import_node(n) for n in sources]
+        region.graph.params = extra + params
+    return sources
+
+
+def _differ(error: Mismatch, values: list, node: Apply) -> str:
+    """The message for branches of different types, naming the variable where there is one."""
+    names = node.attrs.get("names", ())
+    a, b = error.a, error.b
+    left, right = values
+    if names and isinstance(left, Seq) and isinstance(right, Seq) and len(left.elems) == len(right.elems):
+        for name, x, y in zip(names, left.elems, right.elems, strict=False):
+            if isinstance(x, UnboundVal | NeverVal) or isinstance(y, UnboundVal | NeverVal):
+                continue
+            try:
+                join(skeleton(x, capture=lambda c: ()), skeleton(y, capture=lambda c: ()))
+            except Mismatch as inner:
+                if name == "$ret":
+                    return f"the function returns {inner.a} on one path and {inner.b} on another; make them alike"
+                return f"'{name}' is {inner.a} after one branch and {inner.b} after the other; make them alike"
+    return f"the two branches differ in type: {a} and {b}; make them alike (for numbers, write 1.0 rather than 1)"
+
+
+@meaning(S.check_bound)
+async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
+    flag, value = (engine.value(frame, a) for a in node.args)
+    name = node.attrs["name"]
+    message = f"cannot access local variable '{name}' where it is not associated with a value"
+    if isinstance(flag, Dyn) and flag.known:
+        if flag.node.value:
+            return value
+        return await emit_raise(engine, frame, Raised(UnboundLocalError, Static(message)))
+    frame.builder.emit(check, (flag.node,), {"exception": UnboundLocalError, "parts": (message,)})
+    return value
+
+
+@meaning(S.assert_)
+async def assert_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    condition, message = node.args
+    decided = await truth(engine, frame, engine.value(frame, condition))
+    if decided is True:
+        return NONE_VAL
+    graph = message.value
+
+    async def fail(inner: Frame) -> Val:
+        text = await engine.body(inner, graph) if graph is not None else None
+        return await emit_raise(engine, inner, Raised(AssertionError, text))
+
+    if decided is False:
+        return await fail(frame)
+    if graph is None:
+        frame.builder.emit(check, (decided.node,), {"exception": AssertionError, "parts": ()})
+        return NONE_VAL
+
+    async def nothing(inner: Frame) -> Val:
+        return NONE_VAL
+
+    return await branch(engine, frame, decided, [nothing, fail], node)
+
+
+@meaning(S.raise_)
+async def raise_statement(engine: Engine, frame: Frame, node: Apply) -> Val:
+    value = engine.value(frame, node.args[0])
+    if isinstance(value, Static) and isinstance(value.value, type) and issubclass(value.value, BaseException):
+        value = Raised(value.value, None)
+    if not isinstance(value, Raised):
+        raise TypeError_(f"raise: exceptions must derive from BaseException, not {describe(value)}")
+    return await emit_raise(engine, frame, value)
+
+
+async def emit_raise(engine: Engine, frame: Frame, value: Raised) -> Val:
+    """Emit the raising of an exception."""
+    parts, operands = text_parts(engine, frame, value.message)
+    frame.builder.emit(
+        raise_, tuple(operands), {"exception": value.cls, "parts": parts, "type": tuple_of()}
+    )
+    return NEVER
+
+
+def text_parts(engine: Engine, frame: Frame, message: Val | None, conversion: int = -1) -> tuple[tuple, list]:
+    """A message as parts and operand nodes."""
+    from .structures import to_node
+
+    if message is None:
+        return (), []
+    if isinstance(message, Static):
+        return (str(message.value),), []
+    if isinstance(message, Text):
+        return message.parts, [to_node(frame, o) for o in message.operands]
+    return ((0, conversion, ""),), [to_node(frame, message)]
+
+
+@meaning(S.format_)
+async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    parts: list = []
+    operands: list[Val] = []
+    values = [engine.value(frame, a) for a in node.args]
+    for part in node.attrs["parts"]:
+        if isinstance(part, str):
+            parts.append(part)
+            continue
+        index, conversion, spec = part
+        value = values[index]
+        if isinstance(value, Static):
+            text = {114: repr, 115: str, 97: ascii}.get(conversion, lambda v: v)(value.value)
+            parts.append(format(text, spec))
+        elif isinstance(value, Text) and not spec and conversion in (-1, 115):
+            offset = len(operands)
+            parts.extend(p if isinstance(p, str) else (p[0] + offset, *p[1:]) for p in value.parts)
+            operands.extend(value.operands)
+        else:
+            parts.append((len(operands), conversion, spec))
+            operands.append(value)
+    if not operands:
+        return Static("".join(parts))
+    return Text(tuple(parts), tuple(operands))
+
+
+@meaning(S.annotate)
+async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
+    value = engine.value(frame, node.args[0])
+    annotation = node.args[1].value
+    if isinstance(annotation, S.FreeName):
+        annotation = engine.free_name(frame, annotation, node.origin)
+        annotation = annotation.value if isinstance(annotation, Static) else None
+    check_value(value, annotation, frame.spec.graph.flags.setdefault("dims", {}), "the value")
+    return value
+
+
+@meaning(S.setitem)
+async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
+    from .structures import set_item
+
+    return set_item(engine, frame, *[engine.value(frame, a) for a in node.args])
+
+
+@meaning(S.recapture)
+async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
+    graphs = dict(node.attrs["graphs"])
+    stack = [engine.value(frame, a) for a in node.args]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Closure) and value.graph in graphs:
+            name = node.attrs["name"]
+            raise CompileError(
+                f"'{name}' is assigned again after the function {value.graph.name} captured it; in Python the function would "
+                f"see the new value. Give the new value another name, or fix the old one in the function: {name}={name}",
+                node.origin,
+                (f"{value.graph.name} captured '{name}' here", graphs[value.graph]),
+            )
+        if isinstance(value, Seq):
+            stack.extend(value.elems)
+        elif isinstance(value, Derived):
+            stack.append(value.function)
+        elif isinstance(value, Bound):
+            stack.append(value.receiver)
+        elif isinstance(value, Closure) and value.env is not None:
+            stack.extend(v for _, v in value.env)
+    return NONE_VAL
+
+
+def require_bool(value: Val) -> Dyn:
+    """A bool scalar, checked."""
+    if not (isinstance(value, Dyn) and isinstance(value.type, Scalar) and value.type.dtype == "bool"):
+        raise InternalError("infer", f"{describe(value)} where a bool was expected")
+    return value
+
+
+def is_unbound(value: Val) -> bool:
+    return value is UNBOUND_VAL
+
+
+from . import loops  # noqa: E402, F401  registers the loops

@@ -1,0 +1,363 @@
+"""What inference knows of a value.
+
+Run-time values are `Dyn`: a node of the typed graph under construction (a `Constant` node where the value is known).
+Structures are kept taken apart (`Seq`), so that typed graphs inside of a program deal in leaves only; strings, functions,
+classes and other compile-time objects are `Static`. A `Skeleton` is a value without its nodes: hashable, the key of
+specialisations, and what values are rebuilt from on the other side of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..abstract.types import NONE, Array, Ref, Scalar, Struct, Type
+from ..ir.node import Constant, Graph, Node
+
+
+class Val:
+    """Base class of inference's values."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Dyn(Val):
+    """A leaf that exists at run time: a number, an array, a reference."""
+
+    node: Node
+
+    @property
+    def type(self) -> Type:
+        return self.node.type
+
+    @property
+    def known(self) -> bool:
+        """Whether the value is known at compile time."""
+        return isinstance(self.node, Constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Static(Val):
+    """A compile-time object: None, a string, a function, a class, a module, a dtype, ..."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Seq(Val):
+    """A structure, taken apart. `kind`, `fields` and `cls` as in `abstract.types.Struct`."""
+
+    kind: str
+    elems: tuple[Val, ...]
+    fields: tuple[str, ...] = ()
+    cls: Any = None
+
+    def get(self, field: str) -> Val:
+        return self.elems[self.fields.index(field)]
+
+
+@dataclass(frozen=True, eq=False)
+class Closure(Val):
+    """A nested function: its graph, and where its free variables are found.
+
+    Attributes:
+        graph: the parsed graph.
+        frame: the frame in which it was made (free variables are looked up there when it is called), or
+        env: its captured values, once it has left that frame.
+    """
+
+    graph: Graph
+    frame: Any = None
+    env: tuple[tuple[Node, Val], ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bound(Val):
+    """A method: a function (or the name of an array method) and the object it is called on."""
+
+    receiver: Val
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Derived(Val):
+    """A transformed function, `grad(f)` or `vmap(f)`: the transform's name, its function and its static options."""
+
+    transform: str
+    function: Val
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def option(self, name: str) -> Any:
+        return dict(self.options)[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Text(Val):
+    """A string made at run time: parts as in `prims.effects.check`, and the operands they show."""
+
+    parts: tuple
+    operands: tuple[Val, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Raised(Val):
+    """An exception object: class and message."""
+
+    cls: type
+    message: Val | None
+
+
+@dataclass(frozen=True, eq=False)
+class SliceVal(Val):
+    """A slice object."""
+
+    start: Val
+    stop: Val
+    step: Val
+
+
+@dataclass(frozen=True, eq=False)
+class Iter(Val):
+    """An iterable that is only ever iterated: "range", "zip", "enumerate", "reversed", with its parts."""
+
+    kind: str
+    parts: tuple[Val, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class At(Val):
+    """`relay.at(x)`, and, once indexed, `relay.at(x)[index]`."""
+
+    array: Val
+    index: Val | None = None
+
+
+class UnboundVal(Val):
+    """The value of a variable on a path that does not bind it."""
+
+
+class NeverVal(Val):
+    """The value of an expression that does not return (it raises)."""
+
+
+UNBOUND_VAL = UnboundVal()
+NEVER = NeverVal()
+NONE_VAL = Static(None)
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """A value without its nodes.
+
+    Attributes:
+        tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "closure",
+            "bound", "derived", "text", "raised", "slice", "iter", "unbound", "never".
+        info: what makes two skeletons of a tag differ; hashable.
+        parts: skeletons of the parts.
+    """
+
+    tag: str
+    info: Any = None
+    parts: tuple[Skeleton, ...] = ()
+
+    def leaves(self) -> Iterator[Skeleton]:
+        """The "dyn" skeletons, in order."""
+        if self.tag == "dyn":
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def __str__(self) -> str:
+        if self.tag == "dyn":
+            return str(self.info)
+        if self.tag == "const":
+            return str(self.info.type)
+        if self.tag == "static":
+            value = self.info.value
+            return repr(value) if isinstance(value, str | type(None)) else getattr(value, "__name__", type(value).__name__)
+        if self.tag == "seq":
+            kind, fields, cls = self.info
+            if kind in ("tuple", "list"):
+                left, right = "()" if kind == "tuple" else "[]"
+                return left + ", ".join(map(str, self.parts)) + ("," if len(self.parts) == 1 else "") + right
+            inner = ", ".join(f"{f}: {p}" for f, p in zip(fields, self.parts, strict=False))
+            return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
+        if self.tag == "closure":
+            return f"function {self.info[0].name}"
+        return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)
+
+
+class Identity:
+    """Compares by identity where a value cannot be hashed, by value where it can."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, Identity):
+            return False
+        if self.value is other.value:
+            return True
+        simple = (str, bytes, int, bool, type(None), tuple)
+        return type(self.value) is type(other.value) and isinstance(self.value, simple) and self.value == other.value
+
+    def __hash__(self) -> int:
+        simple = (str, bytes, int, bool, type(None))
+        return hash(self.value) if isinstance(self.value, simple) else hash(type(self.value))
+
+
+class ConstInfo:
+    """A known number: equal where type and value are equal, telling 0.0 from -0.0, 1 from True, and NaN equal to itself."""
+
+    __slots__ = ("key", "type", "value")
+
+    def __init__(self, type: Type, value: Any):
+        self.type, self.value = type, value
+        self.key = (type, repr(value)) if isinstance(type, Scalar) else (type, id(value))
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, ConstInfo) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def skeleton(val: Val, out: list[Node] | None = None, keep_constants: bool = True, capture: Callable | None = None) -> Skeleton:
+    """The skeleton of a value; its leaf nodes are appended to `out`.
+
+    Args:
+        val: the value.
+        out: receives the nodes of the "dyn" leaves, in order.
+        keep_constants: whether known numbers stay known ("const") or become leaves.
+        capture: `(closure) -> env` resolves the free variables of a closure that still refers to its frame.
+    """
+    out = [] if out is None else out
+
+    def go(val: Val) -> Skeleton:
+        if isinstance(val, Dyn):
+            if val.known and keep_constants and isinstance(val.type, Scalar):
+                return Skeleton("const", ConstInfo(val.type, val.node.value))
+            out.append(val.node)
+            return Skeleton("dyn", val.type)
+        if isinstance(val, Static):
+            return Skeleton("static", Identity(val.value))
+        if isinstance(val, Seq):
+            return Skeleton("seq", (val.kind, val.fields, val.cls), tuple(go(e) for e in val.elems))
+        if isinstance(val, Closure):
+            env = val.env if val.env is not None else capture(val)
+            return Skeleton("closure", (val.graph, tuple(n for n, _ in env)), tuple(go(v) for _, v in env))
+        if isinstance(val, Bound):
+            return Skeleton("bound", Identity(val.function), (go(val.receiver),))
+        if isinstance(val, Derived):
+            return Skeleton("derived", (val.transform, val.options), (go(val.function),))
+        if isinstance(val, Text):
+            return Skeleton("text", val.parts, tuple(go(o) for o in val.operands))
+        if isinstance(val, Raised):
+            return Skeleton("raised", val.cls, (go(val.message),) if val.message is not None else ())
+        if isinstance(val, SliceVal):
+            return Skeleton("slice", None, (go(val.start), go(val.stop), go(val.step)))
+        if isinstance(val, Iter):
+            return Skeleton("iter", val.kind, tuple(go(p) for p in val.parts))
+        return Skeleton("unbound" if isinstance(val, UnboundVal) else "never")
+
+    return go(val)
+
+
+def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
+    """The value with this skeleton and these leaf nodes."""
+    tag, info = skel.tag, skel.info
+    if tag == "dyn":
+        return Dyn(next(nodes))
+    if tag == "const":
+        return Dyn(Constant(info.value, info.type))
+    if tag == "static":
+        return Static(info.value)
+    parts = tuple(rebuild(p, nodes) for p in skel.parts)
+    if tag == "seq":
+        return Seq(info[0], parts, info[1], info[2])
+    if tag == "closure":
+        return Closure(info[0], None, tuple(zip(info[1], parts, strict=True)))
+    if tag == "bound":
+        return Bound(parts[0], info.value)
+    if tag == "derived":
+        return Derived(info[0], parts[0], info[1])
+    if tag == "text":
+        return Text(info, parts)
+    if tag == "raised":
+        return Raised(info, parts[0] if parts else None)
+    if tag == "slice":
+        return SliceVal(*parts)
+    if tag == "iter":
+        return Iter(info, parts)
+    return UNBOUND_VAL if tag == "unbound" else NEVER
+
+
+class Mismatch(Exception):
+    """Two skeletons that do not join; `path` says where in the structure."""
+
+    def __init__(self, a: Skeleton, b: Skeleton):
+        self.a, self.b = a, b
+        super().__init__(f"{a} and {b}")
+
+
+def join(a: Skeleton, b: Skeleton) -> Skeleton:
+    """The skeleton of a value that is one or the other at run time.
+
+    Raises:
+        Mismatch: there is none.
+    """
+    if a == b or b.tag == "never":
+        return a
+    if a.tag == "never" or a.tag == "unbound":
+        return b if a.tag == "never" else unknown(b)
+    if b.tag == "unbound":
+        return unknown(a)
+    if a.tag in ("dyn", "const") and b.tag in ("dyn", "const"):
+        left, right = (s.info if s.tag == "dyn" else s.info.type for s in (a, b))
+        if left == right:
+            return Skeleton("dyn", left)
+        raise Mismatch(a, b)
+    if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts:
+        return Skeleton(a.tag, a.info, tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+    raise Mismatch(a, b)
+
+
+def unknown(skel: Skeleton) -> Skeleton:
+    """The skeleton with every known number forgotten: only its type stays."""
+    if skel.tag == "const":
+        return Skeleton("dyn", skel.info.type)
+    return Skeleton(skel.tag, skel.info, tuple(unknown(p) for p in skel.parts)) if skel.parts else skel
+
+
+def type_of(val: Val) -> Type | None:
+    """The run-time type of a value, or None where it has a part that exists at compile time only."""
+    if isinstance(val, Dyn):
+        return val.type
+    if isinstance(val, Static) and val.value is None:
+        return NONE
+    if isinstance(val, Seq):
+        elems = tuple(type_of(e) for e in val.elems)
+        return None if None in elems else Struct(val.kind, elems, val.fields, val.cls)
+    return None
+
+
+def describe(val: Val) -> str:
+    """The value's type in the user's words."""
+    if isinstance(val, Dyn):
+        t = val.type
+        if isinstance(t, Array):
+            return f"array of {t.dtype} with shape ({', '.join(map(str, t.shape))}{',' if len(t.shape) == 1 else ''})"
+        return "model" if isinstance(t, Ref) else str(t)
+    if isinstance(val, Static):
+        if val.value is None:
+            return "None"
+        return f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
+    if isinstance(val, Closure):
+        return f"function {val.graph.name}"
+    return str(skeleton(val, capture=lambda c: ()))
+
+

@@ -1,0 +1,1 @@
+"""Models: hidden parameters, layers, optimisers, training, datasets."""

@@ -1,0 +1,396 @@
+"""Models: arrays with a function, the one mutable thing of the language."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Ref, numpy_dtype
+from ..api import Relay
+from ..frontend import parse
+from ..infer.calls import METHODS_OF_REFS, call_model_function, special
+from ..infer.engine import Context, Engine, Hidden
+from ..infer.frames import Frame
+from ..infer.structures import to_python
+from ..infer.transforms import parameter_key, read_parameters
+from ..infer.values import Dyn, Seq, Static, Val, describe
+from ..ir.node import Parameter
+from ..utils.errors import CompileError, LoweringError, ShapeError, TypeError_, nearest
+from .checkpoint_io import load_safetensors, save_safetensors
+from .hidden import ModelSpec, discover
+
+INIT_STD = 0.01  # of every parameter, biases too, unless `init` says otherwise
+
+
+class RelayModel:
+    """A function decorated with `@relay_model`: a layer or a whole model, with hidden parameters.
+
+    It cannot be called by itself from Python; `relay.create_model(f)` makes its parameters.
+    """
+
+    def __init__(self, function: Callable):
+        functools.update_wrapper(self, function, updated=())
+        self.__relay_model__ = function
+        self._spec: ModelSpec | None = None
+
+    def specification(self) -> ModelSpec:
+        """Its hidden parameters; found once, and again after a name that it reads has changed."""
+        if self._spec is None or not all(d.holds() for d in self._spec.dependencies):
+            try:
+                self._spec = discover(self, parse)
+            except CompileError as error:
+                raise error.with_traceback(None) from None
+        return self._spec
+
+    def __call__(self, *args, **kwargs):
+        name = self.__name__
+        raise TypeError_(
+            f"{name} has hidden parameters and needs a model: model = relay.create_model({name}), then model(x)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<relay model function {self.__name__}>"
+
+
+def relay_model(function: Callable) -> RelayModel:
+    """Decorate a function with hidden parameters: a model as in Figure 4 of the Relay paper.
+
+    Args:
+        function: its layers (`relay.conv2d`, `relay.linear`, ...) are given no weights; they are its hidden parameters.
+            The shapes of its arguments are annotated.
+    """
+    return RelayModel(function)
+
+
+class Parameters(Mapping):
+    """The parameters of a model: an ordered mapping from name to array. Assigning copies into the model's own array."""
+
+    def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
+        self._spec, self._arrays = spec, arrays
+
+    def _index(self, name: str) -> int:
+        try:
+            return self._spec.names.index(name)
+        except ValueError:
+            raise KeyError(f"no parameter '{name}'{nearest(name, self._spec.names)}") from None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[self._index(name)]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        array = self[name]
+        value = np.asarray(value)
+        if value.shape != array.shape:
+            raise ShapeError(f"{name} has shape {array.shape}, not {value.shape}")
+        if not np.can_cast(value.dtype, array.dtype, "same_kind"):
+            raise TypeError_(f"{name} is {array.dtype}; convert the new value: .astype(np.{array.dtype})")
+        array[...] = value
+
+    def __iter__(self):
+        return iter(self._spec.names)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"'{n}': {a.dtype}{list(a.shape)}" for n, a in self.items()) + "}"
+
+
+class Model:
+    """The parameters of a model function, and the function.
+
+    Attributes:
+        spec: names, types and places of its parameters.
+        arrays: the arrays, in the order of `spec.names`; compiled code updates them in place.
+    """
+
+    def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
+        self.spec = spec
+        self.arrays = arrays
+
+    def __relay_ref__(self) -> Ref:
+        return self.spec.ref
+
+    def __call__(self, x):
+        """Run the model on an input (or on an `Example`, taking its `x`)."""
+        return _apply(self, getattr(x, "x", x))
+
+    @property
+    def params(self) -> Parameters:
+        """Name -> array, in call order: `"conv2d_0.weight"`, ..."""
+        return Parameters(self.spec, self.arrays)
+
+    @params.setter
+    def params(self, values: Mapping) -> None:
+        missing = set(self.spec.names) ^ set(values)
+        if missing:
+            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
+        for name, value in values.items():
+            self.params[name] = value
+
+    @property
+    def num_params(self) -> int:
+        """How many numbers the model learns."""
+        return sum(a.size for a in self.arrays)
+
+    def summary(self) -> str:
+        """A table of the parameters."""
+        rows = [(n, str(tuple(a.shape)), a.dtype.name, f"{a.size:,}") for n, a in self.params.items()]
+        rows = [("parameter", "shape", "dtype", "size"), *rows, ("total", "", "", f"{self.num_params:,}")]
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    def save(self, path) -> None:
+        """Write the parameters to a safetensors file, whole or not at all."""
+        save_safetensors(path, OrderedDict(self.params), {"function": getattr(self.spec.function, "__name__", "")})
+
+    def copy(self) -> Model:
+        """A model with the same function and a copy of the parameters."""
+        return Model(self.spec, [a.copy() for a in self.arrays])
+
+    def __repr__(self) -> str:
+        name = getattr(self.spec.function, "__name__", "")
+        return f"<Model {name}: {len(self.arrays)} arrays, {self.num_params:,} parameters>"
+
+
+class ExportedModel:
+    """A trained model as a plain callable: what `relay.export_model` returns."""
+
+    def __init__(self, model: Model):
+        self.model = model
+
+    def __call__(self, x):
+        return self.model(x)
+
+    def __getattr__(self, name: str):
+        if name in ("params", "num_params", "summary", "spec", "arrays", "copy", "__relay_ref__"):
+            return getattr(self.model, name)
+        raise AttributeError(f"an exported model has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        return f"<exported {self.model!r}>"
+
+
+def _apply_model(model, x):
+    return model(x)
+
+
+_apply = Relay(_apply_model)
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An uninitialised contiguous array whose data start on a 64-byte boundary."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
+    """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as `init` says."""
+    rng = np.random.default_rng(seed)
+    arrays = []
+    for name, type_ in zip(spec.names, spec.types, strict=True):
+        array = aligned(type_.shape, numpy_dtype(type_.dtype))
+        if callable(init):
+            array[...] = init(name, type_.shape, rng)
+        elif isinstance(init, Mapping):
+            if name not in init:
+                raise KeyError(f"init has no '{name}'{nearest(name, init)}")
+            array[...] = init[name]
+        else:
+            std = INIT_STD if init is None else float(init)
+            array[...] = rng.standard_normal(type_.shape, dtype=np.float64) * std
+        arrays.append(array)
+    return arrays
+
+
+def create_model(fn: RelayModel, *, seed: int = 0, init: Any = None) -> Model:
+    """Make a model: draw the hidden parameters of a `@relay_model` function.
+
+    Args:
+        fn: the model function; the shapes of its arguments are annotated.
+        seed: of the random numbers.
+        init: how to draw them: a standard deviation, a mapping from name to array, or a function `(name, shape, rng) -> array`.
+            By default normal with mean 0 and standard deviation 0.01, biases too.
+
+    Raises:
+        TypeError_: no model function, or an argument without annotated shape.
+    """
+    if not isinstance(fn, RelayModel):
+        raise TypeError_(f"create_model needs a function decorated with @relay_model, not {fn!r}")
+    spec = fn.specification()
+    return Model(spec, initial_arrays(spec, seed, init))
+
+
+def load_model(fn: RelayModel, path) -> Model:
+    """A model of `fn` with parameters read from a safetensors file.
+
+    Raises:
+        OSError: the file cannot be read.
+        KeyError, ShapeError, TypeError_: it holds other parameters.
+    """
+    params, _ = load_safetensors(path)
+    model = create_model(fn)
+    model.params = params
+    return model
+
+
+def export_model(model: Model) -> ExportedModel:
+    """A trained model as a callable for plain Python."""
+    if isinstance(model, ExportedModel):
+        return model
+    if not isinstance(model, Model):
+        raise TypeError_(f"export_model needs a model, not {type(model).__name__}")
+    return ExportedModel(model)
+
+
+def update_model_params(model: Model, grads: Mapping, lr: float = 0.01) -> None:
+    """Gradient descent, in place: every parameter becomes `p - lr * g`.
+
+    Args:
+        model: the model.
+        grads: name -> gradient, as `relay.grad(model, loss, args)` returns it.
+        lr: the learning rate.
+    """
+    _update(model, dict(grads), float(lr))
+
+
+def _update_params(model, grads, lr):
+    update_model_params(model, grads, lr)
+
+
+_update = Relay(_update_params)
+
+
+# In compiled code.
+
+
+def entry_frame(engine: Engine, frame: Frame) -> bool:
+    """Whether this frame runs exactly once per call of the program: the decorated function itself, outside of branches and loops."""
+    top = frame
+    while top.parent is not None:
+        if not top.shares:
+            return False
+        top = top.parent
+    return top.spec.caller is not None and top.spec.caller.caller is None
+
+
+@special(create_model)
+async def compiled_create_model(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    """The model is made anew by the caller for every call of the program, and passed in."""
+    fn = args[0].value if isinstance(args[0], Static) else None
+    if not isinstance(fn, RelayModel):
+        raise TypeError_(f"create_model needs a function decorated with @relay_model, not {describe(args[0])}")
+    options = {k: to_python(v, f"create_model: {k}") for k, v in kwargs.items()}
+    if not entry_frame(engine, frame):
+        raise LoweringError(
+            "a model is created at the top of the decorated function, not in a branch, a loop or a function that it calls; "
+            "create it there, or outside, and pass it in"
+        )
+    spec = fn.specification()
+    for d in spec.dependencies:
+        engine.dependencies.setdefault((d.kind, id(d.place), d.name), d)
+    key = ("created", site)
+    engine.hidden[key] = Hidden(None, None, lambda values: create_model(fn, **options))
+    return Dyn(frame.implicit(key, spec.ref, "model"))
+
+
+@special(export_model)
+async def compiled_export_model(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (model,) = args
+    if not (isinstance(model, Dyn) and isinstance(model.type, Ref)):
+        raise TypeError_(f"export_model needs a model, not {describe(model)}")
+    return Seq("record", (model,), ("model",), ExportedModel)
+
+
+def model_argument(value: Val, what: str) -> Dyn:
+    """A model among the arguments of a compiled call."""
+    if isinstance(value, Dyn) and isinstance(value.type, Ref) and isinstance(value.type.spec, ModelSpec):
+        return value
+    raise TypeError_(f"{what} needs a model, not {describe(value)}")
+
+
+def gradient_argument(model: Dyn, grads: Val) -> list[Dyn]:
+    """Gradients in the order of the model's parameters."""
+    names = model.type.names
+    if not isinstance(grads, Seq) or grads.kind != "dict":
+        raise TypeError_(f"the gradients of a model are a dict from parameter name to array, not {describe(grads)}")
+    missing = set(names) ^ set(grads.fields)
+    if missing:
+        raise TypeError_(f"the gradients and the parameters of {model.type.spec} differ in {', '.join(sorted(missing))}")
+    out = []
+    for name, want in zip(names, model.type.elems, strict=True):
+        value = grads.get(name)
+        if not isinstance(value, Dyn) or value.type != want:
+            raise ShapeError(f"the gradient of {name} is {describe(value)}, but the parameter is {want}")
+        out.append(value)
+    return out
+
+
+def scalar_of(frame: Frame, value: Val, dtype: str, what: str):
+    """A number as a staged NumPy scalar of a dtype."""
+    from ..abstract.types import Array, Scalar
+    from ..ir.prim import REGISTRY
+
+    if not (isinstance(value, Dyn) and isinstance(value.type, Scalar | Array) and value.type.shape == ()):
+        raise TypeError_(f"{what} must be a number, not {describe(value)}")
+    return REGISTRY["cast"](frame.var(value), dtype=dtype, weak=False)
+
+
+def write(frame: Frame, ref: Dyn, index: int, value) -> None:
+    """Emit the update of an array of a reference."""
+    from ..prims.effects import ref_write
+
+    frame.builder.emit(ref_write, (ref.node, value.node), {"index": index})
+
+
+@special(update_model_params)
+async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    from ..infer.values import NONE_VAL
+
+    values = dict(zip(("model", "grads", "lr"), args, strict=False)) | kwargs
+    model = model_argument(values["model"], "update_model_params")
+    lr = values.get("lr", frame.constant(0.01))
+    grads = gradient_argument(model, values["grads"])
+    old = read_parameters(frame, model, origin)
+    new = []
+    for node, grad in zip(old, grads, strict=True):
+        rate = scalar_of(frame, lr, node.type.dtype, "the learning rate")
+        new.append(frame.builder.var(node) - rate * frame.var(grad))
+    for index, value in enumerate(new):
+        write(frame, model, index, value)
+    return NONE_VAL
+
+
+async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, origin, site) -> Val:
+    """`model(x)` in compiled code."""
+    spec = model.type.spec
+    if not isinstance(spec, ModelSpec):
+        raise TypeError_(f"{spec} cannot be called")
+    args = [a.get("x") if isinstance(a, Seq) and a.fields == ("x", "y") else a for a in args]
+    scope = frame.scope()
+    theta = read_parameters(frame, model, origin)
+    scope.providers = {parameter_key(spec, n): t for n, t in zip(spec.names, theta, strict=True)}
+    scope.context = Context(((spec.function, spec),), None, ())
+    return await call_model_function(engine, scope, spec.function, args, kwargs, origin, site)
+
+
+METHODS_OF_REFS["__call__"] = call_model
+
+__all__ = [
+    "ExportedModel",
+    "Model",
+    "Parameter",
+    "RelayModel",
+    "create_model",
+    "export_model",
+    "load_model",
+    "relay_model",
+    "update_model_params",
+]

@@ -1,0 +1,142 @@
+"""The way of a program: which passes run, in which order, and what each executor makes of the result.
+
+    parsed graph --infer--> typed graph --optimize--> --expand (ad, vmap)--> --optimize--> executor
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .abstract.types import Ref, Struct, tuple_of
+from .infer.engine import Program
+from .ir.node import Graph, Parameter
+from .ir.prim import REGISTRY
+from .utils.errors import LoweringError
+
+EXECUTORS = ("native", "python", "interpreter")
+
+
+@dataclass
+class Compiled:
+    """A compiled program, ready to be called with leaf values.
+
+    Attributes:
+        program: what inference made, for the skeleton of the result and the hidden arguments.
+        run: `(*leaf values) -> value` of the optimised graph's output.
+        graphs: the graph after each stage, by stage name.
+        returned: for each leaf of the result: an index into what `run` returns, or the argument that is handed back.
+        seconds: compile time by stage.
+    """
+
+    program: Program
+    run: Callable
+    graphs: dict[str, Graph]
+    returned: list[tuple[str, int]]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def debug_mode() -> bool:
+    return os.environ.get("MYIA_RELAY_DEBUG", "") not in ("", "0")
+
+
+def compile_program(program: Program, executor: str, options: dict[str, Any], keep: bool = False) -> Compiled:
+    """Take an inferred program to an executor.
+
+    Args:
+        program: the inferred program.
+        executor: one of `EXECUTORS`.
+        options: of the decorator: target, fastmath, debug_nans.
+        keep: keep a copy of the graph after every stage (for `f.ir`).
+
+    Raises:
+        GradError, LoweringError: at the user's place.
+    """
+    from .ad.expand import expand
+    from .ir.verify import verify
+    from .opt.pipeline import optimize
+
+    graphs: dict[str, Graph] = {}
+    seconds: dict[str, float] = {}
+    graph = program.graph
+
+    def stage(name: str, pass_: Callable[[Graph], Graph]) -> None:
+        nonlocal graph
+        start = time.perf_counter()
+        graph = pass_(graph)
+        seconds[name] = time.perf_counter() - start
+        if debug_mode():
+            verify(graph, name)
+        if keep:
+            graphs[name] = graph
+
+    if keep:
+        graphs["inferred"] = graph
+    # Passes rebuild, they never change a graph in place, so every stage can be kept.
+    stage("simplified", optimize)
+    stage("differentiated", expand)
+    stage("optimized", lambda g: optimize(g, fastmath=options.get("fastmath", False)))
+    graph, returned = without_references(graph)
+    start = time.perf_counter()
+    run = executor_of(graph, executor, options)
+    seconds["lowered"] = time.perf_counter() - start
+    graphs["final"] = graph
+    return Compiled(program, run, graphs, returned, seconds)
+
+
+def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callable:
+    """The callable that an executor makes of an optimised graph."""
+    if executor == "interpreter":
+        from .backend.interpreter import run
+
+        return lambda *values: run(graph, values)
+    if executor == "python":
+        from .backend.python import compile_python
+
+        return compile_python(graph)
+    from .backend.tvm.program import compile_program as compile_native
+
+    return compile_native(graph, options=options)
+
+
+def without_references(graph: Graph) -> tuple[Graph, list[tuple[str, int]]]:
+    """Take references out of the result: a program hands back the very model that it was given.
+
+    Returns:
+        The graph without them, and for each leaf of the old result where it comes from: ("out", position) or ("arg", index).
+    """
+    output = graph.output
+    single = not isinstance(output.type, Struct)
+    if single:
+        leaves = [output]
+    elif getattr(output, "fn", None) is REGISTRY["make_struct"]:
+        leaves = list(output.args)
+    else:
+        leaves = None
+    if leaves is None:
+        if any(isinstance(t, Ref) for t in output.type.elems):
+            raise LoweringError("a model chosen at run time cannot be returned from compiled code", output.origin)
+        return graph, [("out", i) for i in range(len(output.type.elems))]
+    if not any(isinstance(leaf.type, Ref) for leaf in leaves):
+        return graph, [("out", i) for i in range(len(leaves))]
+    returned: list[tuple[str, int]] = []
+    kept = []
+    for leaf in leaves:
+        if isinstance(leaf.type, Ref):
+            if not isinstance(leaf, Parameter):
+                raise LoweringError("a model chosen at run time cannot be returned from compiled code", leaf.origin)
+            returned.append(("arg", graph.params.index(leaf)))
+        else:
+            returned.append(("out", len(kept)))
+            kept.append(leaf)
+    if not single:
+        graph.nodes.remove(output)
+    from .ir.build import Builder
+
+    make = REGISTRY["make_struct"]
+    builder = Builder(graph, graph.origin)
+    graph.output = builder.emit(make, tuple(kept), {"type": tuple_of(*[k.type for k in kept])})
+    return graph, returned

@@ -1,0 +1,176 @@
+"""Transforms as users call them: `grad(f)`, `value_and_grad(f)`, `vmap(f)`, ...
+
+A transformed function is itself a `Relay` function: it compiles on call, can be transformed again, and means the same inside
+of compiled code, where `infer.transforms` gives these very names their meaning.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .api import Relay
+from .infer import transforms as _infer
+from .infer.calls import special
+from .utils.errors import GradError, TypeError_
+
+
+class Transformed(Relay):
+    """A transformed function: `transform` applied to `function` with static `options`."""
+
+    def __init__(self, transform: str, function: Callable, options: dict[str, Any]):
+        self.__relay_derived__ = (transform, function, tuple(sorted(options.items())))
+        settings = getattr(function, "options", {"executor": "native"})
+        super().__init__(function, **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans")})
+        self.__relay_function__ = _Marker(self.__relay_derived__)
+        self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"
+
+
+class _Marker:
+    """What compiled code sees of a transformed function."""
+
+    def __init__(self, derived):
+        self.__relay_derived__ = derived
+
+
+def _check_function(transform: str, f: Any) -> None:
+    if not callable(f):
+        raise GradError(f"{transform}: the first argument must be a function or a model, not {type(f).__name__}")
+
+
+def _is_model(x: Any) -> bool:
+    return hasattr(x, "__relay_ref__") and not isinstance(x, type)
+
+
+def _wrt(wrt: Any, argnums: Any) -> Any:
+    chosen = wrt if argnums is None else argnums
+    return tuple(chosen) if isinstance(chosen, list) else chosen
+
+
+@functools.lru_cache(maxsize=256)
+def _model_gradient(transform: str, loss: Callable, executor: str) -> Relay:
+    """The compiled gradient of a loss by a model's parameters, one per loss."""
+
+    def run_grad(model, args):
+        return grad(model, loss, args)
+
+    def run_value_and_grad(model, args):
+        return value_and_grad(model, loss, args)
+
+    return Relay(run_grad if transform == "grad" else run_value_and_grad, executor=executor)
+
+
+def _of_model(transform: str, model, loss, args):
+    if not isinstance(args, tuple | list):
+        raise TypeError_(f"{transform}(model, loss, args): args must be a tuple of the loss's arguments")
+    executor = getattr(loss, "options", {"executor": "native"})["executor"]
+    return _model_gradient(transform, loss, executor)(model, tuple(args))
+
+
+def grad(f, wrt=0, has_aux=False, *, argnums=None):
+    """The gradient of a function with a scalar float result, or of a loss by the parameters of a model.
+
+    Args:
+        f: a function; or a model, then `grad(model, loss, args)`.
+        wrt: the parameters to differentiate by: a name, a position, or a tuple of either (the result is then a tuple).
+        has_aux: whether `f` returns `(value, aux)`; the result is then `(gradient, aux)`.
+        argnums: another name of `wrt`.
+
+    Returns:
+        A function of the same arguments that returns the gradient: the structure, shapes and dtypes of the argument. For a
+        model: a dict from parameter name to array.
+
+    Raises:
+        GradError: when called: the result is no scalar float, or an argument has no derivative.
+    """
+    if _is_model(f):
+        return _of_model("grad", f, wrt, has_aux)
+    _check_function("grad", f)
+    return Transformed("grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
+
+
+def value_and_grad(f, wrt=0, has_aux=False, *, argnums=None):
+    """Like `grad`, returning `(value, gradient)`; with `has_aux` `((value, aux), gradient)`."""
+    if _is_model(f):
+        return _of_model("value_and_grad", f, wrt, has_aux)
+    _check_function("value_and_grad", f)
+    return Transformed("value_and_grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
+
+
+def vmap(f, in_axes=0, out_axes=0):
+    """A function over batches from a function of single examples.
+
+    Args:
+        f: the function.
+        in_axes: the batch axis of every argument: an int for all, or a tuple with an int or None (not batched) for each.
+        out_axes: where the results' batch axis goes.
+
+    Returns:
+        A function that takes batched arguments. Annotations of `f` are checked per example; parameters of a model are
+        never batched.
+    """
+    _check_function("vmap", f)
+    axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    return Transformed("vmap", f, {"in_axes": axes, "out_axes": out_axes})
+
+
+def batch_mean(f, in_axes=0):
+    """The mean of a scalar function over a batch: `mean(vmap(f)(...))`; what a mini-batch loss is."""
+    _check_function("batch_mean", f)
+    axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    return Transformed("batch_mean", f, {"in_axes": axes})
+
+
+def stop_gradient(x):
+    """`x`; derivatives take it for a constant. Works on trees."""
+    return x
+
+
+class At:
+    """`relay.at(x)`: index it, then `.set(v)`, `.add(v)`, `.multiply(v)` or `.divide(v)` gives a new array.
+
+    On NumPy arrays it copies; in compiled code the copy is made only where the old array is still needed.
+    """
+
+    def __init__(self, array, index=None):
+        self._array, self._index = np.asarray(array), index
+
+    def __getitem__(self, index) -> At:
+        return At(self._array, index)
+
+    def _updated(self, change):
+        out = self._array.copy()
+        out[self._index] = change(out[self._index])
+        return out
+
+    def set(self, value):
+        """A copy with the part replaced."""
+        return self._updated(lambda old: value)
+
+    def add(self, value):
+        """A copy with the value added to the part."""
+        return self._updated(lambda old: old + value)
+
+    def multiply(self, value):
+        """A copy with the part multiplied."""
+        return self._updated(lambda old: old * value)
+
+    def divide(self, value):
+        """A copy with the part divided."""
+        return self._updated(lambda old: old / value)
+
+
+def at(x) -> At:
+    """A functional update: `y = relay.at(x)[i].set(v)` is `y = x.copy(); y[i] = v`."""
+    return At(x)
+
+
+special(at)(_infer.at_call)
+special(grad)(_infer.request("grad"))
+special(value_and_grad)(_infer.request("value_and_grad"))
+special(vmap)(_infer.request_batch("vmap"))
+special(batch_mean)(_infer.request_batch("batch_mean"))
+special(stop_gradient)(_infer.stop_gradient_call)
