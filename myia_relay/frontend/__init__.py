@@ -1,6 +1,7 @@
 """From Python source to parsed graphs: source text, names, statements, expressions.
 
-The front end reads source and never runs the function. Its result is untyped: what operations mean is decided by inference.
+The front end reads source and never runs the function. Its result is untyped: what operations mean is decided by
+inference.
 """
 
 from . import assignments, blocks, expressions, loops, patterns, statements  # noqa: F401  they register their handlers

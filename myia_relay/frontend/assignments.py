@@ -38,8 +38,8 @@ def bind(p: Context, name: str, value: Node, at: ast.AST) -> None:
 def _check_captures(p: Context, name: str, value: Node, at: ast.AST) -> None:
     """Rebinding a captured variable: an inner function that captured it would see the new value in Python.
 
-    Ours has a pointer to the old one, which is the same thing only if it is not used any more. Where a live variable IS such a
-    function, that is an error; where one may hold it, inference will know (`recapture`).
+    Ours has a pointer to the old one, which is the same thing only if it is not used any more. Where a live variable
+    IS such a function, that is an error; where one may hold it, inference will know (`recapture`).
     """
     captured = p.captured_by.setdefault(name, [])
     if not captured and not p.loops:
@@ -53,8 +53,8 @@ def _check_captures(p: Context, name: str, value: Node, at: ast.AST) -> None:
         found = isinstance(node, Constant) and isinstance(node.value, Graph) and _captor(p, node.value, captured)
         if found:
             raise ParseError(
-                f"'{name}' is rebound after the inner function '{found[0].name}' captured it, and '{other}' may still be "
-                f"called; use another name, or pass the value as an argument",
+                f"'{name}' is rebound after the inner function '{found[0].name}' captured it, and '{other}' may "
+                f"still be called; use another name, or pass the value as an argument",
                 p.origin(at),
                 (f"'{name}' is captured here", found[1]),
             )

@@ -5,8 +5,9 @@ A jump ends a branch. Where one side of an `if` certainly jumps, what follows th
     if c: return a          t = if_(c, {a}, {rest...})
     rest...            =>   return t
 
-so no flag is needed, and nothing is duplicated. Where it is not known, what follows is put under `if_(eq($status, 0), ...)`.
-The branches opened in this way are kept on a list and closed at the end of the block: depth costs no Python stack.
+so no flag is needed, and nothing is duplicated. Where it is not known, what follows is put under `if_(eq($status, 0),
+...)`. The branches opened in this way are kept on a list and closed at the end of the block: depth costs no Python
+stack.
 """
 
 from __future__ import annotations

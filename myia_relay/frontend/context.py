@@ -83,16 +83,13 @@ class Context:
     """Parsing of one function.
 
     Attributes:
-        source: the top-level function.
-        node: the `def` or `lambda` at hand.
-        scope: its names.
-        live: its liveness analysis.
-        captures: for an inner function, what it captures: name -> (node or None where not bound, $bound node or None).
-        captured_by: local -> [(graph, place)]: who has captured a value of it so far.
-        pending: inner functions that refer to names not bound yet; parsed when they are first used.
-        loops: what is live around each enclosing loop, innermost last.
-        hidden: targets of the comprehensions that we are in.
-        flows: joined value -> the values that may flow into it; roots, checks: what `ownership` makes of it.
+        source: the top-level function. node: the `def` or `lambda` at hand. scope: its names. live: its liveness
+        analysis. captures: for an inner function, what it captures: name -> (node or None where not bound, $bound
+        node or None). captured_by: local -> [(graph, place)]: who has captured a value of it so far. pending: inner
+        functions that refer to names not bound yet; parsed when they are first used. loops: what is live around each
+        enclosing loop, innermost last. hidden: targets of the comprehensions that we are in. flows: joined value ->
+        the values that may flow into it; items: item of a loop -> the iterable; roots, checks: what
+            `ownership` makes of them.
         here: variables that are live after the current statement.
         errors: refusals so far; shared by inner functions.
     """
@@ -114,7 +111,8 @@ class Context:
         self.closures: dict[Graph, Any] = outer.closures if outer else {}
         self.flows: dict[Node, tuple[Node, ...]] = outer.flows if outer else {}
         self.errors: list[ParseError] = outer.errors if outer else []
-        self.roots: dict[Node, frozenset[Node]] = outer.roots if outer else {}
+        self.items: dict[Node, Node] = outer.items if outer else {}
+        self.roots: dict[Node, tuple] = outer.roots if outer else {}
         self.checks: list[Any] = []
         self.loops: list[set[str]] = []
         self.hidden: list[str] = []

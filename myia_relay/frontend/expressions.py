@@ -216,7 +216,7 @@ def dict_(p: Context, node: ast.Dict) -> Node:
             raise p.refuse("the keys of a dict must be literal strings, which are known when it is compiled", key)
         keys.append(key.value)
         values.append(p.expr(value))
-    last = {key: value for key, value in zip(keys, values, strict=True)}  # as in Python the last of equal keys counts
+    last = dict(zip(keys, values, strict=True))  # as in Python the last of equal keys counts
     return p.apply(syntax.make_dict, *last.values(), at=node, attrs={"keys": tuple(last)})
 
 
@@ -286,14 +286,15 @@ def _generator(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int) -> Nod
     item = p.state.graph.add_parameter(
         targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
     )
-    p.flows[item] = (iterable,)
+    p.items[item] = iterable
     outer_captures = {name: p.captured_by.pop(name, []) for name in targets}
     p.hidden.extend(targets)
     bind_target(p, gen.target, item)
     out = _condition(p, node, k, 0)
     for name in targets:
         if p.captured_by.get(name):
-            # A lambda made here sees, in Python, the last value of the variable; inference refuses it where it gets out.
+            # A lambda made here sees, in Python, the last value of the variable; inference refuses it where it gets
+            # out.
             attrs = {"name": name, "graphs": p.captured_by[name]}
             p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
         p.captured_by[name] = outer_captures[name]

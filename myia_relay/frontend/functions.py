@@ -1,8 +1,8 @@
 """Functions: parameters, closures, annotations.
 
-An inner function becomes a graph nested in the graph where it is defined; what it captures are pointers to the nodes of the
-outer graphs. A function may refer to one defined further down (mutual recursion): it is then kept pending, and parsed
-when it is first used, when the names that it needs must be bound.
+An inner function becomes a graph nested in the graph where it is defined; what it captures are pointers to the nodes
+of the outer graphs. A function may refer to one defined further down (mutual recursion): it is then kept pending, and
+parsed when it is first used, when the names that it needs must be bound.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Closure:
                 )
             if not _visible_from(value, self.graph.parent):
                 raise user.refuse(
-                    f"'{self.graph.name}' reads '{name}', which is bound in a branch after '{self.graph.name}' was defined; "
-                    f"bind '{name}' before the definition",
+                    f"'{self.graph.name}' reads '{name}', which is bound in a branch after the function was "
+                    f"defined; bind '{name}' before the definition",
                     at,
                 )
             self.capture(name, value, flag)
@@ -214,8 +214,8 @@ def annotation(p: Context, node: ast.expr):
     for name in sorted(scopes.loads([node])):
         if p.is_local(name) or name in p.captures:
             raise p.refuse(
-                f"this annotation uses the local variable '{name}'; annotations are evaluated when the function is compiled, "
-                "so use names of the module",
+                f"this annotation uses the local variable '{name}'; annotations are evaluated when the function is "
+                "compiled, so use names of the module",
                 node,
             )
     if isinstance(node, ast.Constant):
@@ -235,8 +235,9 @@ def _evaluated(source: Source, value, at: ast.AST):
             raise error.at(source.loc(at)) from None
         except NameError as error:
             missing = getattr(error, "name", None) or str(error)
+            advice = nearest(missing, source.function.__globals__)
             raise NameError_(
-                f"annotation uses the name '{missing}', which is not defined{nearest(missing, source.function.__globals__)}",
+                f"annotation uses the name '{missing}', which is not defined{advice}",
                 source.loc(at),
             ) from None
         except Exception as error:

@@ -1,7 +1,8 @@
 """Loops stay loops: a body graph over the variables that turns carry to each other.
 
-Carried is what the body binds and somebody reads later, at the head of the next turn or after the loop. `break` and `return`
-leave by the status: a `for` whose body may leave returns "go on" as its last value, a `while` asks the status in its condition.
+Carried is what the body binds and somebody reads later, at the head of the next turn or after the loop. `break` and
+`return` leave by the status: a `for` whose body may leave returns "go on" as its last value, a `while` asks the status in
+its condition.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def for_statement(p: Context, stmt: ast.For):
     item = graph.add_parameter(
         stmt.target.id if isinstance(stmt.target, ast.Name) else "item", origin=p.origin(stmt.target)
     )
-    p.flows[item] = (iterable,)
+    p.items[item] = iterable
     params = _enter(p, graph, carried, origin)
     p.loops.append(carried.live)
     p.here = p.live.bound(stmt)
@@ -141,7 +142,8 @@ def while_statement(p: Context, stmt: ast.While):
     """`while c: ... else: ...`."""
     origin, base = p.origin(stmt), p.state
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
-    # A condition that binds variables is moved into the body, where they are seen: `while True: if not c: exhausted; ...`
+    # A condition that binds variables is moved into the body, where they are seen: `while True: if not c: exhausted;
+    # ...`
     moved = bool(scopes.bindings([stmt.test]))
     leaves = bool(scopes.jumps(stmt.body) & {"break", "return"}) or moved
     carried = _carried(p, stmt, [stmt.test, *stmt.body], leaves)

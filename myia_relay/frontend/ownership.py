@@ -1,9 +1,9 @@
 """Whether changing a value in place can be seen through another name.
 
-`x[i] = v` and `xs.append(v)` mean a new value bound to the same name. That is what Python does only where nothing else can
-see the old object, so every other case is refused. The question is answered from syntax: which parameters, globals and other live
-variables may share storage with the value, following assignments, branches, loops, subscripts, attributes and the NumPy
-functions that return views. What a called function does with its arguments is not looked at.
+`x[i] = v` and `xs.append(v)` mean a new value bound to the same name. That is what Python does only where nothing
+else can see the old object, so every other case is refused. The question is answered from syntax: which parameters,
+globals and other live variables may be or hold the object, following assignments, branches, loops, subscripts,
+attributes and the NumPy functions that return views. What a called function does with its arguments is not looked at.
 """
 
 from __future__ import annotations
@@ -31,77 +31,86 @@ IN_PLACE = {
     ast.LShift: operator.ilshift,
     ast.RShift: operator.irshift,
 }
-# Operations whose result may be (part of), or hold, any of their arguments.
-_SHARING = {
-    operator.getitem,
-    getattr,
-    syntax.make_tuple,
-    syntax.make_list,
-    syntax.make_dict,
-    syntax.unpack,
-    syntax.star,
-    syntax.check_bound,
-    syntax.annotate,
-    syntax.match_field,
-}
-_FIRST_ONLY = {*IN_PLACE.values(), syntax.annotate, operator.getitem, getattr, syntax.match_field}
-# Builtins, NumPy functions and methods of arrays that return their argument, a view of it, or its elements.
-_VIEWS = frozenset(
-    "enumerate zip reversed iter tuple list dict sorted asarray asanyarray ascontiguousarray reshape ravel transpose swapaxes "
-    "squeeze view diagonal expand_dims atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to flip fliplr flipud rot90 "
-    "split hsplit vsplit array_split items values keys get real imag".split()
+# Operations whose result is (the object of) their first argument.
+_SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.list_append}
+# Operations whose result is a view or an element of their first argument.
+_PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack}
+# Operations whose result is new and holds their arguments.
+_HOLDING = {syntax.make_tuple, syntax.make_list, syntax.make_dict, syntax.star}
+_HOLDING_NAMES = frozenset("enumerate zip reversed iter tuple list dict sorted".split())
+# NumPy functions and methods that return their argument, a view of it, or its elements.
+_PART_NAMES = frozenset(
+    "asarray asanyarray ascontiguousarray reshape ravel transpose swapaxes squeeze view diagonal expand_dims "
+    "atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to flip fliplr flipud rot90 split hsplit vsplit array_split "
+    "items values keys get real imag".split()
 )
 
+Objects = frozenset[Node]
 
-def roots(p: Context, node: Node) -> frozenset[Node]:
-    """The values whose storage a value may share: itself, or what it was taken from."""
-    known = p.roots
+
+def objects(p: Context, node: Node) -> tuple[Objects, Objects]:
+    """The objects, by the node that made them, that a value may be (or be a view of), and that it may be or hold.
+
+    Loops make these equations recursive, so they are iterated to the least solution; what is solved is kept.
+    """
+    known: dict[Node, tuple[Objects, Objects]] = p.roots
+    if node in known:
+        return known[node]
+    open_: dict[Node, tuple] = {}
     stack = [node]
-    open_: set[Node] = set()
     while stack:
-        top = stack[-1]
-        if top in known:
-            stack.pop()
-            continue
-        sources = _sources(p, top)
-        missing = [s for s in sources if s not in known and s not in open_]
-        if missing and top not in open_:
-            open_.add(top)
-            stack.extend(missing)
-            continue
-        stack.pop()
-        found: set[Node] = set()
-        for source in sources:
-            found |= known.get(source, frozenset())
-        known[top] = frozenset(found if sources else {top})
+        top = stack.pop()
+        if top not in known and top not in open_:
+            open_[top] = _sources(p, top)
+            stack.extend(n for group in open_[top] for n in group)
+    empty: Objects = frozenset()
+    now = dict.fromkeys(open_, (empty, empty))
+
+    def look(n: Node) -> tuple[Objects, Objects]:
+        return known[n] if n in known else now[n]
+
+    changed = True
+    while changed:
+        changed = False
+        for n in reversed(open_):
+            same, part, held = open_[n]
+            be = frozenset().union(*[look(s)[0] for s in same], *[look(s)[1] for s in part])
+            be = be if same or part else frozenset([n])
+            hold = be.union(*[look(s)[1] for group in (same, part, held) for s in group])
+            if (be, hold) != now[n]:
+                now[n], changed = (be, hold), True
+    known.update(now)
     return known[node]
 
 
-def _sources(p: Context, node: Node) -> tuple[Node, ...]:
+def _sources(p: Context, node: Node) -> tuple:
+    """Nodes that a value may be the same as, a part of, and hold."""
     if node in p.flows:
-        return p.flows[node]
+        return p.flows[node], (), ()
+    if node in p.items:
+        return (), (p.items[node],), ()
+    if isinstance(node, Constant) and isinstance(node.value, Graph) and node.value in p.closures:
+        return (), (), tuple(p.closures[node.value].captured_values())
     if not isinstance(node, Apply):
-        return ()
-    fn = node.fn
+        return (), (), ()
+    fn, args = node.fn, node.args
     if isinstance(fn, Constant):
         value = fn.value
-        if value in (syntax.setitem, syntax.list_append):
-            return (node.args[0], node.args[-1])
-        if _hashable(value) and value in _FIRST_ONLY:
-            return node.args[:1]
-        if _hashable(value) and value in _SHARING:
-            return node.args
-        if isinstance(value, syntax.FreeName) and value.name in _VIEWS:
-            return node.args
+        if isinstance(value, syntax.FreeName):
+            return (), (), (args if value.name in _HOLDING_NAMES else ())
+        if value is syntax.check_bound:
+            return args[1:], (), ()
+        if value in _SAME:
+            return args[:1], (), (args[-1:] if value in (syntax.setitem, syntax.list_append) else ())
+        if value in _PART:
+            return (), args[:1], ()
+        if value in _HOLDING:
+            return (), (), args
     elif isinstance(fn, Apply) and isinstance(fn.fn, Constant) and fn.fn.value is getattr:
         name = fn.args[1]
-        if isinstance(name, Constant) and name.value in _VIEWS:
-            return (*node.args, fn.args[0])
-    return ()
-
-
-def _hashable(value) -> bool:
-    return isinstance(value, syntax.Syntax) or callable(value)
+        if isinstance(name, Constant) and name.value in _PART_NAMES:
+            return (), (*args, fn.args[0]), ()
+    return (), (), ()
 
 
 def shared(p: Context, name: str, node: Node, others: dict[str, Node]) -> str | None:
@@ -115,7 +124,7 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node]) -> str | 
     """
     if p.captured_by.get(name):
         return f"an inner function captures '{name}'"
-    mine = roots(p, node)
+    mine, _ = objects(p, node)
     for root in sorted(mine, key=lambda r: r.name or ""):
         if isinstance(root, Parameter):
             what = "is" if root.name == name else "may be part of"
@@ -125,7 +134,7 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node]) -> str | 
         if isinstance(root, Apply) and not _within(root.graph, p.root):
             return f"'{name}' may be part of a value of the function around this one"
     for other, value in sorted(others.items()):
-        if mine & roots(p, value):
+        if mine & objects(p, value)[1]:
             return f"'{other}' may be, or hold, the same object as '{name}'"
     return None
 

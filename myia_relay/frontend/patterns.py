@@ -2,11 +2,13 @@
 
     case P: body      =>  if_(test of P, {captures; body}, {the other cases})
 
-A pattern with a single test is written like that. One with several tests, or with a guard, computes a flag and its captures first:
+A pattern with a single test is written like that. One with several tests, or with a guard, computes a flag and its
+captures first:
 
     (matched, l, r) = if_(isinstance(s, Node), {if_(isinstance(s.left, Leaf), {(True, ...)}, {(False, unbound)})}, ...)
 
-so that the other cases appear once. As in Python captures are bound when the whole pattern has matched, before the guard.
+so that the other cases appear once. As in Python captures are bound when the whole pattern has matched, before the
+guard.
 """
 
 from __future__ import annotations

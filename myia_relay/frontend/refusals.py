@@ -9,11 +9,11 @@ from .context import EXPRESSIONS, Context, handles
 from .scope import FUNCTIONS, body_of
 
 _ADVICE: dict[type, str] = {
-    ast.AsyncFunctionDef: "'async def' is not part of the language: compiled functions do not wait; write 'def'",
+    ast.AsyncFunctionDef: "'async def' is not part of the language: functions do not wait; write 'def'",
     ast.AsyncFor: "'async for' is not part of the language: compiled functions do not wait; write 'for'",
     ast.AsyncWith: "'async with' is not part of the language: compiled functions do not wait",
-    ast.With: "'with' is not part of the language: there are no resources to hold; open it around the call of the function",
-    ast.ClassDef: "'class' inside a function is not part of the language; define the class at the top level of the module",
+    ast.With: "'with' is not part of the language: there are no resources to hold; open it around the call",
+    ast.ClassDef: "'class' inside a function is not part of the language; define it at the top level of the module",
     ast.Delete: "'del' is not part of the language: variables end with their function; use another name instead",
     ast.Try: "'try' is not part of the language: exceptions end the function; test the condition with 'if', "
     "or catch the exception around the call",
@@ -26,7 +26,7 @@ _ADVICE: dict[type, str] = {
     ast.SetComp: "a set comprehension is not part of the language; write a list comprehension",
     ast.DictComp: "a dict comprehension is not part of the language, as its keys are not known when it is compiled; "
     "write out the keys, or use a list",
-    ast.GeneratorExp: "a generator expression is only possible as the sole argument of a call such as sum(...) or tuple(...); "
+    ast.GeneratorExp: "a generator expression is only possible as the sole argument of a call such as sum(...); "
     "write a list comprehension in brackets",
     ast.Starred: "a starred expression is not possible here; write it inside a tuple or a list",
 }

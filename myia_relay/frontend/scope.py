@@ -1,8 +1,8 @@
 """Which names a function binds, which it reads, and which its inner functions capture.
 
-The rules are Python's: a name bound anywhere in a function is local to it throughout; a comprehension has a scope of its own;
-defaults, decorators and annotations belong to the scope around the function. Everything here walks the AST with explicit
-stacks; recursion is only by nesting of functions and comprehensions.
+The rules are Python's: a name bound anywhere in a function is local to it throughout; a comprehension has a scope of
+its own; defaults, decorators and annotations belong to the scope around the function. Everything here walks the AST
+with explicit stacks; recursion is only by nesting of functions and comprehensions.
 """
 
 from __future__ import annotations

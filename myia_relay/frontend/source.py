@@ -1,8 +1,8 @@
 """From a Python function to its syntax tree.
 
-The whole file (or notebook cell) is parsed once, so that line numbers are those of the file, and compiled again, so that
-the text can be compared with the code that runs: a file edited after it was imported, or two lambdas on one line, are
-told apart by their byte code and not by hope.
+The whole file (or notebook cell) is parsed once, so that line numbers are those of the file, and compiled again, so
+that the text can be compared with the code that runs: a file edited after it was imported, or two lambdas on one
+line, are told apart by their byte code and not by hope.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def find(function: types.FunctionType) -> Source:
     matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
     if not matching:
         raise ParseError(
-            f"the source of '{function.__name__}' is not what runs: '{code.co_filename}' has changed since it was imported; "
-            "import it again (importlib.reload) or restart",
+            f"the source of '{function.__name__}' is not what runs: '{code.co_filename}' has changed since it was "
+            "imported; import it again (importlib.reload) or restart",
             here,
         )
     if len(matching) > 1 and len({ast.dump(node) for node in matching}) > 1:
@@ -155,12 +155,13 @@ def _is_compiled_to(node: ast.AST, code: types.CodeType, codes: dict, candidates
     compiled = codes.get((code.co_name, first), [])
     if len(candidates) == 1:
         return any(_same_text(new, code) for new in compiled)
+    exact = [n for n in candidates if _same_code(_compiled_alone(n, code), code)]
     extent = _extent(code)
     if extent is not None and any(new == code for new in compiled):
         # Positions are exact from 3.11 on: the code lies within the lambda, and not within a smaller one.
-        inside = [n for n in candidates if _contains(n, extent)]
+        inside = [n for n in exact or candidates if _contains(n, extent)]
         return bool(inside) and node is min(inside, key=_span)
-    return _same_text(_compiled_alone(node), code)
+    return node in exact
 
 
 def _extent(code: types.CodeType) -> tuple | None:
@@ -182,15 +183,35 @@ def _span(node: ast.AST) -> tuple[int, int]:
     return node.end_lineno - node.lineno, node.end_col_offset - node.col_offset
 
 
-def _compiled_alone(node: ast.AST) -> types.CodeType:
-    """The code of one lambda or def taken out of its file (names that it captures become globals)."""
-    if isinstance(node, ast.Lambda):
-        return _first_code(compile(ast.Expression(node), "<lambda>", "eval", dont_inherit=True))
-    return _first_code(compile(ast.Module([node], []), "<def>", "exec", dont_inherit=True), node.name)
+def _compiled_alone(node: ast.AST, code: types.CodeType) -> types.CodeType:
+    """The code of one lambda or def taken out of its file, inside a function that has the variables it captures."""
+    where = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+    arguments = ast.arguments([], [ast.arg(name, None, **where) for name in code.co_freevars], None, [], [], None, [])
+    body = [ast.Return(node, **where)] if isinstance(node, ast.Lambda) else [node]
+    around = ast.FunctionDef("around", arguments, body, [], None, **where)
+    if hasattr(around, "type_params") or "type_params" in ast.FunctionDef._fields:
+        around.type_params = []
+    compiled = compile(ast.Module([around], []), "<alone>", "exec", dont_inherit=True)
+    outer = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
+    return next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == code.co_name)
 
 
-def _first_code(outer: types.CodeType, name: str = "<lambda>") -> types.CodeType:
-    return next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+def _same_code(new: types.CodeType, code: types.CodeType) -> bool:
+    """Whether two code objects do the same, wherever they are written."""
+    for part in ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars"):
+        if getattr(new, part) != getattr(code, part):
+            return False
+    if len(new.co_consts) != len(code.co_consts):
+        return False
+    for a, b in zip(new.co_consts, code.co_consts, strict=True):
+        if isinstance(a, types.CodeType) and isinstance(b, types.CodeType):
+            if not _same_code(a, b):
+                return False
+        elif isinstance(a, str) and "<locals>" in a and isinstance(b, str):
+            continue  # the qualified name of an inner function, a constant before Python 3.11
+        elif type(a) is not type(b) or repr(a) != repr(b):
+            return False
+    return True
 
 
 def _same_text(new: types.CodeType, code: types.CodeType) -> bool:

@@ -1,7 +1,8 @@
 """Running mutually recursive generators without Python's own stack.
 
-A step is a generator that yields the steps it needs done and is sent their results. Statement handlers and the liveness
-analysis are steps, so that a chain of a thousand `elif` branches needs a list of a thousand entries, not a thousand frames.
+A step is a generator that yields the steps it needs done and is sent their results. Statement handlers and the
+liveness analysis are steps, so that a chain of a thousand `elif` branches needs a list of a thousand entries, not a
+thousand frames.
 """
 
 from __future__ import annotations

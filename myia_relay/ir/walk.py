@@ -76,8 +76,8 @@ def uses(graph: Graph) -> dict[Node, list[Apply]]:
 def free_variables(graph: Graph, memo: dict[Graph, list[Node]] | None = None) -> list[Node]:
     """Nodes of enclosing graphs that a parsed graph needs, in order of first use.
 
-    They are used directly, or by the graphs it refers to: nested ones, and siblings that it calls. The defaults of an inner
-    function count as used by whoever refers to it.
+    They are used directly, or by the graphs it refers to: nested ones, and siblings that it calls. The defaults of an
+    inner function count as used by whoever refers to it.
 
     Args:
         graph: the graph.

@@ -3,6 +3,8 @@
 `# <-- N` marks the line; the text after it is the source range that the carets must cover.
 """
 
+# ruff: noqa: C416, F821, F841
+
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -341,13 +343,13 @@ def local_annotation(n):
 
 
 @refused(NameError_, "'Undefined'")
-def undefined_annotation(x: "Undefined"):  # noqa: F821  # <-- "Undefined"
+def undefined_annotation(x: "Undefined"):  # <-- "Undefined"
     return x
 
 
 @refused(NameError_, "'Flaot'", "did you mean 'Float'")
 def misspelt_inner_annotation(x):
-    def inner(y: Flaot):  # noqa: F821  # <-- Flaot
+    def inner(y: Flaot):  # <-- Flaot
         return y
 
     return inner(x)
@@ -392,7 +394,7 @@ def test_no_follow_up_errors():
     def follows(x):
         y = {1, 2}
         z = y
-        return z + undefined_local if x else z  # noqa: F821
+        return z + undefined_local if x else z
 
     with pytest.raises(ParseError) as caught:
         parse(follows)

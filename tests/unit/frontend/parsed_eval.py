@@ -1,9 +1,10 @@
-"""A tiny evaluator of parsed graphs on Python values: the oracle that shows that parsing keeps the meaning of a program.
+"""A tiny evaluator of parsed graphs on Python values: the oracle that shows that parsing keeps the meaning of a
+program.
 
-It knows nothing of types: an operation of Python is called, an operation of `ir.syntax` does what its documentation says.
+It knows nothing of types: an operation of Python is called, an operation of `ir.syntax` does what its documentation
+says.
 """
 
-import operator
 from dataclasses import dataclass, field
 
 from myia_relay.frontend import parse
@@ -236,18 +237,13 @@ def evaluate(fn, *args, **kwargs):
     return Closure(graph, None, defaults)(*args, **kwargs)
 
 
-def outcome(call):
+def outcome(call, *args):
     """The result of a call, or the kind and text of its exception."""
     try:
-        return call()
+        return call(*args)
     except Refused:
         raise
-    except UnboundLocalError as error:
-        return "NameError"
-    except NameError as error:
+    except NameError:
         return "NameError"
     except Exception as error:
         return type(error).__name__, str(error) if not isinstance(error, (ValueError, TypeError)) else ""
-
-
-__all__ = ["Refused", "evaluate", "operator", "outcome", "run"]

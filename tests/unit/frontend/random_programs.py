@@ -1,4 +1,4 @@
-"""Random programs of nested control flow, as text. Every loop is bounded by fuel, every read may be of an unbound variable."""
+"""Random programs of nested control flow, as text. Loops are bounded by fuel; any variable may be unbound."""
 
 NAMES = ("a", "b", "c", "d")
 
@@ -85,7 +85,12 @@ class Writer:
         elif kind == 16:
             self.line(indent, f"return {self.expr()}" if self.draw(4) else "return")
         elif kind == 17:
-            self.line(indent, f"a, b = b, {self.expr()}" if self.draw(2) else f"(c, *d) = ({self.expr()}, t)\n" + "    " * indent + "d = d[0]")
+            self.line(
+                indent,
+                f"a, b = b, {self.expr()}"
+                if self.draw(2)
+                else f"(c, *d) = ({self.expr()}, t)\n" + "    " * indent + "d = d[0]",
+            )
         elif kind == 18:
             self.line(indent, f"if {self.test()}:")
             self.line(indent + 1, f"raise KeyError({self.draw(9)})")

@@ -23,8 +23,8 @@ def test_construct(fn, inputs):
     assert to_text(parse(fn)).startswith(fn.__name__)
     for args in inputs:
         constructs.EVENTS.clear()
-        expected, seen = outcome(lambda: fn(*args)), list(constructs.EVENTS)
+        expected, seen = outcome(fn, *args), list(constructs.EVENTS)
         constructs.EVENTS.clear()
-        actual = outcome(lambda: evaluate(fn, *args))
+        actual = outcome(evaluate, fn, *args)
         assert same(actual, expected), f"{args}: {actual} instead of {expected}\n{to_text(parse(fn))}"
         assert constructs.EVENTS == seen

@@ -53,12 +53,12 @@ def agree(text, inputs):
     except NameError_:
         # Refused when it is compiled: right where Python raises there, or something else on the way there.
         for args in inputs:
-            assert raises(outcome(lambda: fn(*args))), f"{args}\n{text}"
+            assert raises(outcome(fn, *args)), f"{args}\n{text}"
         return
     for args in inputs:
         reset()
-        expected = outcome(lambda: fn(*args)), reset()
-        actual = outcome(lambda: evaluate(fn, *args)), reset()
+        expected = outcome(fn, *args), reset()
+        actual = outcome(evaluate, fn, *args), reset()
         assert actual == expected, f"{args}\n{text}"
 
 
