@@ -4,7 +4,7 @@ The front end reads source and never runs the function. Its result is untyped: w
 inference.
 """
 
-from . import assignments, blocks, expressions, loops, patterns, statements  # noqa: F401  they register their handlers
+from . import assignments, blocks, comprehensions, expressions, loops, patterns, statements  # noqa: F401  they register their handlers
 from .parser import parse
 from .source import find
 

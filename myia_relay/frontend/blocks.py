@@ -124,8 +124,6 @@ def _recover(p: Context, stmt: ast.stmt, error: ParseError) -> None:
     for name in bindings([stmt]) & p.scope.locals:
         p.state.env[name] = Constant(None)
         p.state.env.pop(f"$bound.{name}", None)
-    if not p.errors[1:] and len(p.errors) > 20:
-        raise error
 
 
 def _guard(p: Context, origin: Origin) -> Frame:

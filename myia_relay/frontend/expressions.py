@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable
 
 from ..ir import syntax
-from ..ir.node import Constant, Node
-from .assignments import bind, bind_target
-from .context import EXPRESSIONS, Context, State, handles
+from ..ir.node import Node
+from .assignments import bind
+from .comprehensions import comprehension, search
+from .conditionals import conditional
+from .context import EXPRESSIONS, Context, handles
 from .functions import closure
 
 BINARY = {
@@ -119,31 +121,6 @@ def _lazily(p: Context, thunks: list[Callable[[], Node]], both: bool, at: ast.AS
     return conditional(p, first, rest if both else stop, stop if both else rest, at, "and" if both else "or")
 
 
-def conditional(
-    p: Context, cond: Node, then: Callable[[], Node], other: Callable[[], Node], at: ast.AST, label: str
-) -> Node:
-    """The value of one of two lazily evaluated expressions."""
-    origin, base = p.origin(at), p.state
-    sides: list[State] = []
-    for suffix, thunk in (("then", then), ("else", other)):
-        p.state = base
-        p.state = p.fork(f"{label}.{suffix}", origin)
-        value = thunk()
-        p.state.env["$value"] = value
-        sides.append(p.state)
-    p.state = base
-    # Both values are the same node only in `x if c else x`; the condition must then still be evaluated for its truth.
-    if sides[0].env["$value"] is sides[1].env["$value"]:
-        sides[0].env["$value"] = Constant(None)
-        value = sides[1].env["$value"]
-        sides[1].env["$value"] = Constant(None)
-        p.join(cond, *sides, None, origin)
-        p.state.env.pop("$value", None)
-        return value
-    p.join(cond, *sides, None, origin)
-    return p.state.env.pop("$value")
-
-
 @handles(EXPRESSIONS, ast.IfExp)
 def ternary(p: Context, node: ast.IfExp) -> Node:
     """`a if c else b`."""
@@ -229,6 +206,9 @@ def call(p: Context, node: ast.Call) -> Node:
         )
     fn = p.expr(node.func)
     if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
+        found = search(p, node)
+        if found is not None:
+            return found
         args = [comprehension(p, node.args[0])]
     else:
         args = _elements(p, node.args)
@@ -267,57 +247,3 @@ def formatted(p: Context, node: ast.JoinedStr) -> Node:
         values.append(p.expr(part.value))
         parts.append((len(values) - 1, chr(part.conversion) if part.conversion >= 0 else "", spec))
     return p.apply(syntax.format_, *values, at=node, attrs={"parts": tuple(parts)})
-
-
-@handles(EXPRESSIONS, ast.ListComp)
-def comprehension(p: Context, node: ast.ListComp | ast.GeneratorExp) -> Node:
-    """`[e for x in xs if c]`  =>  `comprehension(xs, body)`; `body(x)` is the list of what one element contributes."""
-    return _generator(p, node, 0)
-
-
-def _generator(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int) -> Node:
-    gen = node.generators[k]
-    if gen.is_async:
-        raise p.refuse("'async for' is not part of the language; write an ordinary comprehension", node)
-    origin, base = p.origin(node), p.state
-    iterable = p.expr(gen.iter)
-    p.state = p.fork("comprehension", origin)
-    targets = sorted({n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)})
-    item = p.state.graph.add_parameter(
-        targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
-    )
-    p.items[item] = iterable
-    outer_captures = {name: p.captured_by.pop(name, []) for name in targets}
-    p.hidden.extend(targets)
-    bind_target(p, gen.target, item)
-    out = _condition(p, node, k, 0)
-    for name in targets:
-        if p.captured_by.get(name):
-            # A lambda made here sees, in Python, the last value of the variable; inference refuses it where it gets
-            # out.
-            attrs = {"name": name, "graphs": p.captured_by[name]}
-            p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
-        p.captured_by[name] = outer_captures[name]
-        p.hidden.remove(name)
-    p.state.graph.output = out
-    graph = p.state.graph
-    p.state = base
-    return p.apply(syntax.comprehension, iterable, Constant(graph), at=node)
-
-
-def _condition(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, c: int) -> Node:
-    """The conditions of a generator from `c` on, then the generators after it, then the element."""
-    gen = node.generators[k]
-    if c < len(gen.ifs):
-        test = p.expr(gen.ifs[c])
-        return conditional(
-            p,
-            test,
-            lambda: _condition(p, node, k, c + 1),
-            lambda: p.apply(syntax.make_list, at=node),
-            gen.ifs[c],
-            "if",
-        )
-    if k + 1 < len(node.generators):
-        return _generator(p, node, k + 1)
-    return p.apply(syntax.make_list, p.expr(node.elt), at=node.elt)

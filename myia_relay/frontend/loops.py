@@ -1,8 +1,8 @@
 """Loops stay loops: a body graph over the variables that turns carry to each other.
 
 Carried is what the body binds and somebody reads later, at the head of the next turn or after the loop. `break` and
-`return` leave by the status: a `for` whose body may leave returns "go on" as its last value, a `while` asks the status in
-its condition.
+`return` leave by the status: a `for` whose body may leave returns "go on" as its last value, a `while` asks the
+status in its condition.
 """
 
 from __future__ import annotations

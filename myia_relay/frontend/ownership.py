@@ -41,8 +41,8 @@ _HOLDING_NAMES = frozenset("enumerate zip reversed iter tuple list dict sorted".
 # NumPy functions and methods that return their argument, a view of it, or its elements.
 _PART_NAMES = frozenset(
     "asarray asanyarray ascontiguousarray reshape ravel transpose swapaxes squeeze view diagonal expand_dims "
-    "atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to flip fliplr flipud rot90 split hsplit vsplit array_split "
-    "items values keys get real imag".split()
+    "atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to flip fliplr flipud rot90 split hsplit vsplit "
+    "array_split items values keys get real imag".split()
 )
 
 Objects = frozenset[Node]

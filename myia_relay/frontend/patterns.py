@@ -21,8 +21,8 @@ from ..ir import syntax
 from ..ir.node import Constant, Node
 from .assignments import bind
 from .blocks import Continuation, block, branches, live_after
+from .conditionals import conditional
 from .context import STATEMENTS, Context, handles
-from .expressions import conditional
 from .scope import bindings
 
 Captures = list[tuple[str, Node, ast.AST]]

@@ -8,7 +8,6 @@ line, are told apart by their byte code and not by hope.
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import types
 from collections import OrderedDict
@@ -56,14 +55,14 @@ def find(function: types.FunctionType) -> Source:
     """
     code = function.__code__
     here = Loc(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 0, function.__name__)
-    try:
-        lines = _lines(code)
-    except (OSError, TypeError):
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
         raise ParseError(
             f"the source of '{function.__name__}' cannot be found (it was made by exec, eval, or typed at the prompt); "
             "the compiler reads source text: put the function into a file or a notebook cell",
             here,
-        ) from None
+        )
     tree, codes = _parsed(code.co_filename, "".join(lines), function, here)
     candidates = [node for node in tree if _could_be(node, code)]
     matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
@@ -79,13 +78,6 @@ def find(function: types.FunctionType) -> Source:
             here,
         )
     return Source(function, matching[0], code.co_filename)
-
-
-def _lines(code: types.CodeType) -> list[str]:
-    lines, _ = inspect.findsource(code)
-    if not lines:
-        raise OSError("empty")
-    return lines
 
 
 def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):

@@ -581,6 +581,17 @@ def lambda_in_comprehension(n):
 # Match
 # ------------------------------------------------------------------------------------------------------------------
 
+
+@case((4,), (0,))
+def searches(n):
+    return (
+        any(note(i) > 1 for i in range(n)),
+        all(note(i) < 1 for i in range(n)),
+        any(note(i * j) == 2 for i in range(n) if i for j in range(n) if j != 1),
+        all(note(i) or 1 / i for i in range(1, n)),
+    )
+
+
 TREE = Node(Node(Leaf(3), Leaf(9)), Leaf(7))
 
 

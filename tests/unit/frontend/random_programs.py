@@ -6,8 +6,10 @@ NAMES = ("a", "b", "c", "d")
 class Writer:
     """Writes one function; `draw(n)` gives a number in range(n)."""
 
-    def __init__(self, draw):
+    def __init__(self, draw, closures=False):
         self.draw = draw
+        self.closures = closures
+        self.defined = []
         self.lines = []
         self.budget = 4 + draw(22)
         self.loops = 0
@@ -27,6 +29,8 @@ class Writer:
         return pool[self.draw(len(pool))]
 
     def expr(self, depth=0):
+        if self.closures and self.defined and self.draw(5) == 0:
+            return f"{self.defined[self.draw(len(self.defined))]}()"
         kind = self.draw(11)
         if depth > 1 or kind < 3:
             return self.atom()
@@ -61,6 +65,8 @@ class Writer:
 
     def statement(self, depth, indent):
         self.budget -= 1
+        if self.closures and self.draw(5) == 0:
+            return self.closure(indent)
         kind = self.draw(20)
         if depth > 4 or self.budget < 0 or kind < 7:
             name = self.name()
@@ -97,6 +103,21 @@ class Writer:
         else:
             self.line(indent, f"log({self.expr()})")
 
+    def closure(self, indent):
+        name = ("f", "g", "h")[self.draw(3)]
+        kind = self.draw(6)
+        known, self.closures = self.closures, self.draw(3) == 0
+        if kind < 3:
+            self.line(indent, f"def {name}():")
+            self.line(indent + 1, "fuel()")
+            self.line(indent + 1, f"return {self.expr(1).replace(':=', '==')}")
+        elif kind < 5 or not self.defined:
+            self.line(indent, f"{name} = lambda: fuel() or {self.expr(2).replace(':=', '==')}")
+        else:
+            self.line(indent, f"{name} = {self.defined[self.draw(len(self.defined))]}")
+        self.closures = known
+        self.defined.append(name)
+
     def loop(self, depth, indent):
         kind = self.draw(4)
         if kind < 2:
@@ -128,6 +149,8 @@ class Writer:
         self.block(0, 1)
         self.line(1, "if x > 1000:")  # never, but it makes all names local
         self.line(2, "a = b = c = d = 0")
+        if self.closures:
+            self.line(2, "f = g = h = None")
         if self.draw(2):
             self.line(1, f"return ({', '.join(['x', 't', *sorted(set(self.bound))])},)")
         return "\n".join(self.lines) + "\n"

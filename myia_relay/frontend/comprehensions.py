@@ -1,0 +1,115 @@
+"""Comprehensions, and the searches `any(... for ...)` and `all(... for ...)`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+from ..ir import syntax
+from ..ir.node import Constant, Node
+from .assignments import bind_target
+from .conditionals import conditional
+from .context import EXPRESSIONS, Context, handles
+
+
+@handles(EXPRESSIONS, ast.ListComp)
+def comprehension(p: Context, node: ast.ListComp | ast.GeneratorExp) -> Node:
+    """`[e for x in xs if c]`  =>  `comprehension(xs, body)`; `body(x)` is the list of what one element contributes."""
+    return _generator(p, node, 0)
+
+
+def _generator(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int) -> Node:
+    """The list that the generators from `k` on make."""
+    iterable, graph = _body(p, node, k, lambda: _condition(p, node, k, 0))
+    return p.apply(syntax.comprehension, iterable, Constant(graph), at=node)
+
+
+def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Callable[[], Node], more=()) -> tuple:
+    """The iterable of a generator, and the graph that takes an item (and parameters named `more`) and does `inside`."""
+    gen = node.generators[k]
+    if gen.is_async:
+        raise p.refuse("'async for' is not part of the language; write an ordinary comprehension", node)
+    origin, base = p.origin(node), p.state
+    iterable = p.expr(gen.iter)
+    p.state = p.fork("comprehension", origin)
+    targets = sorted({n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)})
+    item = p.state.graph.add_parameter(
+        targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
+    )
+    p.items[item] = iterable
+    outer_captures = {name: p.captured_by.pop(name, []) for name in targets}
+    p.hidden.extend(targets)
+    bind_target(p, gen.target, item)
+    for name in more:
+        p.state.graph.add_parameter(name, origin=origin)
+    out = inside()
+    for name in targets:
+        if p.captured_by.get(name):
+            # A lambda made here sees, in Python, the last value of the variable; inference refuses it where it gets
+            # out.
+            attrs = {"name": name, "graphs": p.captured_by[name]}
+            p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
+        p.captured_by[name] = outer_captures[name]
+        p.hidden.remove(name)
+    p.state.graph.output = out
+    graph = p.state.graph
+    p.state = base
+    return iterable, graph
+
+
+def _condition(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, c: int) -> Node:
+    """The conditions of a generator from `c` on, then the generators after it, then the element."""
+    gen = node.generators[k]
+    if c < len(gen.ifs):
+        test = p.expr(gen.ifs[c])
+        return conditional(
+            p,
+            test,
+            lambda: _condition(p, node, k, c + 1),
+            lambda: p.apply(syntax.make_list, at=node),
+            gen.ifs[c],
+            "if",
+        )
+    if k + 1 < len(node.generators):
+        return _generator(p, node, k + 1)
+    return p.apply(syntax.make_list, p.expr(node.elt), at=node.elt)
+
+
+def search(p: Context, call: ast.Call) -> Node | None:
+    """`any(e for x in xs)` and `all(...)`, which stop at the first element that decides; None for other calls.
+
+    any(e for x in xs)  =>  for_(xs, body, False)[0]    body(x, _) = (found, not found), found = bool(e)
+    """
+    func = call.func
+    if not isinstance(func, ast.Name) or func.id not in ("any", "all"):
+        return None
+    function = p.source.function
+    seen = {*function.__globals__, *function.__code__.co_freevars, *p.captures}
+    if p.is_local(func.id) or func.id in seen:
+        return None
+    return _search(p, call.args[0], 0, func.id == "any")
+
+
+def _search(p: Context, node: ast.GeneratorExp, k: int, some: bool) -> Node:
+    """The search through the generators from `k` on."""
+
+    def decide(c: int) -> Node:
+        gen = node.generators[k]
+        if c < len(gen.ifs):
+            test = p.expr(gen.ifs[c])
+            return conditional(p, test, lambda: decide(c + 1), lambda: Constant(not some), gen.ifs[c], "if")
+        if k + 1 < len(node.generators):
+            return _search(p, node, k + 1, some)
+        value = p.expr(node.elt)
+        return conditional(p, value, lambda: Constant(True), lambda: Constant(False), node.elt, "if")
+
+    def inside() -> Node:
+        found = decide(0)
+        go_on = p.apply(operator.not_, found, at=node) if some else found
+        return p.apply(syntax.make_tuple, found, go_on, at=node)
+
+    iterable, graph = _body(p, node, k, inside, ["$value"])
+    attrs = {"names": ("$value",), "stops": True}
+    result = p.apply(syntax.for_, iterable, Constant(graph), Constant(not some), at=node, attrs=attrs)
+    return p.apply(operator.getitem, result, Constant(0), at=node)

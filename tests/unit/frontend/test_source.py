@@ -1,0 +1,107 @@
+"""Finding the source of a function: lambdas, methods, notebook cells, files that change, no source at all."""
+
+import importlib.util
+import linecache
+import sys
+
+import pytest
+
+from myia_relay.frontend import parse
+from myia_relay.utils.errors import ParseError
+
+from . import lambdas
+from .parsed_eval import evaluate
+
+ON_ONE_LINE = [lambdas.f, lambdas.g, *lambdas.in_list, *lambdas.by_constant, *lambdas.by_order, *lambdas.same]
+
+
+@pytest.mark.parametrize("k", range(len(ON_ONE_LINE)))
+def test_lambdas_on_one_line(k):
+    fn = ON_ONE_LINE[k]
+    assert repr(evaluate(fn, 5)) == repr(fn(5))
+
+
+def test_lambdas_that_capture():
+    for fn in (*lambdas.captured, *lambdas.over_lines, *lambdas.outer(5)):
+        assert evaluate(fn, 3) == fn(3)
+
+
+def test_decorated_methods_and_private_names():
+    method = lambdas.Thing.method.__wrapped__.__wrapped__
+    assert evaluate(method, lambdas.Thing(), 1) == 4
+    assert evaluate(lambdas.Thing.static, 1) == 5
+
+
+def test_columns_count_characters():
+    with pytest.raises(ParseError) as caught:
+        parse(lambdas.unicode_text)
+    source, carets = str(caught.value).splitlines()[2:4]
+    assert source[carets.index("^") : carets.rindex("^") + 1] == '{"a", é}'
+
+
+@pytest.mark.parametrize("make", ["exec", "eval"])
+def test_no_source(make):
+    scope = {}
+    if make == "exec":
+        exec("def nowhere(x):\n    return x", scope)
+        fn = scope["nowhere"]
+    else:
+        fn = eval("lambda x: x")
+    with pytest.raises(ParseError, match="exec, eval") as caught:
+        parse(fn)
+    assert caught.value.loc.line == 1
+
+
+def test_notebook_cell():
+    text = "y = 1\n\ndef cell(x):\n    return x + y\n"
+    linecache.cache["<ipython-input-1>"] = (len(text), None, text.splitlines(True), "<ipython-input-1>")
+    scope = {}
+    exec(compile(text, "<ipython-input-1>", "exec"), scope)
+    assert evaluate(scope["cell"], 2) == 3
+    assert parse(scope["cell"]).origin.loc.line == 3
+
+
+def load(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "def fn(x):\n    return x + 2\n",
+        "\n\ndef fn(x):\n    return x + 1\n",
+        "def fn(x, y):\n    return x + 1\n",
+        "def fn(x):\n    return other(x + 1)\n",
+        "def fn(x:\n",
+        "",
+    ],
+)
+def test_file_changed_since_import(tmp_path, later, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    path = tmp_path / "changing.py"
+    path.write_text("def fn(x):\n    return x + 1\n")
+    module = load(path, "changing")
+    path.write_text(later)
+    with pytest.raises(ParseError, match="changed|does not parse|cannot be found"):
+        parse(module.fn)
+
+
+def test_graph_is_kept_per_function():
+    inner, other, _ = lambdas.outer(1)
+    again, _, _ = lambdas.outer(1)
+    assert parse(inner) is parse(inner)
+    assert parse(inner) is not parse(again)
+    assert parse(inner) is not parse(other)
+
+
+def test_new_defaults_make_a_new_graph():
+    def fn(x=1):
+        return x
+
+    graph = parse(fn)
+    fn.__defaults__ = (2,)
+    assert parse(fn) is not graph
+    assert parse(fn).signature.defaults[0].value == 2
