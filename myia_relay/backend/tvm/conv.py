@@ -175,6 +175,7 @@ def grad_input_sample(
     *,
     first: Any = 0,
     count: int | None = None,
+    filters: tuple[Any, int] | None = None,
 ) -> None:
     """dx = col2im(w.T @ dy) for one sample.
 
@@ -187,11 +188,15 @@ def grad_input_sample(
         col: scratch of `s.col_size` (of `count * s.taps * s.positions` for a range of channels).
         first: first of the input channels to compute; may be an expression.
         count: how many of them; None for all.
+        filters: (first, count) of the output channels to take into account; None for all. The results of disjoint
+            ranges add up: a thread that owns some filters can work without another's weights.
     """
     channels = s.channels if count is None else count
+    begin, summed = (0, s.filters) if filters is None else filters
     out = at(dx, times(first, s.positions)) if s.is_pointwise else col
-    rows = at(w, times(first, s.taps))
-    blas.gemm(b, channels * s.taps, s.positions, s.filters, rows, dy, out, trans_a=True, lda=s.patch)
+    rows = at(w, plus(times(begin, s.patch), times(first, s.taps)))
+    dy = at(dy, times(begin, s.positions))
+    blas.gemm(b, channels * s.taps, s.positions, summed, rows, dy, out, trans_a=True, lda=s.patch)
     if not s.is_pointwise:
         col2im(b, s, col, dx, first, channels)
 
