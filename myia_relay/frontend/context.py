@@ -121,11 +121,13 @@ class Context:
 
     # -- places ------------------------------------------------------------------------------------------------------
 
-    def origin(self, node: ast.AST) -> Origin:
+    def origin(self, node: ast.AST | Origin) -> Origin:
         """Where a part of the tree is written."""
+        if isinstance(node, Origin):
+            return node
         return Origin(self.source.loc(node, self.name))
 
-    def refuse(self, message: str, node: ast.AST, *notes) -> ParseError:
+    def refuse(self, message: str, node: ast.AST | Origin, *notes) -> ParseError:
         """The error for syntax outside of the language."""
         return ParseError(message, self.origin(node), *notes)
 
@@ -133,7 +135,7 @@ class Context:
 
     def apply(self, fn: Any, *args: Node, at: ast.AST | Origin, attrs=None, keywords=(), name=None) -> Apply:
         """Append an application of a Python callable, a `Syntax` operation or a node."""
-        origin = at if isinstance(at, Origin) else self.origin(at)
+        origin = self.origin(at)
         if not isinstance(fn, Node):
             fn = Constant(fn, origin=origin)
         return self.state.graph.apply(fn, *args, attrs=attrs, keywords=keywords, origin=origin, name=name)
@@ -173,6 +175,10 @@ class Context:
                 side.graph.output = side.dead
             else:
                 outs = [_value_in(side, name) for name in flowing]
+                self.state = side
+                for out in outs:
+                    self.settle(out, at)
+                self.state = base
                 side.graph.output = (
                     outs[0] if len(outs) == 1 else side.graph.apply(Constant(syntax.make_tuple), *outs, origin=at)
                 )
@@ -219,9 +225,13 @@ class Context:
                 # Past this point it is bound: checking again would only cost.
                 self.state.env[name] = node
                 del self.state.env[f"$bound.{name}"]
+        self.settle(node, at)
+        return node
+
+    def settle(self, node: Node, at: ast.AST | Origin) -> None:
+        """Parse an inner function that waits for names, as its value is about to be used."""
         if isinstance(node, Constant) and isinstance(node.value, Graph) and node.value in self.pending:
             self.pending[node.value].resolve(self, at)
-        return node
 
     def _unbound(self, name: str, at: ast.AST) -> Node:
         """A read of a variable that is certainly not bound: an error now if it certainly runs, else when it runs."""

@@ -13,6 +13,7 @@ import types
 from ..ir.node import Constant, Graph, Node
 from ..ir.syntax import FreeName, Signature
 from ..utils.errors import CompileError, NameError_, nearest
+from ..utils.source import Origin
 from . import scope as scopes
 from .blocks import block
 from .context import RETURN, Context, State
@@ -52,7 +53,7 @@ class Closure:
             use = min(uses, key=lambda n: (n.lineno, n.col_offset), default=self.node)
             owner.captured_by.setdefault(name, []).append((self.graph, self.definer.origin(use).loc))
 
-    def resolve(self, user: Context, at: ast.AST) -> None:
+    def resolve(self, user: Context, at: ast.AST | Origin) -> None:
         """Parse it now: it is about to be used, so everything it captures must be bound."""
         del self.definer.pending[self.graph]
         for name in self.missing:

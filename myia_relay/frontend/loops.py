@@ -46,6 +46,7 @@ def _carried(p: Context, stmt: ast.For | ast.While, own: list[ast.AST], status: 
     for name in sorted((scopes.bindings(own) | scopes.mutated(own)) & p.scope.locals & live):
         names.append(name)
         initial.append(env.get(name) or Constant(syntax.UNBOUND))
+        p.settle(initial[-1], stmt)
         flag = env.get(f"$bound.{name}") or (Constant(False) if name not in env else None)
         if flag is not None:
             names.append(f"$bound.{name}")
@@ -85,6 +86,7 @@ def _ends(p: Context, carried: Carried, params: list[Parameter], at: Origin, mor
             value = state.env.get(name) or Constant(bound)
         else:
             value = state.env.get(name) or Constant(syntax.UNBOUND)
+        p.settle(value, at)
         outs.append(value)
         p.flows[param] = (*p.flows[param], value)
     state.graph.output = p.apply(syntax.make_tuple, *outs, *more, at=at)

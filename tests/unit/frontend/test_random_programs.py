@@ -23,7 +23,7 @@ def load(text, name="program"):
     """Define a function from text, with its source where Python looks for it."""
     file = f"<random {abs(hash(text))}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    events, left = [], [200]
+    events, left = [], [60]
 
     def log(value):
         events.append(value)
@@ -40,7 +40,7 @@ def load(text, name="program"):
     def reset():
         seen = list(events)
         events.clear()
-        left[0] = 200
+        left[0] = 60
         return seen
 
     return scope[name], reset
