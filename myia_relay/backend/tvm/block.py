@@ -90,6 +90,8 @@ def const(value: Any, dtype: str) -> Any:
             if bits
             else tirx.Cast(base, tirx.IntImm(int_dtype, 0))
         )
+    elif base in ("float16", "bfloat16"):
+        scalar = tirx.Cast(base, const(float(value), "float32"))
     elif base.startswith("uint") and int(value) >= 1 << 63:
         scalar = tirx.Cast(base, tirx.IntImm("int64", int(value) - (1 << 64)))
     else:

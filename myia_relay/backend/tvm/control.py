@@ -1,0 +1,246 @@
+"""Branches and loops of the main function.
+
+Values that cross from one iteration or branch to the outside live in fixed places: scalars in one-element locals, arrays in
+storages of their own. A loop's new carried values go straight into the place of the old ones where nothing still
+needs those, and through a copy otherwise.
+
+Long loops ask Python for signals now and then, at the end of an iteration, and only where no update of a model is half
+done around them: Ctrl-C leaves whole steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+
+from ...abstract.types import Array, NoneT, Ref, Struct, Tape, Type, Undefined, leaves
+from ...ir.node import Apply, Constant, Graph, Node
+from ...opt.fusion import is_scalar
+from ...utils.errors import LoweringError
+from . import exact
+from .block import idx, load
+from .plan import View
+
+SMALL_TRIPS = 1000  # loops known to be shorter never poll
+POLL_NANOSECONDS = 500_000
+
+
+def leaf_nodes(node: Node, scope: Any) -> list[Node | None]:
+    """For each leaf of a value the node that makes it, where that can be seen."""
+    if isinstance(node, Apply) and getattr(node.fn, "name", "") == "make_struct":
+        out: list[Node | None] = []
+        for arg in node.args:
+            out += leaf_nodes(arg, scope)
+        return out
+    if isinstance(node.type, Struct):
+        return [None] * len(leaves(node.type))
+    return [node]
+
+
+def flatten(value: Any, type: Type) -> list[Any]:
+    """The leaves of a lowered value."""
+    if isinstance(type, Struct):
+        return [leaf for v, t in zip(value, type.elems, strict=True) for leaf in flatten(v, t)]
+    return [value]
+
+
+def unflatten(values: list[Any], type: Type) -> Any:
+    """The lowered value that has these leaves; consumes the list from its front."""
+    if isinstance(type, Struct):
+        return tuple(unflatten(values, t) for t in type.elems)
+    return values.pop(0)
+
+
+class Cells:
+    """The fixed places of the leaves of a value that control flow carries.
+
+    Attributes:
+        types: of the leaves.
+        places: for each a one-element local (scalars, tapes' heights), a `View`, or a value that never changes.
+    """
+
+    def __init__(self, lowering: Any, types: list[Type]):
+        self.lowering = lowering
+        self.types = types
+        self.places: list[Any] = []
+        for t in types:
+            if is_scalar(t):
+                self.places.append(lowering.block.local(t.dtype, name="c"))
+            elif isinstance(t, Tape):
+                self.places.append(lowering.block.local("int64", name="tape"))
+            elif isinstance(t, Array):
+                self.places.append(lowering.new_view(t))
+            elif isinstance(t, NoneT | Undefined | Ref):
+                self.places.append(None)
+            else:
+                raise LoweringError(f"the native executor cannot carry a value of type {t} through control flow")
+
+    def store(self, values: list[Any]) -> None:
+        """Write new values, all at once: none of them may depend on a cell that is written before it is read."""
+        block = self.lowering.block
+        scalars = []
+        for k, (t, place, value) in enumerate(zip(self.types, self.places, values, strict=True)):
+            if is_scalar(t) or isinstance(t, Tape):
+                # Through a temporary: the value may be another cell's load.
+                scalars.append((place, block.let(value)))
+            elif isinstance(t, Ref):
+                self.places[k] = value
+        for place, value in scalars:
+            block.store(place, value, 0)
+
+    def values(self) -> list[Any]:
+        """The values in the cells, as of now."""
+        out = []
+        for t, place in zip(self.types, self.places, strict=True):
+            out.append(self.lowering.block.let(load(place, 0)) if is_scalar(t) or isinstance(t, Tape) else place)
+        return out
+
+
+def same_place(a: Any, b: Any) -> bool:
+    """Whether two views are the same memory."""
+    return a is b or (
+        isinstance(a, View) and isinstance(b, View) and a.storage is b.storage and a.offset is b.offset and a.pointer is b.pointer
+    )
+
+
+def _cond(lowering: Any, node: Apply) -> None:
+    condition = lowering.scalar(node.args[0])
+    operands = [lowering.value(a) for a in node.args[1:]]
+    lowering.flush_all()
+    types = leaves(node.type)
+    cells = Cells(lowering, types)
+    arrays = [p if isinstance(p, View) else None for p in cells.places]
+
+    def branch(graph: Graph) -> None:
+        def finish(output: Node) -> None:
+            values = flatten(lowering.settled(output), output.type)
+            for t, place, value in zip(types, cells.places, values, strict=True):
+                if isinstance(t, Array) and not is_scalar(t) and not same_place(place, value):
+                    lowering.copy(value, place)
+            cells.store(values)
+
+        lowering.run(graph, operands, arrays, finish)
+
+    condition = lowering.b.let(condition)
+    with lowering.block.when(condition):
+        branch(node.attrs["then"])
+    with lowering.block.otherwise():
+        branch(node.attrs["orelse"])
+    lowering.scope.env[node] = unflatten(cells.values(), node.type)
+
+
+class _Loop:
+    """What `while_loop` and `for_loop` share: carried cells, the body, the step."""
+
+    def __init__(self, lowering: Any, node: Apply, args: tuple[Node, ...]):
+        self.lowering, self.node = lowering, node
+        carried = node.attrs["carried"]
+        self.carry_types = [a.type for a in args[:carried]]
+        values = [lowering.value(a) for a in args]
+        lowering.flush_all()
+        self.constants = values[carried:]
+        initial = [leaf for v, t in zip(values[:carried], self.carry_types) for leaf in flatten(v, t)]
+        self.cells = Cells(lowering, [leaf for t in self.carry_types for leaf in leaves(t)])
+        self.cells.store(initial)
+        for place, value in zip(self.cells.places, initial):
+            if isinstance(place, View):
+                lowering.copy(value, place)
+        self.body: Graph = node.attrs["body"]
+        self.begin = lowering.plan.clock + 1
+
+    def carry(self) -> list[Any]:
+        """The carried values as they are now, one for each carried argument."""
+        values = self.cells.values()
+        return [unflatten(values, t) for t in self.carry_types]
+
+    def step(self, head: list[Any]) -> None:
+        """One iteration: run the body and put the new carried values in place."""
+        self.lowering.run(self.body, [*head, *self.carry(), *self.constants], None, self.write_back)
+
+    def write_back(self, output: Node) -> None:
+        """Put the body's results in the carried cells; see the module's docstring."""
+        lowering, scope = self.lowering, self.lowering.scope
+        nodes = leaf_nodes(output, scope)
+        moves: list[tuple[View, View]] = []
+        values = flatten(lowering.value(output), output.type)
+        for k, (place, value, node) in enumerate(zip(self.cells.places, values, nodes, strict=True)):
+            if not isinstance(place, View) or same_place(place, value):
+                continue
+            # Another result that still is this cell's old contents must be moved out first.
+            wanted = any(isinstance(v, View) and v.storage is place.storage for j, v in enumerate(values) if j != k)
+            if wanted or node is None or nodes.count(node) > 1 or not lowering.retarget(node, place, keep=False):
+                moves.append((value, place))
+        lowering.flush_all()
+        targets = [place.storage for _, place in moves]
+        for k, (value, place) in enumerate(moves):
+            if value.storage in targets and (value.storage is not place.storage or isinstance(value.offset, int)):
+                # It comes from a cell that another move overwrites, or lies across its own target: through a temporary.
+                spare = lowering.new_view(Array(value.dtype, value.shape))
+                lowering.copy(value, spare)
+                moves[k] = (spare, place)
+        for value, place in moves:
+            lowering.copy(value, place)
+        self.cells.store(values)
+
+    def finish(self) -> None:
+        """After the loop: its value."""
+        lowering = self.lowering
+        lowering.plan.tick()
+        for place in self.cells.places:
+            if isinstance(place, View):
+                lowering.plan.touch(place.storage)
+        lowering.plan.loops.append((self.begin, lowering.plan.clock))
+        lowering.scope.env[self.node] = tuple(self.carry())
+
+
+def _while_loop(lowering: Any, node: Apply) -> None:
+    from .effects import Poll
+
+    loop = _Loop(lowering, node, node.args)
+    poll = Poll(lowering, node)
+    # The code generator has no `break`: a flag, so that the condition's code is there but once.
+    block = lowering.block
+    go = block.local("int32", name="go")
+    block.store(go, tirx.IntImm("int32", 1), 0)
+    with block.while_(tirx.NE(load(go, 0), tirx.IntImm("int32", 0))):
+        condition = lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants])
+        block.store(go, tirx.Cast("int32", condition), 0)
+        with block.when(tirx.NE(load(go, 0), tirx.IntImm("int32", 0))):
+            loop.step([])
+            poll.emit()
+    loop.finish()
+
+
+def _for_loop(lowering: Any, node: Apply) -> None:
+    from .effects import Poll
+
+    start, stop, step = (lowering.b.let(lowering.scalar(a)) for a in node.args[:3])
+    loop = _Loop(lowering, node, node.args[3:])
+    sizes = [a.value if isinstance(a, Constant) else None for a in node.args[:3]]
+    if None not in sizes:
+        trips: Any = len(range(*sizes))
+    else:
+        trips = lowering.b.let(trip_count(lowering, start, stop, step, sizes[2]))
+    poll = Poll(lowering, node, trips if isinstance(trips, int) else None)
+    with lowering.block.loop(trips) as i:
+        turn = lowering.b.let(exact.wrapping_add(start, exact.wrapping_mul(i, step)))
+        loop.step([turn])
+        poll.emit()
+    loop.finish()
+
+
+def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int | None) -> Any:
+    """`len(range(start, stop, step))`, wrapping where the distance does not fit into 64 bits."""
+    b = lowering.b
+    if known_step == 1:
+        distance = b.sub(stop, start)
+        return b.where(b.gt(stop, start), distance, idx(0))
+    up = b.let(b.gt(step, idx(0)))
+    distance = b.let(b.where(up, b.sub(stop, start), b.sub(start, stop)))
+    size = b.let(b.where(up, step, b.neg(step)))
+    turns = b.add(b.floordiv(b.sub(distance, idx(1)), size), idx(1))
+    return b.where(b.gt(distance, idx(0)), b.let(turns), idx(0))
+
+
+RULES = {"cond": _cond, "while_loop": _while_loop, "for_loop": _for_loop}

@@ -1,0 +1,506 @@
+"""From a typed graph to the program's main function: the walk that all parts of the native back end hang on.
+
+Idea: one pass in program order. Scalars become locals of the main function, control flow its statements (`control`), arrays
+become calls of private kernels (`nests`, `opaque`). Elementwise kernels are not emitted where their node stands but held back
+until something needs them, so that kernels of one shape become one (`Pending`); whatever is emitted first flushes those that
+it depends on, and those that read what it overwrites.
+
+Values of nodes: a scalar's is an expression, an array's a `View`, a structure's a tuple, a reference's a `RefValue`; None
+stands for None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import tirx
+
+from ...abstract.dims import DimLike, product
+from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import Primitive
+from ...opt.fusion import Fusion, fuse, is_scalar, is_view
+from ...utils.errors import InternalError, LoweringError
+from . import nests
+from .block import Block, const, dtype_of, idx, is_leaf
+from .expr import Expr, constant
+from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
+from .plan import ITEM, Plan, Storage, View
+from .state import State
+
+
+@dataclass(eq=False)
+class RefValue:
+    """A reference: the memory of its arrays."""
+
+    views: list[View]
+    type: Ref
+
+
+@dataclass(eq=False)
+class Pending:
+    """An elementwise kernel that has not been emitted yet.
+
+    Attributes:
+        shape: of its loops.
+        targets: node -> where it goes, possibly to several places.
+        leaves: memory it reads -> whether only ever at the index that is written.
+    """
+
+    shape: tuple[DimLike, ...]
+    targets: dict[Node, list[View]] = field(default_factory=dict)
+    leaves: dict[Node, bool] = field(default_factory=dict)
+    count: int = 0
+
+    def writes(self, storage: Storage) -> bool:
+        return any(v.storage is storage for views in self.targets.values() for v in views)
+
+
+class Scope:
+    """One graph being lowered: its values and what is known of its nodes."""
+
+    def __init__(self, graph: Graph, values: list[Any]):
+        self.graph = graph
+        self.env: dict[Node, Any] = dict(zip(graph.params, values, strict=True))
+        self.fusion: Fusion = fuse(graph)
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.dest: dict[Node, View] = {}
+        self.pending: list[Pending] = []
+        self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
+        self.ref_writes: list[Any] | None = None  # see `effects`
+
+
+class Lowering:
+    """The state of the walk.
+
+    Attributes:
+        block: statements of the main function.
+        dims: symbolic dimension -> expression in the main function.
+        functions: kernels, by their global variables.
+        sites: effects that Python takes part in; see `effects`.
+    """
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.dims: dict[str, Any] = {}
+        self.plan = Plan()
+        self.functions: dict[Any, Any] = {}
+        self.kernel_keys: dict[int, list[Any]] = {}
+        self.constants: dict[int, tuple[np.ndarray, View]] = {}
+        self.sites: list[Any] = []
+        self.kernels: list[str] = []
+        self.scopes: list[Scope] = []
+        self.current: Apply | None = None
+        self.b = Expr(self.block, self.dims, array=False)
+        self.state = State(self.block)
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def storage(self, kind: str, nbytes: DimLike, name: str = "m") -> Storage:
+        """A new storage; its address is a variable that is bound at the top of the program."""
+        var = tirx.Var(f"{name}{len(self.plan.storages)}", pointer_type("uint8"))
+        storage = Storage(kind, nbytes, var, name)
+        self.plan.storages.append(storage)
+        return storage
+
+    def new_view(self, type: Array) -> View:
+        """Fresh memory for an array."""
+        return View(self.storage("arena", type.size * ITEM[type.dtype]), type.dtype, type.shape)
+
+    def allocate(self, node: Node) -> View:
+        """Memory for the result of a node: where its user wants it, or fresh."""
+        view = self.scope.dest.pop(node, None)
+        return view if view is not None else self.new_view(node.type)
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def is_inline(self, node: Node) -> bool:
+        return self.scope.fusion.role.get(node) == "inline"
+
+    def scalar(self, node: Node) -> Any:
+        """The expression of a scalar node."""
+        if isinstance(node, Constant):
+            return constant(np.asarray(node.value).item(), node.type.dtype)
+        value = self.value(node)
+        if value is None:
+            raise InternalError("native", f"{node!r} has no value")
+        return value
+
+    def view(self, node: Node) -> View:
+        """The memory of an array node."""
+        value = self.value(node)
+        if not isinstance(value, View):
+            raise InternalError("native", f"{node!r} is not in memory")
+        return value
+
+    def value(self, node: Node) -> Any:
+        """The value of a node; see the module's docstring."""
+        env = self.scope.env
+        if node not in env:
+            if not isinstance(node, Constant):
+                raise InternalError("native", f"{node!r} is used before it is computed")
+            env[node] = self.constant(node.value, node.type)
+        return env[node]
+
+    def constant(self, value: Any, type: Type) -> Any:
+        """The value of a constant: scalars are immediate, arrays hidden arguments."""
+        if isinstance(type, Struct):
+            from ...prims.structure import part
+
+            return tuple(self.constant(part(value, type, i), t) for i, t in enumerate(type.elems))
+        if is_scalar(type):
+            return constant(np.asarray(value).item(), type.dtype)
+        if isinstance(type, Array):
+            if id(value) not in self.constants:
+                array = np.ascontiguousarray(value, dtype=numpy_dtype(type.dtype))
+                storage = self.storage("input", array.nbytes, "const")
+                self.constants[id(value)] = (array, View(storage, type.dtype, type.shape), value)
+            return self.constants[id(value)][1]
+        return None
+
+    # --- the walk ---------------------------------------------------------------------------------------------------
+
+    def run(self, graph: Graph, values: list[Any], dest: list[View | None] | None = None, finish=None) -> Any:
+        """Lower a graph in place; returns the value of its output.
+
+        Args:
+            graph: the graph.
+            values: of its parameters.
+            dest: for each leaf of the output, where an array is wanted (it need not get there).
+            finish: called with the output node in the graph's scope before it is left; its result is returned.
+        """
+        from .control import leaf_nodes
+
+        if any(s.graph is graph for s in self.scopes):
+            raise LoweringError(f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin)
+        scope = Scope(graph, values)
+        scope.caller = self.current
+        self.scopes.append(scope)
+        if dest is not None:
+            for node, view in zip(leaf_nodes(graph.output, scope), dest, strict=True):
+                if view is not None and node is not None and _is_fresh(node, scope) and node not in scope.dest:
+                    scope.dest[node] = view
+        for node in graph.nodes:
+            self.current = node
+            try:
+                self.node(node)
+            except LoweringError as error:
+                raise error.at(node.origin) from None
+        result = finish(graph.output) if finish is not None else self.settled(graph.output)
+        self.flush_all()
+        self.scopes.pop()
+        self.current = scope.caller
+        return result
+
+    def settled(self, node: Node) -> Any:
+        """The value of a node with all its arrays in memory."""
+        value = self.value(node)
+        self.flush_all()
+        return value
+
+    def node(self, node: Apply) -> None:
+        """Lower one application."""
+        from . import control, effects, opaque, tapes
+
+        env = self.scope.env
+        if isinstance(node.fn, Graph):
+            args = [self.value(a) for a in node.args]
+            self.flush_all()
+            env[node] = self.run(node.fn, args)
+            return
+        prim: Primitive = node.fn
+        if prim.name in control.RULES:
+            control.RULES[prim.name](self, node)
+        elif prim.name in effects.RULES:
+            effects.RULES[prim.name](self, node)
+        elif prim.name in tapes.RULES:
+            tapes.RULES[prim.name](self, node)
+        elif prim.name == "make_struct":
+            env[node] = tuple(self.value(a) for a in node.args)
+        elif prim.name == "get_item":
+            env[node] = self.value(node.args[0])[node.attrs["index"]]
+        elif prim.name == "none":
+            env[node] = None
+        elif prim.name == "undef":
+            env[node] = self.undefined(node.attrs["type"])
+        elif prim.name == "dim_size":
+            env[node] = self.b.let(self.b.dim(node.attrs["dim"]))
+        elif prim.kind == "reduce":
+            self.reduce(node)
+        elif prim.kind == "opaque":
+            opaque.lower(self, node)
+        elif prim.kind in ("elementwise", "injective"):
+            self.fusable(node)
+        else:
+            raise LoweringError(f"the native executor cannot compile {prim.name}", node.origin)
+
+    def undefined(self, type: Type) -> Any:
+        """A value that is never looked at."""
+        if isinstance(type, Struct):
+            return tuple(self.undefined(t) for t in type.elems)
+        if is_scalar(type):
+            return constant(0, type.dtype)
+        if isinstance(type, Array):
+            view = self.new_view(type)
+            self.plan.tick()
+            self.plan.touch(view.storage)
+            return view
+        if isinstance(type, Tape):
+            return idx(0)
+        if isinstance(type, NoneT | Undefined | Str):
+            return None
+        raise LoweringError(f"no placeholder for a value of type {type}")
+
+    # --- elementwise ------------------------------------------------------------------------------------------------
+
+    def fusable(self, node: Apply) -> None:
+        """An elementwise or injective application."""
+        env = self.scope.env
+        if is_scalar(node.type):
+            if node.fn.kind == "elementwise":
+                env[node] = self.named(apply_rule(self.b, node, [self.scalar(a) for a in node.args]))
+            else:
+                for leaf in self.leaves([node]):
+                    self.flush_writers(self.view(leaf).storage)
+                self.plan.tick()
+                evaluator = Evaluator(MainSite(self))
+                env[node] = self.named(evaluator._injective(node, nests.Index((), ())))
+            return
+        role = self.scope.fusion.role[node]
+        if role == "view":
+            env[node] = self.as_view(node)
+        elif role == "root" and self.scope.fusion.users.get(node):
+            self.defer(node, [self.allocate(node)])
+
+    def named(self, value: Any) -> Any:
+        """A scalar in a local of its own, unless it is a constant or variable."""
+        return value if is_leaf(value) else self.block.let(value)
+
+    def as_view(self, node: Apply) -> View:
+        """A view: the same memory under another shape, or a row of it."""
+        source = self.view(node.args[0])
+        if node.fn.name != "dynamic_index":
+            return View(source.storage, source.dtype, node.type.shape, source.offset, source.pointer)
+        from ...prims.protocol import clamp
+
+        row = clamp(self.b, self.b.cast(self.scalar(node.args[1]), "int64"), source.shape[0])
+        step = product(source.shape[1:]) * ITEM[source.dtype]
+        offset = self.b.mul(self.named(row), self.b.dim(step))
+        if not (isinstance(source.offset, int) and source.offset == 0):
+            offset = self.b.add(offset, source.offset)
+        return View(source.storage, source.dtype, node.type.shape, self.named(offset), source.pointer)
+
+    def leaves(self, roots: list[Node]) -> dict[Node, bool]:
+        """The arrays in memory that a kernel of these roots reads -> whether only at the index of the result."""
+        out: dict[Node, bool] = {}
+        seen: set[tuple[Node, bool]] = set()
+        stack = [(root, True, True) for root in roots]
+        while stack:
+            node, identity, inside = stack.pop()
+            if (node, identity) in seen:
+                continue
+            seen.add((node, identity))
+            if not inside and not self.is_inline(node):
+                if isinstance(node.type, Array) and not is_scalar(node.type):
+                    out[node] = out.get(node, True) and identity
+                continue
+            same = identity and (node.fn.kind == "elementwise")
+            for arg in node.args:
+                exact = same and isinstance(arg.type, Array) and arg.type.shape == node.type.shape
+                stack.append((arg, exact, False))
+        return out
+
+    def defer(self, node: Node, targets: list[View]) -> None:
+        """Compute an elementwise node into `targets`, together with others of its shape, before anyone looks."""
+        leaves = self.leaves([node])
+        host = self._host(node, leaves, targets)
+        for leaf in leaves:
+            storage = self.view(leaf).storage
+            for p in list(self.scope.pending):
+                if p is not host and p.writes(storage):
+                    self.flush(p)
+        for target in targets:
+            for p in list(self.scope.pending):
+                if p is not host and (p.writes(target.storage) or self._reads(p, target.storage)):
+                    self.flush(p)
+        if host is None:
+            host = Pending(node.type.shape)
+            self.scope.pending.append(host)
+        host.targets[node] = targets
+        host.count += len(nests.inlined([node], self.is_inline))
+        for leaf, identity in leaves.items():
+            if leaf not in host.targets or not identity:
+                host.leaves[leaf] = host.leaves.get(leaf, True) and identity
+        self.scope.env[node] = targets[0]
+
+    def retarget(self, node: Node, place: View, keep: bool) -> bool:
+        """Let a value that is not computed yet be written over `place`, in place of memory of its own.
+
+        Args:
+            node: an elementwise node, pending or fused.
+            place: memory that something else lives in until then.
+            keep: whether the node's own memory is written too (somebody else has it).
+
+        Returns:
+            Whether that was possible: all that reads the old contents is emitted before, or reads each element in the same
+            kernel before it is overwritten.
+        """
+        scope = self.scope
+        if not isinstance(node, Apply) or node.type != Array(place.dtype, place.shape) or is_scalar(node.type):
+            return False
+        host = next((p for p in scope.pending if node in p.targets), None)
+        if host is None and not self.is_inline(node):
+            return False
+        leaves = host.leaves if host is not None else self.leaves([node])
+        if any(not same and self.view(leaf).storage is place.storage for leaf, same in leaves.items()):
+            return False
+        if any(self.view(leaf).storage is place.storage and self.view(leaf).offset is not place.offset for leaf in leaves):
+            return False
+        if host is None:
+            self.defer(node, [place])
+            return True
+        for p in list(scope.pending):
+            if p is not host and (p.writes(place.storage) or self._reads(p, place.storage)):
+                self.flush(p)
+        if host.writes(place.storage):
+            return False
+        if keep or len(host.targets[node]) > 1 or host.targets[node][0].storage.kind != "arena":
+            host.targets[node].append(place)
+        else:
+            host.targets[node] = [place]
+            scope.env[node] = place
+        return True
+
+    def _host(self, node: Node, leaves: dict[Node, bool], targets: list[View]) -> Pending | None:
+        """The pending kernel that a node can join, if any: same shape, and nothing crosses from one index to another."""
+        for p in self.scope.pending:
+            if p.shape != node.type.shape or p.count > 48:
+                continue
+            written = all(leaf in p.targets and ok for leaf, ok in leaves.items() if p.writes(self.view(leaf).storage))
+            crossing = any(not p.leaves[leaf] for leaf in p.leaves if any(self.view(leaf).storage is t.storage for t in targets))
+            if written and not crossing and not any(p.writes(t.storage) for t in targets):
+                return p
+        return None
+
+    def _reads(self, p: Pending, storage: Storage) -> bool:
+        return any(self.view(leaf).storage is storage for leaf in p.leaves)
+
+    def flush_writers(self, storage: Storage) -> None:
+        """Emit what still has to write to a storage."""
+        for p in list(self.scope.pending):
+            if p.writes(storage):
+                self.flush(p)
+
+    def flush_users(self, storage: Storage) -> None:
+        """Emit what still has to read or write a storage: it is about to change."""
+        for p in list(self.scope.pending):
+            if p.writes(storage) or self._reads(p, storage):
+                self.flush(p)
+
+    def flush_all(self) -> None:
+        """Emit all pending kernels."""
+        for p in list(self.scope.pending):
+            self.flush(p)
+
+    def flush(self, p: Pending) -> None:
+        """Emit one pending kernel."""
+        self.scope.pending.remove(p)
+        names = "_".join(dict.fromkeys(n.fn.name for n in list(p.targets)[:3]))
+        kernel = Kernel(self, names)
+        nests.Nest(kernel).elementwise(p.shape, list(p.targets.items()), self.is_inline)
+        self.emit_kernel(kernel, noalias=False)
+        for node, views in p.targets.items():
+            for view in views:
+                for leaf, identity in p.leaves.items():
+                    source = self.view(leaf)
+                    if identity and _whole(source) and _whole(view) and ITEM[source.dtype] == ITEM[view.dtype]:
+                        self.plan.may_share(view.storage, source.storage)
+
+    def reduce(self, node: Apply) -> None:
+        """A reduction, with what is fused into it."""
+        for leaf in self.leaves([node]):
+            self.flush_writers(self.view(leaf).storage)
+        target = self.slot(node.type.dtype) if is_scalar(node.type) else self.allocate(node)
+        kernel = Kernel(self, node.fn.name)
+        nests.Nest(kernel).reduction(node, target, self.is_inline)
+        self.emit_kernel(kernel, noalias=True)
+        self.scope.env[node] = self.load_slot(target) if is_scalar(node.type) else target
+
+    def slot(self, dtype: str) -> View:
+        """Memory for one scalar that a kernel returns."""
+        return View(self.storage("arena", ITEM[dtype]), dtype, (1,))
+
+    def load_slot(self, view: View) -> Any:
+        """The scalar in a slot, in a local."""
+        from .block import load
+
+        self.plan.tick()
+        return self.block.let(load(MainSite(self).buffer(view), 0))
+
+    def emit_kernel(self, kernel: Kernel, noalias: bool) -> None:
+        """Call a finished kernel here; kernels that are equal are one function."""
+        function = kernel.function(noalias)
+        key = tvm_ffi.structural_hash(function)
+        for var in self.kernel_keys.get(key, ()):
+            if tvm_ffi.structural_equal(self.functions[var], function):
+                break
+        else:
+            var = tvm.ir.GlobalVar(f"k{len(self.functions)}_{kernel.name}")
+            self.functions[var] = function
+            self.kernel_keys.setdefault(key, []).append(var)
+        self.plan.tick()
+        for storage in (*kernel.reads, *kernel.writes):
+            self.plan.touch(storage)
+        self.kernels.append(var.name_hint)
+        self.block.emit(tvm.ir.Call(var, kernel.args, ret_ty="int32"))
+
+    def copy(self, source: View, target: View) -> None:
+        """Copy an array."""
+        nbytes = product(target.shape) * ITEM[target.dtype]
+        self.plan.tick()
+        self.plan.touch(source.storage)
+        self.plan.touch(target.storage)
+        if _whole(source) and _whole(target):
+            self.plan.may_share(target.storage, source.storage)
+        to, at = view_pointer(target), view_pointer(source)
+        self.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memmove", to, at, self.b.dim(nbytes))))
+
+
+class MainSite(Site):
+    """The main function as a place of evaluation; it notes what is read."""
+
+    def __init__(self, lowering: Lowering):
+        super().__init__(lowering, False)
+
+    def buffer(self, view: View) -> Any:
+        self.lowering.plan.touch(view.storage)
+        return super().buffer(view)
+
+
+def _whole(view: View) -> bool:
+    """Whether an array is all of its storage."""
+    if not isinstance(view.offset, int) or view.offset or view.pointer is not None:
+        return False
+    return product(view.shape) * ITEM[view.dtype] == view.storage.nbytes
+
+
+def _is_fresh(node: Node, scope: Scope) -> bool:
+    """Whether lowering this node makes memory, which can as well be the wanted one."""
+    if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
+        return False
+    if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
+        return False
+    if node.fn.kind in ("elementwise", "injective"):
+        return scope.fusion.role.get(node) == "root"
+    return node.fn.kind in ("reduce", "opaque")
+
+
+__all__ = ["Lowering", "MainSite", "Pending", "RefValue", "Scope", "Scalar", "const", "dtype_of"]

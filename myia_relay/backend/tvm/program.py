@@ -1,0 +1,321 @@
+"""Whole typed programs to one native module with a fast Python caller: `compile_program`.
+
+    program = compile_program(graph)
+    program(2.0, x)                 # runs native code
+    program.into(out, 2.0, x)       # results into arrays of the caller
+    print(program.explain())        # kernels, memory, times
+
+The main function holds the control flow and the scalars, private functions the kernels; see `lower`, `control`, `nests`, `opaque`
+for the code, `plan` for memory, `state` and `entry` for the way in and out.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import tirx
+
+from ...abstract.dims import product
+from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, type_symbols
+from ...ir.node import Graph, Node
+from ...opt.fusion import is_scalar
+from ...utils.errors import LoweringError
+from . import layout, pipeline, threads
+from .block import Block, call, idx, load
+from .control import flatten, same_place, unflatten
+from .entry import Entry, Signature
+from .kernel import flat_buffer, pointer_at, pointer_type
+from .lower import Lowering, RefValue
+from .plan import ALIGN, ITEM, View
+from .state import LAYOUT
+
+
+def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> NativeProgram:
+    """Compile a typed program.
+
+    Args:
+        graph: closed typed graph, after differentiation and optimisation.
+        options: "target": a `tvm.target.Target`.
+
+    Returns:
+        The program.
+
+    Raises:
+        LoweringError: something in it cannot be compiled.
+    """
+    begin = time.perf_counter()
+    _threads()
+    writer = _Main(graph)
+    module = writer.module()
+    lowered = time.perf_counter()
+    target = (options or {}).get("target") or _target()
+    built = pipeline.build(module, target=target)
+    done = time.perf_counter()
+    entry = Entry(built["main"], writer.signature())
+    return NativeProgram(graph, entry, module, built, writer.lowering, (lowered - begin, done - lowered))
+
+
+@functools.lru_cache(maxsize=1)
+def _threads() -> int:
+    """Set up the pool of threads, once."""
+    return threads.configure()
+
+
+@functools.lru_cache(maxsize=1)
+def _target() -> Any:
+    """This machine, without type-based alias analysis.
+
+    TVM marks accesses of buffers of different names as never overlapping, which is not so for buffers that take each
+    other's place in one arena: in functions marked `noalias`, LLVM then moves loads over stores.
+    """
+    base = pipeline.host_target()
+    attrs: dict[str, Any] = {"kind": "llvm", "mcpu": str(base.attrs["mcpu"]), "cl-opt": ["-enable-tbaa:bool=0"]}
+    if "mattr" in base.attrs:
+        attrs["mattr"] = [str(a) for a in base.attrs["mattr"]]
+    return tvm.target.Target(attrs)
+
+
+class NativeProgram:
+    """A compiled program: call it with Python values of the graph's parameter types.
+
+    Attributes:
+        tir: its functions, as an IRModule.
+        source: the Python source of its caller.
+    """
+
+    def __init__(self, graph: Graph, entry: Entry, tir: Any, module: Any, lowering: Lowering, times: tuple[float, float]):
+        self.graph, self.entry, self.tir, self.module = graph, entry, tir, module
+        self.times = times
+        self.kernels = list(lowering.kernels)
+        self.functions = len(lowering.functions)
+        self.arena = lowering.plan.size
+        self.unplanned = sum(_bytes(s.nbytes) for s in lowering.plan.storages if s.kind == "arena" and s.first >= 0)
+        self.into = entry.into
+        self.source = entry.call.source
+        self._call = entry.call
+
+    def __call__(self, *values: Any) -> Any:
+        return self._call(*values)
+
+    @property
+    def call(self) -> Any:
+        """The bare caller, without a method call around it."""
+        return self._call
+
+    def asm(self) -> str:
+        """The assembly of the whole module."""
+        return str(self.module.inspect_source("s"))
+
+    def llvm(self) -> str:
+        """The LLVM code of the whole module."""
+        return str(self.module.inspect_source("ll"))
+
+    def explain(self) -> str:
+        """Kernels, memory and compile times, as text."""
+        lines = [
+            f"native program {self.graph.name}",
+            f"  compiled in {sum(self.times) * 1e3:.0f} ms: lowering {self.times[0] * 1e3:.0f}, TVM and LLVM {self.times[1] * 1e3:.0f}",
+            f"  memory: arena of {self.arena} bytes for {self.unplanned} bytes of intermediate arrays",
+            f"  {len(self.kernels)} kernel calls of {self.functions} kernels:",
+            *(f"    {name}" for name in self.kernels),
+        ]
+        return "\n".join(lines)
+
+
+def _bytes(n: Any) -> int:
+    return n if isinstance(n, int) else 0
+
+
+class _Main:
+    """Builds the main function of a program."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.lowering = Lowering()
+        self.block: Block = self.lowering.block
+        self.params: list[Any] = []
+        self.by_object = layout.supported()
+        self.presets: dict[int, int] = {}
+        self.keep: list[Any] = []
+        self.bindings: list[Any] = []
+        self.results: list[Any] = []
+        self.outs: list[View] = []
+        self.symbols = sorted(set().union(*(type_symbols(p.type) for p in graph.params), set()))
+
+    def module(self) -> tvm.IRModule:
+        """All functions of the program."""
+        lowering, state = self.lowering, self.lowering.state
+        for name in self.symbols:
+            lowering.dims[name] = tirx.Var(f"dim_{name}", "int64")
+        self.checks = Block()
+        values = [self.parameter(p.type, p.name) for p in self.graph.params]
+        types = leaves(self.graph.output.type)
+        dest: list[View | None] = []
+        for t in types:
+            if isinstance(t, Array) and not is_scalar(t):
+                storage = lowering.storage("out", product(t.shape) * ITEM[t.dtype], "out")
+                view = View(storage, t.dtype, t.shape)
+                self.results.append(("array", len(self.outs)))
+                self.outs.append(view)
+                dest.append(view)
+            elif is_scalar(t):
+                self.results.append(("slot", state.slot()))
+                dest.append(None)
+            elif isinstance(t, NoneT | Undefined):
+                self.results.append("none")
+                dest.append(None)
+            else:
+                raise LoweringError(f"a native program cannot return a value of type {t}", self.graph.origin)
+        scalars = [t for t in types if is_scalar(t)]
+        lowering.run(self.graph, values, dest, lambda node: self.finish(node, types))
+        lowering.plan.finish()
+        # A program of one scalar result that cannot fail returns it; everything else returns a status.
+        if len(types) == 1 and scalars and not self.needs_state():
+            self.results = ["return"]
+            state.used = False
+            self.block.emit(tirx.Return(self.returned))
+        elif scalars:
+            self.block.emit(self.stores.stmt())
+        return self.assemble()
+
+    def needs_state(self) -> bool:
+        """Whether the state area is used for more than one scalar result."""
+        lowering = self.lowering
+        return bool(
+            lowering.sites or lowering.constants or lowering.plan.size != 0 or self.presets or lowering.state.needed
+        )
+
+    def finish(self, node: Node, types: list[Type]) -> None:
+        """The epilogue: results to where they belong."""
+        lowering = self.lowering
+        values = flatten(lowering.settled(node), node.type)
+        self.stores = Block()
+        outs = iter(self.outs)
+        for t, value, result in zip(types, values, self.results, strict=True):
+            if isinstance(t, Array) and not is_scalar(t):
+                place = next(outs)
+                if not same_place(value, place):
+                    lowering.copy(value, place)
+            elif is_scalar(t):
+                lowering.state.block = self.stores
+                lowering.state.put(result[1], value)
+                lowering.state.block = self.block
+                wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
+                self.returned = value if t.dtype == wide else tirx.Cast(wide, value)
+
+    # --- parameters -------------------------------------------------------------------------------------------------
+
+    def parameter(self, t: Type, name: str) -> Any:
+        """The lowered value of a parameter of a type; adds to the function's parameters."""
+        if isinstance(t, Struct):
+            return unflatten([self.parameter(e, f"{name}_{i}") for i, leaf in enumerate(t.elems) for e in leaves(leaf)], t)
+        if isinstance(t, Scalar):
+            wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
+            var = tirx.Var(name, wide)
+            self.params.append(var)
+            if t.dtype == "bool":
+                return tirx.NE(var, idx(0))
+            return var if t.dtype == wide else tirx.Cast(t.dtype, var)
+        if isinstance(t, Array):
+            view = self.array(t, name, "input")
+            if is_scalar(t):
+                return self.lowering.load_slot(View(view.storage, view.dtype, (1,)))
+            return view
+        if isinstance(t, Ref):
+            return RefValue([self.array(e, f"{name}_{n}", "ref") for n, e in zip(t.names, t.elems)], t)
+        if isinstance(t, NoneT | Str | Undefined):
+            return None
+        raise LoweringError(f"a native program cannot take an argument of type {t}", self.graph.origin)
+
+    def array(self, t: Array, name: str, kind: str) -> View:
+        """An array argument: its memory, and the check that it is what was compiled for."""
+        lowering = self.lowering
+        storage = lowering.storage(kind, product(t.shape) * ITEM[t.dtype], "arg")
+        obj = tirx.Var(f"obj_{''.join(c if c.isalnum() else '_' for c in name)}", "int64")
+        self.params.append(obj)
+        block = self.checks
+        data = obj
+        if self.by_object:
+            if not hasattr(self, "bad"):
+                self.bad = block.local("int64", name="bad")
+                self.type_slot = self.preset(id(np.ndarray))
+                self.descr_slots: dict[str, int] = {}
+            if t.dtype not in self.descr_slots:
+                dtype = layout.descr(t.dtype)
+                self.keep.append(dtype)
+                self.descr_slots[t.dtype] = self.preset(id(dtype))
+            state = lowering.state
+            shape = [lowering.b.dim(d) for d in t.shape]
+            layout.check(
+                block, self.bad, obj, state.get(self.type_slot), state.get(self.descr_slots[t.dtype]), shape, kind == "ref"
+            )
+            with block.when(tirx.NE(load(self.bad, 0), idx(0))):
+                block.emit(tirx.Return(idx(LAYOUT)))
+            data = layout.data_pointer(block, obj)
+        block.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)))
+        return View(storage, t.dtype, t.shape)
+
+    def preset(self, value: int) -> int:
+        """A slot that has a value from the start."""
+        slot = self.lowering.state.slot()
+        self.presets[slot] = value
+        return slot
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    def assemble(self) -> tvm.IRModule:
+        """The main function with its prologue, and the kernels."""
+        lowering, state = self.lowering, self.lowering.state
+        top = Block()
+        params = [*self.params, *(lowering.dims[name] for name in self.symbols)]
+        for array, view, *_ in lowering.constants.values():
+            slot = self.preset(array.ctypes.data)
+            self.keep.append(array)
+            pointer = call("tirx.reinterpret", pointer_type("uint8"), state.get(slot))
+            self.bindings.append(tirx.Bind(view.storage.var, pointer))
+        if state.used:
+            params.append(state.address)
+            for declaration in state.declarations():
+                top.emit(declaration)
+            base = tirx.Var("arena", pointer_type("uint8"))
+            head = -(-state.count * 8 // ALIGN) * ALIGN
+            top.emit(tirx.Bind(base, call("tirx.reinterpret", pointer_type("uint8"), tirx.Add(state.address, idx(head)))))
+            for storage in lowering.plan.storages:
+                if storage.kind == "arena" and storage.offset is not None:
+                    offset = storage.offset if isinstance(storage.offset, int) else lowering.b.dim(storage.offset)
+                    self.bindings.append(tirx.Bind(storage.var, pointer_at(base, offset, "uint8")))
+        for view in self.outs:
+            obj = tirx.Var("obj_out", "int64")
+            params.append(obj)
+            holder = Block()
+            data = layout.data_pointer(holder, obj) if self.by_object else obj
+            self.bindings += [*holder._stmts, tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data))]
+        body = tirx.SeqStmt([*top._stmts, *self.checks._stmts, *self.bindings, self.block.stmt()])
+        main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
+        functions = dict(lowering.functions)
+        functions[tvm.ir.GlobalVar("main")] = main
+        return tvm.IRModule(functions)
+
+    def signature(self) -> Signature:
+        """What the caller has to know."""
+        lowering = self.lowering
+        state = lowering.state
+        return Signature(
+            params=[p.type for p in self.graph.params],
+            output=self.graph.output.type,
+            symbols=self.symbols,
+            results=self.results,
+            state_slots=state.count if state.used else 0,
+            arena=lowering.plan.size,
+            presets=self.presets,
+            sites=lowering.sites,
+            by_object=self.by_object,
+            keep=self.keep,
+        )
+
+
+__all__ = ["NativeProgram", "compile_program"]

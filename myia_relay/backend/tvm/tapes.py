@@ -1,0 +1,2 @@
+"""Tapes (stub of the table; see below)."""
+RULES: dict = {}
