@@ -73,6 +73,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         if keep:
             graphs[name] = graph
 
+    refuse_recursion(graph)
     if keep:
         graphs["inferred"] = graph
     # Passes rebuild, they never change a graph in place, so every stage can be kept.
@@ -85,6 +86,35 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     seconds["lowered"] = time.perf_counter() - start
     graphs["final"] = graph
     return Compiled(program, run, graphs, returned, seconds)
+
+
+def refuse_recursion(graph: Graph) -> None:
+    """Refuse a program that calls itself: the passes after inference handle loops, not recursion, for now.
+
+    Raises:
+        LoweringError: at the function that takes part in a recursion.
+    """
+    from .ir.rewrite import inner_graphs
+
+    done: set[Graph] = set()
+    path: dict[Graph, None] = {}
+    stack: list[tuple[Graph, bool]] = [(graph, False)]
+    while stack:
+        current, leaving = stack.pop()
+        if leaving:
+            done.add(current)
+            del path[current]
+            continue
+        if current in path:
+            raise LoweringError(
+                f"{current.name} is recursive, which myia_relay infers but does not compile yet; write it as a loop",
+                current.origin,
+            )
+        if current in done:
+            continue
+        path[current] = None
+        stack.append((current, True))
+        stack.extend((inner, False) for node in current.nodes for inner in inner_graphs(node) if inner not in done)
 
 
 def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callable:

@@ -42,9 +42,7 @@ async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
         ok = isinstance(arg, Dyn) and isinstance(arg.type, Scalar) and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
         if not ok:
             raise TypeError_(f"range: {describe(arg)} cannot be interpreted as an integer")
-    from ..prims.numpy_api import as_index
-
-    parts = [Dyn(as_index(frame.builder, frame.var(a)).node) for a in args]
+    parts = [operate(engine, frame, operator.index, [a]) for a in args]
     zero, one = frame.constant(0), frame.constant(1)
     start, stop, step = (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
     if step.known:

@@ -130,7 +130,7 @@ def callee_context(frame: Frame, site) -> Context:
     context = frame.context
     if context.scope is None:
         return context
-    return Context(context.models, context.scope, (*context.path, site))
+    return Context(context.models, context.scope, (*context.path, site), context.turn)
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
@@ -239,7 +239,7 @@ def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> V
     """A NumPy or math function on values: static parameters as Python values, the others staged."""
     from .structures import lift, to_argument
 
-    positions = list(meaning.parameters)
+    positions = meaning.positional
     staged_args, staged_kwargs = [], {}
     for position, arg in enumerate(args):
         parameter = positions[position] if position < len(positions) else None

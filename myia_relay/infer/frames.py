@@ -65,11 +65,13 @@ class Context:
         models: model functions that have parameters here: (function, specification) pairs.
         scope: the model function being run, or None outside of models.
         path: call sites from the model's root to here; names its hidden parameters.
+        turn: the turns of the unrolled loops around here, for layers with `unshared=True`.
     """
 
     models: tuple[tuple[Any, Any], ...] = ()
     scope: Any = None
     path: tuple = ()
+    turn: tuple[int, ...] = ()
 
 
 class Frame:

@@ -8,6 +8,7 @@ is emitted with closed graphs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..abstract.types import INT, Array, tuple_of
 from ..ir import syntax as S
@@ -22,6 +23,7 @@ from .values import (
     NEVER,
     UNBOUND_VAL,
     Dyn,
+    Iter,
     Mismatch,
     Seq,
     Skeleton,
@@ -199,6 +201,8 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
     carried = list(init)
     for position, item in enumerate(items):
         inner = frame.scope()
+        if frame.context.scope is not None:
+            inner.context = replace(frame.context, turn=(*frame.context.turn, position))
         result = await run(inner, [item, *carried])
         if result is NEVER:
             return NEVER
@@ -305,6 +309,9 @@ async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
     iterable = engine.value(frame, node.args[0])
     body = node.args[1].value
     steps = walk(engine, frame, iterable)
+    if isinstance(iterable, Iter) and iterable.kind == "range" and all(p.known for p in iterable.parts):
+        # A comprehension makes a list of static length, so its range, unlike a loop's, is spelt out.
+        steps.items = [frame.constant(i) for i in range(*[p.node.value for p in iterable.parts])]
     if steps.items is None:
         raise TypeError_(
             "a comprehension needs an iterable of static length here (a tuple, a list display, range of constants); "

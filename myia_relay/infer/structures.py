@@ -291,7 +291,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return _choose(engine, frame, value, index)
         raise TypeError_(f"{value.kind} indices must be integers or slices, not {describe(index)}")
     if isinstance(value, Dyn) and isinstance(value.type, Array):
-        from ..prims.numpy_api import getitem
+        from ..prims.subscripts import getitem
 
         return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
     if isinstance(value, Static) and isinstance(value.value, str):
@@ -383,7 +383,7 @@ def set_item(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -> 
             raise TypeError_("list assignment index out of range") from None
         return Seq("list", tuple(elems))
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
-        from ..prims.numpy_api import setitem
+        from ..prims.subscripts import setitem
 
         i = index_argument(engine, frame, index)
         return lift(engine, frame, setitem(frame.builder, frame.var(value), i, frame.var(new)))

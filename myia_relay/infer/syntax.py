@@ -37,6 +37,7 @@ from .values import (
     describe,
     join,
     skeleton,
+    unknown,
 )
 
 SYNTAX: dict[S.Syntax, Callable] = {}
@@ -183,7 +184,8 @@ async def branch(engine: Engine, frame: Frame, condition: Dyn, arms: list[Callab
         if task.error is not None:
             raise task.error
     try:
-        skel = done[0].value if len(done) == 1 else join(done[0].value, done[1].value)
+        # One arm still waits for the result of a recursion: the other's type, with its value forgotten, is that result.
+        skel = unknown(done[0].value) if len(done) == 1 else join(done[0].value, done[1].value)
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
     operands: list = []

@@ -136,7 +136,11 @@ async def differentiate(
         span = range(starts[index], starts[index] + counts[index + 1])
         indices[index] = [i for i in span if nodes[i].type.is_float]
     flat = [i for group in indices.values() for i in group]
-    value, grads = emit_value_and_grad(engine, frame, spec, nodes, flat, has_aux, origin)
+    # Called from Python the transform has no place of its own: its complaints point at what the function returns.
+    place = origin
+    if origin.loc is None and graph is not None:
+        place = graph.output.origin if graph.output.origin.loc else graph.origin
+    value, grads = emit_value_and_grad(engine, frame, spec, nodes, flat, has_aux, place)
     by_leaf = dict(zip(flat, grads, strict=True))
     results = []
     for index in chosen:

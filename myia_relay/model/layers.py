@@ -1,13 +1,12 @@
 """Layers and neural-network operators as users call them: `relay.conv2d`, `relay.linear`, `relay.tanh`, ...
 
 A layer that is given no weight takes hidden parameters from the model it is called in. Outside of compiled code every
-operator here works on NumPy arrays too: it compiles itself.
+operator works on NumPy arrays too: it compiles itself, once per signature, like any decorated function.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from typing import Any
 
 from ..abstract.types import Array
 from ..api import Relay
@@ -16,21 +15,142 @@ from ..infer.engine import Engine
 from ..infer.frames import Frame
 from ..infer.structures import to_python
 from ..infer.values import Dyn, Static, Val, describe
-from ..prims import nn_api
-from ..utils.errors import ShapeError, TypeError_
+from ..prims.nn_api import NN_OPS, pair
+from ..utils.errors import ShapeError, TypeError_, nearest
 from .hidden import parameters
-
-OPERATORS: dict[str, Callable] = {}
 
 
 class Operator(Relay):
-    """A public operator. In compiled code it has the meaning registered for it; from Python it compiles itself."""
+    """A public operator: a meaning inside of compiled code, a compiled function outside.
 
-    def __init__(self, function: Callable):
-        super().__init__(function)
-        OPERATORS[function.__name__] = self
+    Attributes:
+        meaning_name: its entry in `prims.nn_api.NN_OPS`.
+    """
+
+    def __init__(self, name: str, doc: str):
+        self.meaning_name = name
+        meaning = NN_OPS[name]
+
+        def call(*args, **kwargs):
+            raise NotImplementedError  # never run: compiled code finds the meaning
+
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = doc
+        super().__init__(call, static=meaning.static)
+        special(self)(self.compiled)
+
+    def _signature(self, args, kwargs, leaves):
+        # Positional static arguments (an axis, say) are named, so that they are known at compile time.
+        names = NN_OPS[self.meaning_name].positional
+        static = {k: v for k, v in zip(names, args, strict=False) if k in self.static}
+        kept = tuple(a for k, a in zip(names, args, strict=False) if k not in self.static) + args[len(names) :]
+        return super()._signature(kept, {**static, **kwargs}, leaves)
+
+    async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        """The meaning of a call in compiled code."""
+        return numeric(engine, frame, NN_OPS[self.meaning_name], args, kwargs, f"relay.{self.meaning_name}")
 
 
-def operator(function: Callable) -> Operator:
-    """Make a public operator of a function whose body calls itself by name: the call inside is the compiled meaning."""
-    return Operator(function)
+class Layer(Operator):
+    """An operator with weights: given ones, or hidden parameters of the model it is called in."""
+
+    hidden_options: tuple[str, ...] = ()  # what only hidden parameters need
+
+    async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        meaning = NN_OPS[self.meaning_name]
+        if len(args) > 1 or "weight" in kwargs:
+            return await super().compiled(engine, frame, args, kwargs, origin, site)
+        options = {k: to_python(kwargs.pop(k), f"{self.meaning_name}: {k}") for k in self.hidden_options if k in kwargs}
+        for key in kwargs:
+            if key not in meaning.parameters:
+                known = [*self.hidden_options, *meaning.parameters]
+                raise TypeError_(f"relay.{self.meaning_name}() got an unexpected keyword argument '{key}'{nearest(key, known)}")
+        x = args[0] if args else kwargs.pop("x")
+        if not (isinstance(x, Dyn) and isinstance(x.type, Array) and x.type.is_float):
+            raise TypeError_(f"relay.{self.meaning_name} needs a float array, not {describe(x)}")
+        types = self.parameter_types(x.type, options, kwargs)
+        if not options.get("unshared"):
+            found = parameters(engine, frame, site, self.meaning_name, types)
+        else:
+            found = parameters(engine, frame, (site, frame.context.turn), self.meaning_name, types)
+        bias = found.get("bias", Static(None))
+        return numeric(engine, frame, meaning, [x, found["weight"], bias], kwargs, f"relay.{self.meaning_name}")
+
+    def parameter_types(self, x: Array, options: dict[str, Any], kwargs: dict[str, Val]) -> dict[str, Array]:
+        """The hidden parameters that a call needs, by part."""
+        raise NotImplementedError
+
+
+class Conv2d(Layer):
+    """See `conv2d`."""
+
+    hidden_options = ("num_filter", "ksize", "no_bias", "unshared")
+
+    def parameter_types(self, x, options, kwargs):
+        if "num_filter" not in options:
+            raise TypeError_("relay.conv2d needs num_filter, the number of filters: relay.conv2d(x, num_filter=20, ksize=5)")
+        if len(x.shape) not in (3, 4):
+            raise ShapeError(f"relay.conv2d takes an image (C, H, W) or a batch (N, C, H, W), and this has shape {x.shape}")
+        groups = to_python(kwargs["groups"], "conv2d: groups") if "groups" in kwargs else 1
+        kernel = pair(options.get("ksize", 3), "ksize")
+        filters = options["num_filter"]
+        types = {"weight": Array(x.dtype, (filters, x.shape[-3] // groups, *kernel))}
+        return types if options.get("no_bias", False) else types | {"bias": Array(x.dtype, (filters,))}
+
+
+class Linear(Layer):
+    """See `linear`."""
+
+    hidden_options = ("num_hidden", "no_bias", "unshared")
+
+    def parameter_types(self, x, options, kwargs):
+        if "num_hidden" not in options:
+            raise TypeError_("relay.linear needs num_hidden, the number of outputs: relay.linear(x, num_hidden=10)")
+        if len(x.shape) not in (1, 2):
+            raise ShapeError(
+                f"relay.linear takes features (n,) or a batch (N, n), and this has shape {x.shape}; use relay.flatten_layer"
+            )
+        outputs = options["num_hidden"]
+        types = {"weight": Array(x.dtype, (outputs, x.shape[-1]))}
+        return types if options.get("no_bias", False) else types | {"bias": Array(x.dtype, (outputs,))}
+
+
+conv2d = Conv2d(
+    "conv2d",
+    """Two-dimensional convolution (a correlation: filters are not flipped).
+
+    In a model: `conv2d(x, num_filter=20, ksize=[1, 5, 5, 1], strides=1, padding="valid", no_bias=False)` with hidden
+    parameters weight (num_filter, C, kh, kw) and bias (num_filter,). Elsewhere `conv2d(x, weight, bias=None, ...)`.
+
+    Args:
+        x: (C, H, W) or (N, C, H, W), float.
+        num_filter: number of output channels.
+        ksize, strides: `[1, h, w, 1]`, `[h, w]` or one int.
+        padding: "valid", "same" or ints.
+        no_bias: leave the bias out.
+
+    Returns:
+        (num_filter, H', W') or (N, num_filter, H', W').
+    """,
+)
+linear = Linear(
+    "linear",
+    """A dense layer: `x @ weight.T + bias`.
+
+    In a model: `linear(x, num_hidden=10, no_bias=False)` with hidden parameters weight (num_hidden, n) and bias (num_hidden,).
+    Elsewhere `linear(x, weight, bias=None)`.
+
+    Args:
+        x: (n,) or (N, n), float.
+        num_hidden: number of outputs.
+        no_bias: leave the bias out.
+
+    Returns:
+        (num_hidden,) or (N, num_hidden).
+    """,
+)
+
+_PLAIN = {name: Operator(name, meaning.function.__doc__) for name, meaning in NN_OPS.items() if name not in ("conv2d", "linear")}
+globals().update(_PLAIN)
+
+__all__ = ["Conv2d", "Layer", "Linear", "Operator", "conv2d", "linear", *_PLAIN]  # noqa: PLE0604

@@ -157,19 +157,19 @@ class Model:
         return f"<Model {name}: {len(self.arrays)} arrays, {self.num_params:,} parameters>"
 
 
-class ExportedModel:
-    """A trained model as a plain callable: what `relay.export_model` returns."""
+class ExportedModel(Model):
+    """A trained model as a plain callable: what `relay.export_model` returns. It shares the model's arrays."""
 
     def __init__(self, model: Model):
         self.model = model
 
-    def __call__(self, x):
-        return self.model(x)
+    @property
+    def spec(self) -> ModelSpec:
+        return self.model.spec
 
-    def __getattr__(self, name: str):
-        if name in ("params", "num_params", "summary", "spec", "arrays", "copy", "__relay_ref__"):
-            return getattr(self.model, name)
-        raise AttributeError(f"an exported model has no attribute '{name}'")
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        return self.model.arrays
 
     def __repr__(self) -> str:
         return f"<exported {self.model!r}>"

@@ -45,17 +45,37 @@ class CompileError(Exception):
             for caller in reversed(stack):
                 lines.append(caller.render())
         lines.append(f"{self.message}" if not lines else f"{type(self).__name__}: {self.message}")
+        return "\n".join(lines + self._note_lines())
+
+    def _note_lines(self) -> list[str]:
+        lines = []
         for note in self.notes:
             if isinstance(note, tuple):
                 text, loc = note
                 lines.append(f"note: {text}\n{loc.render()}" if loc else f"note: {text}")
             else:
                 lines.append(f"note: {note}")
-        return "\n".join(lines)
+        return lines
 
 
 class ParseError(CompileError, SyntaxError):
     """Syntax outside of the language."""
+
+    def __init__(self, message: str, origin: Origin | Loc | None = None, *notes):
+        super().__init__(message, origin, *notes)
+        self._tell_traceback()
+
+    def at(self, origin: Origin | Loc | None) -> CompileError:
+        super().at(origin)
+        self._tell_traceback()
+        return self
+
+    def _tell_traceback(self) -> None:
+        """Fill the fields from which Python prints a SyntaxError in a traceback."""
+        self.msg = "\n".join([self.message, *self._note_lines()])
+        if self.loc is not None:
+            self.filename, self.lineno, self.text = self.loc.file, self.loc.line, self.loc.text()
+            self.offset, self.end_lineno, self.end_offset = self.loc.col + 1, self.loc.end_line, self.loc.end_col + 1
 
     # SyntaxError has its own __str__ that looks at .msg and .lineno; ours shows the source itself.
     __str__ = CompileError.__str__
