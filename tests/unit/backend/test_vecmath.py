@@ -1,5 +1,7 @@
 """Vectorised transcendentals: stated error bounds, special values, remainders of loops, targets without FMA."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,10 @@ def sigmoid(x):
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
+def erf(x):
+    return np.vectorize(math.erf, otypes=["float64"])(x.astype("float64"))
+
+
 # name: (meaning, bound in ulp for float32, for float64)
 BOUNDS = {
     "exp": (np.exp, 1.2, 1.2),
@@ -23,6 +29,7 @@ BOUNDS = {
     "sigmoid": (sigmoid, 2.4, 2.4),
     "sin": (np.sin, 1.8, 1.8),
     "cos": (np.cos, 1.8, 1.8),
+    "erf": (erf, 1.2, 2.0),  # the reference for float64 has an error of its own
 }
 WIDE = {("exp", "float32"): (-110, 92), ("exp", "float64"): (-760, 712)}
 LONG_DOUBLE_IS_WIDER = np.finfo("longdouble").nmant > 60
