@@ -28,11 +28,20 @@ class Syntax:
 make_tuple = Syntax("make_tuple", "(*elements) -> tuple")
 make_list = Syntax("make_list", "(*elements) -> list of static length")
 make_dict = Syntax("make_dict", "(*values), attrs keys: tuple[str, ...] -> dict")
-unpack = Syntax("unpack", "(sequence), attrs before, star: bool, after -> tuple of before + [list] + after elements")
+unpack = Syntax(
+    "unpack",
+    "(sequence), attrs before, star: bool, after -> tuple of before + [list] + after elements; ValueError where the "
+    "length does not fit",
+)
 star = Syntax("star", "(sequence): as an argument of a call, make_tuple or make_list its elements take its place")
 double_star = Syntax("double_star", "(dict): as an argument of a call its items become keyword arguments")
 if_ = Syntax("if_", "(condition, Constant(then), Constant(else)): both graphs take no parameters; lazily evaluated")
-while_ = Syntax("while_", "(Constant(condition), Constant(body), *initial): graphs take the carried values; attrs names")
+while_ = Syntax(
+    "while_",
+    "(Constant(condition), Constant(body), *initial): both graphs take the carried values; condition -> anything that has "
+    "a truth value, body -> tuple of carried; attrs names. Result: tuple of carried. In names, here and in `for_`, "
+    "'$status' (an int), '$ret' (initially UNBOUND) and '$bound.x' (a bool) are variables of the front end's own",
+)
 for_ = Syntax(
     "for_",
     "(iterable, Constant(body), *initial): body(item, *carried) -> tuple of carried, and, with attrs stops=True, a last "
@@ -40,21 +49,28 @@ for_ = Syntax(
 )
 comprehension = Syntax("comprehension", "(iterable, Constant(body)): body(item) -> list of the elements it contributes")
 check_bound = Syntax("check_bound", "(flag, value), attrs name: value, or UnboundLocalError where flag is False")
-assert_ = Syntax("assert_", "(condition, Constant(message graph) or Constant(None)): AssertionError, message built lazily")
+assert_ = Syntax(
+    "assert_", "(condition, Constant(message graph) or Constant(None)): AssertionError, message built lazily"
+)
 raise_ = Syntax("raise_", "(exception): raises; its result joins with anything")
 format_ = Syntax("format", "(*values), attrs parts: tuple of str | (index, conversion, format_spec): an f-string")
 setitem = Syntax("setitem", "(x, index, value) -> x with x[index] = value; x is a local that nothing else can see")
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
-list_append = Syntax("list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees")
+list_append = Syntax(
+    "list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees"
+)
 recapture = Syntax(
     "recapture",
-    "(*values), attrs name, graphs: list of (Graph, Loc), the functions that captured an earlier value of the variable `name`, "
-    "which is about to be rebound -> None. To be refused where the type of a value holds a closure of one of the graphs: in "
-    "Python that closure would see the new value. No effect otherwise",
+    "(*values), attrs name, graphs: list of (Graph, Loc), the functions that captured an earlier value of the variable "
+    "`name`, which is about to be rebound -> None. To be refused where the type of a value holds a closure of one of the "
+    "graphs: in Python that closure would see the new value. No effect otherwise",
 )
-match_field = Syntax("match_field", "(subject, class), attrs position -> the attribute named by class.__match_args__[position]")
+match_field = Syntax(
+    "match_field", "(subject, class), attrs position -> the attribute named by class.__match_args__[position]"
+)
 match_sequence = Syntax(
-    "match_sequence", "(subject), attrs length, star: bool -> whether it is a tuple or list of (with star: at least) that length"
+    "match_sequence",
+    "(subject), attrs length, star: bool -> whether it is a tuple or list of (with star: at least) that length",
 )
 
 
