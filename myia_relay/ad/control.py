@@ -29,7 +29,7 @@ from ..ir.prim import REGISTRY
 from ..ir.rewrite import inline, lookup
 from .cotangents import Cotangent, Pattern, add, leaf_nodes, leaf_types, pattern, unflatten, union, zeros
 from .reverse import RULES, Adjoint
-from .split import Split, split_graph
+from .split import Split, holds_tape, split_graph
 
 
 def _acts(adjoint: Adjoint, node: Apply) -> tuple:
@@ -108,7 +108,8 @@ def _slots(splits: Sequence[Split]) -> tuple[list, list[list[int]]]:
         taken: set[int] = set()
         own = []
         for t in split.residuals:
-            slot = next((i for i, s in enumerate(slots) if s == t and i not in taken), None)
+            shared = not holds_tape(t)  # batching runs both branches, and two tapes cannot be selected between
+            slot = next((i for i, s in enumerate(slots) if shared and s == t and i not in taken), None)
             if slot is None:
                 slot = len(slots)
                 slots.append(t)
@@ -196,6 +197,7 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 def _forward_for(b: Builder, node: Apply, split: Split, args: list[Node]) -> Node:
     body, n, r = node.attrs["body"], node.attrs["carried"], len(split.residuals)
     graph = Graph(split.forward.name, None, body.origin)
+    graph.flags = dict(body.flags)
     index = graph.add_parameter(body.params[0].name, body.params[0].type)
     names = [q.name for q in body.params[1:]]
     names[n:n] = [f"tape{i}" for i in range(r)]
@@ -235,6 +237,7 @@ def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]
 def _backward_body(body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]) -> Graph:
     """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
     graph = Graph(split.backward.name, None, body.origin)
+    graph.flags["late"] = not body.flags.get("late", False)  # see ad.batch_control
     b = Builder(graph, body.origin.derive("vjp"))
     index = graph.add_parameter("i", body.params[0].type if first else INT)
     before = [p.type for p in body.params[first : first + n]]

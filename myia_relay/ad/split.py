@@ -199,14 +199,14 @@ class _Joint:
 
 
 def _is(node: Apply, names: set[str]) -> bool:
-    return isinstance(node.fn, Primitive) and node.fn.name in names and not _holds_tape(node.type)
+    return isinstance(node.fn, Primitive) and node.fn.name in names and not holds_tape(node.type)
 
 
 def _is_pure(node: Apply) -> bool:
     """Whether computing it again is harmless, and in a loop likely free: the optimiser moves it out."""
     if not isinstance(node.fn, Primitive) or node.fn.effect or node.fn.kind in ("control", "effect"):
         return False
-    return not node.fn.name.startswith("tape_") and not _holds_tape(node.type)
+    return not node.fn.name.startswith("tape_") and not holds_tape(node.type)
 
 
 def _is_view(node: Apply) -> bool:
@@ -223,5 +223,6 @@ def _elements(t: Type) -> int:
     return 1 << 62 if isinstance(size, Dim) else size
 
 
-def _holds_tape(t: Type) -> bool:
+def holds_tape(t: Type) -> bool:
+    """Whether values of this type are used linearly."""
     return any(isinstance(leaf, Tape) for leaf in leaves(t)) if isinstance(t, Tape | Struct) else False

@@ -7,6 +7,7 @@ transform is left where none may be.
 
 from __future__ import annotations
 
+from ..abstract.batched import batched_type
 from ..abstract.types import Scalar, Struct, Type
 from ..utils.errors import CompileError, InternalError
 from .node import Apply, Constant, Graph, Node, Parameter
@@ -180,5 +181,13 @@ def _transform(node: Apply, types) -> str | None:
     return _call("the transformed", node.attrs["graph"], types, None)
 
 
-CONTROL = {"cond": _cond, "while_loop": _while, "for_loop": _for, "value_and_grad": _transform}
+def _vmap(node: Apply, types) -> str | None:
+    graph, size = node.attrs["graph"], node.attrs["size"]
+    if len(node.attrs["batched"]) != len(graph.params):
+        return f"{len(node.attrs['batched'])} flags for {len(graph.params)} arguments"
+    wanted = tuple(batched_type(p.type, size, f) for p, f in zip(graph.params, node.attrs["batched"]))
+    return None if wanted == types else f"is given ({_list(types)}) where batching needs ({_list(wanted)})"
+
+
+CONTROL = {"cond": _cond, "while_loop": _while, "for_loop": _for, "value_and_grad": _transform, "vmap": _vmap}
 """What the relations of the control primitives do not see: the interfaces of their graphs."""

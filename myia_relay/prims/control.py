@@ -5,6 +5,7 @@ Every executor implements these few; `ad.control` holds their adjoints.
 
 from __future__ import annotations
 
+from ..abstract.batched import batched_type
 from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, tangent, tuple_of
 from ..ir.prim import primitive
 from ..utils.errors import InternalError
@@ -89,6 +90,26 @@ def value_and_grad(*args, graph, wrt, has_aux=False):
 @value_and_grad.infer
 def _(*args, graph, wrt, has_aux=False):
     return tuple_of(_graph_result(graph), tuple_of(*[tangent(args[i]) for i in wrt]))
+
+
+@primitive("control")
+def vmap(*args, graph, batched, size):
+    """`graph` on each of `size` examples; every array of the result has a batch axis in front.
+
+    Inference emits it, `ad.expand` replaces it by batched operations; no executor sees it.
+
+    Args:
+        *args: arguments of the graph, those that are batched with a batch axis in front of each array in them.
+        graph: closed typed graph of one example.
+        batched: for each argument whether it has a batch axis; for a structure maybe a tuple, for its parts.
+        size: the size of the batch axis, an int or a symbolic dimension.
+    """
+    raise InternalError("control", "vmap was not expanded")
+
+
+@vmap.infer
+def _(*args, graph, batched, size):
+    return batched_type(_graph_result(graph), size)
 
 
 @primitive("struct", differentiable=False)
@@ -183,5 +204,6 @@ __all__ = [
     "tape_push",
     "undef",
     "value_and_grad",
+    "vmap",
     "while_loop",
 ]

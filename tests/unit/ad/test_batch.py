@@ -1,0 +1,279 @@
+"""vmap against a loop over examples: primitives, branches, loops with tapes, transforms in both orders, effects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from myia_relay.abstract.types import FLOAT, INT, Array, Scalar, Struct, tuple_of
+from myia_relay.ad.batch import vmap_graph
+from myia_relay.backend.interpreter import run
+from myia_relay.ir.build import Builder, Var
+from myia_relay.ir.verify import verify
+from myia_relay.opt.pipeline import optimize
+from myia_relay.utils.errors import TypeError_
+from tests.typed_graphs import P, apply, build, call, check_orders, cond, expanded, for_, grad, staged, vag, vec, while_
+
+sin, exp, reduce_sum = P["sin"], P["exp"], P["reduce_sum"]
+N = 4
+
+
+def vmap(f, *args, batched, size=N) -> Var:
+    """A `vmap` node of a staged function."""
+    b: Builder = next(a for a in args if isinstance(a, Var)).builder
+    types = []
+    for a, flag in zip(args, batched):
+        t = staged(b, a).type
+        types.append(example(t) if flag else t)
+    return apply("vmap", *args, graph=build(f, *types, name="one"), batched=tuple(batched), size=size)
+
+
+def example(t):
+    if isinstance(t, Struct):
+        return Struct(t.kind, tuple(map(example, t.elems)), t.fields, t.cls)
+    return Array(t.dtype, t.shape[1:]) if len(t.shape) > 1 else Scalar(t.dtype)
+
+
+def stack(values):
+    if isinstance(values[0], tuple):
+        return tuple(stack([v[i] for v in values]) for i in range(len(values[0])))
+    return None if values[0] is None else np.stack([np.asarray(v) for v in values])
+
+
+def compare(a, b, rtol=1e-12):
+    if isinstance(a, tuple):
+        for x, y in zip(a, b, strict=True):
+            compare(x, y, rtol)
+    elif a is None:
+        assert b is None
+    else:
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-13)
+
+
+def check(f, types, batched, *args, size=N):
+    """The batched graph of `f` against a loop over examples, before and after optimisation."""
+    one = expanded(build(f, *types))
+    many = verify(vmap_graph(build(f, *types), batched, size), "vmap", transforms=False)
+
+    def pick(value, i, flag, t):
+        if not flag:
+            return value
+        x = value[i]
+        return x.item() if isinstance(t, Scalar) and t.weak else x
+
+    expected = stack([run(one, [pick(a, i, b, t) for a, b, t in zip(args, batched, types)]) for i in range(size)])
+    compare(expected, run(many, args))
+    compare(expected, run(optimize(many, check=True), args))
+    return many
+
+
+X = np.array([0.5, -1.0, 2.0, 0.1])
+
+
+def test_primitives_and_what_is_the_same_for_all():
+    def f(x, w, s):
+        return staged(x.builder, (P["tanh"](P["matvec"](w, x)) * s, reduce_sum(x * x, axes=(0,)), s * 2.0, 3))
+
+    xs, w = np.random.default_rng(0).normal(size=(N, 3)), np.arange(6.0).reshape(2, 3)
+    many = check(f, (vec(3), Array("float64", (2, 3)), Scalar("float64")), (True, False, False), xs, w, np.float64(0.3))
+    # What is the same for all is computed once, and given a batch axis at the end.
+    (product,) = [n for n in many.nodes if n.fn.name == "mul" and n.type == Scalar("float64")]
+    assert product.fn.name == "mul"
+
+
+def test_structures_part_by_part():
+    t = tuple_of(FLOAT, tuple_of(vec(2), INT))
+
+    def f(p, y):
+        return staged(y.builder, (p[1][0] * y, p))
+
+    many = vmap_graph(build(f, t, FLOAT), ((True, (False, True)), True), N)
+    verify(many, "vmap")
+    out, (a, (b, c)) = run(many, [(X, (np.ones(2), np.arange(4))), X])
+    np.testing.assert_array_equal(out, X[:, None] * np.ones(2))
+    np.testing.assert_array_equal(a, X)
+    assert b.shape == (4, 2) and c.shape == (4,)
+
+
+def branchy(x, y):
+    return cond(x > 0.0, lambda x, y: sin(x) * y, lambda x, y: exp(x) + y * x, x, y)
+
+
+@pytest.mark.parametrize("f", [branchy, grad(branchy), grad(grad(branchy))])
+def test_branches(f):
+    check(f, (FLOAT, FLOAT), (True, False), X, 2.0)
+    check(f, (FLOAT, FLOAT), (False, True), 0.3, X)
+    check(f, (FLOAT, FLOAT), (True, True), X, X[::-1].copy())
+
+
+def repeat(x, n):
+    return for_((0, n, 1), lambda i, a, x: staged(x.builder, (sin(a) * x + a,)), (x,), (x,))[0]
+
+
+def repeat_indexed(x, n):
+    def body(i, a, b, x):
+        return staged(x.builder, (a * x + P["cast"](i, dtype="float64", weak=True), sin(b) + a))
+
+    out = for_((n, -1, -2), body, (x, x), (x,))
+    return out[0] * out[1]
+
+
+@pytest.mark.parametrize("f", [repeat, repeat_indexed])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_loops(f, order):
+    for _ in range(order):
+        f = grad(f)
+    check(f, (FLOAT, INT), (True, False), X, 3)
+    check(f, (FLOAT, INT), (True, True), X, np.array([3, 0, 1, 5]))
+    check(f, (FLOAT, INT), (False, True), 0.7, np.array([3, 0, 1, 5]))
+
+
+def grow(x, y):
+    return while_(lambda a, x, y: a < y, lambda a, x, y: staged(x.builder, (a * a * 0.5 + x * x + 0.6,)), (x,), (x, y))[
+        0
+    ]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_while_loops_that_turn_differently(order):
+    f = grow
+    for _ in range(order):
+        f = grad(f)
+    check(f, (FLOAT, FLOAT), (True, False), X, 3.0)
+    check(f, (FLOAT, FLOAT), (False, True), 0.4, np.array([1.0, 0.0, 5.0, 9.0]))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_loops_in_branches_in_loops(order):
+    def f(x, n):
+        def body(i, acc, x, n):
+            def then(acc, x, n):
+                return for_((0, n, 1), lambda j, a, x: staged(x.builder, (a * sin(x) + a,)), (acc,), (x,))[0]
+
+            return staged(x.builder, (cond(acc > 0.5, then, lambda acc, x, n: exp(acc) * x, acc, x, n),))
+
+        return for_((0, n, 1), body, (x,), (x, n))[0]
+
+    for _ in range(order):
+        f = grad(f)
+    check(f, (FLOAT, INT), (True, False), X, 3)
+    check(f, (FLOAT, INT), (True, True), X, np.array([2, 3, 0, 1]))
+
+
+def test_a_loop_that_would_not_end_where_it_is_not_taken():
+    def f(x):
+        halve = lambda x: while_(lambda a: a < 1.0, lambda a: staged(a.builder, (a * 2.0,)), (x,))[0]  # noqa: E731
+        return cond(x > 0.0, halve, lambda x: x, x)
+
+    check(f, (FLOAT,), (True,), X)
+
+
+def test_calls():
+    inner = build(branchy, FLOAT, FLOAT, name="inner")
+    check(lambda x, y: call(inner, x, y) + call(inner, y, y), (FLOAT, FLOAT), (True, False), X, 2.0)
+
+
+# With gradients, in both orders.
+
+
+def test_gradient_of_a_mean_over_a_batch():
+    def loss(w, x):
+        return reduce_sum(P["tanh"](P["matvec"](w, x)), axes=(0,))
+
+    def mean(w, xs):
+        return reduce_sum(vmap(loss, w, xs, batched=(False, True)), axes=(0,)) * np.float64(1 / N)
+
+    xs, w = np.random.default_rng(0).normal(size=(N, 3)), np.arange(6.0).reshape(2, 3) / 5
+    check_orders(mean, w, xs, order=2)
+
+
+def test_per_example_gradients():
+    def loss(w, x):
+        return reduce_sum(P["tanh"](w * x), axes=(0,))
+
+    def f(w, xs):
+        return vmap(lambda w, x: vag(loss, w, x)[1][0], w, xs, batched=(False, True))
+
+    xs, w = np.random.default_rng(0).normal(size=(N, 3)), np.arange(3.0)
+    got = run(expanded(build(f, vec(3), Array("float64", (N, 3)))), [w, xs])
+    np.testing.assert_allclose(got, (1 - np.tanh(w * xs) ** 2) * xs)
+
+
+def test_vmap_of_vmap():
+    def f(x, y):
+        return vmap(
+            lambda x, y: vmap(lambda a, b: a * sin(b), x, y, batched=(False, True), size=3), x, y, batched=(True, False)
+        )
+
+    y = np.arange(3.0)
+    np.testing.assert_allclose(run(expanded(build(f, vec(4), vec(3))), [X, y]), X[:, None] * np.sin(y))
+
+
+def test_gradient_through_vmap_of_loops():
+    def f(x, n):
+        counts = staged(x.builder, np.array([2, 0, 3, 1]))
+        ys = vmap(lambda x, k: P["as_scalar"](P["as_array"](repeat_weak(x, k))), x, counts, batched=(True, True))
+        return reduce_sum(ys, axes=(0,))
+
+    def repeat_weak(x, k):
+        k = P["cast"](k, dtype="int64", weak=True)
+        return for_((0, k, 1), lambda i, a, x: staged(x.builder, (sin(a) * x + a,)), (x,), (x,))[0]
+
+    check_orders(f, X, 1, order=2)
+
+
+# Effects.
+
+
+def test_checks_hold_for_all_examples():
+    def f(x):
+        apply("check", x > -0.5, x, exception=ValueError, parts=("bad ", (0, "", "")))
+        return x * 2.0
+
+    g = vmap_graph(build(f, FLOAT), (True,), N)
+    verify(g, "vmap")
+    with pytest.raises(ValueError, match="bad -1.0"):
+        run(g, [X])
+    np.testing.assert_array_equal(run(g, [np.abs(X)]), np.abs(X) * 2)
+
+
+def test_checks_where_only_some_examples_run():
+    def safe(x):
+        apply("check", x > 0.3, x, exception=ValueError, parts=("bad ", (0, "", "")))
+        return P["log"](x)
+
+    def f(x):
+        return cond(x > 0.0, safe, lambda x: x, x)
+
+    g = verify(vmap_graph(build(f, FLOAT), (True,), N), "vmap")
+    with pytest.raises(ValueError, match=r"bad 0\.1"):
+        run(g, [X])
+    run(g, [np.array([0.5, -1.0, -2.0, 0.4])])
+
+    def h(x, n):
+        return for_((0, n, 1), lambda i, a: staged(a.builder, (safe(a) + 2.0,)), (x,))[0]
+
+    check(h, (FLOAT, INT), (True, True), X, np.array([1, 0, 2, 0]))
+
+
+def test_raise_where_no_example_goes():
+    def f(x):
+        def wrong(x):
+            return apply("raise", x, exception=ValueError, parts=("bad ", (0, "", "")), type=FLOAT)
+
+        return cond(x > 0.0, wrong, lambda x: x * 2.0, x)
+
+    g = verify(vmap_graph(build(f, FLOAT), (True,), N), "vmap")
+    with pytest.raises(ValueError, match=r"bad 0\.5"):
+        run(g, [X])
+    np.testing.assert_array_equal(run(g, [-np.abs(X)]), -np.abs(X) * 2)
+
+
+def test_printing_differing_values_is_refused():
+    def f(x):
+        apply("print", x, parts=((0, None, ""),), end="\n")
+        return x
+
+    with pytest.raises(TypeError_, match="print inside of vmap"):
+        vmap_graph(build(f, FLOAT), (True,), N)
