@@ -1,0 +1,112 @@
+"""Products, convolutions, pooling, positions and scatters of native programs, against the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.backend.native_util import P, check
+
+RNG = np.random.default_rng(2)
+
+
+def arr(*shape, dtype="float32"):
+    if "int" in dtype:
+        return RNG.integers(-9, 9, shape).astype(dtype)
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
+@pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 1, 1), (70, 90, 80), (4, 0, 3), (0, 2, 3), (200, 20, 150)])
+def test_dot(dtype, flags, sizes):
+    m, k, n = sizes
+    if dtype in ("float16", "int64") and m > 60:
+        pytest.skip("plain loops")
+    a = arr(*((k, m) if flags[0] else (m, k)), dtype=dtype)
+    b = arr(*((n, k) if flags[1] else (k, n)), dtype=dtype)
+    tol = {"float32": 1e-4, "float64": 1e-11, "int64": 0, "float16": 2e-2}[dtype]
+    check(lambda x, y: P.dot(x, y, transpose_a=flags[0], transpose_b=flags[1]), a, b, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
+def test_batched_dot(flags):
+    a = arr(3, *((5, 4) if flags[0] else (4, 5)))
+    b = arr(3, *((6, 5) if flags[1] else (5, 6)))
+    check(lambda x, y: P.batched_dot(x, y, transpose_a=flags[0], transpose_b=flags[1]), a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("shape", [(4, 5), (500, 800), (1, 9), (0, 3), (3, 0)])
+def test_matvec(transpose, shape):
+    a = arr(*shape)
+    x = arr(shape[0] if transpose else shape[1])
+    check(lambda m, v: P.tanh(P.matvec(m, v * 0.1, transpose=transpose)), a, x, rtol=1e-4, atol=1e-4)
+
+
+CONVS = [
+    dict(n=1, c=1, o=20, size=(28, 28), k=(5, 5)),
+    dict(n=3, c=4, o=6, size=(9, 8), k=(3, 2), strides=(2, 1), padding=((1, 0), (0, 2))),
+    dict(n=2, c=4, o=6, size=(7, 7), k=(3, 3), groups=2),
+    dict(n=5, c=3, o=4, size=(6, 6), k=(1, 1)),
+    dict(n=64, c=1, o=20, size=(28, 28), k=(5, 5)),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CONVS)))
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_conv(case, dtype):
+    s = dict(CONVS[case])
+    n, c, o, size, k = (s.pop(key) for key in ("n", "c", "o", "size", "k"))
+    if dtype == "float16" and n * o > 100:
+        pytest.skip("plain loops")
+    tol = {"float32": 1e-3, "float64": 1e-10, "float16": 1e-1}[dtype]
+    x, w = arr(n, c, *size, dtype=dtype), arr(o, c // s.get("groups", 1), *k, dtype=dtype)
+    y = check(lambda a, b: P.conv2d(a, b, **s), x, w, rtol=tol, atol=tol)
+    dy = arr(*y.shape, dtype=dtype)
+    check(lambda g, b: P.conv2d_grad_input(g, b, in_shape=size, **s), dy, w, rtol=tol, atol=tol)
+    check(lambda a, g: P.conv2d_grad_weight(a, g, kernel=k, **s), x, dy, rtol=tol, atol=tol * 10)
+
+
+POOLS = [
+    dict(ksize=(2, 2), strides=(2, 2)),
+    dict(ksize=(3, 3), strides=(1, 2)),
+    dict(ksize=(3, 2), strides=(2, 1), padding=((1, 1), (0, 1))),
+    dict(ksize=(2, 2), strides=(2, 2), padding=((2, 0), (0, 2))),
+]
+
+
+@pytest.mark.parametrize("case", range(len(POOLS)))
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_pool(case, dtype):
+    s = POOLS[case]
+    x = np.round(arr(2, 3, 8, 10, dtype=dtype), 0)  # with ties
+    y = check(lambda a: P.max_pool(a, **s), x)
+    dy = arr(*y.shape, dtype=dtype)
+    check(lambda a, g: P.max_pool_grad(a, g, **s), x, dy, rtol=1e-2 if dtype == "float16" else None)
+    if case < 3:
+        check(lambda a, g: P.max_pool_gather(a, g, **s), x, arr(*x.shape, dtype=dtype))
+    tol = 1e-2 if dtype == "float16" else 1e-5
+    check(lambda a: P.avg_pool(a, **s), x, rtol=tol, atol=tol)
+    check(lambda g: P.avg_pool_grad(g, in_shape=(8, 10), **s), dy, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_positions(dtype):
+    x = arr(4, 5, 6) > 0 if dtype == "bool" else np.round(arr(4, 5, 6)).astype(dtype)
+    if dtype == "float32":
+        x[1, 2, 3] = np.nan
+    for axis in range(3):
+        check(lambda a, axis=axis: (P.argmax(a, axis=axis), P.argmin(a, axis=axis)), x)
+    check(lambda a: P.argmax(a, axis=0), x[0, 0])
+
+
+def test_cumsum_and_scatter():
+    x = arr(4, 5, 6)
+    for axis in range(3):
+        for reverse in (False, True):
+            check(lambda a, axis=axis, reverse=reverse: P.cumsum(a, axis=axis, reverse=reverse), x, rtol=1e-5, atol=1e-5)
+    i = np.array([[0, 3], [3, 9]])
+    check(lambda a, k, u: P.scatter_add(a, k, u, axis=1), x, i, arr(4, 2, 2, 6), rtol=1e-5, atol=1e-5)
+    check(lambda a, k, u: P.scatter_add(a, k, u, axis=2), x, 2, arr(4, 5), rtol=1e-5, atol=1e-5)
+    check(lambda a, k, u: P.scatter_add(a, k, u, axis=0), arr(100, 40), np.arange(7), arr(7, 40), rtol=1e-5, atol=1e-5)
