@@ -102,11 +102,28 @@ def _mod(a, b):
         return np.mod(a, b)
 
 
+def _c_pow(a: float, b: float) -> float:
+    """C's `pow` through Python's, which raises where C returns NaN or an infinity."""
+    try:
+        out = a**b
+        return math.nan if isinstance(out, complex) else out
+    except ZeroDivisionError:
+        return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
+    except OverflowError:
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
+
+
 def _power(a, b):
+    if isinstance(a, float) and isinstance(b, float):  # Python floats and np.float64: NumPy's vector code is an ulp off
+        return np.float64(_c_pow(float(a), float(b)))
     # NumPy raises for negative integer exponents; here they give 0, and whoever may not rely on that checks before.
     if np.asarray(b).dtype.kind == "i":
         return np.where(np.asarray(b) < 0, 0, np.power(a, np.maximum(b, 0)))[()]
-    return np.power(a, b)
+    # NumPy takes shortcuts where all exponents are one number (x ** 0.5 is sqrt(x), which differs at -0.0 and -inf). A
+    # last exponent unlike the others keeps it to C's `pow`, which Python's floats have.
+    a, b = np.broadcast_arrays(a, b)
+    shape, one = a.shape, a.dtype.type(1)
+    return np.power(np.append(a, one), np.append(b, one + one + one))[:-1].reshape(shape)[()]
 
 
 # Arithmetic.

@@ -1,4 +1,4 @@
-"""One test over the registry: meaning == inference == lowering == batching, and gradients against central differences."""
+"""One test over the registry: meaning == inference == lowering == batching; gradients against central differences."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_lowering_is_the_meaning(prim, args, attrs):
 
 
 def _functional(prim, args, attrs, order):
-    """A graph of sum(w * out), and its derivative along a fixed direction, `order` times; with the gradient of the last."""
+    """A graph of sum(w * out), differentiated `order` times along a fixed direction; with the gradient of the last."""
     rng = np.random.default_rng(11)
     builder, xs = stage(args)
     value = prim(*xs, **attrs)
