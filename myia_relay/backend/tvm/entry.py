@@ -10,6 +10,7 @@ Input: a `Signature`. Output: `call(*values)` and `into(out, *values)`.
 from __future__ import annotations
 
 import ctypes
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,6 +61,28 @@ class Slots:
         return out
 
 
+def _c_free() -> Callable:
+    if sys.platform == "win32":
+        return ctypes.cdll.msvcrt.free
+    return ctypes.CDLL(None).free
+
+
+_free = _c_free()
+
+
+class _Regions:
+    """Owns a state area and what its program allocated for tapes."""
+
+    def __init__(self, memory: np.ndarray, ints: memoryview, slots: list[int]):
+        self.memory, self.ints, self.slots = memory, ints, slots
+
+    def __del__(self, free=_free):
+        for slot in self.slots:
+            if self.ints[slot]:
+                free(ctypes.c_void_p(self.ints[slot]))
+                self.ints[slot] = 0
+
+
 @dataclass
 class Signature:
     """What the caller has to know of a program.
@@ -74,6 +97,8 @@ class Signature:
         presets: slot -> value it has from the start.
         sites: effects by number.
         by_object: whether arrays are passed as objects, not addresses.
+        regions: slots that hold addresses of memory that the program allocated.
+        keep: objects that the presets point to.
     """
 
     params: list[Type]
@@ -85,6 +110,7 @@ class Signature:
     presets: dict[int, int]
     sites: list[Site]
     by_object: bool = True
+    regions: list[int] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
 
 
@@ -122,7 +148,8 @@ class Entry:
         ints[PROGRAM] = id(self)
         for slot, value in signature.presets.items():
             ints[slot] = value
-        return raw.ctypes.data + start, memory.cast("d"), ints, size, raw
+        holder = _Regions(raw, ints, signature.regions) if signature.regions else raw
+        return raw.ctypes.data + start, memory.cast("d"), ints, size, holder
 
     def fail(self, status: Any, area: tuple | None, values: tuple, out: Any) -> Any:
         """Act on the status of a call that did not succeed."""

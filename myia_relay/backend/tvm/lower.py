@@ -94,6 +94,7 @@ class Lowering:
         self.sites: list[Any] = []
         self.kernels: list[str] = []
         self.scopes: list[Scope] = []
+        self.regions: dict[Any, Any] = {}  # see `tapes`
         self.current: Apply | None = None
         self.b = Expr(self.block, self.dims, array=False)
         self.state = State(self.block)

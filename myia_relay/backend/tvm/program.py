@@ -24,7 +24,7 @@ from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Unde
 from ...ir.node import Graph, Node
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
-from . import layout, pipeline, threads
+from . import layout, pipeline, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .entry import Entry, Signature
@@ -279,8 +279,8 @@ class _Main:
             self.bindings.append(tirx.Bind(view.storage.var, pointer))
         if state.used:
             params.append(state.address)
-            for declaration in state.declarations():
-                top.emit(declaration)
+            for statement in [*state.declarations(), *tapes.reset(lowering)]:
+                top.emit(statement)
             base = tirx.Var("arena", pointer_type("uint8"))
             head = -(-state.count * 8 // ALIGN) * ALIGN
             top.emit(tirx.Bind(base, call("tirx.reinterpret", pointer_type("uint8"), tirx.Add(state.address, idx(head)))))
@@ -314,6 +314,7 @@ class _Main:
             presets=self.presets,
             sites=lowering.sites,
             by_object=self.by_object,
+            regions=[r.base for r in lowering.regions.values()],
             keep=self.keep,
         )
 
