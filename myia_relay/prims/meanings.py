@@ -24,7 +24,8 @@ class Meaning:
     Attributes:
         name: how errors call it: "np.sum".
         function: its implementation, `(b, *args, **kwargs)`.
-        parameters: names of the parameters, without the builder; positional ones first.
+        parameters: names of the parameters by position, without the builder.
+        keywords: names that may be given as keywords.
         static: names of parameters that must be known at compile time.
         attribute: whether it is read like an attribute, `x.T`, instead of called.
     """
@@ -35,14 +36,16 @@ class Meaning:
         listed = list(inspect.signature(function).parameters.values())[1:]
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in listed)
         self.positional = tuple(p.name for p in listed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
-        self.parameters = self.positional + tuple(p.name for p in listed if p.kind is p.KEYWORD_ONLY)
+        self.keywords = self.positional + tuple(p.name for p in listed if p.kind is p.KEYWORD_ONLY)
+        # Behind `*operands` no argument has a name of its own.
+        self.parameters = self.positional if self.variadic else self.keywords
         self.required = tuple(p.name for p in listed if p.default is p.empty and p.kind is not p.VAR_POSITIONAL)
 
     def __call__(self, b: Builder, *args, **kwargs):
         for key in kwargs:
-            if key not in self.parameters:
-                known = ", ".join(self.parameters[1:]) or "none"
-                advice = nearest(key, self.parameters)
+            if key not in self.keywords:
+                known = ", ".join(self.keywords[1:]) or "none"
+                advice = nearest(key, self.keywords)
                 raise TypeError_(
                     f"{self.name}: the argument '{key}' is not supported in compiled code{advice}; known: {known}"
                 )

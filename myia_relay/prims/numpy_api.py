@@ -27,7 +27,8 @@ from .numpy_shape import array_of
 from .operators import index_
 from .promotion import cast, operand
 from .relations import normalise_axis
-from .subscripts import _positions, getitem, setitem
+from .subscripts import at_add, getitem, setitem
+from .subscripts import checked_positions as _positions
 
 meaning(builtins.divmod)(lambda b, x, y: divmod_(b, operand(b, x), operand(b, y)))
 
@@ -64,6 +65,7 @@ __all__ = [
     "NN_OPS",
     "Meaning",
     "as_index",
+    "at_add",
     "cast",
     "getitem",
     "index_add",

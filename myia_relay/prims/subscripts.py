@@ -18,7 +18,7 @@ from ..ir.node import Apply, Constant
 from ..utils.errors import ShapeError, TypeError_
 from . import elementwise as P
 from .broadcast import broadcast_to, cast, nullary, reshape
-from .indexing import dynamic_index, dynamic_slice, dynamic_update, dynamic_update_slice, take
+from .indexing import dynamic_index, dynamic_slice, dynamic_update, dynamic_update_slice, scatter_add, take
 from .products import permuted
 from .promotion import as_int, describe, fit, guard, operand, python, size_value, static_int, strong, unwrap
 from .reduction import reduce_max, reduce_min
@@ -88,7 +88,7 @@ def _pick(b: Builder, x: Var, axis: int, item) -> Pick:
     if isinstance(item, list) or (isinstance(item, np.ndarray) and item.ndim):
         item = operand(b, item, "an index")
     if isinstance(item, Var) and isinstance(item.type, Array) and item.shape != ():
-        return Pick(axis, "array", at=_positions(b, item, n, axis))
+        return Pick(axis, "array", at=checked_positions(b, item, n, axis))
     known = static_int(item)
     if known is not None:
         return _known(b, known, n, axis)
@@ -128,7 +128,7 @@ def _position(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
     return P.where(P.lt(i, i.const(0)), P.add(i, size), i)
 
 
-def _positions(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
+def checked_positions(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
     """Run-time positions, checked and wrapped."""
     if i.dtype == "bool":
         raise TypeError_(
@@ -418,3 +418,29 @@ def _put_strided(b: Builder, x: Var, pick: Pick, rest, value: Var, axis: int, la
     hit = P.logical_and(hit, P.lt(off, strong(size_value(b, (pick.size - 1) * gap + 1))))
     hit = reshape(hit, shape=(*(1,) * axis, n, *(1,) * (x.ndim - axis - 1)))
     return P.where(hit, spread, x)
+
+
+def at_add(b: Builder, x: Var, index, value) -> Var:
+    """`relay.at(x)[index].add(value)`: the array with `value` added; repeated positions of an integer array accumulate.
+
+    Args:
+        b: the builder.
+        x: array.
+        index: as for `setitem`; or one integer array, with full slices around it.
+        value: number or array that broadcasts to `x[index]`.
+    """
+    from .arithmetic import add
+
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(i, list | np.ndarray) or (isinstance(i, Var) and isinstance(i.type, Array)) for i in items):
+        return setitem(b, x, index, add(b, getitem(b, x, index), operand(b, value)))
+    x, value = operand(b, x), fit(b, operand(b, value), x.dtype)
+    picks = plan(b, x, index)
+    if [p.kind for p in picks if p.kind != "all"] != ["array"]:
+        raise TypeError_(
+            "relay.at(x)[...].add takes one integer array, with `:` for all other axes; or ints and slices"
+        )
+    (axis,) = [k for k, p in enumerate(picks) if p.kind == "array"]
+    at = picks[axis].at
+    shape = (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
+    return scatter_add(x, at, value if value.shape == shape else broadcast_to(value, shape=shape), axis=axis)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from myia_relay.prims.numpy_api import MEANINGS, METHODS, getitem, setitem
+from myia_relay.prims.numpy_api import MEANINGS, METHODS, at_add, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
 
 from .staged import run
@@ -505,3 +505,25 @@ def test_shapes_that_do_not_fit_are_named():
         run(MEANINGS[np.bitwise_and], np.uint8(3), 2.5)
     with pytest.raises(OverflowError, match="Python integer 300 out of bounds for int8"):
         run(MEANINGS[np.add], SMALL, 300)
+
+
+def test_adding_at_positions_accumulates():
+    expected = V.copy()
+    np.add.at(expected, [0, 0, -1], [1.0, 2.0, 3.0])
+    same(run(lambda b, x, i, v: at_add(b, x, i, v), V, np.array([0, 0, -1]), np.array([1.0, 2.0, 3.0])), expected)
+    expected = T.copy()
+    expected[:, 1, ::2] += 2
+    same(run(lambda b, x, v: at_add(b, x, (slice(None), 1, slice(None, None, 2)), v), T, 2), expected)
+
+
+def test_bfloat16_is_a_dtype_like_others():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = np.array([1.0, 2.5], ml_dtypes.bfloat16)
+    for rule, wanted in ((np.add, x + x), (np.multiply, x * x)):
+        assert run(MEANINGS[rule], x, x).dtype == wanted.dtype
+    assert run(MEANINGS[np.multiply], x, 2.0).dtype == x.dtype
+    assert run(MEANINGS[np.add], x, np.float32(1)).dtype == np.float32
+    assert run(MEANINGS[np.mean], x).dtype == x.dtype
+    assert run(MEANINGS[np.tanh], x).dtype == x.dtype
+    with pytest.raises(TypeError_, match="no common dtype"):
+        run(MEANINGS[np.add], x, np.float16(1))

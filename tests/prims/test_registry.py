@@ -101,6 +101,10 @@ def _functional(prim, args, attrs, order):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("prim, args, attrs", DIFFERENTIABLE)
 def test_gradient_is_the_central_difference(prim, args, attrs, order):
+    _check_gradient(prim, args, attrs, order)
+
+
+def _check_gradient(prim, args, attrs, order):
     graph, scalar, gradient = _functional(prim, args, attrs, order - 1)
     floats = [i for i, a in enumerate(args) if type_of_constant(a).is_float]
     analytic = [0.0 if g is None else evaluate(graph, args, g)[0] for g in gradient]
@@ -156,3 +160,16 @@ def test_batching_is_a_loop(prim, args, attrs):
         batched = evaluate(builder.graph, stacked, out)[0]
         loop = np.stack([np.asarray(compute(prim, e, attrs)) for e in examples])
         np.testing.assert_allclose(batched, loop, rtol=1e-10, atol=1e-12, err_msg=f"batched {mask}")
+
+
+def test_the_gradient_test_fails_on_a_wrong_gradient(monkeypatch):
+    prim = REGISTRY["tanh"]
+    monkeypatch.setattr(prim, "vjp_rule", lambda x, out, dout: (dout * out,))
+    with pytest.raises(AssertionError):
+        _check_gradient(prim, (0.7,), {}, 1)
+
+
+def test_a_missing_rule_is_reported(monkeypatch):
+    monkeypatch.setattr(REGISTRY["tanh"], "vjp_rule", None)
+    monkeypatch.setattr(REGISTRY["pad"], "lower_rule", None)
+    assert prims.missing_rules() == ["tanh: no vjp rule", "pad: no lower rule"]
