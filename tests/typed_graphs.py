@@ -8,10 +8,12 @@ import myia_relay.prims  # noqa: F401
 from myia_relay.abstract.types import FLOAT, INT, Array, Type, tuple_of
 from myia_relay.ad.expand import expand
 from myia_relay.backend.interpreter import run
+from myia_relay.backend.python import compile_python
 from myia_relay.ir.build import Builder, Var
 from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.verify import verify
+from myia_relay.opt.pipeline import optimize
 
 
 class P:
@@ -100,6 +102,47 @@ def expanded(g: Graph) -> Graph:
     return verify(expand(g), "expand", transforms=False)
 
 
+def run_all(g: Graph, args):
+    """The value of a graph by the interpreter; the python executor must give the same, with and without regions."""
+    value = run(g, args)
+    for h in (g, optimize(g, check=True)):
+        other = run(h, args)
+        assert_same(compile_python(h)(*args), other)
+        assert_same(compile_python(h, lambda region: lambda *xs: run(verify(region, "outline"), xs))(*args), other)
+        assert_close(other, value)
+    return value
+
+
+def assert_same(a, b) -> None:
+    """Equal in kind and to the bit."""
+    assert type(a) is type(b), (a, b)
+    if isinstance(a, tuple | list):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            assert_same(x, y)
+    elif isinstance(a, dict):
+        assert_same(list(a.items()), list(b.items()))
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    else:
+        assert repr(a) == repr(b)
+
+
+def assert_close(a, b) -> None:
+    """Equal but for what optimised derived code may round differently."""
+    if isinstance(a, tuple | list):
+        for x, y in zip(a, b, strict=True):
+            assert_close(x, y)
+    elif isinstance(a, dict):
+        assert_close(list(a.values()), list(b.values()))
+    elif isinstance(a, float | np.generic | np.ndarray):
+        assert type(a) is type(b)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+    else:
+        assert a == b
+
+
 def gradient(f, *args, wrt=0, types=None):
     """The gradient of `f` at a point, by the interpreter."""
     types = types or [type_of(a) for a in args]
@@ -107,7 +150,7 @@ def gradient(f, *args, wrt=0, types=None):
     def wrapper(*xs):
         return vag(f, *xs, wrt=(wrt,))[1][0]
 
-    return run(expanded(build(wrapper, *types, name="grad")), args)
+    return run_all(expanded(build(wrapper, *types, name="grad")), args)
 
 
 def type_of(value) -> Type:

@@ -8,8 +8,10 @@ import pytest
 from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tuple_of
 from myia_relay.ad.expand import vjp_graph
 from myia_relay.backend.interpreter import run
+from myia_relay.backend.python import compile_python
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
+from myia_relay.opt.pipeline import optimize
 from myia_relay.utils.errors import GradError
 from tests.typed_graphs import (
     P,
@@ -341,8 +343,10 @@ def test_effects_stay_in_order(capsys):
         apply("print", y, parts=("b ", (0, None, "")), end="\n")
         return y
 
-    assert gradient(f, 3.0) == 6.0
-    assert capsys.readouterr().out == "a 3.0\nb 9.0\n"
+    g = expanded(build(grad(f), FLOAT))
+    for way in (lambda: run(g, [3.0]), lambda: run(optimize(g), [3.0]), lambda: compile_python(g)(3.0)):
+        assert way() == 6.0
+        assert capsys.readouterr().out == "a 3.0\nb 9.0\n"
 
 
 def test_checks_stay():

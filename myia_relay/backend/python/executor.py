@@ -1,0 +1,113 @@
+"""From a typed graph to Python source, and from there to a function.
+
+The source is built as `ast`, printed through astor, and compiled from the printed text under a file name that `linecache`
+knows: a debugger steps through it, and tracebacks show its lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import astor
+import numpy as np
+
+from ...ir.node import Graph
+from ...ir.rewrite import all_graphs
+from . import literals as lit
+from . import statements  # noqa: F401  registers control, effects and structures
+from .emit import Module
+from .runtime import HELPERS, sizes_of
+
+_counter = itertools.count()
+
+
+def to_source(graph: Graph, regions: bool = False) -> str:
+    """Readable Python for a typed graph, runnable on its own with this package installed.
+
+    Args:
+        graph: closed typed graph, transforms expanded.
+        regions: whether groups of array operations are calls of compiled regions, instead of NumPy.
+    """
+    module, entry = _module(graph, regions)
+    del entry
+    return _header(module) + _text(module)
+
+
+def compile_python(graph: Graph, compile_region: Callable[[Graph], Callable] | None = None) -> Callable[..., Any]:
+    """A Python function for a typed graph, from generated source (its attribute `source`).
+
+    Args:
+        graph: closed typed graph, transforms expanded.
+        compile_region: compiles a straight-line graph of array operations to a function of its parameters' values; without it
+            NumPy evaluates them.
+    """
+    module, entry = _module(graph, compile_region is not None)
+    text = _text(module)
+    filename = f"<myia_relay {entry} {next(_counter)}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    namespace: dict[str, Any] = {"np": np, **HELPERS, "objects": module.objects.given, "__name__": filename}
+    namespace.update({name: value for (_, name), value in module.objects.imports.items()})
+    for name, region in module.regions.items():
+        assert compile_region is not None
+        namespace[name] = compile_region(region.graph)
+    exec(compile(text, filename, "exec"), namespace)
+    function, types = namespace[entry], [p.type for p in graph.params]
+
+    if _symbolic(graph):
+
+        def run(*values):
+            namespace["sizes"] = sizes_of(types, values)
+            with np.errstate(all="ignore"):
+                return function(*values)
+
+    else:
+
+        def run(*values):
+            with np.errstate(all="ignore"):
+                return function(*values)
+
+    run.__name__ = run.__qualname__ = entry
+    run.source = _header(module) + text
+    return run
+
+
+def _module(graph: Graph, regions: bool) -> tuple[Module, str]:
+    module = Module(regions)
+    return module, module.function(graph)
+
+
+def _symbolic(graph: Graph) -> bool:
+    from ...abstract.types import type_symbols
+
+    return any(type_symbols(p.type) for g in all_graphs(graph) for p in g.params)
+
+
+def _text(module: Module) -> str:
+    tree = ast.Module(list(module.functions), [])
+    return astor.to_source(ast.fix_missing_locations(tree), pretty_source=_lines)
+
+
+def _lines(source: list[str]) -> str:
+    """Lines as they come: astor's own line breaking takes quadratic time on long expressions."""
+    return "".join(source)
+
+
+def _header(module: Module) -> str:
+    used = {n.id for f in module.functions for n in ast.walk(f) if isinstance(n, ast.Name)}
+    helpers = ", ".join(sorted(h for h in HELPERS if h in used))
+    lines = ["import numpy as np"]
+    lines += [f"from {where} import {name}" for where, name in sorted(module.objects.imports)]
+    if helpers:
+        lines.append(f"from {__package__}.runtime import {helpers}")
+    if "sizes" in used:
+        lines.append("# sizes: an object with the size of each symbolic dimension, bound at each call")
+    lines += [f"# objects[{key!r}]: {value!r}" for key, value in module.objects.given.items()]
+    lines += [f"# {name}: a compiled region of {len(r.graph.nodes)} operations" for name, r in module.regions.items()]
+    return "\n".join(lines) + "\n\n\n"
+
+
+__all__ = ["compile_python", "lit", "to_source"]

@@ -1,0 +1,88 @@
+"""What generated source calls besides NumPy: a few helpers with the names that it uses."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from types import SimpleNamespace
+
+import numpy as np
+
+from ...abstract.bind import bind_symbols
+from ...abstract.types import numpy_dtype
+from ...ir.prim import REGISTRY
+from ...utils.raising import raise_at
+from ...utils.source import Loc, Origin
+
+
+class _Meanings:
+    """Primitives by name, as their NumPy meanings: `ops.conv2d(x, w, ...)`."""
+
+    def __getattr__(self, name: str):
+        prim = REGISTRY.get(name)
+        if prim is None or prim.meaning is None:
+            raise AttributeError(name)
+        return prim.meaning
+
+
+ops = _Meanings()
+
+
+def wrap(n: int) -> int:
+    """An integer as int64 has it: modulo 2**64."""
+    return n if -(1 << 63) <= n < 1 << 63 else (n + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def scalar(dtype: str, value):
+    """A NumPy scalar of a dtype that NumPy itself may not have."""
+    return numpy_dtype(dtype).type(value)
+
+
+def as_array(value, dtype: str):
+    """An array of exactly this dtype."""
+    return np.asarray(value, dtype=numpy_dtype(dtype))
+
+
+def packed(text: str, dtype: str, shape: tuple[int, ...]):
+    """An array from its compressed bytes."""
+    data = zlib.decompress(base64.b64decode(text))
+    return np.frombuffer(data, dtype=numpy_dtype(dtype)).reshape(shape)
+
+
+def pack(array: np.ndarray) -> str:
+    """The inverse of `packed`."""
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes())).decode()
+
+
+def at(*locations) -> Origin | None:
+    """A place in the user's source, with the calls around it: (file, line, column, end line, end column, function), inner first."""
+    origin = None
+    for location in reversed(locations):
+        origin = Origin(Loc(*location), "inline", origin)
+    return origin
+
+
+def record(cls, **fields):
+    """A frozen dataclass put together as it was, without running its `__init__`."""
+    out = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(out, name, value)
+    return out
+
+
+def sizes_of(types, values) -> SimpleNamespace:
+    """The sizes of symbolic dimensions, from the arguments of a call."""
+    return SimpleNamespace(**bind_symbols(types, values))
+
+
+HELPERS = {
+    "ops": ops,
+    "wrap": wrap,
+    "scalar": scalar,
+    "as_array": as_array,
+    "packed": packed,
+    "at": at,
+    "record": record,
+    "raise_at": raise_at,
+}
+"""Importable by generated source that stands in a file of its own."""

@@ -1,0 +1,206 @@
+"""Structures, tapes, effects, branches and loops as Python statements."""
+
+from __future__ import annotations
+
+import ast
+
+from ...abstract.types import Scalar, Struct, Type
+from ...ir.node import Apply, Graph
+from . import literals as lit
+from .emit import SPECIAL, Function, assign
+
+
+def _make_struct(f: Function, node: Apply, body):
+    return [f.value(a) for a in node.args]
+
+
+def _get_item(f: Function, node: Apply, body):
+    value, index = f.value(node.args[0]), node.attrs["index"]
+    if isinstance(value, list):
+        return value[index]
+    return lit.part(node.args[0].type, value, index)
+
+
+def _nothing(f: Function, node: Apply, body):
+    return ast.Constant(None)
+
+
+def _tape_push(f: Function, node: Apply, body):
+    return lit.display([f.read(a) for a in node.args])
+
+
+def _tape_pop(f: Function, node: Apply, body):
+    names = [f.fresh("tape"), f.fresh("saved")]
+    target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
+    body.append(ast.Assign([target], f.read(node.args[0]), lineno=0))
+    return [lit.name(n) for n in names]
+
+
+def _dim_size(f: Function, node: Apply, body):
+    return lit.dimension(node.attrs["dim"])
+
+
+def _raising(f: Function, node: Apply, operands) -> ast.stmt:
+    exception = f.module.objects.refer(node.attrs["exception"])
+    text = lit.message(node.attrs["parts"], [f.read(a) for a in operands])
+    return ast.Expr(lit.call("raise_at", exception, text, lit.place(node.origin)))
+
+
+def _check(f: Function, node: Apply, body):
+    test = ast.UnaryOp(ast.Not(), f.read(node.args[0]))
+    body.append(ast.If(test, [_raising(f, node, node.args[1:])], []))
+    return ast.Constant(None)
+
+
+def _raise(f: Function, node: Apply, body):
+    body.append(_raising(f, node, node.args))
+    return ast.Constant(None)
+
+
+def _print(f: Function, node: Apply, body):
+    text = lit.message(node.attrs["parts"], [f.read(a) for a in node.args])
+    end = node.attrs["end"]
+    keywords = {} if end == "\n" else {"end": ast.Constant(end)}
+    body.append(ast.Expr(lit.call("print", text, **keywords)))
+    return ast.Constant(None)
+
+
+def _array(f: Function, node: Apply) -> ast.expr:
+    return lit.subscript(lit.attribute(f.read(node.args[0]), "arrays"), node.attrs["index"])
+
+
+def _ref_read(f: Function, node: Apply, body):
+    copied = lit.call(lit.numpy("array"), _array(f, node))
+    return lit.np_scalar(node.type.dtype, copied) if isinstance(node.type, Scalar) else copied
+
+
+def _ref_write(f: Function, node: Apply, body):
+    target = ast.Subscript(_array(f, node), ast.Constant(...), ast.Store())
+    body.append(ast.Assign([target], f.read(node.args[1]), lineno=0))
+    return ast.Constant(None)
+
+
+def _cond(f: Function, node: Apply, body):
+    condition, *operands = node.args
+    branches: list[list[ast.stmt]] = []
+    result = None
+    for key in ("then", "orelse"):
+        graph: Graph = node.attrs[key]
+        statements: list[ast.stmt] = []
+        for param, operand in zip(graph.params, operands, strict=True):
+            f.env[param] = f.value(operand)
+        out = f.block(graph, statements)
+        if result is None:
+            result = f.store(out, node.type, node.name, statements)
+        else:
+            _assign(f, result, out, node.type, statements)
+        branches.append(statements)
+    body.append(ast.If(f.read(condition), branches[0] or [ast.Pass()], branches[1]))
+    return result
+
+
+def _assign(f: Function, target, value, t: Type, body) -> None:
+    """Assign to variables, structures part by part, all at once where there are several."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    stack = [(target, value, t)]
+    while stack:
+        to, new, kind = stack.pop()
+        if isinstance(kind, Struct):
+            stack.extend(zip(to, f.parts(new, kind, body), kind.elems, strict=True))
+        elif not (isinstance(new, ast.Name) and new.id == to.id):
+            pairs.append((to, new))
+    pairs.reverse()
+    if not pairs:
+        return
+    names: list[ast.expr] = [ast.Name(to.id, ast.Store()) for to, _ in pairs]
+    values = [new for _, new in pairs]
+    if len(pairs) == 1:
+        body.append(assign(names[0].id, values[0]))
+    else:
+        body.append(ast.Assign([ast.Tuple(names, ast.Store())], lit.display(values), lineno=0))
+
+
+def _carry(f: Function, node: Apply, init, params, body) -> list:
+    """Variables for the carried values of a loop, with their initial values."""
+    return [f.store(f.value(x), x.type, p.name, body) for x, p in zip(init, params, strict=True)]
+
+
+def _bind(f: Function, graph: Graph, first: int, carried: list, constants) -> None:
+    """The parameters of a loop's graph: the carried variables, and the loop's constants as they are outside."""
+    values = [*carried, *(f.value(k) for k in constants)]
+    for param, value in zip(graph.params[first:], values, strict=True):
+        f.env[param] = value
+
+
+def _while(f: Function, node: Apply, body):
+    n, test, inner = node.attrs["carried"], node.attrs["cond"], node.attrs["body"]
+    carried = _carry(f, node, node.args[:n], inner.params[:n], body)
+    _bind(f, test, 0, carried, node.args[n:])
+    _bind(f, inner, 0, carried, node.args[n:])
+    before: list[ast.stmt] = []
+    going = f.whole(f.block(test, before), test.output.type)
+    statements: list[ast.stmt] = []
+    if before and all(isinstance(s, ast.Assign) for s in before) and len(before) == 1 and _is_name(going, before[0]):
+        going, before = before[0].value, []
+    if before:
+        statements = [*before, ast.If(ast.UnaryOp(ast.Not(), going), [ast.Break()], [])]
+        going = ast.Constant(True)
+    out = f.block(inner, statements)
+    _assign(f, carried, out, inner.output.type, statements)
+    body.append(ast.While(going, statements or [ast.Pass()], []))
+    return carried
+
+
+def _is_name(value: ast.expr, statement: ast.Assign) -> bool:
+    return (
+        isinstance(value, ast.Name)
+        and isinstance(statement.targets[0], ast.Name)
+        and value.id == statement.targets[0].id
+    )
+
+
+def _for(f: Function, node: Apply, body):
+    n, inner = node.attrs["carried"], node.attrs["body"]
+    bounds, init, constants = node.args[:3], node.args[3 : 3 + n], node.args[3 + n :]
+    carried = _carry(f, node, init, inner.params[1 : 1 + n], body)
+    index = f.fresh(inner.params[0].name, "i")
+    f.env[inner.params[0]] = lit.name(index)
+    _bind(f, inner, 1, carried, constants)
+    statements: list[ast.stmt] = []
+    t = inner.params[0].type
+    if not t.weak:
+        statements.append(assign(index, lit.np_scalar(t.dtype, lit.name(index))))
+    out = f.block(inner, statements)
+    _assign(f, carried, out, inner.output.type, statements)
+    limits = [f.read(x) for x in bounds]
+    if isinstance(limits[2], ast.Constant) and limits[2].value == 1:
+        limits.pop()
+        if isinstance(limits[0], ast.Constant) and limits[0].value == 0:
+            limits.pop(0)
+    loop = ast.For(
+        ast.Name(index, ast.Store()), lit.call("range", *limits), statements or [ast.Pass()], [], None, lineno=0
+    )
+    body.append(loop)
+    return carried
+
+
+SPECIAL.update(
+    {
+        "make_struct": _make_struct,
+        "get_item": _get_item,
+        "undef": _nothing,
+        "none": _nothing,
+        "tape_new": _nothing,
+        "tape_push": _tape_push,
+        "tape_pop": _tape_pop,
+        "dim_size": _dim_size,
+        "check": _check,
+        "raise": _raise,
+        "print": _print,
+        "ref_read": _ref_read,
+        "ref_write": _ref_write,
+        "cond": _cond,
+        "while_loop": _while,
+        "for_loop": _for,
+    }
+)
