@@ -26,7 +26,7 @@ from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
 from ...utils.errors import InternalError, LoweringError
 from . import nests
-from .block import Block, const, dtype_of, idx, is_leaf
+from .block import Block, const, dtype_of, idx, is_leaf, llvm
 from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
 from .plan import ITEM, Plan, Storage, View
@@ -93,6 +93,7 @@ class Lowering:
         self.constants: dict[int, tuple[np.ndarray, View]] = {}
         self.sites: list[Any] = []
         self.kernels: list[str] = []
+        self.profile: list[tuple[str, int]] | None = None  # kernels with the slots of their cycles, if they are counted
         self.scopes: list[Scope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.current: Apply | None = None
@@ -461,7 +462,19 @@ class Lowering:
         for storage in (*kernel.reads, *kernel.writes):
             self.plan.touch(storage)
         self.kernels.append(var.name_hint)
-        self.block.emit(tvm.ir.Call(var, kernel.args, ret_ty="int32"))
+        if self.profile is None:
+            self.block.emit(tirx.Evaluate(tvm.ir.Call(var, kernel.args, ret_ty="int32")))
+            return
+        slot, state = self.state.slot(2), self.state
+        state.needed = True
+        self.profile.append((var.name_hint, slot))
+        begin = self.block.let(llvm("readcyclecounter", "int64"))
+        self.block.emit(tirx.Evaluate(tvm.ir.Call(var, kernel.args, ret_ty="int32")))
+        cycles = self.b.let(self.b.sub(llvm("readcyclecounter", "int64"), begin))
+        state.put(slot, self.b.add(state.get(slot), cycles))
+        least = state.get(slot + 1)
+        new = tirx.Or(tirx.EQ(least, idx(0)), tirx.LT(cycles, least))
+        state.put(slot + 1, tirx.Select(new, cycles, least))
 
     def copy(self, source: View, target: View) -> None:
         """Copy an array."""

@@ -39,7 +39,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
 
     Args:
         graph: closed typed graph, after differentiation and optimisation.
-        options: "target": a `tvm.target.Target`.
+        options: "target": a `tvm.target.Target` (None or "cpu": this machine); "profile": count the cycles of kernels.
 
     Returns:
         The program.
@@ -50,9 +50,15 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     begin = time.perf_counter()
     _threads()
     writer = _Main(graph)
+    if (options or {}).get("profile"):
+        writer.lowering.profile = []
     module = writer.module()
     lowered = time.perf_counter()
-    target = (options or {}).get("target") or _target()
+    target = (options or {}).get("target")
+    if target is None or target == "cpu":
+        target = _target()
+    elif not isinstance(target, tvm.target.Target):
+        raise LoweringError(f"there is no native executor for the target {target!r} yet; use 'cpu'", graph.origin)
     built = pipeline.build(module, target=target)
     done = time.perf_counter()
     entry = Entry(built["main"], writer.signature())
@@ -94,6 +100,7 @@ class NativeProgram:
         self.functions = len(lowering.functions)
         self.arena = lowering.plan.size
         self.unplanned = sum(_bytes(s.nbytes) for s in lowering.plan.storages if s.kind == "arena" and s.first >= 0)
+        self.counters = lowering.profile
         self.into = entry.into
         self.source = entry.call.source
         self._call = entry.call
@@ -105,6 +112,11 @@ class NativeProgram:
     def call(self) -> Any:
         """The bare caller, without a method call around it."""
         return self._call
+
+    def profile(self) -> list[tuple[str, int, int]]:
+        """The kernels with the cycles each has taken, in all and at least, with the option "profile"."""
+        area = self.entry.free[-1]
+        return [(name, area[2][slot], area[2][slot + 1]) for name, slot in self.counters or ()]
 
     def asm(self) -> str:
         """The assembly of the whole module."""
