@@ -164,7 +164,7 @@ async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args
     if isinstance(value, Static):
         return Static(str(value.value))
-    return value if isinstance(value, Text) else Text(((0, -1, ""),), (value,))
+    return value if isinstance(value, Text) else Text(((0, "", ""),), (value,))
 
 
 def _sequence(kind: str):

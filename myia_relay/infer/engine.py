@@ -272,6 +272,12 @@ class Engine:
                 return await SYNTAX[node.fn.value](self, frame, node)
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
+            if "shared" in node.attrs and not (isinstance(args[0], Dyn) and not isinstance(args[0].type, Array)):
+                if isinstance(args[0], Dyn) or (isinstance(args[0], Seq) and args[0].kind == "list"):
+                    kind = "array" if isinstance(args[0], Dyn) else "list"
+                    raise TypeError_(
+                        f"this changes the {kind} in place, and {node.attrs['shared']}; write x = x + y, which makes a new {kind}"
+                    )
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             return result

@@ -315,7 +315,7 @@ async def emit_raise(engine: Engine, frame: Frame, value: Raised) -> Val:
     return NEVER
 
 
-def text_parts(engine: Engine, frame: Frame, message: Val | None, conversion: int = -1) -> tuple[tuple, list]:
+def text_parts(engine: Engine, frame: Frame, message: Val | None) -> tuple[tuple, list]:
     """A message as parts and operand nodes."""
     from .structures import to_node
 
@@ -325,7 +325,7 @@ def text_parts(engine: Engine, frame: Frame, message: Val | None, conversion: in
         return (str(message.value),), []
     if isinstance(message, Text):
         return message.parts, [to_node(frame, o) for o in message.operands]
-    return ((0, conversion, ""),), [to_node(frame, message)]
+    return ((0, "", ""),), [to_node(frame, message)]
 
 
 @meaning(S.format_)
@@ -340,9 +340,9 @@ async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
         index, conversion, spec = part
         value = values[index]
         if isinstance(value, Static):
-            text = {114: repr, 115: str, 97: ascii}.get(conversion, lambda v: v)(value.value)
+            text = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)(value.value)
             parts.append(format(text, spec))
-        elif isinstance(value, Text) and not spec and conversion in (-1, 115):
+        elif isinstance(value, Text) and not spec and conversion in ("", "s"):
             offset = len(operands)
             parts.extend(p if isinstance(p, str) else (p[0] + offset, *p[1:]) for p in value.parts)
             operands.extend(value.operands)
