@@ -1,0 +1,40 @@
+"""`python -m benchmarks NAME ...`: run one benchmark, or all of them with their defaults."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = {
+    "lenet": "training steps a second of Figure 4's LeNet, beside PyTorch and JAX; agreement, memory, cold start",
+    "accuracy": "what Figure 4 and relay.fit reach on the test images",
+    "calls": "what a warm call costs over the kernel itself",
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run what the first word names.
+
+    Args:
+        argv: a benchmark's name and its options; without a name all of them run.
+
+    Returns:
+        The exit status.
+    """
+    if argv and argv[0] in NAMES:
+        return importlib.import_module(f"benchmarks.{argv[0]}").main(argv[1:])
+    if argv:
+        asked = argv[0] in ("-h", "--help")
+        lines = [f"  {name:<10}{what}" for name, what in NAMES.items()]
+        text = "\n".join(["usage: python -m benchmarks [NAME [--help | options]]", "", "without a name, all of:", *lines])
+        print(text, file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    status = 0
+    for name in NAMES:
+        print(f"== {name} ==", flush=True)
+        status = importlib.import_module(f"benchmarks.{name}").main([]) or status
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+"""What the benchmarks share: interleaved rounds, medians and ratios, tables, and a record of the machine.
+
+A figure on a shared machine says little by itself. So every system is measured once in every round, round after round
+(A B C A B C), and systems are compared within a round: a slow minute of the machine hits all of them alike. Reported are
+the median over the rounds, the best round, and the median of the ratios of each round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+REST_SECONDS = 0.1
+"""Pause before each measurement, so that the threads of the system before have stopped spinning."""
+
+
+def interleave(systems: dict[str, Callable[[], float]], rounds: int, rest: float = REST_SECONDS) -> dict[str, list[float]]:
+    """Measure every system once in each round.
+
+    Args:
+        systems: name -> a function that does the work once and returns what it measured; warmed up by the caller.
+        rounds: how often.
+        rest: seconds to wait before each measurement.
+
+    Returns:
+        name -> the figure of every round.
+    """
+    figures: dict[str, list[float]] = {name: [] for name in systems}
+    for turn in range(rounds):
+        names = list(systems)
+        # Every round begins with another system: none is always the one after the slowest.
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            time.sleep(rest)
+            figures[name].append(systems[name]())
+    return figures
+
+
+def spread(figures: Sequence[float], higher_is_better: bool = True) -> dict[str, float]:
+    """Median, best and worst of the figures of several rounds."""
+    best, worst = (max, min) if higher_is_better else (min, max)
+    return {"median": statistics.median(figures), "best": best(figures), "worst": worst(figures)}
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median over the rounds of `ours / theirs`, each round compared with itself."""
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def median_seconds(function: Callable[[], Any], budget: float = 0.2, repeats: int = 7) -> float:
+    """Seconds of one call of a quick function: the median of several blocks of many calls.
+
+    Args:
+        function: called without arguments; called once before the clock runs.
+        budget: about how many seconds to spend in all.
+        repeats: blocks.
+    """
+    function()
+    clock = time.perf_counter
+    count = 1
+    while True:
+        started = clock()
+        for _ in range(count):
+            function()
+        spent = clock() - started
+        if spent > budget / repeats / 4 or count >= 1 << 22:
+            break
+        count *= 4
+    count = max(1, int(count * budget / repeats / max(spent, 1e-9)))
+    blocks = []
+    for _ in range(repeats):
+        started = clock()
+        for _ in range(count):
+            function()
+        blocks.append((clock() - started) / count)
+    return statistics.median(blocks)
+
+
+def table(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of cells as text: the first column to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    )
+
+
+def environment() -> dict[str, Any]:
+    """The machine, as far as a figure depends on it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = {}
+    for package in ("myia_relay", "numpy", "apache-tvm", "scipy-openblas32"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return {
+        "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "cpu": cpu_name(),
+        "cores": cores,
+        "load": load(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+    }
+
+
+def cpu_name() -> str:
+    """What the processor calls itself."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def load() -> float | None:
+    """How many processes want to run, over the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def print_environment(info: dict[str, Any]) -> None:
+    """One line about the machine, and a warning where it is busy."""
+    versions = ", ".join(f"{name} {version}" for name, version in info["versions"].items())
+    print(f"{info['cpu']}, {info['cores']} cores; Python {info['python']}, {versions}")
+    if info["load"] is not None and info["load"] > 0.5 * info["cores"]:
+        print(f"warning: the machine is busy (load {info['load']}); only the ratios of a round mean something")
+    sys.stdout.flush()
+
+
+def add_common_options(parser: argparse.ArgumentParser, peers: Sequence[str] = ()) -> None:
+    """The options that every benchmark has.
+
+    Args:
+        parser: of the benchmark.
+        peers: the systems that it can be compared with.
+    """
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures to a file")
+    parser.add_argument(
+        "--executor",
+        choices=("native", "python", "interpreter"),
+        default="native",
+        help="of this compiler (default: %(default)s)",
+    )
+    if not peers:
+        return
+    parser.add_argument("--threads", type=positive, default=2, help="for each system (default: %(default)s)")
+    parser.add_argument("--rounds", type=positive, default=7, help="how often each system is measured (default: %(default)s)")
+    parser.add_argument(
+        "--peers",
+        type=lambda text: choose(text, peers),
+        default=list(peers),
+        metavar="NAMES",
+        help=f"commas between them, or none (default: {','.join(peers)})",
+    )
+    parser.add_argument(
+        "--peer-python",
+        metavar="PATH",
+        help="the Python in whose environment the peers are installed, where it is not the running one",
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return value
+
+
+def choose(text: str, known: Sequence[str]) -> list[str]:
+    """Names separated by commas, for argparse; `none` for none of them."""
+    names = [n.strip() for n in text.split(",") if n.strip() and n.strip() != "none"]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"{name!r}: choose from {', '.join(known)}, none")
+    return names
+
+
+def write_json(path: Path | None, results: dict[str, Any]) -> None:
+    """Write the figures of a run, if the user asked for them."""
+    if path is not None:
+        path.write_text(json.dumps(results, indent=2) + "\n", "utf-8")
+        print(f"written to {path}")
