@@ -7,7 +7,7 @@ for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
 from __future__ import annotations
 
 from ..abstract.types import Array, Scalar, Struct
-from ..ir.build import Builder, Var
+from ..ir.build import Builder, Var, as_type
 from ..ir.node import Apply, Constant, Node
 from ..ir.prim import REGISTRY
 from ..prims.broadcast import broadcast_to, cast, reduce_sum, reshape
@@ -242,23 +242,88 @@ UPDATES = tuple(_merge(prim) for prim in ("index_add", "slice_add", "scatter_add
 def unbroadcast_operand(builder: Builder, prim, args: tuple[Node, ...], type) -> tuple[Node, ...]:
     """Operands of an elementwise operation without broadcasting that the operation does by itself.
 
-    f(broadcast(x), y) = f(x, y)  where the shape of the result stays
+    f(broadcast(x), y) = f(x, y)  where the shape of the result stays; arrays filled with one number are broadcast as well
     """
     if not isinstance(type, Array) or len(args) < 2:
         return args
     out = list(args)
     for i, arg in enumerate(args):
-        if isinstance(arg, Apply) and arg.fn is REGISTRY["broadcast_to"]:
-            inner = arg.args[0]
-            if isinstance(inner.type, Scalar) and inner.type.weak and not isinstance(inner, Constant):
-                continue  # a Python number beside arrays stays an array: kinds do not mix where all others are scalars
-            shapes = [inner.type.shape if j == i else a.type.shape for j, a in enumerate(out)]
-            has_array = any(isinstance(a.type, Array) for j, a in enumerate(out) if j != i) or isinstance(
-                inner.type, Array
-            )
-            if has_array and broadcast_shapes(prim.name, *shapes) == type.shape:
+        inner = _without_broadcast(builder, arg)
+        if inner is None:
+            continue
+        others = [a.type for j, a in enumerate(out) if j != i]
+        if isinstance(inner.type, Array) or any(isinstance(t, Array) for t in others):
+            if broadcast_shapes(prim.name, inner.type.shape, *(t.shape for t in others)) == type.shape:
                 out[i] = inner
     return tuple(out)
+
+
+def _without_broadcast(builder: Builder, node: Node) -> Node | None:
+    """What an array is broadcast from."""
+    if isinstance(node, Apply) and node.fn is REGISTRY["broadcast_to"]:
+        inner = node.args[0]
+        # A Python number beside arrays stays an array: kinds do not mix where all others are scalars.
+        return (
+            inner if not isinstance(inner.type, Scalar) or not inner.type.weak or isinstance(inner, Constant) else None
+        )
+    if isinstance(node, Constant) and isinstance(node.type, Array) and node.type.size > 1:
+        value = filled(node)
+        if value is not None:
+            t = Scalar(node.type.dtype)
+            return builder.constant(as_type(value, t), t)
+    return None
+
+
+def unit_axes(shape, inner) -> list[int] | None:
+    """The axes of size 1 that `shape` has more than `inner`; None where that is not all they differ in."""
+    units, matched = [], 0
+    for axis, size in enumerate(shape):
+        if matched < len(inner) and size == inner[matched]:
+            matched += 1
+        elif size == 1:
+            units.append(axis)
+        else:
+            return None
+    return units if units and matched == len(inner) else None
+
+
+def _units_of(node: Node) -> list[int] | None:
+    """The axes of size 1 that a reshape adds, if that is all it does."""
+    if not isinstance(node, Apply) or node.fn is not REGISTRY["reshape"] or not isinstance(node.args[0].type, Array):
+        return None
+    return unit_axes(node.type.shape, node.args[0].type.shape)
+
+
+def sink_units(builder: Builder, prim, args: tuple[Node, ...], attrs, type) -> Node | None:
+    """Axes of size 1 added after an operation instead of before: batching makes many, and between kernels they vanish.
+
+    f(reshape(x), y) = reshape(f(x, reshape(y)))
+    """
+    if prim.kind == "elementwise" and isinstance(type, Array):
+        units = next((u for a in args if a.type.shape == type.shape and (u := _units_of(a)) is not None), None)
+        if units is None:
+            return None
+        rank = len(type.shape)
+        less = []
+        for arg in args:
+            shape = arg.type.shape
+            kept = tuple(d for axis, d in enumerate(shape, rank - len(shape)) if axis not in units)
+            less.append(arg if kept == shape else reshape(Var(builder, arg), shape=kept).node)
+        found = Var(builder, builder.emit(prim, tuple(less), attrs))
+        return reshape(found, shape=type.shape).node if isinstance(found.type, Array) else None
+    if prim.kind == "reduce":
+        units = _units_of(args[0])
+        if units is None:
+            return None
+        rest = [a for a in range(len(args[0].type.shape)) if a not in units]
+        axes = tuple(rest.index(a) for a in attrs["axes"] if a not in units)
+        if not axes:
+            return None
+        found = Var(builder, builder.emit(prim, (args[0].args[0],), {**attrs, "axes": axes, "keepdims": False}))
+        if found.type == type:
+            return found.node
+        return reshape(found, shape=type.shape).node if isinstance(type, Array) else None
+    return None
 
 
 def whole_struct(args: tuple[Node, ...], type) -> Node | None:

@@ -21,7 +21,7 @@ from ..ir.build import Builder, fold
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import Effects, Rewriter, drop_dead, inline, inner_graphs, lookup, same_interface
-from .algebra import FINAL, TABLE, unbroadcast_operand, whole_struct
+from .algebra import FINAL, TABLE, sink_units, unbroadcast_operand, whole_struct
 from .rules import Table
 
 
@@ -79,7 +79,7 @@ class Simplifier(Builder):
             if found is not None:
                 self.changed = True
                 return found
-            if prim.kind == "elementwise":
+            if prim.kind == "elementwise" and self.table.rules:
                 less = unbroadcast_operand(self, prim, args, type)
                 if less != args and prim.infer_rule(*[a.type for a in less], **full) == type:
                     self.changed, args = True, less
@@ -100,7 +100,8 @@ class Simplifier(Builder):
         if folded is not None:
             return folded
         loose = self.fastmath or self.origin.via == "vjp"
-        return self.table.apply(self, prim, args, attrs, type, loose)
+        found = self.table.apply(self, prim, args, attrs, type, loose)
+        return found if found is not None or not self.table.rules else sink_units(self, prim, args, attrs, type)
 
     def key(self, prim: Primitive, args, attrs, type: Type | None) -> Any:
         """What makes two applications one value; None where they never are: effects, tapes, unhashable attributes."""

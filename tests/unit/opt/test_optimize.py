@@ -154,6 +154,25 @@ def test_shapes(f, left):
     assert count_nodes(better) <= left
 
 
+def test_axes_of_size_one_sink():
+    """tanh(reshape(x) + b) between reshapes that add and remove an axis: no reshape is left but that of b."""
+
+    def f(x, b):
+        h = tanh(reshape(x, shape=(4, 1, 2, 3)) + reshape(b, shape=(1, 2, 1)))
+        rows = P["reduce_max"](h, axes=(0, 3), keepdims=True)
+        return staged(x.builder, (reshape(h, shape=(4, 2, 3)), rows))
+
+    x, b = np.linspace(-1, 1, 24).reshape(4, 2, 3), np.array([0.5, 0.25])
+    better = both(build(f, Array("float64", (4, 2, 3)), vec(2)), x, b)
+    assert names(better) == ["reshape", "add", "tanh", "reduce_max", "reshape", "make_struct"]
+
+
+def test_filled_constants_stay_scalars():
+    g = build(lambda x: x * staged(x.builder, np.full((2, 3), 0.5)), M)
+    (node,) = both(g, np.ones((2, 3))).nodes
+    assert node.args[1].type == Scalar("float64")
+
+
 def test_sums_of_broadcasts_are_products_under_fastmath():
     g = build(lambda x: P["reduce_sum"](broadcast_to(x, shape=(4, 2, 3)), axes=(0, 2)), Array("float64", (2, 1)))
     x = np.array([[0.5], [2.0]])
