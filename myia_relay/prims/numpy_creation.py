@@ -106,7 +106,7 @@ def _anchor(b: Builder) -> Var:
     return python(b, 0)
 
 
-@meaning(np.linspace, static=("num", "endpoint", "dtype", "axis"))
+@meaning(np.linspace, static=("num", "endpoint", "dtype"))
 def linspace(b: Builder, start, stop, num=50, endpoint=True, dtype=None) -> Var:
     """np.linspace between scalars."""
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))

@@ -59,11 +59,16 @@ for _name, _alias in (("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan")
     if hasattr(np, _alias):
         MEANINGS[getattr(np, _alias)] = MEANINGS[getattr(np, _name)]
 
+# From NumPy 2.1 on, rounding leaves integers alone; before, it made floats of them.
+ROUNDED_INTS_ARE_FLOATS = np.floor(np.int64(1)).dtype.kind == "f"
+
 for _fn, _prim in ((np.floor, P.floor), (np.ceil, P.ceil), (np.trunc, P.trunc)):
 
     @meaning(_fn)
     def _(b: Builder, x, _prim=_prim) -> Var:
         x = strong(operand(b, x))
+        if not x.type.is_float and ROUNDED_INTS_ARE_FLOATS:
+            x = floating(x)
         return unwrap(_prim(x)) if x.type.is_float else unwrap(x)
 
 

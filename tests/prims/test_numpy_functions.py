@@ -270,7 +270,10 @@ def test_calls(fn, args, kwargs):
         static.append(1)
     if fn in (np.zeros, np.ones, np.full, np.eye, np.tri, np.identity):
         static += [0, 1] if fn in (np.eye, np.tri) else [0]
-    same(run(m, *args, static=static, **kwargs), fn(*args, **kwargs), (fn.__name__, kwargs), 1e-12)
+    wanted = fn(*args, **kwargs)
+    if fn is np.count_nonzero:
+        wanted = np.int64(wanted)  # a Python int in older NumPy
+    same(run(m, *args, static=static, **kwargs), wanted, (fn.__name__, kwargs), 1e-12)
 
 
 @pytest.mark.parametrize(

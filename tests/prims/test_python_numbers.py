@@ -6,6 +6,7 @@ import builtins
 import itertools
 import math
 import operator
+import sys
 import warnings
 
 import numpy as np
@@ -268,6 +269,8 @@ def test_math_functions_of_two(name):
     for x, y in itertools.product(FLOATS, FLOATS):
         if name == "copysign" and y != y:
             continue
+        if name == "pow" and x == 0 and y == -math.inf and sys.version_info < (3, 11):
+            continue  # an infinity, as IEEE has it, from Python 3.11 on
         wanted, ours = outcome(fn, x, y), outcome(lambda x, y: run(MEANINGS[fn], x, y), x, y)
         if isinstance(wanted, tuple):
             assert ours[0] is wanted[0], (name, x, y, ours, wanted)
