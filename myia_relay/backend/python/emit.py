@@ -90,6 +90,7 @@ class Function:
         self.taken: set[str] = set()
         self.env: dict[Node, ast.expr | list] = {}
         self.weight: dict[Node, int] = {}
+        self.unnamed = 0  # the last number given to a value without a name
 
     def define(self, graph: Graph, text: str) -> ast.FunctionDef:
         """`def` of a graph."""
@@ -106,14 +107,14 @@ class Function:
 
     def fresh(self, text: str | None, default: str = "t") -> str:
         """A variable name that is not taken."""
-        base = out = lit.identifier(text, default)
-        count = 0 if text else len(self.taken)
-        if not text:
-            out = f"{default}{count}"
+        base = lit.identifier(text, default)
+        count = 1 if text else self.unnamed + 1
+        out = base if text else f"{base}{count}"
         while out in self.taken:
             count += 1
-            out = f"{base}_{count}" if text else f"{default}{count}"
+            out = f"{base}_{count}" if text else f"{base}{count}"
         self.taken.add(out)
+        self.unnamed = self.unnamed if text else count
         return out
 
     def block(self, graph: Graph, body: list[ast.stmt]) -> ast.expr | list:
@@ -142,13 +143,26 @@ class Function:
         if isinstance(value, list) or isinstance(value, ast.Name | ast.Constant):
             return value
         weight = 1 + sum(self.weight.get(a, 0) for a in node.args)
-        alone = len(users) == 1 and sum(a is node for a in users[0].args) == 1 and graph.output is not node
-        if alone and weight <= INLINE_LIMIT and node.name is None and self.takes_in(users[0]) and self.takes_in(node):
+        if weight <= INLINE_LIMIT and node.name is None and self.takes_in(node) and self.used_once(node, users, graph):
             self.weight[node] = weight
             return value
         text = self.fresh(node.name)
         body.append(assign(text, value))
         return lit.name(text)
+
+    def used_once(self, node: Apply, users: list[Apply], graph: Graph) -> bool:
+        """Whether a value is evaluated just once if it stands where it is used.
+
+        Every variable is assigned once in a run of a block, so it does not matter when.
+        """
+        if graph.output is node:
+            return not users
+        if len(users) != 1 or sum(a is node for a in users[0].args) != 1:
+            return False
+        (user,) = users
+        if user is graph.output:
+            return True
+        return self.takes_in(user) or user.args.index(node) < evaluated_once(user)
 
     def takes_in(self, node: Apply) -> bool:
         """Whether an application is arithmetic within its block."""
@@ -232,6 +246,18 @@ class Function:
             return lit.call(lit.numpy("transpose"), args[0], lit.static(node.attrs["perm"], self.module.objects))
         attrs = {k: lit.static(v, self.module.objects) for k, v in node.attrs.items()}
         return fit(lit.call(lit.attribute(lit.name("ops"), prim), *args, **attrs), t, False)
+
+
+def evaluated_once(node: Apply) -> int:
+    """How many leading operands of control stand outside of what it repeats: a condition, bounds, initial values."""
+    match getattr(node.fn, "name", None):
+        case "cond":
+            return 1
+        case "for_loop":
+            return 3 + node.attrs["carried"]
+        case "while_loop":
+            return node.attrs["carried"]
+    return 0
 
 
 def assign(text: str, value: ast.expr) -> ast.Assign:

@@ -15,11 +15,11 @@ from typing import Any
 import astor
 import numpy as np
 
+from ...abstract.types import type_symbols
 from ...ir.node import Graph
 from ...ir.rewrite import all_graphs
-from . import literals as lit
 from . import statements  # noqa: F401  registers control, effects and structures
-from .emit import Module
+from .emit import Module, assign
 from .runtime import HELPERS, sizes_of
 
 _counter = itertools.count()
@@ -32,8 +32,7 @@ def to_source(graph: Graph, regions: bool = False) -> str:
         graph: closed typed graph, transforms expanded.
         regions: whether groups of array operations are calls of compiled regions, instead of NumPy.
     """
-    module, entry = _module(graph, regions)
-    del entry
+    module, _ = _module(graph, regions)
     return _header(module) + _text(module)
 
 
@@ -81,13 +80,12 @@ def _module(graph: Graph, regions: bool) -> tuple[Module, str]:
 
 
 def _symbolic(graph: Graph) -> bool:
-    from ...abstract.types import type_symbols
-
     return any(type_symbols(p.type) for g in all_graphs(graph) for p in g.params)
 
 
 def _text(module: Module) -> str:
-    tree = ast.Module(list(module.functions), [])
+    constants = [assign(name, value) for name, value in module.objects.arrays.items()]
+    tree = ast.Module([*constants, *module.functions], [])
     return astor.to_source(ast.fix_missing_locations(tree), pretty_source=_lines)
 
 
@@ -97,7 +95,8 @@ def _lines(source: list[str]) -> str:
 
 
 def _header(module: Module) -> str:
-    used = {n.id for f in module.functions for n in ast.walk(f) if isinstance(n, ast.Name)}
+    trees = [*module.functions, *module.objects.arrays.values()]
+    used = {n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)}
     helpers = ", ".join(sorted(h for h in HELPERS if h in used))
     lines = ["import numpy as np"]
     lines += [f"from {where} import {name}" for where, name in sorted(module.objects.imports)]
@@ -108,6 +107,3 @@ def _header(module: Module) -> str:
     lines += [f"# objects[{key!r}]: {value!r}" for key, value in module.objects.given.items()]
     lines += [f"# {name}: a compiled region of {len(r.graph.nodes)} operations" for name, r in module.regions.items()]
     return "\n".join(lines) + "\n\n\n"
-
-
-__all__ = ["compile_python", "lit", "to_source"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import keyword
 import math
@@ -91,10 +92,7 @@ def number(value: Any) -> ast.expr:
 def constant(value: Any, t: Type, objects: Objects) -> ast.expr:
     """A constant of a graph as exactly the kind of value that its type says."""
     if isinstance(value, np.ndarray):
-        if value.size > SMALL or value.dtype.kind not in "fiub":
-            shape = display([ast.Constant(d) for d in value.shape])
-            return call("packed", ast.Constant(pack(value)), ast.Constant(value.dtype.name), shape)
-        return call(numpy("array"), nested(value.tolist()), dtype=ast.Constant(value.dtype.name))
+        return objects.array(value)
     if isinstance(t, Scalar) and not t.weak:
         item = value.item() if isinstance(value, np.generic) else value
         return np_scalar(t.dtype, number(float(item) if t.is_float else item))
@@ -107,6 +105,14 @@ def constant(value: Any, t: Type, objects: Objects) -> ast.expr:
     if isinstance(value, str | None):
         return ast.Constant(value)
     return objects.refer(value)
+
+
+def array(value: np.ndarray) -> ast.expr:
+    """An array."""
+    if value.size > SMALL or value.dtype.kind not in "fiub":
+        shape = display([ast.Constant(d) for d in value.shape])
+        return call("packed", ast.Constant(pack(value)), ast.Constant(value.dtype.name), shape)
+    return call(numpy("array"), nested(value.tolist()), dtype=ast.Constant(value.dtype.name))
 
 
 def np_scalar(dtype: str, value: ast.expr) -> ast.expr:
@@ -212,18 +218,27 @@ class Objects:
     Attributes:
         imports: (module, name) to import.
         given: name -> object that has no importable name.
+        arrays: names of constant arrays, computed once.
     """
 
     def __init__(self):
+        self.arrays: dict[str, ast.expr] = {}
+        self.known: dict[tuple, str] = {}
         self.imports: dict[tuple[str, str], Any] = {}
         self.given: dict[str, Any] = {}
+
+    def array(self, value: np.ndarray) -> ast.expr:
+        """The name of a constant array."""
+        key = (value.dtype.name, value.shape, value.tobytes())
+        if key not in self.known:
+            self.known[key] = f"CONSTANT_{len(self.known)}"
+            self.arrays[self.known[key]] = array(value)
+        return name(self.known[key])
 
     def refer(self, value: Any) -> ast.expr:
         """An expression for an object."""
         module, text = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        if module == "builtins" and text and getattr(__builtins__, text, None) is value:
-            return name(text)
-        if module == "builtins" and isinstance(__builtins__, dict) and __builtins__.get(text) is value:
+        if module == "builtins" and getattr(builtins, text or "", None) is value:
             return name(text)
         if module and text and text.isidentifier() and module != "__main__":
             try:

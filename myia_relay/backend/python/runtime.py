@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ... import prims  # noqa: F401  registers all primitives
 from ...abstract.bind import bind_symbols
 from ...abstract.types import numpy_dtype
 from ...ir.prim import REGISTRY
