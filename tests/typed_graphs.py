@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 import myia_relay.prims  # noqa: F401
@@ -31,7 +33,8 @@ def build(f, *types: Type, name: str = "f") -> Graph:
     """The typed graph of `f`, called once with staged parameters of these types."""
     g = Graph(name)
     b = Builder(g)
-    names = f.__code__.co_varnames[: f.__code__.co_argcount]
+    code = getattr(f, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
     names = [*names, *(f"a{i}" for i in range(len(names), len(types)))]
     out = f(*[Var(b, g.add_parameter(n, t)) for n, t in zip(names, types)])
     g.output = staged(b, out).node
@@ -177,12 +180,16 @@ def numeric(f, *args, wrt=0, eps=1e-6, types=None):
 
 
 def check_orders(f, *args, wrt=0, order=2, rtol=1e-5, atol=1e-6):
-    """The derivatives of a scalar staged function, of a scalar argument or summed, against central differences, by order."""
+    """Derivatives of a staged function up to an order, weighted sums of gradients, against central differences."""
     for _ in range(order):
         got, want = gradient(f, *args, wrt=wrt), numeric(f, *args, wrt=wrt)
         np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
         g = grad(f, wrt)
-        f = (lambda g: lambda *xs: _weighted(g(*xs)))(g)
+        f = functools.partial(_of_gradient, g)
+
+
+def _of_gradient(g, *xs) -> Var:
+    return _weighted(g(*xs))
 
 
 def _weighted(x: Var) -> Var:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..utils.errors import ShapeError
 from .dims import Dim, evaluate
-from .types import Array, Ref, Struct, Type
+from .types import Array, Ref, Struct
 
 
 def parts(value: Any, type: Struct) -> list:

@@ -2,16 +2,17 @@
 
     vmap(f)(xs) = stack([f(x) for x in xs])
 
-Each value is followed with a flag: whether it has a batch axis (always the first) or is the same for all examples; for a
-structure the flag is a tuple, part by part. What is the same for all examples is computed once. Primitives are batched by
-their own rules; control by the rules of `ad.batch_control`:
+Each value is followed with a flag: whether it has a batch axis (always the first) or is the same for all examples;
+for a structure the flag is a tuple, part by part. What is the same for all examples is computed once. Primitives
+are batched by their own rules; control by the rules of `ad.batch_control`:
 
-- a branch on a condition that is the same for all stays a branch; on one that differs, both sides run, and `where` selects;
+- a branch on a condition that is the same for all stays a branch; on one that differs, both sides run, and `where`
+  selects;
 - a loop with the same bounds for all stays a loop over batched values; one with different numbers of turns runs to the
   longest, and examples that have finished keep their values.
 
-Effects: a check holds if it holds for all examples, and shows the first that fails; in code that only some examples run, the
-others do not count. Printing and updating with values that differ between examples is refused.
+Effects: a check holds if it holds for all examples, and shows the first that fails; in code that only some examples
+run, the others do not count. Printing and updating with values that differ between examples is refused.
 
 Source: "batching" in J. Bradbury et al., JAX (2018); masked loops as in A. Radul et al., "Automatically batching
 control-intensive programs for modern accelerators" (MLSys 2020).

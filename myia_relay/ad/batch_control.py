@@ -2,11 +2,14 @@
 
 A loop whose examples turn different numbers of times runs to the longest, and a mask says who is still running:
 
-    for i in range(a, b, s)     =>    n = ceil((b - a) / s);  for k in range(max(n)):  c = where(k < n, body(a + k s, c), c)
+    for i in range(a, b, s): c = body(i, c)
+
+        =>  n = ceil((b - a) / s);  for k in range(max(n)): c = where(k < n, body(a + k s, c), c)
 
 Tapes are pushed on, and popped from, in every turn and for all examples alike. The adjoint of a loop runs its turns the
-other way round, so where a loop's missing turns are its last ones, those of its adjoint are its first (`k >= max(n) - n`).
-`ad.control` says which loops are which: the body of an adjoint has the flag "late" where the loop's own body has not.
+other way round, so where a loop's missing turns are its last ones, those of its adjoint are its first (`k >= max(n) -
+n`). `ad.control` says which loops are which: the body of an adjoint has the flag "late" where the loop's own body has
+not.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from .batch import RULES, Batcher, Flag, canonical, full, is_undef, item, join
 
 
 def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -> Node:
-    """`where(mask, new, old)` for batched values of a type that is `t` for one example, leaf by leaf; tapes are the new ones."""
+    """`where(mask, new, old)` for batched values of a type that is `t` for one example; tapes are the new ones."""
     if is_undef(new) or is_undef(old):
         return old if is_undef(new) else new
     if isinstance(t, Struct):

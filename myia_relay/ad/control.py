@@ -10,10 +10,10 @@
         for i in range(a, b, s):   (c, r) = body.forward(i, c, k);            tape = push(tape, r)
         for i in reversed(...):    (tape, r) = pop(tape);                     dc, dk += body.backward(i, k, r, dc)
 
-A `while` loop counts its turns forwards and is a counted loop backwards. Each residual has a tape of its own, so that an
-optimiser can drop one without the others and a back end can stack values of one type. Which parts of the carried values
-have a cotangent at all is a fixpoint over the body. Everything here is made of ordinary operations, whose adjoints are made
-in the same way: of the tape's, pushing and popping are each other's transposes.
+A `while` loop counts its turns forwards and is a counted loop backwards. Each residual has a tape of its own, so that
+an optimiser can drop one without the others and a back end can stack values of one type. Which parts of the carried
+values have a cotangent at all is a fixpoint over the body. Everything here is made of ordinary operations, whose
+adjoints are made in the same way: of the tape's, pushing and popping are each other's transposes.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023).
 """
@@ -73,7 +73,7 @@ def _call(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 
 
 def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
-    """A condition. Residuals of the two branches share slots of equal types; the rest is undefined on the other branch."""
+    """A condition. Residuals of the two branches share slots of equal types; others are undefined on one."""
     b = adjoint.builder
     dout = pattern(ct)
     acts = _acts(adjoint, node)[1:]
@@ -132,7 +132,7 @@ def _forward_branch(split: Split, slots, places: list[int]) -> Graph:
 
 
 def _backward_branch(split: Split, reused: list[int], places: list[int], slots: int, patterns, inputs) -> Graph:
-    """(*reused operands, *slots, *nodes of dout) -> nodes of the operands' cotangents, with zeros where only the other has one."""
+    """(*reused operands, *slots, *dout) -> cotangents of operands, with zeros where only the other branch has one."""
     graph = Graph(split.backward.name, None, split.backward.origin)
     params = [graph.add_parameter(n.name or f"r{i}", n.type) for i, n in enumerate(inputs)]
     b = Builder(graph, graph.origin.derive("vjp"))
@@ -180,7 +180,7 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
         bounds = _reversed_range(b, *bounds)
     else:
         bounds = [b.constant(0, INT), filled.pop(), b.constant(1, INT)]
-    into = [p for p in split.patterns[first + n :]]
+    into = list(split.patterns[first + n :])
     types = [a.type for a in init]
     dcarry = [x for c, p, t in zip(carry, dout, types, strict=True) for x in leaf_nodes(b, c, p, t)]
     sums = [zeros(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
@@ -267,8 +267,8 @@ def _backward_body(body: Graph, split: Split, first: int, n: int, dout, into, sh
 def _reversed_range(b: Builder, start: Node, stop: Node, step: Node) -> list[Node]:
     """`reversed(range(start, stop, step))` as a range.
 
-    With n = ceil((stop - start) / step) turns, and last = start + (n - 1) step, it is range(last, start - step, -step): empty
-    as well where n <= 0, whichever sign the step has.
+    With n = ceil((stop - start) / step) turns, and last = start + (n - 1) step, it is range(last, start - step,
+    -step): empty as well where n <= 0, whichever sign the step has.
     """
     a, z, s = (Var(b, x) for x in (start, stop, step))
     floordiv = REGISTRY["floordiv"]

@@ -1,8 +1,8 @@
 """Cotangents with symbolic zeros.
 
 A cotangent is None (zero: nothing flows here), a node, or, for a structure, a tuple of cotangents of its parts. So the
-adjoint of taking a part of a structure costs nothing, and a zero becomes a value only where two paths must agree on what
-they return: the branches of a condition, the turns of a loop.
+adjoint of taking a part of a structure costs nothing, and a zero becomes a value only where two paths must agree on
+what they return: the branches of a condition, the turns of a loop.
 
 A *pattern* is a cotangent's shape: None, True for a node, or a tuple of patterns; it tells graphs what is passed.
 """
@@ -57,8 +57,8 @@ def add(builder: Builder, a: Cotangent, b: Cotangent) -> Cotangent:
 def zeros(builder: Builder, t: Type) -> Node:
     """Zero of a tangent type.
 
-    The zero of a tape is the empty tape: zeros of tapes meet only tapes from which everything was popped, or that the other
-    branch of a condition never filled.
+    The zero of a tape is the empty tape: zeros of tapes meet only tapes from which everything was popped, or that the
+    other branch of a condition never filled.
     """
     if isinstance(t, Scalar):
         return builder.constant(as_type(0.0, t), t)

@@ -25,19 +25,20 @@ from .reverse import Adjoint, Context
 
 
 def expand(graph: Graph) -> Graph:
-    """The graph with every `value_and_grad` and `vmap` in it, and in the graphs inside it, replaced by ordinary operations.
+    """The graph with every `value_and_grad` and `vmap` in it, inner graphs included, replaced by ordinary operations.
 
     Args:
         graph: typed, closed.
 
     Raises:
-        GradError: a derivative that does not exist: of a result that is no float scalar, by an integer, through an update.
+        GradError: a derivative that does not exist: of a result that is no float scalar, by an integer, through an
+        update.
     """
     return Expand().rewrite(graph)
 
 
 def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
-    """A graph `(*args, dout) -> (out, tuple of cotangents of the arguments in wrt)`; `dout` is a tangent of the result."""
+    """A graph `(*args, dout) -> (out, cotangents of the arguments in wrt)`; `dout` is that of the result."""
     graph = expand(graph)
     new = Graph(f"{graph.name}.vjp", None, graph.origin)
     args = [new.add_parameter(p.name, p.type, p.origin) for p in graph.params]
@@ -131,8 +132,8 @@ def check_result(graph: Graph, result: Type, origin: Origin) -> None:
     if isinstance(result, Array) and result.shape != ():
         shape = f"({', '.join(map(str, result.shape))}{',' if len(result.shape) == 1 else ''})"
         advice = (
-            f", an array of shape {shape}; reduce it first (.sum(), .mean()), or use relay.jacobian or relay.jacrev for all "
-            f"derivatives, or relay.vjp with a cotangent of shape {shape}"
+            f", an array of shape {shape}; reduce it first (.sum(), .mean()), use relay.jacobian or relay.jacrev for "
+            f"all derivatives, or relay.vjp with a cotangent of shape {shape}"
         )
     elif isinstance(result, Struct):
         advice = "; return the scalar alone, use has_aux=True for a pair (scalar, aux), or relay.vjp or relay.jacobian"
@@ -148,7 +149,7 @@ def check_argument(graph: Graph, index: int, origin: Origin) -> None:
     param = graph.params[index]
     if not has_tangent(param.type):
         raise GradError(
-            f"grad by '{param.name}', which is {param.type} and has no derivative; pass a float, or name another argument in wrt "
-            "(relay.jacobian and relay.vjp differentiate by floats too)",
+            f"grad by '{param.name}', which is {param.type} and has no derivative; pass a float, or name another "
+            "argument in wrt (relay.jacobian and relay.vjp differentiate by floats too)",
             origin,
         )

@@ -2,12 +2,13 @@
 
     y = f(a, b)   =>   (da, db) += f.vjp(a, b, y, dy)
 
-Straight-line code needs no tape and no closure: the backpropagator is inlined at once, and what it captured are simply the
-forward values. Control operations get a forward and a backward version (`ad.control`), made when their cotangent is known,
-so that a forward version saves exactly what the backward one reads; until then the plain operation stands in its place.
+Straight-line code needs no tape and no closure: the backpropagator is inlined at once, and what it captured are
+simply the forward values. Control operations get a forward and a backward version (`ad.control`), made when their
+cotangent is known, so that a forward version saves exactly what the backward one reads; until then the plain
+operation stands in its place.
 
-Source: van Merriënboer et al., "Automatic differentiation in ML: where we are and where we should be going" (NeurIPS 2018);
-B. Pearlmutter and J. Siskind, "Reverse-mode AD in a functional framework" (TOPLAS 2008), closure converted.
+Source: van Merriënboer et al., "Automatic differentiation in ML: where we are and where we should be going" (NeurIPS
+2018); B. Pearlmutter and J. Siskind, "Reverse-mode AD in a functional framework" (TOPLAS 2008), closure converted.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Adjoint:
         """A GradError for an update of a model inside of what is differentiated."""
         if "write" in self.context.effects.of_node(node):
             raise GradError(
-                "a model is updated inside of a differentiated function, and a derivative cannot look through the update; "
+                "a model is updated inside of a differentiated function, and a derivative cannot look through that; "
                 "compute the gradients first, then update",
                 node.origin,
             )
@@ -144,7 +145,7 @@ class Adjoint:
             self.builder.origin = origin
 
     def replace(self, node: Node, prim_name: str, args: tuple[Node, ...], attrs: dict) -> None:
-        """Make the forward version of `node`, which stood in as the plain operation, a structure operation on a new one."""
+        """Make the plain operation, which stood in for the forward version of `node`, a structure operation."""
         new = self.env[node]
         new.fn, new.args, new.attrs = REGISTRY[prim_name], args, attrs
 
@@ -190,4 +191,4 @@ def _tape_pop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 
 
 RULES = {"get_item": _get_item, "make_struct": _make_struct, "tape_push": _tape_push, "tape_pop": _tape_pop}
-"""Adjoints that work on symbolic cotangents instead of by a vjp rule: (adjoint, node, cotangent); `ad.control` adds its own."""
+"""Adjoints on symbolic cotangents, (adjoint, node, cotangent), instead of vjp rules; `ad.control` adds to them."""

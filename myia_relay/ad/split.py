@@ -1,7 +1,7 @@
 """Forward and backward versions of a graph: its adjoint, cut in two.
 
-For graphs that run conditionally, repeatedly or from several places, forward and adjoint applications cannot stand in one
-straight line. The adjoint of the graph is first emitted as if they could (`ad.reverse`), and then cut:
+For graphs that run conditionally, repeatedly or from several places, forward and adjoint applications cannot stand in
+one straight line. The adjoint of the graph is first emitted as if they could (`ad.reverse`), and then cut:
 
     forward:  params -> (out, residuals)            backward:  (params it may see again, residuals, dout) -> dparams
 
@@ -12,8 +12,8 @@ conversion of the backpropagator with three economies:
 - structure operations, constants, views and, in loops, whatever depends only on loop constants are computed again;
 - cheap elementwise values of which all operands are at hand are computed again.
 
-Source: closure conversion as in Pearlmutter and Siskind (2008); recomputation against storing as in M. Peng and C. Dubach,
-"LAGrad" (CC 2023), section 3.2.
+Source: closure conversion as in Pearlmutter and Siskind (2008); recomputation against storing as in M. Peng and C.
+Dubach, "LAGrad" (CC 2023), section 3.2.
 """
 
 from __future__ import annotations

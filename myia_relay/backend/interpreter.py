@@ -1,8 +1,8 @@
 """The reference evaluator: typed graphs on NumPy, by the primitives' own meanings. The oracle of all tests.
 
-Runs before and after any pass, expansion of transforms excepted. Nothing clever: each graph becomes a list of steps over a
-list of slots, once per run; loops are Python loops, so that a million iterations need no stack. A tape is a chain of cells
-(below, entry), never changed in place: whoever holds an older tape still sees it.
+Runs before and after any pass, expansion of transforms excepted. Nothing clever: each graph becomes a list of steps
+over a list of slots, once per run; loops are Python loops, so that a million iterations need no stack. A tape is a
+chain of cells (below, entry), never changed in place: whoever holds an older tape still sees it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def run(graph: Graph, args: Sequence[Any]) -> Any:
         args: Python numbers, NumPy values and structures of them, of the parameters' types.
 
     Raises:
-        Whatever the program raises, with the user's lines in the traceback; ShapeError where sizes contradict each other.
+        Whatever the program raises, with the user's lines in the traceback; ShapeError where sizes contradict each
+        other.
     """
     machine = Machine(bind_symbols([p.type for p in graph.params], args))
     with np.errstate(all="ignore"):

@@ -1,8 +1,8 @@
 """Rebuilding typed graphs: cloning, inlining, memoised rewriting, removal of what nobody needs.
 
-Rewriting is a memoised rebuild, as in Thorin: a pass walks `Graph.nodes` once, in order, and says for each application what
-takes its place in the new graph, given the new arguments. The input is never touched. Recursion goes over the nesting of
-graphs, never over the length of one.
+Rewriting is a memoised rebuild, as in Thorin: a pass walks `Graph.nodes` once, in order, and says for each
+application what takes its place in the new graph, given the new arguments. The input is never touched. Recursion goes
+over the nesting of graphs, never over the length of one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The verifier of typed graphs: what every pass may rely on and must keep.
 
-Checked: every node has a type; graphs are closed (an argument is a constant, a parameter of the same graph, or an earlier
-application of it); types agree with the primitives' relations; operands, parameters and results of control graphs match; no
-transform is left where none may be.
+Checked: every node has a type; graphs are closed (an argument is a constant, a parameter of the same graph, or an
+earlier application of it); types agree with the primitives' relations; operands, parameters and results of control
+graphs match; no transform is left where none may be.
 """
 
 from __future__ import annotations

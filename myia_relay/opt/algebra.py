@@ -1,7 +1,7 @@
 """The tables of rules: arithmetic, logic, kinds of numbers, shapes, products, structures.
 
-Each line states an equation. Those about floats were checked for NaN, infinities and both zeros (the tests do): x - 0 is x
-for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
+Each line states an equation. Those about floats were checked for NaN, infinities and both zeros (the tests do): x
+- 0 is x for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ LOGIC = (
     Rule("take_where_true", Op("where", Val(True), X, Y), X, "where(True, x, y) = x"),
     Rule("take_where_false", Op("where", Val(False), X, Y), Y, "where(False, x, y) = y"),
     Rule("drop_where_same", Op("where", Z, X, X), X, "where(c, x, x) = x"),
-    Rule("swap_where_not", Op("where", Op("logical_not", Z), X, Y), Op("where", Z, Y, X), "where(not c, x, y) = where(c, y, x)"),
+    Rule("swap_where_not", Op("where", Op("logical_not", Z), X, Y), Op("where", Z, Y, X), "where(not c, x, y)"
+         " = where(c, y, x)"),
 )  # fmt: skip
 
 
@@ -162,15 +163,18 @@ def _plain_reshape(m: Match):
 SHAPES = (
     Rule("drop_transpose", Op("transpose", X), X, "transpose by the identity", _identity),
     Rule("join_transpose", Op("transpose", Op("transpose", X)), _compose, "(x^p)^q = x^(p q)"),
-    Rule("reshape_transpose", Op("transpose", X), _plain_reshape, "a transpose of axes of size 1 moves nothing", _unit_transpose),
+    Rule("reshape_transpose", Op("transpose", X), _plain_reshape, "it moves only axes of size 1", _unit_transpose),
     Rule("drop_reshape", Op("reshape", X), X, "reshape to its own shape", _same_type),
     Rule("join_reshape", Op("reshape", Op("reshape", X)), _reshape, "reshape(reshape(x)) = reshape(x)"),
     Rule("drop_broadcast", Op("broadcast_to", X), X, "broadcast to its own shape", _same_type),
-    Rule("join_broadcast", Op("broadcast_to", Op("broadcast_to", X)), _broadcast, "broadcast(broadcast(x)) = broadcast(x)"),
+    Rule("join_broadcast", Op("broadcast_to", Op("broadcast_to", X)), _broadcast, "broadcast(broadcast(x))"),
     Rule("drop_reshape_as_array", Op("reshape", Op("as_array", X)), _reshape, "reshape takes scalars"),
     Rule("drop_broadcast_as_array", Op("broadcast_to", Op("as_array", X)), _broadcast, "broadcast_to takes scalars"),
     Rule("reshape_sum_of_units", Op("reduce_sum", X), _plain_reshape, "a sum over axes of size 1", _sums_units),
-    Rule("scale_sum_of_broadcast", Op("reduce_sum", Op("broadcast_to", X)), _sum_of_broadcast, "sum(x, ..., x) = n x", exact=False),
+    Rule(
+        "scale_sum_of_broadcast", Op("reduce_sum", Op("broadcast_to", X)), _sum_of_broadcast, "sum(x, ..., x) = n x",
+        exact=False,
+    ),
     Rule("drop_concatenate", Op("concatenate", X), X, "concatenate(x) = x"),
     Rule(
         "drop_slice", Op("slice", X), X, "a slice of everything",
@@ -200,7 +204,7 @@ _T = Op("transpose", X)
 PRODUCTS = (
     Rule("absorb_dot_a", Op("dot", _T, Y), _flip_flag("dot", 0, "transpose_a"), "A^T B by a flag", _swaps(0, (1, 0))),
     Rule("absorb_dot_b", Op("dot", Y, _T), _flip_flag("dot", 1, "transpose_b"), "A B^T by a flag", _swaps(1, (1, 0))),
-    Rule("absorb_matvec", Op("matvec", _T, Y), _flip_flag("matvec", 0, "transpose"), "A^T x by a flag", _swaps(0, (1, 0))),
+    Rule("absorb_matvec", Op("matvec", _T, Y), _flip_flag("matvec", 0, "transpose"), "A^T x", _swaps(0, (1, 0))),
     Rule(
         "absorb_batched_a", Op("batched_dot", _T, Y), _flip_flag("batched_dot", 0, "transpose_a"), "A^T B by a flag",
         _swaps(0, (0, 2, 1)),
@@ -242,7 +246,7 @@ UPDATES = tuple(_merge(prim) for prim in ("index_add", "slice_add", "scatter_add
 def unbroadcast_operand(builder: Builder, prim, args: tuple[Node, ...], type) -> tuple[Node, ...]:
     """Operands of an elementwise operation without broadcasting that the operation does by itself.
 
-    f(broadcast(x), y) = f(x, y)  where the shape of the result stays; arrays filled with one number are broadcast as well
+    f(broadcast(x), y) = f(x, y)  where the shape of the result stays; an array filled with one number counts
     """
     if not isinstance(type, Array) or len(args) < 2:
         return args

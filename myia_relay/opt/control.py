@@ -5,8 +5,8 @@ For `cond`, `while_loop` and `for_loop`, in one walk:
 - constants among the operands move inside; an operand given twice is given once; structures are passed as their parts;
 - operands that no graph reads are dropped;
 - results that nobody takes are dropped; a result that is one operand, or one constant, on both branches is that;
-- a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself is dropped (so a tape
-  disappears from both loops once nobody reads what is popped);
+- a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself is dropped (so
+  a tape   disappears from both loops once nobody reads what is popped);
 - a loop that cannot turn is its initial values, one that turns once is its body.
 
 Each replacement keeps types outside: the old result is put together again from parts, `undef` for what was dropped, and
@@ -334,7 +334,7 @@ def assemble_flat(b: Builder, t: Struct, parts: Sequence[Node]) -> Node:
 
 
 def _live_carried(p: _Thin, graphs: list[Graph], first: int, n: int, outs, used, fixed: set[int]) -> set[int]:
-    """Carried values that something needs: the result, the condition, an effect, or another of them in its next turn."""
+    """Carried values that something needs: the result, the condition, an effect, another one's next turn."""
     live = set(range(n)) if used is None else {i for i in used if i < n}
     if len(graphs) == 2:
         condition = graphs[1]

@@ -1,10 +1,12 @@
 """Rewrite rules as data, and the engine that applies them.
 
-A rule is a pattern over applications, a replacement and, where the pattern cannot say it, a condition. Rules are indexed by
-the primitive at their head and are tried when an application is about to be emitted, so a replaced application never exists.
+A rule is a pattern over applications, a replacement and, where the pattern cannot say it, a condition. Rules are
+indexed by the primitive at their head and are tried when an application is about to be emitted, so a replaced
+application never exists.
 
-A rule without further mark holds for every float, NaN, infinities and signed zeros included, to the last bit; one marked
-`exact=False` changes rounding or the sign of a zero, and is used on derived code (adjoints) and under `fastmath` only.
+A rule without further mark holds for every float, NaN, infinities and signed zeros included, to the last bit; one
+marked `exact=False` changes rounding or the sign of a zero, and is used on derived code (adjoints) and under
+`fastmath` only.
 """
 
 from __future__ import annotations
@@ -88,8 +90,8 @@ class Rule:
     Attributes:
         name: `verb_what`.
         pattern: what the head and its operands look like.
-        replacement: a pattern over the same holes, or a function of the match that emits (None: no replacement after all).
-        equation: what it says, in mathematics.
+        replacement: a pattern over the same holes, or a function of the match that emits (None: no replacement after
+        all). equation: what it says, in mathematics.
         when: condition on the match.
         exact: whether it holds to the last bit.
         swap: whether the operands of the head commute: the pattern is tried both ways.
@@ -190,7 +192,7 @@ def same_number(a: Any, b: Any) -> bool:
 
 
 def fit(builder: Builder, node: Node, type: Type) -> Node | None:
-    """A replacement as exactly the type of what it replaces: broadcast, or another kind of number; None if that fails."""
+    """A replacement, broadcast or as another kind of number, in the type of what it replaces; None if that fails."""
     if node.type == type:
         return node
     if (

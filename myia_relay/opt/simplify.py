@@ -1,9 +1,10 @@
 """Simplification: inlining, folding, rewrite rules, common subexpressions and dead code, in one walk.
 
-Everything happens where an application is emitted: `Simplifier.emit` first folds (constants, parts of known structures),
-then tries the rules, then looks whether the same value was computed before (value numbering: an application is its
-primitive, its attributes and its arguments). Since `Graph.nodes` is in program order, what was computed before is at hand.
-Whatever a rule emits goes through the same gate. One walk is linear; the pipeline repeats it to a fixpoint.
+Everything happens where an application is emitted: `Simplifier.emit` first folds (constants, parts of known
+structures), then tries the rules, then looks whether the same value was computed before (value numbering: an
+application is its primitive, its attributes and its arguments). Since `Graph.nodes` is in program order, what was
+computed before is at hand. Whatever a rule emits goes through the same gate. One walk is linear; the pipeline repeats
+it to a fixpoint.
 
 Source: value numbering as in C. Click, "Global code motion, global value numbering" (PLDI 1995).
 """
@@ -139,7 +140,8 @@ class Simplify:
     Attributes:
         rules: whether rewrite rules apply.
         number: whether equal values are merged.
-        inline_limit: called graphs of at most this many applications are inlined everywhere, larger ones only where they are
+        inline_limit: called graphs of at most this many applications are inlined everywhere, larger ones only where
+        they are
             called from one place; None: no inlining.
         fastmath: whether rules that are not exact apply everywhere.
         final: whether no transforms are left, so that `stop_gradient` has done its work.

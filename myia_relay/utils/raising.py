@@ -1,7 +1,8 @@
 """Raising a compiled program's exceptions as if the user's own line had raised them.
 
-Shared by all executors: a failed check has an exception class, a message and an origin; what the user sees is a traceback
-that ends in frames of the user's file, one for each call that was inlined, with the compiler's own frames gone.
+Shared by all executors: a failed check has an exception class, a message and an origin; what the user sees is a
+traceback that ends in frames of the user's file, one for each call that was inlined, with the compiler's own frames
+gone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def make_exception(exception: type[BaseException], message: str) -> BaseExceptio
 
 
 def raise_at(exception: type[BaseException], message: str, origin: Origin | None) -> NoReturn:
-    """Raise `exception(message)` with traceback frames at the user's lines: the calls inlined around it, then itself."""
+    """Raise `exception(message)` with traceback frames at the user's lines: inlined calls, then itself."""
     error = make_exception(exception, message)
     stack = origin.call_stack() if origin is not None else []
     if not stack:

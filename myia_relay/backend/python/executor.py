@@ -1,7 +1,7 @@
 """From a typed graph to Python source, and from there to a function.
 
-The source is built as `ast`, printed through astor, and compiled from the printed text under a file name that `linecache`
-knows: a debugger steps through it, and tracebacks show its lines.
+The source is built as `ast`, printed through astor, and compiled from the printed text under a file name that
+`linecache` knows: a debugger steps through it, and tracebacks show its lines.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def compile_python(graph: Graph, compile_region: Callable[[Graph], Callable] | N
 
     Args:
         graph: closed typed graph, transforms expanded.
-        compile_region: compiles a straight-line graph of array operations to a function of its parameters' values; without it
+        compile_region: compiles a straight-line graph of array operations to a function of its parameters' values;
+        without it
             NumPy evaluates them.
     """
     module, entry = _module(graph, compile_region is not None)

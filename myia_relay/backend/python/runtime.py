@@ -56,7 +56,11 @@ def pack(array: np.ndarray) -> str:
 
 
 def at(*locations) -> Origin | None:
-    """A place in the user's source, with the calls around it: (file, line, column, end line, end column, function), inner first."""
+    """A place in the user's source and the calls around it, inner first.
+
+    Args:
+        *locations: (file, line, column, end line, end column, function).
+    """
     origin = None
     for location in reversed(locations):
         origin = Origin(Loc(*location), "inline", origin)

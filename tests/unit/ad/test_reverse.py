@@ -1,4 +1,4 @@
-"""Reverse mode against central differences: straight lines, branches, loops, calls, structures, at orders one to three."""
+"""Reverse mode against central differences: straight lines, branches, loops, calls, structures; orders 1 to 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interpreter and the python executor: kinds of values, effects, exceptions with the user's lines, symbolic sizes."""
+"""The interpreter and the python executor: kinds of values, effects, exceptions, symbolic sizes."""
 
 from __future__ import annotations
 
