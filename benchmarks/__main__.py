@@ -26,7 +26,9 @@ def main(argv: list[str]) -> int:
     if argv:
         asked = argv[0] in ("-h", "--help")
         lines = [f"  {name:<10}{what}" for name, what in NAMES.items()]
-        text = "\n".join(["usage: python -m benchmarks [NAME [--help | options]]", "", "without a name, all of:", *lines])
+        text = "\n".join(
+            ["usage: python -m benchmarks [NAME [--help | options]]", "", "without a name, all of:", *lines]
+        )
         print(text, file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     status = 0

@@ -1,8 +1,8 @@
 """What the benchmarks share: interleaved rounds, medians and ratios, tables, and a record of the machine.
 
 A figure on a shared machine says little by itself. So every system is measured once in every round, round after round
-(A B C A B C), and systems are compared within a round: a slow minute of the machine hits all of them alike. Reported are
-the median over the rounds, the best round, and the median of the ratios of each round.
+(A B C A B C), and systems are compared within a round: a slow minute of the machine hits all of them alike. Reported
+are the median over the rounds, the best round, and the median of the ratios of each round.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ REST_SECONDS = 0.1
 """Pause before each measurement, so that the threads of the system before have stopped spinning."""
 
 
-def interleave(systems: dict[str, Callable[[], float]], rounds: int, rest: float = REST_SECONDS) -> dict[str, list[float]]:
+def interleave(
+    systems: dict[str, Callable[[], float]], rounds: int, rest: float = REST_SECONDS
+) -> dict[str, list[float]]:
     """Measure every system once in each round.
 
     Args:
@@ -91,7 +93,9 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
-        "  ".join(cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        "  ".join(
+            cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in cells
     )
 
@@ -154,7 +158,9 @@ def add_common_options(parser: argparse.ArgumentParser, peers: Sequence[str] = (
     if not peers:
         return
     parser.add_argument("--threads", type=positive, default=2, help="for each system (default: %(default)s)")
-    parser.add_argument("--rounds", type=positive, default=7, help="how often each system is measured (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=positive, default=7, help="how often each system is measured (default: %(default)s)"
+    )
     parser.add_argument(
         "--peers",
         type=lambda text: choose(text, peers),

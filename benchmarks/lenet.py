@@ -5,8 +5,9 @@ All systems start from the same parameters and see the same images in the same o
 - `batch1`: the loop of Figure 4 of the Relay paper, gradient descent an image at a time;
 - `batch64`: batches of 64 with Adam, what `relay.fit` does.
 
-Shown: whether the losses agree over the first steps, steps a second (interleaved rounds, compiling and warming up apart), this
-compiler's first call in a fresh process with an empty cache, and its peak memory for once and for ten times the steps.
+Shown: whether the losses agree over the first steps, steps a second (interleaved rounds, compiling and warming up
+apart), this compiler's first call in a fresh process with an empty cache, and its peak memory for once and for ten
+times the steps.
 """
 
 from __future__ import annotations
@@ -87,16 +88,23 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks lenet", description=__doc__.partition("\n")[0])
     common.add_common_options(parser, tuple(PEERS))
-    parser.add_argument("--data", choices=("mnist", "digits", "synthetic"), default="mnist", help="default: %(default)s")
+    parser.add_argument(
+        "--data", choices=("mnist", "digits", "synthetic"), default="mnist", help="default: %(default)s"
+    )
     parser.add_argument(
         "--case", dest="cases", action="append", choices=CASES, help="only this one (may be repeated; default: both)"
     )
-    parser.add_argument("--steps", type=common.positive, default=500, help="of batch1, for each round (default: %(default)s)")
+    parser.add_argument(
+        "--steps", type=common.positive, default=500, help="of batch1, for each round (default: %(default)s)"
+    )
     parser.add_argument(
         "--batches", type=common.positive, default=30, help="steps of batch64, for each round (default: %(default)s)"
     )
     parser.add_argument(
-        "--agree", type=common.positive, default=100, help="first steps whose losses are compared (default: %(default)s)"
+        "--agree",
+        type=common.positive,
+        default=100,
+        help="first steps whose losses are compared (default: %(default)s)",
     )
     parser.add_argument("--speed-only", action="store_true", help="leave out the cold start and the memory")
     options = parser.parse_args(argv)
@@ -247,9 +255,10 @@ def memory_growth(options: argparse.Namespace, folder: Path) -> dict[str, int]:
     except WorkerError as error:
         print(f"memory failed: {error}")
         return {}
+    growth = (ten - once) / 2**10
     print(
-        f"{OURS}, batch1: peak memory {once / 2**20:.1f} MiB after {count} steps, {ten / 2**20:.1f} MiB after {10 * count} more "
-        f"({(ten - once) / 2**10:+.0f} KiB)"
+        f"{OURS}, batch1: peak memory {once / 2**20:.1f} MiB after {count} steps, "
+        f"{ten / 2**20:.1f} MiB after {10 * count} more ({growth:+.0f} KiB)"
     )
     return {"steps": count, "bytes": once, "bytes_after_10x": ten}
 

@@ -1,9 +1,9 @@
 """Systems in processes of their own, measured in turn.
 
 Each system has its own thread pool, BLAS and allocator, and some cannot share a process at all. A worker is a Python
-process, perhaps of another environment, that answers requests, one JSON document a line: `{"call": name, "args": {...}}`
-gets `{"result": ...}` or `{"error": text}`. Workers wait for the next request in a read, so that only one system computes at
-any time. Needs nothing beyond the standard library.
+process, perhaps of another environment, that answers requests, one JSON document a line:
+`{"call": name, "args": {...}}` gets `{"result": ...}` or `{"error": text}`. Workers wait for the next request in a
+read, so that only one system computes at any time. Needs nothing beyond the standard library.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ class Worker:
     """
 
     def __init__(
-        self, module: str, arguments: list[str], python: str | None = None, threads: int = 2, env: dict[str, str] | None = None
+        self,
+        module: str,
+        arguments: list[str],
+        python: str | None = None,
+        threads: int = 2,
+        env: dict[str, str] | None = None,
     ):
         self.module = module
         # A file, not a pipe, which a talkative compiler would fill.
@@ -112,7 +117,7 @@ def serve(functions: dict[str, Callable[..., Any]]) -> None:
         request = json.loads(line)
         try:
             answer = {"result": functions[request["call"]](**request["args"])}
-        except Exception as error:  # noqa: BLE001  the other side says what failed
+        except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")

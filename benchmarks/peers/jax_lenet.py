@@ -1,6 +1,7 @@
 """LeNet in JAX: one jitted step in a Python loop, or all steps in one `lax.scan` (`--variant scan`).
 
-Parameters are donated to the step, so that they are updated in place; batches are taken on the host, where it costs nothing.
+Parameters are donated to the step, so that they are updated in place; batches are taken on the host, where it
+costs nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class JaxLenet(System):
         self.step = {case: jax.jit(step, donate_argnums=0) for case, step in steps.items()}
 
         def scan(step):
-            return jax.jit(lambda state, xs, ys: lax.scan(lambda s, xy: step(s, *xy), state, (xs, ys)), donate_argnums=0)
+            return jax.jit(
+                lambda state, xs, ys: lax.scan(lambda s, xy: step(s, *xy), state, (xs, ys)), donate_argnums=0
+            )
 
         self.scan = {case: scan(step) for case, step in steps.items()}
 
@@ -82,7 +85,9 @@ class JaxLenet(System):
         state, size = self.states[case], BATCH[case]
         if self.options.variant == "scan":
             images, labels = self.work.images[rows], self.labels[rows]
-            state, losses = self.scan[case](state, images.reshape(-1, size, *images.shape[1:]), labels.reshape(-1, size))
+            state, losses = self.scan[case](
+                state, images.reshape(-1, size, *images.shape[1:]), labels.reshape(-1, size)
+            )
         else:
             step, losses = self.step[case], []
             for batch in batches(rows, size):

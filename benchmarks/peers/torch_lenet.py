@@ -1,7 +1,7 @@
 """LeNet in PyTorch: eager, or under `torch.compile` (`--variant compile`).
 
-The usual program, in the forms that measured fastest here: fused optimisers, labels as class numbers, slices for batches
-(no gathering), and the losses kept as tensors until the end.
+The usual program, in the forms that measured fastest here: fused optimisers, labels as class numbers, slices for
+batches (no gathering), and the losses kept as tensors until the end.
 """
 
 from __future__ import annotations
