@@ -31,6 +31,8 @@ from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
 from .plan import ITEM, Plan, Storage, View
 from .state import State
+from .updates import emit as emit_update
+from .updates import find as find_updates
 
 
 @dataclass(eq=False)
@@ -72,6 +74,8 @@ class Scope:
         self.pending: list[Pending] = []
         self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
         self.ref_writes: list[Any] | None = None  # see `effects`
+        self.done: set[Node] = set()  # lowered ahead of their turn
+        self.updates = find_updates(self)
 
 
 class Lowering:
@@ -191,6 +195,8 @@ class Lowering:
                 if view is not None and node is not None and _is_fresh(node, scope) and node not in scope.dest:
                     scope.dest[node] = view
         for node in graph.nodes:
+            if node in scope.done:
+                continue
             self.current = node
             try:
                 self.node(node)
@@ -238,7 +244,9 @@ class Lowering:
         elif prim.kind == "reduce":
             self.reduce(node)
         elif prim.kind == "opaque":
-            opaque.lower(self, node)
+            update = self.scope.updates.get(node)
+            if update is None or not emit_update(self, node, update):
+                opaque.lower(self, node)
         elif prim.kind in ("elementwise", "injective"):
             self.fusable(node)
         else:

@@ -203,6 +203,13 @@ class Nest:
         dtype = node.type.dtype
         self.b.dtype = "float32" if is_half(dtype) else dtype
         init, combine = node.fn.lower_rule(self.b)
+        if dtype == "bool":
+            # Vectors of bits cannot be taken apart through memory: accumulate bytes.
+            of_bools, init, self.b.dtype = combine, tirx.Cast("int8", init), "int8"
+
+            def combine(x, y):
+                return self.b.cast(of_bools(self.b.cast(x, "bool"), self.b.cast(y, "bool")), "int8")
+
         out = self.kernel.buffer(target, write=True)
         parallel = self.work(shape, nodes) >= PARALLEL_WORK
         plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel)

@@ -60,8 +60,9 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     elif not isinstance(target, tvm.target.Target):
         raise LoweringError(f"there is no native executor for the target {target!r} yet; use 'cpu'", graph.origin)
     built = pipeline.build(module, target=target)
+    main = built["main"]  # this is when LLVM makes machine code
     done = time.perf_counter()
-    entry = Entry(built["main"], writer.signature())
+    entry = Entry(main, writer.signature())
     return NativeProgram(graph, entry, module, built, writer.lowering, (lowered - begin, done - lowered))
 
 
@@ -306,7 +307,8 @@ class _Main:
             holder = Block()
             data = layout.data_pointer(holder, obj) if self.by_object else obj
             self.bindings += [*holder._stmts, tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data))]
-        body = tirx.SeqStmt([*top._stmts, *self.checks._stmts, *self.bindings, self.block.stmt()])
+        parts = [*top._stmts, *self.checks._stmts, *self.bindings, self.block.stmt()]
+        body = tirx.SeqStmt(parts) if len(parts) > 1 else parts[0]
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
         functions = dict(lowering.functions)
         functions[tvm.ir.GlobalVar("main")] = main

@@ -300,3 +300,48 @@ def test_steady_state_allocates_nothing():
         program(x)
     assert tracemalloc.get_traced_memory()[0] - before < 2000
     tracemalloc.stop()
+
+
+def test_update_moves_up_to_the_transposed_product():
+    for rows, cols in ((60, 100), (96, 128), (400, 333), (50, 1003)):
+        m = Model(arr(rows, cols), arr(rows))
+
+        def f(model, g, x, rows=rows, cols=cols):
+            w = emit(model, "ref_read", model, index=0)
+            h = P.matvec(w, x, transpose=False)
+            dx = P.matvec(w, g * h, transpose=True)
+            again = emit(model, "ref_read", model, index=0)
+            dw = P.reshape(g * h, shape=(rows, 1)) * P.reshape(x, shape=(1, cols))
+            emit(model, "ref_write", model, again - dw * 0.001, index=0)
+            emit(model, "ref_write", model, h, index=1)
+            return P.reduce_sum(P.tanh(dx), axes=(0,))
+
+        program = check_ref(f, m, arr(rows) * 0.01, arr(cols) * 0.01)
+        assert any("matvec_update" in k for k in program.kernels)
+
+
+def test_update_stays_where_it_could_be_seen():
+    m = Model(arr(60, 100))
+
+    def looks(model, g):
+        w = emit(model, "ref_read", model, index=0)
+        dx = P.matvec(w, g, transpose=True)
+        emit(model, "ref_write", model, w * 0.5, index=0)
+        return P.reduce_sum(dx, axes=(0,)) + P.reduce_sum(w, axes=(0, 1))
+
+    def depends(model, g):
+        w = emit(model, "ref_read", model, index=0)
+        dx = P.matvec(w, g, transpose=True)
+        emit(model, "ref_write", model, w + P.reshape(dx, shape=(1, 100)), index=0)
+        return P.reduce_sum(dx, axes=(0,))
+
+    def fails(model, g):
+        w = emit(model, "ref_read", model, index=0)
+        dx = P.reduce_sum(P.matvec(w, g, transpose=True), axes=(0,))
+        emit(model, "check", P.lt(dx, dx.const(1e9)), exception=ValueError, parts=("large",))
+        emit(model, "ref_write", model, w * 0.5, index=0)
+        return dx
+
+    for body in (looks, depends, fails):
+        program = check_ref(body, m, arr(60) * 0.01)
+        assert not any("matvec_update" in k for k in program.kernels)
