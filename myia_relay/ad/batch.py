@@ -11,6 +11,9 @@ are batched by their own rules; control by the rules of `ad.batch_control`:
 - a loop with the same bounds for all stays a loop over batched values; one with different numbers of turns runs to the
   longest, and examples that have finished keep their values.
 
+In code that only some examples run everything is batched and masked, the same or not: a loop's adjoint finds on its tapes
+what the loop put there, so both must take the same decisions, and what a masked loop saves is batched.
+
 Effects: a check holds if it holds for all examples, and shows the first that fails; in code that only some examples
 run, the others do not count. Printing and updating with values that differ between examples is refused.
 
@@ -28,7 +31,7 @@ from ..abstract.types import Array, Scalar, Struct, Tape, Type
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, all_graphs, emit_like, inner_graphs, same_interface
+from ..ir.rewrite import emit_like, same_interface
 from ..prims.broadcast import broadcast_to
 from ..utils.errors import CompileError, InternalError, TypeError_
 
@@ -78,7 +81,6 @@ class Batcher:
 
     def __init__(self, size: DimLike):
         self.size = size
-        self.effects = Effects()
         self.graphs: dict = {}
 
     def type(self, t: Type, flag: Flag) -> Type:
@@ -143,7 +145,7 @@ class Batcher:
         """One application on batched arguments."""
         plain = all(f is False for f in flags)
         if isinstance(node.fn, Graph):
-            if mask is not None and self.depends_on_mask(node):
+            if mask is not None:
                 return self.inline(b, node.fn, args, flags, mask)
             callee, flag = self.graph(node.fn, tuple(flags))
             return b.call(callee, tuple(args)), flag
@@ -162,13 +164,6 @@ class Batcher:
             raise InternalError("vmap", f"the batching rule of {node.fn.name} gives {out.type} for {expected}")
         return out.node, full(node.type)
 
-    def depends_on_mask(self, node: Apply) -> bool:
-        """Whether it matters for which examples this runs: it has effects, or might never end for the others."""
-        if self.effects.of_node(node) - {"read"} or getattr(node.fn, "name", "") == "while_loop":
-            return True
-        graphs = [g for inner in inner_graphs(node) for g in all_graphs(inner)]
-        return any(getattr(n.fn, "name", "") == "while_loop" for g in graphs for n in g.nodes)
-
     def match(self, b: Builder, node: Node, t: Type, have: Flag, want: Flag) -> Node:
         """A value with the batch axes that `want` asks for.
 
@@ -186,6 +181,8 @@ class Batcher:
         if is_undef(node):
             return b.emit(REGISTRY["undef"], (), {"type": self.type(t, want)})
         if isinstance(t, Tape):  # it is empty: only a tape on which something batched is pushed is batched
+            if isinstance(node, Apply) and getattr(node.fn, "name", "") != "tape_new":
+                raise InternalError("vmap", "a tape gets its batch axis after something was pushed")
             return b.emit(REGISTRY["tape_new"], (), {"elem": batched_type(t.elem, self.size)})
         return broadcast_to(Var(b, node), shape=(self.size, *t.shape)).node
 

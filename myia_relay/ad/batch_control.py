@@ -32,7 +32,8 @@ def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -
         parts = [_select(p, b, mask, e, *pair) for e, pair in zip(t.elems, pairs, strict=True)]
         return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": p.type(t, full(t))})
     if not isinstance(t, Scalar | Array):
-        return new
+        # A tape belongs to one branch; on the other it is undefined, or, as a cotangent, empty.
+        return old if getattr(getattr(new, "fn", None), "name", "") == "tape_new" else new
     shaped = reshape(Var(b, mask), shape=(p.size, *(1,) * len(t.shape))) if t.shape else Var(b, mask)
     return REGISTRY["where"](shaped, Var(b, new), Var(b, old)).node
 
@@ -49,7 +50,7 @@ def _without(b: Builder, mask: Node | None, other: Node) -> Node:
 def _cond(p: Batcher, b: Builder, node: Apply, args: list[Node], flags: list[Flag], mask):
     then, orelse = node.attrs["then"], node.attrs["orelse"]
     condition, *operands = args
-    if flags[0] is False and not (mask is not None and p.depends_on_mask(node)):
+    if flags[0] is False and mask is None:
         flags = tuple(flags[1:])
         _, one = p.graph(then, flags)
         _, two = p.graph(orelse, flags)
@@ -90,7 +91,7 @@ def _loop_inputs(p: Batcher, b: Builder, node: Apply, args, flags, lead: int, ca
 
 def _for(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     body, n = node.attrs["body"], node.attrs["carried"]
-    if any(f is not False for f in flags[:3]) or (mask is not None and p.depends_on_mask(node)):
+    if any(f is not False for f in flags[:3]) or mask is not None:
         return _masked_for(p, b, node, args, flags, mask)
     carried, _ = _carried_flags(p, node, flags, 3, False)
     want = canonical(carried)

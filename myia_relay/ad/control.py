@@ -27,7 +27,7 @@ from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import inline, lookup
-from .cotangents import Cotangent, Pattern, add, leaf_nodes, leaf_types, pattern, unflatten, union, zeros
+from .cotangents import Cotangent, Pattern, add, has_tangent, leaf_nodes, leaf_types, pattern, unflatten, union, zeros
 from .reverse import RULES, Adjoint
 from .split import Split, holds_tape, split_graph
 
@@ -108,7 +108,8 @@ def _slots(splits: Sequence[Split]) -> tuple[list, list[list[int]]]:
         taken: set[int] = set()
         own = []
         for t in split.residuals:
-            shared = not holds_tape(t)  # batching runs both branches, and two tapes cannot be selected between
+            # Conditions, counts and tapes of one branch must not mix with the other's: batching decides by them.
+            shared = has_tangent(t) and not holds_tape(t)
             slot = next((i for i, s in enumerate(slots) if shared and s == t and i not in taken), None)
             if slot is None:
                 slot = len(slots)
