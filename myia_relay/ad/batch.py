@@ -11,8 +11,8 @@ are batched by their own rules; control by the rules of `ad.batch_control`:
 - a loop with the same bounds for all stays a loop over batched values; one with different numbers of turns runs to the
   longest, and examples that have finished keep their values.
 
-In code that only some examples run everything is batched and masked, the same or not: a loop's adjoint finds on its tapes
-what the loop put there, so both must take the same decisions, and what a masked loop saves is batched.
+In code that only some examples run everything is batched and masked, the same or not: a loop's adjoint finds on its
+tapes what the loop put there, so both must take the same decisions, and what a masked loop saves is batched.
 
 Effects: a check holds if it holds for all examples, and shows the first that fails; in code that only some examples
 run, the others do not count. Printing and updating with values that differ between examples is refused.

@@ -1,5 +1,6 @@
-"""Random programs with branches and loops in each other: every executor, optimised or not, batched or not, gives one answer,
-and gradients of gradients agree with central differences.
+"""Random programs with branches and loops in each other: one answer whichever way they run, batched or not.
+
+Gradients of gradients agree with central differences.
 """
 
 from __future__ import annotations
