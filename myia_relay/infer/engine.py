@@ -125,7 +125,7 @@ class Source:
 class Join:
     """A branch whose arms are being inferred: may go on with one arm's result when everyone waits."""
 
-    def __init__(self, arms: list[Task]):
+    def __init__(self, arms: tuple[Task, ...]):
         self.arms = arms
         self.forced = Future()
 
@@ -475,9 +475,12 @@ class Engine:
 
     # Branches that wait for each other.
 
-    async def arms(self, coroutines: list) -> list[Skeleton | None]:
-        """Run the arms of a branch; returns when all are done, or, in a deadlock, when at least one is."""
-        tasks = [self.loop.spawn(c) for c in coroutines]
+    def start(self, coroutine) -> Task:
+        """Start a task."""
+        return self.loop.spawn(coroutine)
+
+    async def arms(self, tasks: tuple[Task, ...]) -> None:
+        """Wait for the arms of a branch; returns when all are done, or, in a deadlock, when at least one is."""
         pending = Join(tasks)
         self.joins.append(pending)
         try:
@@ -486,7 +489,6 @@ class Engine:
                     await Any_(self.loop, task, pending.forced)
         finally:
             self.joins.remove(pending)
-        return tasks
 
     def break_deadlock(self) -> bool:
         """Let the innermost branch with a finished arm go on without the others."""

@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..abstract.types import INT, Array, tuple_of
+from ..abstract.types import FLOAT, INT, Scalar, tuple_of
 from ..ir import syntax as S
-from ..ir.node import Apply, Constant, Graph
+from ..ir.node import Apply, Graph
+from ..ir.prim import REGISTRY
 from ..prims.control import for_loop, while_loop
-from ..utils.errors import CompileError, TypeError_
+from ..utils.errors import TypeError_
 from .engine import Engine, conform
-from .frames import Frame, explode, pack
-from .iterables import Walk, walk
-from .syntax import explode_later, meaning, truth, unify_imports
+from .frames import Frame
+from .iterables import Walk, reach, walk
+from .syntax import meaning, truth, unify_imports
 from .values import (
     NEVER,
     UNBOUND_VAL,
     Dyn,
     Iter,
     Mismatch,
+    Raised,
     Seq,
     Skeleton,
     Static,
@@ -36,6 +38,10 @@ from .values import (
 )
 
 MAX_ROUNDS = 8  # of generalising the carried types
+
+
+class TypeDrift(TypeError_):
+    """A carried variable has another type after a turn than before it."""
 
 
 async def generalise(
@@ -67,7 +73,7 @@ async def generalise(
                 hint = ""
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
-                raise TypeError_(
+                raise TypeDrift(
                     f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}", origin
                 ) from None
         if joined == carried:
@@ -122,8 +128,84 @@ def graph_runner(engine: Engine, graph: Graph):
     return run
 
 
-async def emit_while(engine, frame, node, init, names, condition, body) -> Val:
+async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDrift) -> Val:
+    """A loop whose carried types settle after one turn: that turn, then the loop.
+
+    `total = 0.0; for row in x: total += np.sum(row)` is a Python float before the first turn and a NumPy scalar after it. So
+    the first turn is inferred by itself. Where it does not happen, the variable keeps its first type; that is another
+    result type, so it must be convertible without a difference (a Python float is as good as np.float64), or it raises.
+
+    Args:
+        engine, frame, node: as everywhere.
+        init: the initial carried values.
+        decided: whether there is a first turn: a bool or a bool scalar.
+        first: `(frame, values) -> values after one turn`, or NEVER.
+        rest: `(frame, values) -> Val`: the loop from the second turn on.
+        error: what to say where the types do not settle.
+    """
+    from .syntax import branch, emit_raise
+
+    landed: list[Skeleton] = []
+
+    async def some(region: Frame) -> Val:
+        values = await first(region, [region.bring(v) for v in init])
+        if values is NEVER:
+            return NEVER
+        result = await rest(region, parts_of(values))
+        landed.extend(skeleton(v, capture=region.captured) for v in parts_of(result) if result is not NEVER)
+        return result
+
+    if decided is True:
+        return await some(frame.scope())
+    if decided is False:
+        return Seq("tuple", tuple(init))
+
+    # The first arm is inferred before the second, which needs its result types.
+    async def none(region: Frame) -> Val:
+        out = []
+        for value, skel in zip([region.bring(v) for v in init], landed, strict=False):
+            have = skeleton(value, keep_constants=False, capture=region.captured)
+            same_number = have == Skeleton("dyn", FLOAT) and unknown(skel) == Skeleton("dyn", Scalar("float64"))
+            if same_number:
+                cast = REGISTRY["cast"]
+                value = Dyn(region.builder.emit(cast, (value.node,), {"dtype": "float64", "weak": False}))
+            elif _differs(have, skel):
+                message = Static(f"{error.message}; and the loop ran no turn, so it kept the first type")
+                return await emit_raise(engine, region, Raised(TypeError, message))
+            out.append(value)
+        return Seq("tuple", tuple(out))
+
+    return await branch(engine, frame, decided, [some, none], node, in_order=True)
+
+
+def _differs(a: Skeleton, b: Skeleton) -> bool:
+    try:
+        join(a, b)
+    except Mismatch:
+        return True
+    return False
+
+
+async def emit_while(engine, frame, node, init, names, condition, body, peel: bool = True) -> Val:
     """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body."""
+    try:
+        return await stable_while(engine, frame, node, init, names, condition, body)
+    except TypeDrift as error:
+        if not peel:
+            raise
+        decided = await truth(engine, frame, await condition(frame.scope(), init))
+
+        async def rest(region: Frame, values) -> Val:
+            return await emit_while(engine, region, node, values, names, condition, body, False)
+
+        try:
+            return await peeled(engine, frame, node, init, decided, body, rest, error)
+        except TypeDrift:
+            raise error from None
+
+
+async def stable_while(engine, frame, node, init, names, condition, body) -> Val:
+    """A `while_loop` whose carried variables keep their types."""
 
     async def attempt(carried):
         frame.at(node.origin)
@@ -230,6 +312,44 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
 
 async def counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
     """A loop with a trip count: `for_loop`."""
+    try:
+        return await stable_counted(engine, frame, node, steps, init, names, run)
+    except TypeDrift as error:
+        frame.at(node.origin)
+        decided = await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
+
+        async def first(region: Frame, values) -> Val:
+            item = steps.item(region, reach(frame, region, steps.start))
+            return await run(region, [item, *values])
+
+        async def rest(region: Frame, values) -> Val:
+            start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
+            later = Walk(None, Dyn(operate_node(region, "add", start, step)), stop, step, None)
+            later.item = lambda inner, index: steps.item(inner, index)
+            return await stable_counted(engine, region, node, later, values, names, run)
+
+        try:
+            return await peeled(engine, frame, node, init, decided, first, rest, error)
+        except TypeDrift:
+            raise error from None
+
+
+def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
+    """Whether a counter has not reached its end."""
+    import operator
+
+    from .calls import operate
+
+    if step.known:
+        return operate(engine, region, operator.lt if step.node.value > 0 else operator.gt, [index, stop])
+    up = operate(engine, region, operator.lt, [index, stop])
+    down = operate(engine, region, operator.gt, [index, stop])
+    forward = operate(engine, region, operator.gt, [step, region.constant(0)])
+    return Dyn(operate_node(region, "where", forward, up, down))
+
+
+async def stable_counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
+    """A `for_loop` whose carried variables keep their types."""
 
     async def attempt(carried):
         frame.at(node.origin)
@@ -258,24 +378,11 @@ async def counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
 
 async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
     """A `for` with `break`: a `while_loop` that carries its index and whether to go on."""
-    import operator
-
-    from .calls import operate
 
     async def condition(region: Frame, values):
         index, go_on, *_ = values
-        stop, step = (bring_down(frame, region, v) for v in (steps.stop, steps.step))
-        more = await steps_left(region, index, stop, step)
-        return Dyn(operate_node(region, "logical_and", go_on, more))
-
-    async def steps_left(region, index, stop, step):
-        if step.known:
-            return operate(engine, region, operator.lt if step.node.value > 0 else operator.gt, [index, stop])
-        zero = region.constant(0)
-        up = operate(engine, region, operator.lt, [index, stop])
-        down = operate(engine, region, operator.gt, [index, stop])
-        forward = operate(engine, region, operator.gt, [step, zero])
-        return Dyn(operate_node(region, "where", forward, up, down))
+        stop, step = (reach(frame, region, v) for v in (steps.stop, steps.step))
+        return Dyn(operate_node(region, "logical_and", go_on, in_range(engine, region, index, stop, step)))
 
     async def body(region: Frame, values):
         index, _, *carried = values
@@ -283,7 +390,7 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
         if result is NEVER:
             return NEVER
         *carried, go_on = parts_of(result)
-        step = bring_down(frame, region, steps.step)
+        step = reach(frame, region, steps.step)
         following = Dyn(operate_node(region, "add", index, step))
         return Seq("tuple", (following, go_on, *carried))
 
@@ -292,15 +399,8 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
     return result if result is NEVER else Seq("tuple", result.elems[2:])
 
 
-def bring_down(outer: Frame, region: Frame, value: Dyn) -> Dyn:
-    """A value of an outer frame in a region nested directly in it."""
-    return region.bring(value)
-
-
 def operate_node(frame: Frame, name: str, *values: Dyn):
     """Apply a primitive by name."""
-    from ..ir.prim import REGISTRY
-
     return frame.builder.emit(REGISTRY[name], tuple(v.node for v in values))
 
 
@@ -326,5 +426,3 @@ async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
         out.extend(parts_of(result))
     return Seq("list", tuple(out))
 
-
-__all__ = ["Array", "CompileError", "Constant", "Static", "explode", "explode_later", "pack"]

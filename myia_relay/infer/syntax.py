@@ -159,7 +159,9 @@ def _arm(engine: Engine, graph):
     return run
 
 
-async def branch(engine: Engine, frame: Frame, condition: Dyn, arms: list[Callable], node: Apply) -> Val:
+async def branch(
+    engine: Engine, frame: Frame, condition: Dyn, arms: list[Callable], node: Apply, in_order: bool = False
+) -> Val:
     """Emit a `cond` whose arms are inferred by coroutines `(frame) -> Val`, concurrently.
 
     Args:
@@ -168,6 +170,7 @@ async def branch(engine: Engine, frame: Frame, condition: Dyn, arms: list[Callab
         condition: a bool scalar.
         arms: then, else.
         node: the construct, for its origin and the names of its results.
+        in_order: infer the first arm before the second, which depends on it.
     """
     regions = [frame.region("then"), frame.region("else")]
     for region in regions:
@@ -175,10 +178,13 @@ async def branch(engine: Engine, frame: Frame, condition: Dyn, arms: list[Callab
     values: list[Val | None] = [None, None]
 
     async def run(i: int) -> Skeleton:
+        if i and in_order:
+            await tasks[0]
         values[i] = await arms[i](regions[i])
         return skeleton(values[i], capture=regions[i].captured)
 
-    tasks = await engine.arms([run(0), run(1)])
+    tasks = engine.start(run(0)), engine.start(run(1))
+    await engine.arms(tasks)
     done = [t for t in tasks if t.done]
     for task in done:
         if task.error is not None:

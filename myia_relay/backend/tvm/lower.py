@@ -427,7 +427,10 @@ class Lowering:
         kernel = Kernel(self, names)
         nests.Nest(kernel).elementwise(p.shape, list(p.targets.items()), self.is_inline)
         self.emit_kernel(kernel, noalias=False)
-        for node, views in p.targets.items():
+        # With several results, a result that does not read an operand must not take its place: TVM tells LLVM that accesses
+        # through different pointers never meet (TBAA), so the store of that result may move before the load of the operand.
+        # A single result is stored after every load that it is computed from.
+        for node, views in p.targets.items() if len(p.targets) == 1 else ():
             for view in views:
                 for leaf, identity in p.leaves.items():
                     source = self.view(leaf)
