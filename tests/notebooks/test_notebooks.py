@@ -17,8 +17,8 @@ def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
-# What jupyter_client and zmq warn of (event loops, their own deprecations) is not ours; a warning inside of the notebook does
-# not get here, as it runs in a process of its own.
+# What jupyter_client and zmq warn of (event loops, their own deprecations) is not ours; a warning inside of the
+# notebook does not get here, as it runs in a process of its own.
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_from_top_to_bottom(path, tmp_path, monkeypatch):

@@ -1,0 +1,148 @@
+"""Every benchmark runs once, tiny and without peers: what it prints and writes, never how fast it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as benchmarks
+from benchmarks import common, lenet
+from benchmarks.workers import Worker, WorkerError, find_peer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*words: str) -> subprocess.CompletedProcess:
+    """Run the benchmarks as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_lenet(tmp_path):
+    out = tmp_path / "lenet.json"
+    words = [
+        "--data",
+        "synthetic",
+        "--steps",
+        "10",
+        "--batches",
+        "2",
+        "--rounds",
+        "2",
+        "--agree",
+        "3",
+        "--peers",
+        "none",
+    ]
+    done = run("lenet", *words, "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(out.read_text("utf-8"))
+    for case in ("batch1", "batch64"):
+        ours = figures[case]["myia_relay"]
+        assert len(ours["rounds"]) == 2 and min(ours["rounds"]) > 0
+        assert ours["losses"][0] == pytest.approx(2.303, abs=0.05)  # ten equally likely digits
+        assert figures["cold"][case] > 0
+    assert figures["memory"]["bytes_after_10x"] >= figures["memory"]["bytes"] > 0
+
+
+def test_accuracy(tmp_path):
+    out = tmp_path / "accuracy.json"
+    done = run("accuracy", "--data", "digits", "--examples", "64", "--epochs", "1", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(out.read_text("utf-8"))
+    assert figures["figure4"]["steps"] == 64 and figures["fit"]["steps"] == 1
+    assert 0 <= figures["fit"]["accuracy"] <= 100
+
+
+def test_calls(tmp_path):
+    out = tmp_path / "calls.json"
+    done = run("calls", "--rounds", "1", "--seconds", "0.01", "--peers", "none", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = json.loads(out.read_text("utf-8"))["cases"]
+    assert set(cases) == {"scalar", "arrays", "tree"}
+    assert all(case["myia_relay"]["call"]["median"] > 0 for case in cases.values())
+
+
+def test_help_names_every_benchmark(capsys):
+    assert benchmarks.main(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in benchmarks.NAMES)
+    assert benchmarks.main(["nonsense"]) == 2
+
+
+def test_a_missing_peer_is_said_and_left_out(monkeypatch, capsys, tmp_path):
+    started = []
+
+    class Fake:
+        def __init__(self, module, words, python, threads):
+            started.append(module)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return None
+
+    monkeypatch.setattr(lenet, "find_peer", lambda package, python: None)
+    monkeypatch.setattr(lenet, "Worker", Fake)
+    import contextlib
+
+    with contextlib.ExitStack() as stack:
+        workers = lenet.start_workers(lenet.parse(["--peers", "torch,jax"]), tmp_path, stack)
+    assert list(workers) == ["myia_relay"] and started == ["benchmarks.peers.relay_lenet"]
+    said = capsys.readouterr().out
+    assert "torch is not installed" in said and "jax is not installed" in said and "--peer-python" in said
+
+
+def test_find_peer():
+    assert find_peer("json", None) == sys.executable
+    assert find_peer("no_such_package_at_all", None) is None
+
+
+def test_a_worker_that_fails_says_why(tmp_path):
+    with pytest.raises(WorkerError, match="ended with status"):
+        with Worker("benchmarks.peers.relay_lenet", [str(tmp_path / "nowhere")]) as worker:
+            worker("versions")
+
+
+def test_losses_that_differ_fail_the_run(monkeypatch, capsys):
+    class Fake:
+        def __init__(self, losses):
+            self.values = {"first": 0.1, "measure": 100.0, "losses": losses}
+
+        def __call__(self, name, **arguments):
+            return self.values[name]
+
+    options = lenet.parse(["--rounds", "1", "--agree", "2"])
+    good = {"myia_relay": Fake([2.3, 2.2]), "peer": Fake([2.3, 2.20001])}
+    assert lenet.run_case(good, "batch1", options)[1]
+    bad = {"myia_relay": Fake([2.3, 2.2]), "peer": Fake([2.3, 2.21])}
+    assert not lenet.run_case(bad, "batch1", options)[1]
+    assert "NOT WITHIN" in capsys.readouterr().out
+    nan = {"myia_relay": Fake([2.3, 2.2]), "peer": Fake([2.3, float("nan")])}
+    assert not lenet.run_case(nan, "batch1", options)[1]
+
+
+def test_every_system_is_measured_once_a_round():
+    order = []
+    systems = {name: lambda name=name: order.append(name) or 1.0 for name in "abc"}
+    figures = common.interleave(systems, rounds=3, rest=0)
+    assert figures == {"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 3}
+    assert [sorted(order[i : i + 3]) for i in (0, 3, 6)] == [["a", "b", "c"]] * 3
+    assert order[0] != order[3]  # no system is always first
+
+
+def test_ratios_are_taken_within_a_round():
+    # The second round ran on a machine half as fast; the ratio does not see it.
+    assert common.ratio([100.0, 50.0, 100.0], [50.0, 25.0, 50.0]) == 2.0
+    assert common.spread([3.0, 1.0, 2.0]) == {"median": 2.0, "best": 3.0, "worst": 1.0}
+    assert common.spread([3.0, 1.0, 2.0], higher_is_better=False)["best"] == 1.0
+
+
+def test_table_lines_up():
+    assert common.table([["", "a"], ["name", "10"]]) == "       a\nname  10"
