@@ -243,6 +243,8 @@ class Function:
                 t,
                 True,
             )
+        if prim == "cast":
+            return converted(args[0], types[0], t)
         if prim == "transpose":
             return lit.call(lit.numpy("transpose"), args[0], lit.static(node.attrs["perm"], self.module.objects))
         attrs = {k: lit.static(v, self.module.objects) for k, v in node.attrs.items()}
@@ -264,6 +266,16 @@ def evaluated_once(node: Apply) -> int:
 def assign(text: str, value: ast.expr) -> ast.Assign:
     """`text = value`."""
     return ast.Assign([ast.Name(text, ast.Store())], value, lineno=0)
+
+
+def converted(value: ast.expr, own: Type, t: Type) -> ast.expr:
+    """A conversion to another dtype."""
+    if isinstance(t, Array):
+        return lit.call(lit.attribute(value, "astype"), ast.Constant(t.dtype)) if own.shape else fit(value, t, False)
+    if isinstance(own, Scalar) and own.dtype in ("int64", "bool") and t.dtype == "float64":
+        return fit(value, t, False)
+    cast = lit.call(lit.attribute(lit.name("ops"), "cast"), value, dtype=ast.Constant(t.dtype))
+    return fit(cast, t, False)
 
 
 def operator(prim: str, args: list[ast.expr]) -> ast.expr:

@@ -398,6 +398,7 @@ def test_adjoints_of_straight_lines_are_nearly_as_small_as_by_hand():
     assert count_nodes(got) <= 1.2 * hand + 1
 
 
+@pytest.mark.serial
 def test_optimising_is_fast():
     def f(x):
         y = x
@@ -407,9 +408,9 @@ def test_optimising_is_fast():
 
     g = build(f, FLOAT)
     assert count_nodes(g) > 2000
-    start = time.perf_counter()
+    start = time.process_time()
     better = optimize(g)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert same(run(g, [0.3]), run(better, [0.3]))
 
 
