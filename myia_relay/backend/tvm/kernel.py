@@ -116,7 +116,8 @@ class Kernel(Site):
             buffer, var = flat_buffer(name, view.dtype), tirx.Var(f"p_{name}", pointer_type(view.dtype))
             self.params.append(var)
             self.args.append(view_pointer(view))
-            self.declarations.append(tirx.DeclBuffer(buffer, data=var))
+            # By an expression, not the parameter itself: then TVM puts the accesses of all buffers into one alias class.
+            self.declarations.append(tirx.DeclBuffer(buffer, data=pointer_at(var, 0, view.dtype)))
             self._buffers[key] = (buffer, view)  # the view keeps the ids in the key alive
         return self._buffers[key][0]
 
@@ -135,12 +136,15 @@ class Kernel(Site):
             return tirx.NE(self.value_param(node, tirx.Cast("int32", value)), tirx.IntImm("int32", 0))
         return self.value_param(node, value)
 
-    def function(self, noalias: bool) -> Any:
-        """The finished function."""
+    def function(self) -> Any:
+        """The finished function.
+
+        Without a promise that its arguments do not overlap: they may (results take the place of operands), and TVM lets
+        one function's promise (`tirx.noalias`) hold for all that follow in the module.
+        """
         body = tirx.SeqStmt([*self.declarations, self.body.stmt()]) if self.declarations else self.body.stmt()
         # A parallel loop returns an error code from the middle of its function, which must not be void then.
-        func = tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
-        return func.with_attr("tirx.noalias", True) if noalias else func
+        return tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
 
 
 class _LazyDims(dict):

@@ -426,11 +426,8 @@ class Lowering:
         names = "_".join(dict.fromkeys(n.fn.name for n in list(p.targets)[:3]))
         kernel = Kernel(self, names)
         nests.Nest(kernel).elementwise(p.shape, list(p.targets.items()), self.is_inline)
-        self.emit_kernel(kernel, noalias=False)
-        # With several results, a result that does not read an operand must not take its place: TVM tells LLVM that accesses
-        # through different pointers never meet (TBAA), so the store of that result may move before the load of the operand.
-        # A single result is stored after every load that it is computed from.
-        for node, views in p.targets.items() if len(p.targets) == 1 else ():
+        self.emit_kernel(kernel)
+        for views in p.targets.values():
             for view in views:
                 for leaf, identity in p.leaves.items():
                     source = self.view(leaf)
@@ -444,7 +441,7 @@ class Lowering:
         target = self.slot(node.type.dtype) if is_scalar(node.type) else self.allocate(node)
         kernel = Kernel(self, node.fn.name)
         nests.Nest(kernel).reduction(node, target, self.is_inline)
-        self.emit_kernel(kernel, noalias=True)
+        self.emit_kernel(kernel)
         self.scope.env[node] = self.load_slot(target) if is_scalar(node.type) else target
 
     def slot(self, dtype: str) -> View:
@@ -458,9 +455,9 @@ class Lowering:
         self.plan.tick()
         return self.block.let(load(MainSite(self).buffer(view), 0))
 
-    def emit_kernel(self, kernel: Kernel, noalias: bool) -> None:
+    def emit_kernel(self, kernel: Kernel) -> None:
         """Call a finished kernel here; kernels that are equal are one function."""
-        function = kernel.function(noalias)
+        function = kernel.function()
         key = tvm_ffi.structural_hash(function)
         for var in self.kernel_keys.get(key, ()):
             if tvm_ffi.structural_equal(self.functions[var], function):

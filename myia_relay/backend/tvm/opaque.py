@@ -91,7 +91,7 @@ def lower(lowering: Any, node: Apply) -> None:
         return
     c = Call(lowering, node)
     emit(c)
-    lowering.emit_kernel(c.kernel, noalias=True)
+    lowering.emit_kernel(c.kernel)
     lowering.scope.env[node] = lowering.load_slot(c.target) if is_scalar(node.type) else c.target
 
 

@@ -177,8 +177,7 @@ class _Kernel:
                 self.block.store(out, total, ramp(first, width))
 
             self.nest.vectors(self.cols, lanes_for(self.dtype), add, False)
-        # The new row is stored after the old one is read, but they are one buffer: no promise about aliases.
-        self.lowering.emit_kernel(self.kernel, noalias=False)
+        self.lowering.emit_kernel(self.kernel)
 
     def rows_of(self, first: Any, count: Any, out: Any, base: Any) -> None:
         """A range of rows: `out[base ...]` = their share of the product."""

@@ -248,3 +248,18 @@ def test_backward_ranges():
 
     for r in [(10, 0, -1), (10, 0, -3), (0, 10, 3), (5, 5, 1), (5, 2, 1), (2, 5, -1), (-5, 6, 4)]:
         check(f, 1, *r)
+
+
+def test_results_that_take_the_place_of_operands():
+    # Reductions stand beside them: one function's promise about aliases must not reach the others.
+    def f(x, w, table, order):
+        z = P.dot(x, w, transpose_b=True)
+        picked = P.take(table, order, axis=0)
+        d = z - P.reduce_max(z, axes=(1,), keepdims=True)
+        e = P.exp(d)
+        logs = d - P.log(P.reduce_sum(e, axes=(1,), keepdims=True))
+        return P.reduce_sum(picked * logs, axes=(0, 1)), P.reduce_sum(picked * e, axes=(1,))
+
+    order = RNG.permutation(64)
+    table = np.eye(10, dtype="float32")[RNG.integers(0, 10, 64)]
+    check(f, arr(64, 50), arr(10, 50) * np.float32(0.1), table, order, rtol=1e-4, atol=1e-4)
