@@ -40,6 +40,7 @@ class Compiled:
 
 
 def debug_mode() -> bool:
+    """Whether MYIA_RELAY_DEBUG asks for verification after every pass, and for full tracebacks."""
     return os.environ.get("MYIA_RELAY_DEBUG", "") not in ("", "0")
 
 

@@ -215,8 +215,9 @@ async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     value = args[0]
     start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
     if isinstance(value, Dyn) and isinstance(value.type, Array) and len(value.type.shape) == 1 and start.known:
-        from ..prims.numpy_api import MEANINGS
         import numpy as np
+
+        from ..prims.numpy_api import MEANINGS
 
         total = lift(engine, frame, MEANINGS[np.sum](frame.builder, frame.var(value)))
         return total if start.node.value == 0 else operate(engine, frame, operator.add, [start, total])

@@ -512,7 +512,7 @@ class Any_(Future):
         async def wait(future):
             try:
                 await future
-            except BaseException:  # noqa: BLE001  whoever awaits the future itself sees the error
+            except BaseException:
                 pass
             loop.resolve(self)
 

@@ -88,7 +88,7 @@ class Loop:
                 awaited = task.coroutine.send(None)
             except StopIteration as stop:
                 self.resolve(task, stop.value)
-            except BaseException as error:  # noqa: BLE001  handed to whoever awaits the task
+            except BaseException as error:
                 self.resolve(task, error=error)
             else:
                 if awaited.done:

@@ -28,7 +28,6 @@ from .values import (
 )
 
 
-
 def to_node(frame: Frame, value: Val) -> Node:
     """A value as one node: structures are put together; strings and None become constants (for messages only)."""
     from ..prims.structure import make_struct

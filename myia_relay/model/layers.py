@@ -153,4 +153,4 @@ linear = Linear(
 _PLAIN = {name: Operator(name, meaning.function.__doc__) for name, meaning in NN_OPS.items() if name not in ("conv2d", "linear")}
 globals().update(_PLAIN)
 
-__all__ = ["Conv2d", "Layer", "Linear", "Operator", "conv2d", "linear", *_PLAIN]  # noqa: PLE0604
+__all__ = ["Conv2d", "Layer", "Linear", "Operator", "conv2d", "linear", *_PLAIN]

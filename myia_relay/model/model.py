@@ -272,7 +272,7 @@ _update = Relay(_update_params)
 
 
 def entry_frame(engine: Engine, frame: Frame) -> bool:
-    """Whether this frame runs exactly once per call of the program: the decorated function itself, outside of branches and loops."""
+    """Whether this frame runs exactly once per call: the decorated function itself, outside of branches and loops."""
     top = frame
     while top.parent is not None:
         if not top.shares:

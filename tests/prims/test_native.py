@@ -86,6 +86,8 @@ def test_special_values(name, dtype):
         assert tiny.all(), name
         # A NaN's sign means nothing; a zero's does.
         exact = zeros & (got == 0)
+        if name in ("maximum", "minimum"):  # of zeros of both signs NumPy returns the one its vector unit prefers
+            exact &= np.signbit(args[0]) == np.signbit(args[1])
         assert np.array_equal(np.signbit(got[exact]), np.signbit(want[exact])), name
         np.testing.assert_allclose(got, want, rtol=ULPS * np.finfo(dtype).eps, atol=float(np.finfo(dtype).tiny))
     else:
