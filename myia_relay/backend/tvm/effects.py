@@ -191,7 +191,8 @@ def _last_use(scope: Any, node: Node) -> int:
         for user in scope.fusion.users.get(stack.pop(), ()):
             if isinstance(user, Graph):
                 return end
-            passes = scope.fusion.role.get(user) in ("inline", "view") or getattr(user.fn, "name", "") in ("make_struct", "get_item")
+            passes = scope.fusion.role.get(user) in ("inline", "view")
+            passes = passes or getattr(user.fn, "name", "") in ("make_struct", "get_item")
             if passes and user not in seen:
                 seen.add(user)
                 stack.append(user)

@@ -379,7 +379,7 @@ class _Writer:
 class _Text(str):
     """Python source that grows by arithmetic, for `dims.evaluate`."""
 
-    def _op(op, swap=False):  # noqa: N805
+    def _op(op, swap=False):
         return lambda self, other: _Text(f"({other} {op} {self})" if swap else f"({self} {op} {other})")
 
     __add__, __radd__ = _op("+"), _op("+", True)

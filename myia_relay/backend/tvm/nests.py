@@ -177,7 +177,11 @@ class Nest:
 
         if not axes:
             raise ValueError("a scalar has no loop nest")
-        self.loops(extents[:-1], lambda outer: self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel), parallel)
+
+        def rows(outer: list[Any]) -> None:
+            self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel)
+
+        self.loops(extents[:-1], rows, parallel)
 
     def widened(self, value: Any, width: int) -> Any:
         """A value that is the same in all lanes, as a vector."""

@@ -33,7 +33,6 @@ class Storage:
         first, last: the clock at its first and last use; -1 before any.
         place: the storage whose memory it takes over, if any.
         offset: in the arena; an int, or a `Dim`.
-        fixed: lives from its first use to the end of the program (carried between loop iterations of unknown order).
     """
 
     kind: str
@@ -44,7 +43,6 @@ class Storage:
     last: int = -1
     place: Storage | None = None
     offset: Any = None
-    loop_depth: int = 0
 
 
 @dataclass(eq=False)

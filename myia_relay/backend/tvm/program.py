@@ -28,7 +28,7 @@ from . import layout, pipeline, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .entry import Entry, Signature
-from .kernel import flat_buffer, pointer_at, pointer_type
+from .kernel import pointer_at, pointer_type
 from .lower import Lowering, RefValue
 from .plan import ALIGN, ITEM, View
 from .state import LAYOUT
@@ -76,8 +76,8 @@ def _threads() -> int:
 def _target() -> Any:
     """This machine, without type-based alias analysis.
 
-    TVM marks accesses of buffers of different names as never overlapping, which is not so for buffers that take each
-    other's place in one arena: in functions marked `noalias`, LLVM then moves loads over stores.
+    TVM marks accesses of differently named buffers as never overlapping where a function promises so, and storages take
+    each other's place here. No function of ours promises (see `Kernel.function`); this is the second lock on that door.
     """
     base = pipeline.host_target()
     attrs: dict[str, Any] = {"kind": "llvm", "mcpu": str(base.attrs["mcpu"]), "cl-opt": ["-enable-tbaa:bool=0"]}
@@ -131,7 +131,8 @@ class NativeProgram:
         """Kernels, memory and compile times, as text."""
         lines = [
             f"native program {self.graph.name}",
-            f"  compiled in {sum(self.times) * 1e3:.0f} ms: lowering {self.times[0] * 1e3:.0f}, TVM and LLVM {self.times[1] * 1e3:.0f}",
+            f"  compiled in {sum(self.times) * 1e3:.0f} ms: "
+            f"lowering {self.times[0] * 1e3:.0f}, TVM and LLVM {self.times[1] * 1e3:.0f}",
             f"  memory: arena of {self.arena} bytes for {self.unplanned} bytes of intermediate arrays",
             f"  {len(self.kernels)} kernel calls of {self.functions} kernels:",
             *(f"    {name}" for name in self.kernels),

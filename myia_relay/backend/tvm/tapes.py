@@ -143,7 +143,7 @@ def _push(lowering: Any, node: Apply) -> None:
 def _pop(lowering: Any, node: Apply) -> None:
     tape = node.args[0]
     r = region(lowering, tape.type.elem)
-    block, b, state = lowering.block, lowering.b, lowering.state
+    block, b = lowering.block, lowering.b
     lowering.flush_writers(r.storage)
     lowering.plan.tick()
     number = lowering.value(tape)

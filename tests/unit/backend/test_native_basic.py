@@ -32,7 +32,9 @@ def test_scalars_are_exact():
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "sqrt", "floor", "arctan", "expm1", "sigmoid", "abs", "neg", "sign"])
-@pytest.mark.parametrize("value", [0.7, np.float32(0.7), np.float64(2.5), arr(37), arr(4, 5, dtype="float64"), arr(3, dtype="float16")])
+@pytest.mark.parametrize(
+    "value", [0.7, np.float32(0.7), np.float64(2.5), arr(37), arr(4, 5, dtype="float64"), arr(3, dtype="float16")]
+)
 def test_unary(name, value):
     if isinstance(value, np.ndarray) and name in ("log", "sqrt"):
         value = np.abs(value) + value.dtype.type(0.1)

@@ -345,3 +345,22 @@ def test_update_stays_where_it_could_be_seen():
     for body in (looks, depends, fails):
         program = check_ref(body, m, arr(60) * 0.01)
         assert not any("matvec_update" in k for k in program.kernels)
+
+
+def test_without_looking_into_objects(monkeypatch):
+    from myia_relay.backend.tvm import layout
+
+    monkeypatch.setattr(layout, "supported", lambda: False)
+    m = Model(arr(6))
+
+    def f(model, x):
+        w = emit(model, "ref_read", model, index=0)
+        emit(model, "ref_write", model, w + x, index=0)
+        return P.reduce_sum(P.flip(x, axes=(0,)) * w, axes=(0,))
+
+    check_ref(f, m, arr(6))
+    program, _ = compile_(lambda x: x * 2.0, arr(6))
+    big = arr(12)
+    np.testing.assert_array_equal(program(big[::2]), big[::2] * 2)
+    with pytest.raises(TypeError):
+        program(big.astype("float64")[:6])
