@@ -124,6 +124,9 @@ def test_losses_that_differ_fail_the_run(monkeypatch, capsys):
     bad = {"myia_relay": Fake([2.3, 2.2]), "peer": Fake([2.3, 2.21])}
     assert not lenet.run_case(bad, "batch1", options)[1]
     assert "NOT WITHIN" in capsys.readouterr().out
+    # Three systems that differ as much from each other as rounding makes them: ours is but one of them.
+    noisy = {"myia_relay": Fake([2.3, 2.2]), "one": Fake([2.3, 2.2003]), "two": Fake([2.3, 2.1999])}
+    assert lenet.run_case(noisy, "batch1", options)[1]
     nan = {"myia_relay": Fake([2.3, 2.2]), "peer": Fake([2.3, float("nan")])}
     assert not lenet.run_case(nan, "batch1", options)[1]
 
