@@ -218,10 +218,13 @@ def run_case(workers: dict[str, Worker], case: str, options: argparse.Namespace)
     )
     among = disagreement([losses[name] for name in apart if name != reference])
     limit = max(TOLERANCE, NOISE * among)
-    print(
-        f"the other systems differ among each other by {among:.1e}; a difference up to {limit:.1e} counts as agreement"
-    )
-    wrong = [name for name, value in apart.items() if not value <= limit]
+    beyond = [name for name, value in apart.items() if not value <= TOLERANCE]
+    wrong = [name for name in beyond if not apart[name] <= limit]
+    if beyond:
+        print(
+            f"beyond {TOLERANCE:g}: {', '.join(beyond)}; the other systems differ among each other by up to {among:.1e}, "
+            f"and {NOISE:g} times that is taken for rounding"
+        )
     if wrong:
         print(f"NOT WITHIN {limit:.1e}: {', '.join(wrong)}")
     sys.stdout.flush()
