@@ -30,6 +30,8 @@ VIEWS = ("reshape", "dynamic_index", "stop_gradient")
 RECOMPUTE = 3  # operations an element that a value may cost to be computed in each of several kernels
 BROADCAST_RECOMPUTE = 3  # the same where it is recomputed along broadcast axes
 GROUP_LIMIT = 64  # applications in one kernel
+INDICES = 8  # at so many indices a kernel may compute elements of one value
+REPEATED = 12  # operations an element that all but one of these may cost in all
 
 
 def is_scalar(t: Type) -> bool:
@@ -66,12 +68,20 @@ class Fusion:
         users: node -> applications that use it, in program order; the graph itself stands for its output.
         kernel: application -> the node whose kernel computes it (roots, reductions, writes: themselves).
         size: kernel -> how many applications it computes.
+        indices: application -> the different indices at which its kernels compute it, by number.
+        paths: how an index follows from another -> its number.
     """
 
     role: dict[Node, str] = field(default_factory=dict)
     users: dict[Node, list] = field(default_factory=dict)
     kernel: dict[Node, Node] = field(default_factory=dict)
     size: dict[Node, int] = field(default_factory=dict)
+    indices: dict[Node, frozenset[int]] = field(default_factory=dict)
+    paths: dict[tuple, int] = field(default_factory=dict)
+
+    def index(self, *path: object) -> int:
+        """The number of an index that is calculated from another."""
+        return self.paths.setdefault(path, len(self.paths))
 
 
 def cost(node: Apply) -> int:
@@ -99,6 +109,7 @@ def fuse(graph: Graph) -> Fusion:
         elif isinstance(node.fn, Primitive) and (node.fn.kind == "reduce" or node.fn.name == "ref_write"):
             out.kernel[node] = node
             out.size[node] = 1
+            out.indices[node] = frozenset((out.index(node),))
     return out
 
 
@@ -120,14 +131,20 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
             kernels.append(kernel)
         repeated |= _repeats(node, user)
     free = depth[node] == 0 and all(_is_constant_like(a) for a in node.args)
+    indices: frozenset[int] = frozenset() if memory else _indices(node, users, out)
+    memory |= not free and any(out.size[k] >= GROUP_LIMIT for k in kernels)
+    # Elements at several indices are computed several times, and whatever they are computed from as well: a chain of
+    # such values would grow exponentially.
+    memory |= not free and (len(indices) > INDICES or (len(indices) - 1) * depth[node] > REPEATED)
     if not memory:
-        if free or (len(kernels) == 1 and out.size[kernels[0]] < GROUP_LIMIT and not _too_dear(node, repeated, depth)):
+        if free or (len(kernels) == 1 and not _too_dear(node, repeated, depth)):
             inline = True
         else:
             inline = len(kernels) <= 4 and depth[node] <= RECOMPUTE and not (repeated and depth[node] > 0) and _one_array(node)
         if inline and not is_view(node):
             out.role[node] = "inline"
             out.kernel[node] = kernels[0]
+            out.indices[node] = indices
             for kernel in kernels:
                 out.size[kernel] += 1
             return
@@ -137,6 +154,7 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
             if node.fn.name != "dynamic_index" and all(u is node for u in out.users[source]):
                 out.role[node] = "inline"
                 out.kernel[node] = kernels[0]
+                out.indices[node] = indices
                 out.size[kernels[0]] += 1
                 return
     if is_view(node):
@@ -145,6 +163,24 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
     out.role[node] = "root"
     out.kernel[node] = node
     out.size[node] = 1
+    out.indices[node] = frozenset((out.index(node),))
+
+
+def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
+    """The indices at which the users' kernels compute a value: theirs, or what index calculations make of those."""
+    found: set[int] = set()
+    for user in users:
+        at = out.indices[user]
+        if user.fn.kind in ("reduce", "effect") or user.fn.name == "stop_gradient":
+            found |= at
+        elif user.fn.kind == "elementwise" or user.fn.name in ("broadcast_to", "reshape"):
+            found |= at if user.type.shape == node.type.shape else {out.index(i, node.type.shape) for i in at}
+        else:
+            places = [k for k, a in enumerate(user.args) if a is node]
+            found |= {out.index(i, user, k) for i in at for k in places}
+        if len(found) > INDICES:
+            break
+    return frozenset(found)
 
 
 def _in_memory(node: Node) -> bool:

@@ -22,7 +22,7 @@ from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from .block import Block, call, dtype_of, lanes_of, load
 from .expr import Expr
-from .indexing import Address, Index, address
+from .indexing import Address, Group, Index, address, linear
 from .plan import View
 
 HUGE = 1 << 48  # the declared size of buffers: nothing checks it
@@ -165,7 +165,7 @@ class Evaluator:
     def __init__(self, site: Site):
         self.site = site
         self.b = Expr(site.block, site.dims, site.array)
-        self.memo: dict[tuple[Node, int], tuple[Any, Index]] = {}
+        self.memo: dict[tuple[Node | None, int], tuple[Any, Index]] = {}  # None: the index itself
         self.pinned: dict[Node, Any] = {}  # roots computed in this kernel too: never read from memory here
 
     def fresh(self) -> None:
@@ -223,10 +223,29 @@ class Evaluator:
             return read
 
         lanes = max((lanes_of(dtype_of(g.at)) for g in index.groups), default=1)
-        axes = index.axes(self.b.dim)
+        axes = self._axes(index)
         types = [a.type for a in node.args]
         out = rule(self.b, axes, *map(reader, node.args), in_types=types, out_type=node.type, **node.attrs)
         return out if lanes_of(dtype_of(out)) == lanes else tirx.Broadcast(out, lanes)
+
+    def _axes(self, index: Index) -> list[Any]:
+        """The index along each axis, in locals: rules use each several times, and a chain of them would grow exponentially."""
+        key = (None, id(index))
+        if key not in self.memo:
+            named = Index(index.shape, [Group(g.start, g.stop, self._named(g.at)) for g in index.groups])
+            self.memo[key] = ([self._named(i) for i in named.axes(self.b.dim)], index)
+        return self.memo[key][0]
+
+    def _named(self, at: Any) -> Any:
+        """An index in a local; one that is linear in the lanes stays so, for whoever asks."""
+        lanes = lanes_of(dtype_of(at))
+        at_lanes = linear(at) if lanes > 1 else None
+        if at_lanes is None:
+            return self.b.let(at)
+        base = self.b.let(at_lanes.base)
+        if at_lanes.stride == 0:
+            return tirx.Broadcast(base, lanes)
+        return tirx.Ramp(base, tirx.IntImm("int64", at_lanes.stride), lanes)
 
     def load(self, buffer: Any, index: Index) -> Any:
         """The element(s) at an index; scalar where all lanes read the same."""
