@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,14 +19,18 @@ import numpy as np
 from .abstract.annotations import Rows, TensorAnnotation
 from .abstract.dims import symbol
 from .abstract.types import Array, Scalar, Type
+from .infer.dependencies import checker
 from .infer.engine import Context, Engine
 from .infer.values import Dyn, Skeleton, Static, Val, rebuild, skeleton
 from .ir.node import Graph
-from .pipeline import EXECUTORS, Compiled, compile_program
+from .pipeline import EXECUTORS, Compiled, compile_program, debug_mode
 from .prims.structure import rebuild as rebuild_value
-from .utils.errors import CompileError, TypeError_
+from .utils.errors import CompileError, OverflowError_, TypeError_, nearest
+from .utils.raising import for_user
+from .utils.source import Origin
 
 CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used goes first
+BOUND_KEPT = 32  # instances for which a method stays compiled
 CacheInfo = namedtuple("CacheInfo", ["hits", "misses", "currsize"])
 SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
 PLAIN = frozenset(SCALARS)
@@ -42,12 +47,12 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
 
     Raises:
         TypeError_: a value that compiled code cannot take.
-        OverflowError: an int that does not fit into 64 bits.
+        OverflowError_: an int that does not fit into 64 bits.
     """
     kind = type(value)
     if kind in PLAIN:
         if kind is int and not -(2**63) <= value < 2**63:
-            raise OverflowError(f"the integer argument {value} does not fit into 64 bits")
+            raise OverflowError_(f"the integer argument {value} does not fit into 64 bits")
         leaves.append(value)
         return Skeleton("dyn", SCALARS[kind])
     if isinstance(value, np.ndarray):
@@ -142,6 +147,7 @@ class Relay:
     def __init__(self, function: Callable, executor=None, target=None, static=(), fastmath=False, debug_nans=False):
         if executor is not None and executor not in EXECUTORS:
             raise ValueError(f"executor={executor!r}: choose one of {', '.join(EXECUTORS)}")
+        check_decorated(function)
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self.__relay_function__ = function
@@ -149,22 +155,29 @@ class Relay:
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}
+        self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._lock = threading.RLock()
         self._hits = self._misses = 0
-        self._annotations: list | None = None
+        self._annotations: tuple[list[str], list] | None = None
+        if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            names = list(inspect.signature(function).parameters) if self.static else []
+            for name in self.static:
+                if name not in names:
+                    raise TypeError_(f"static={name!r}: {function.__name__} has no such parameter{nearest(str(name), names)}")
 
     # Calling.
 
     def __call__(self, *args, **kwargs):
-        if not kwargs:
-            fast = self._fast.get(tuple(map(type, args)))
-            if fast is not None:
-                self._hits += 1
-                return fast(*args)
         try:
+            if not kwargs:
+                fast = self._fast.get(tuple(map(type, args)))
+                if fast is not None:
+                    self._hits += 1
+                    return fast(*args)
             return self._call(args, kwargs)
-        except CompileError as error:
-            raise clean(error) from None
+        except BaseException as error:
+            problem = for_user(error, debug_mode(), self._place)
+        raise problem  # out here, where the compiler's exception is no context of it
 
     def _call(self, args: tuple, kwargs: dict):
         compiled, leaves = self._compiled(args, kwargs)
@@ -196,11 +209,18 @@ class Relay:
         scalar_out = program.result.tag == "dyn" and isinstance(program.result.info, Scalar)
         if not (plain and scalar_out):
             return
-        run, dependencies = compiled.run, program.dependencies
-        if any(t is int for t in types_):
-            return self._fast.__setitem__(types_, guarded(self, run, dependencies, True, types_))
-        self._fast[types_] = guarded(self, run, dependencies, False, types_) if dependencies else run
-        return None
+        run, dependencies = getattr(compiled.run, "call", compiled.run), program.dependencies
+        ints = [k for k, t in enumerate(types_) if t is int]
+        if not dependencies and not ints:
+            self._fast[types_] = run
+            return
+
+        def again(*args):
+            if not all(d.holds() for d in dependencies):  # else an int does not fit, and the program stays
+                self._fast.pop(types_, None)
+            return self._call(args, {})
+
+        self._fast[types_] = checker(dependencies, len(args), run, again, ints)
 
     def _signature(self, args, kwargs, leaves: list):
         if self._annotations is None:
@@ -208,20 +228,38 @@ class Relay:
         names, annotations = self._annotations
         refs: dict[int, int] = {}
         skels = []
-        static = {names.index(s) for s in self.static if s in names}
-        for i, arg in enumerate(args):
-            if i in static:
-                skels.append(constant_skeleton(arg))
-            else:
-                skels.append(describe_argument(arg, annotations[i] if i < len(annotations) else None, leaves, refs))
+        name: str | int = 0
+        try:
+            for i, arg in enumerate(args):
+                name = names[i] if i < len(names) else i
+                if name in self.static:
+                    skels.append(constant_skeleton(arg))
+                else:
+                    skels.append(describe_argument(arg, annotations[i] if i < len(annotations) else None, leaves, refs))
+            for name, arg in kwargs.items():
+                if name in self.static:
+                    skels.append(constant_skeleton(arg))
+                else:
+                    annotation = annotations[names.index(name)] if name in names else None
+                    skels.append(describe_argument(arg, annotation, leaves, refs))
+        except CompileError as error:
+            what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
+            raise type(error)(f"{what}: {error.message}", self._place(name)) from None
         keywords = tuple(kwargs)
-        for name, arg in kwargs.items():
-            if name in self.static:
-                skels.append(constant_skeleton(arg))
-            else:
-                annotation = annotations[names.index(name)] if name in names else None
-                skels.append(describe_argument(arg, annotation, leaves, refs))
         return (tuple(skels), keywords), skels, keywords
+
+    def _place(self, parameter: str | int | None = None) -> Origin | None:
+        """Where the function, or a parameter of it, is defined; None where that cannot be told."""
+        from .frontend import parse
+
+        try:
+            graph = parse(source_function(self.__relay_function__))
+        except Exception:  # its source may be missing, which is for others to say
+            return None
+        signature = graph.signature
+        if parameter is not None and signature is not None and parameter in signature.names:
+            return graph.params[signature.names.index(parameter)].origin
+        return graph.origin
 
     def _infer(self, skels: list[Skeleton], keywords: tuple[str, ...]):
         from .frontend import parse
@@ -291,11 +329,41 @@ class Relay:
         detail = getattr(compiled.run, "explain", None)
         return "\n".join(lines + ([detail()] if detail else []))
 
+    # Methods.
+
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        """The method of an instance: of a record it takes it as an argument; of any other object it reads attributes."""
+        if instance is None:
+            return self
+        if hasattr(instance, "__dataclass_fields__") or isinstance(instance, tuple):
+            return RecordMethod(self, instance)
+        with self._lock:
+            known = self._bound.get(id(instance))
+            if known is None:
+                method = types.MethodType(self.__relay_function__, instance)
+                known = self._bound[id(instance)] = Relay(method, static=self.static, **self.options)
+                if len(self._bound) > BOUND_KEPT:
+                    self._bound.popitem(last=False)
+            self._bound.move_to_end(id(instance))
+        return known
 
     def __repr__(self) -> str:
         return f"<relay function {getattr(self, '__name__', '?')}>"
+
+
+class RecordMethod(Relay):
+    """A method of a NamedTuple or a frozen dataclass: one compilation serves all instances of a type."""
+
+    def __init__(self, function: Relay, instance: Any):
+        super().__init__(functools.partial(function, instance), static=function.static, **function.options)
+        self._function, self._instance = function, instance
+
+    def __call__(self, *args, **kwargs):
+        return self._function(self._instance, *args, **kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """That of the function."""
+        return self._function.cache_info()
 
 
 def finish(compiled: Compiled, leaves: list):
@@ -315,23 +383,6 @@ def finish(compiled: Compiled, leaves: list):
     return python_value(program.result, parts)
 
 
-def guarded(owner: Relay, run: Callable, dependencies: list, ints: bool, types_: tuple) -> Callable:
-    """A fast entry that first checks free names, and that ints fit into 64 bits."""
-
-    def call(*args):
-        for d in dependencies:
-            if not d.holds():
-                del owner._fast[types_]
-                return owner._call(args, {})
-        if ints:
-            for a in args:
-                if type(a) is int and not -9223372036854775808 <= a <= 9223372036854775807:
-                    raise OverflowError(f"the integer argument {a} does not fit into 64 bits")
-        return run(*args)
-
-    return call
-
-
 def constant_skeleton(value: Any) -> Skeleton:
     """The skeleton of a static argument."""
     from .infer.values import ConstInfo, Identity
@@ -339,32 +390,60 @@ def constant_skeleton(value: Any) -> Skeleton:
 
     if isinstance(value, bool | int | float | np.generic):
         return Skeleton("const", ConstInfo(type_of_constant(value), value))
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         kind = "list" if isinstance(value, list) else "tuple"
         return Skeleton("seq", (kind, (), None), tuple(constant_skeleton(v) for v in value))
+    if isinstance(value, tuple):
+        return Skeleton("seq", ("record", value._fields, type(value)), tuple(constant_skeleton(v) for v in value))
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return Skeleton("seq", ("dict", tuple(value), None), tuple(constant_skeleton(v) for v in value.values()))
+    if isinstance(value, np.ndarray):
+        raise TypeError_("an array is no compile-time constant, as its elements may change; take the name out of static=")
     return Skeleton("static", Identity(value))
 
 
 def source_function(function: Any) -> Any:
-    """The Python function at the bottom of wrappers."""
-    while hasattr(function, "__relay_function__") or hasattr(function, "__relay_model__"):
-        function = getattr(function, "__relay_function__", None) or function.__relay_model__
-    return function
+    """The Python function at the bottom of wrappers and transforms."""
+    while True:
+        if hasattr(function, "__relay_derived__"):
+            function = function.__relay_derived__[1]
+        elif hasattr(function, "__relay_function__"):
+            function = function.__relay_function__
+        elif hasattr(function, "__relay_model__"):
+            function = function.__relay_model__
+        else:
+            return function
+
+
+def check_decorated(function: Any) -> None:
+    """Refuse what has no Python source to compile.
+
+    Raises:
+        TypeError_: not a Python function, nor anything made of one.
+    """
+    wrapped = any(hasattr(function, a) for a in ("__relay_function__", "__relay_derived__", "__relay_model__"))
+    known = types.FunctionType | types.MethodType | functools.partial | functools._lru_cache_wrapper
+    if wrapped or isinstance(function, known):
+        return
+    if callable(function) and isinstance(type(function).__call__, types.FunctionType):
+        return
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
+        raise TypeError_(f"@relay stands under @{kind}, not above it: write @{kind} on the line before @relay")
+    what = f"the class {function.__name__}" if isinstance(function, type) else repr(function)
+    raise TypeError_(f"@relay compiles functions that are written in Python, and this is {what}; wrap it: relay(lambda x: ...)")
 
 
 def parameter_annotations(function: Any) -> tuple[list[str], list]:
     """Names and evaluated annotations of a function's parameters."""
     target = source_function(function)
-    derived = getattr(target, "__relay_derived__", None)
-    if derived is not None:
-        return parameter_annotations(derived[1])
     try:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):
         return [], []
     try:
         hints = inspect.get_annotations(target, eval_str=True)
-    except Exception:  # noqa: BLE001  the front end says what is wrong with an annotation, at its place
+    except Exception:
         hints = {}
     return list(parameters), [hints.get(n) for n in parameters]
 
@@ -390,13 +469,6 @@ def python_value(skel: Skeleton, leaves: Iterator):
 
         return format_parts(info, [python_value(p, leaves) for p in skel.parts])
     raise TypeError_(f"compiled code cannot return {skel} to Python")
-
-
-def clean(error: CompileError) -> CompileError:
-    """The user's error without the compiler's frames, unless MYIA_RELAY_DEBUG is set."""
-    from .pipeline import debug_mode
-
-    return error if debug_mode() else error.with_traceback(None)
 
 
 __all__ = ["Relay", "Type", "Val", "describe_argument", "finish", "skeleton"]

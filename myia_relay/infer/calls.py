@@ -6,6 +6,7 @@ math functions, decorated and plain Python functions (parsed), classes.
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
 from collections.abc import Callable
@@ -93,7 +94,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_value(engine, frame, fn, args, kwargs, origin, site)
     function = getattr(value, "__relay_function__", None)
     if function is not None:
-        return await call_python(engine, frame, function, args, kwargs, origin, site)
+        return await call_static(engine, frame, function, args, kwargs, origin, site)
     model = getattr(value, "__relay_model__", None)
     if model is not None:
         return await call_model_function(engine, frame, value, args, kwargs, origin, site)
@@ -104,6 +105,15 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_value(engine, frame, Static(value.__func__), [receiver, *args], kwargs, origin, site)
     if isinstance(value, type):
         return await construct(engine, frame, value, args, kwargs, origin, site)
+    if isinstance(value, functools.partial):
+        first = [engine.from_python(frame, a, None) for a in value.args]
+        named = {k: engine.from_python(frame, a, None) for k, a in value.keywords.items()} | kwargs
+        return await call_value(engine, frame, engine.from_python(frame, value.func, None), first + args, named, origin, site)
+    if isinstance(value, functools._lru_cache_wrapper):  # a pure function needs no memory of its results
+        return await call_static(engine, frame, value.__wrapped__, args, kwargs, origin, site)
+    method = type(value).__call__ if callable(value) else None
+    if isinstance(method, types.FunctionType):
+        return await call_static(engine, frame, types.MethodType(method, value), args, kwargs, origin, site)
     name = f"{getattr(value, '__module__', None) or ''}.{getattr(value, '__name__', type(value).__name__)}".lstrip(".")
     raise TypeError_(
         f"{name} cannot be compiled: it is neither Python source nor a function that myia_relay knows; "
@@ -113,7 +123,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
 
 async def call_python(engine: Engine, frame: Frame, function, args, kwargs, origin: Origin, site) -> Val:
     """Call a plain Python function by its source."""
-    graph = engine.parse(function)
+    graph = engine.source_of(function)
     values = bind(engine, frame, graph, args, kwargs, None)
     return await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
 
@@ -136,7 +146,7 @@ def callee_context(frame: Frame, site) -> Context:
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
     """Call a function with hidden parameters: as a layer of the model being run, or as the root of a bound one."""
     context = frame.context
-    graph = engine.parse(model.__relay_model__)
+    graph = engine.source_of(model.__relay_model__)
     if context.scope is not None:
         context = callee_context(frame, site)
     else:

@@ -20,6 +20,7 @@ from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import UNBOUND, FreeName, Syntax
 from ..utils.errors import CompileError, InternalError, TypeError_
 from ..utils.source import NOWHERE, Origin
+from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack
 from .loop import Future, Loop, Task
 from .values import (
@@ -40,50 +41,6 @@ from .values import (
 )
 
 MAX_NESTING = 40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
-
-
-@dataclass(frozen=True)
-class Dependency:
-    """A free name that was read while compiling, and what it held: compiled code is good while it still does."""
-
-    kind: str
-    place: Any
-    name: str
-    value: Any
-
-    def holds(self) -> bool:
-        """Whether the name still holds the same object (or an equal container)."""
-        try:
-            now = self.place.cell_contents if self.kind == "cell" else self.place[self.name]
-        except (KeyError, ValueError):
-            return False
-        if now is self.value:
-            return True
-        return type(now) is type(self.value) and isinstance(now, int | float | str | tuple) and repr(now) == repr(self.value)
-
-
-@dataclass(frozen=True, eq=False)
-class Hidden:
-    """An implicit argument of the whole program: an array or model found in a free name, or made when it is called.
-
-    Attributes:
-        dependency: the free name it is found in, read at every call; or
-        value: the object itself; or
-        make: `(arguments before this one) -> object`: makes it for every call.
-    """
-
-    dependency: Dependency | None
-    value: Any
-    make: Callable | None = None
-
-    def fetch(self, values: list) -> Any:
-        """The value to pass now; `values` are the program's arguments before this one."""
-        if self.make is not None:
-            return self.make(values)
-        d = self.dependency
-        if d is None:
-            return self.value
-        return d.place.cell_contents if d.kind == "cell" else d.place[d.name]
 
 
 @dataclass
@@ -211,9 +168,18 @@ class Engine:
             value = free.read()
         except CompileError as error:
             raise error.at(origin) from None
-        dependency = Dependency(kind, place, free.name, value)
-        self.dependencies.setdefault((kind, id(place), free.name), dependency)
-        return self.from_python(frame, value, dependency)
+        return self.from_python(frame, value, self.depend(kind, place, free.name, value))
+
+    def depend(self, kind: str, place: Any, name: str, value: Any) -> Dependency:
+        """Write down that what is compiled is good only while this name holds this value."""
+        dependency = Dependency(kind, place, name, value, type_of_hidden(value))
+        return self.dependencies.setdefault((kind, id(place), name), dependency)
+
+    def source_of(self, function: types.FunctionType) -> Graph:
+        """The parsed graph of a Python function, on whose code and defaults the result then depends."""
+        graph = self.parse(function)
+        self.depend("code", function, "", code_of(function))
+        return graph
 
     def from_python(self, frame: Frame, value: Any, dependency: Dependency | None) -> Val:
         """The value that a Python object is in compiled code."""
@@ -229,6 +195,9 @@ class Engine:
         ref = getattr(value, "__relay_ref__", None)
         if ref is not None and not isinstance(value, type):
             return self.hide(frame, Hidden(dependency, value), ref(), getattr(dependency, "name", "model"))
+        held = content(value)
+        if held is not None:
+            self.depend("content", value, "", held)
         tree = getattr(value, "__relay_tree__", None)
         if tree is not None and not isinstance(value, type):
             kind, fields, cls, parts = tree(f"{getattr(dependency, 'name', 'data')}_n")

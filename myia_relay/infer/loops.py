@@ -43,6 +43,10 @@ MAX_ROUNDS = 8  # of generalising the carried types
 class TypeDrift(TypeError_):
     """A carried variable has another type after a turn than before it."""
 
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
+
 
 async def generalise(
     engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable
@@ -70,7 +74,7 @@ async def generalise(
             try:
                 joined.append(unknown(join(before, after)))
             except Mismatch:
-                hint = ""
+                hint = "; a variable keeps one type in a loop, and an array its shape and dtype"
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
                 raise TypeDrift(

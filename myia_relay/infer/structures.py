@@ -431,6 +431,10 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
 # Attributes.
 
 
+# What these hold stays as it is.
+LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")
+
+
 def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     """`value.name`."""
     if isinstance(value, Seq):
@@ -452,14 +456,12 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
             return Bound(value, name)
         found = _static_attribute(obj, name)
         if isinstance(obj, types.ModuleType):
-            from .engine import Dependency
-
-            library = obj.__name__.split(".")[0] in ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")
-            dependency = None if library else Dependency("dict", vars(obj), name, found)
-            if dependency is not None:
-                engine.dependencies.setdefault(("dict", id(dependency.place), name), dependency)
-            return engine.from_python(frame, found, dependency)
-        return engine.from_python(frame, found, None)
+            library = obj.__name__.split(".")[0] in LIBRARIES
+            dependency = None if library else engine.depend("dict", vars(obj), name, found)
+        else:
+            library = (type(obj).__module__ or "").split(".")[0] in LIBRARIES
+            dependency = None if library else engine.depend("attribute", obj, name, found)
+        return engine.from_python(frame, found, dependency)
     elif isinstance(value, At):
         if value.index is not None and name in UPDATES:
             return Bound(value, name)
@@ -475,6 +477,8 @@ def _static_attribute(obj: Any, name: str) -> Any:
     except AttributeError:
         label = getattr(obj, "__name__", type(obj).__name__)
         kind = "module" if isinstance(obj, types.ModuleType) else "object"
+        if label == "_Namespace":  # `relay`, which is decorator and module in one
+            kind, label = "module", "relay"
         raise AttributeError_(f"{kind} '{label}' has no attribute '{name}'{nearest(name, dir(obj))}") from None
 
 

@@ -252,6 +252,8 @@ def _differ(error: Mismatch, values: list, node: Apply) -> str:
     names = node.attrs.get("names", ())
     a, b = error.a, error.b
     left, right = values
+    if len(names) == 1 and not isinstance(left, UnboundVal | NeverVal) and not isinstance(right, UnboundVal | NeverVal):
+        left, right = Seq("tuple", (left,)), Seq("tuple", (right,))
     if names and isinstance(left, Seq) and isinstance(right, Seq) and len(left.elems) == len(right.elems):
         for name, x, y in zip(names, left.elems, right.elems, strict=False):
             if isinstance(x, UnboundVal | NeverVal) or isinstance(y, UnboundVal | NeverVal):

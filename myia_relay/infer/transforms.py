@@ -6,6 +6,7 @@ it out. The types of the results follow from the types of the arguments, so noth
 
 from __future__ import annotations
 
+import types
 from collections.abc import Hashable
 from typing import Any
 
@@ -81,16 +82,32 @@ def graph_of(engine: Engine, fn: Val) -> Graph | None:
         if inner is not None:
             return graph_of(engine, Static(inner[1]))
         function = getattr(value, "__relay_function__", None) or getattr(value, "__relay_model__", None) or value
-        if hasattr(function, "__code__"):
+        if isinstance(function, types.MethodType):
+            function = function.__func__
+        if isinstance(function, types.FunctionType):
             return engine.parse(function)
+        if function is not value:
+            return graph_of(engine, Static(function))
     return None
+
+
+def parameter_names(engine: Engine, fn: Val) -> list[str]:
+    """The names that arguments of a callable may be given by; of a method without `self`."""
+    graph = graph_of(engine, fn)
+    names = list(graph.signature.names) if graph is not None and graph.signature is not None else []
+    while isinstance(fn, Derived):
+        fn = fn.function
+    value = fn.value if isinstance(fn, Static) else None
+    while hasattr(value, "__relay_derived__") or hasattr(value, "__relay_function__"):
+        value = value.__relay_derived__[1] if hasattr(value, "__relay_derived__") else value.__relay_function__
+    bound = isinstance(value, types.MethodType) or (isinstance(fn, Bound) and not isinstance(fn.function, str))
+    return names[1:] if bound else names
 
 
 def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int | str], bool]:
     """The arguments that `wrt` names: indices or keyword names, and whether it is a single one."""
     single = not isinstance(wrt, tuple | list)
-    graph = graph_of(engine, fn)
-    names = list(graph.signature.names) if graph is not None and graph.signature is not None else []
+    names = parameter_names(engine, fn)
     out: list[int | str] = []
     for item in [wrt] if single else wrt:
         if isinstance(item, str):
@@ -116,7 +133,7 @@ async def differentiate(
         GradError: the result is no float scalar, or an argument has no derivative.
     """
     graph = graph_of(engine, fn)
-    names = list(graph.signature.names) if graph is not None and graph.signature is not None else []
+    names = parameter_names(engine, fn)
     for position in range(len(args), len(names)):  # keyword arguments that could be positional become so
         if names[position] in kwargs and position == len(args):
             args = [*args, kwargs.pop(names[position])]
@@ -345,6 +362,9 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
     """The arguments with their batch axis first, which of their leaves are batched, and the batch size."""
     from ..ir.prim import REGISTRY
 
+    for axis in in_axes if isinstance(in_axes, tuple) else (in_axes,):
+        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise TypeError_(f"vmap: in_axes={in_axes!r}: an axis is an int, or None for an argument that is not batched")
     if isinstance(in_axes, tuple):
         if len(in_axes) != len(args):
             raise TypeError_(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
@@ -428,6 +448,8 @@ async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
         raise TypeError_("a vmapped function takes positional arguments only")
     result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
     axis = fn.option("out_axes")
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise TypeError_(f"vmap: out_axes={axis!r}: it is one int, the place of the batch axis in all results")
     if axis == 0:
         return result
     leaves: list[Node] = []
@@ -435,6 +457,8 @@ async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
     moved = []
     for node in leaves:
         rank = len(node.type.shape)
+        if not -rank <= axis < rank:
+            raise ShapeError(f"vmap: out_axes={axis}: the results have {rank} axes, the batch included")
         order = list(range(1, rank))
         order.insert(axis % rank, 0)
         moved.append(frame.builder.emit(REGISTRY["transpose"], (node,), {"perm": tuple(order)}))

@@ -111,7 +111,7 @@ class FreeName:
             return "dict", self.function.__globals__
         if hasattr(builtins, self.name):
             return "dict", vars(builtins)
-        known = [*code.co_freevars, *self.function.__globals__, *dir(builtins)]
+        known = [*code.co_varnames, *code.co_cellvars, *code.co_freevars, *self.function.__globals__, *dir(builtins)]
         raise NameError_(f"name '{self.name}' is not defined{nearest(self.name, known)}")
 
     def read(self) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..abstract.annotations import annotated_type
 from ..abstract.types import Array, Ref
-from ..infer.engine import Context, Dependency, Engine
+from ..infer.dependencies import Dependency
+from ..infer.engine import Context, Engine
 from ..infer.frames import Frame
 from ..infer.transforms import parameter_key
 from ..infer.values import Dyn, Static

@@ -13,13 +13,16 @@ from ..abstract.types import Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
 from ..infer.calls import METHODS_OF_REFS, call_model_function, special
-from ..infer.engine import Context, Engine, Hidden
+from ..infer.dependencies import Hidden
+from ..infer.engine import Context, Engine
 from ..infer.frames import Frame
 from ..infer.structures import to_python
 from ..infer.transforms import parameter_key, read_parameters
 from ..infer.values import Dyn, Seq, Static, Val, describe
 from ..ir.node import Parameter
-from ..utils.errors import CompileError, LoweringError, ShapeError, TypeError_, nearest
+from ..pipeline import debug_mode
+from ..utils.errors import LoweringError, ShapeError, TypeError_, nearest
+from ..utils.raising import for_user
 from .checkpoint_io import load_safetensors, save_safetensors
 from .hidden import ModelSpec, discover
 
@@ -42,8 +45,10 @@ class RelayModel:
         if self._spec is None or not all(d.holds() for d in self._spec.dependencies):
             try:
                 self._spec = discover(self, parse)
-            except CompileError as error:
-                raise error.with_traceback(None) from None
+                return self._spec
+            except BaseException as error:
+                problem = for_user(error, debug_mode())
+            raise problem
         return self._spec
 
     def __call__(self, *args, **kwargs):

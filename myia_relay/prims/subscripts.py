@@ -59,7 +59,7 @@ def _items(x: Var, index) -> list:
     taken = sum(1 for item in items if item is not None and item is not Ellipsis)
     if taken > x.ndim:
         raise TypeError_(
-            f"IndexError: too many indices for array: array is {x.ndim}-dimensional, but {taken} were indexed"
+            f"too many indices for array: array is {x.ndim}-dimensional, but {taken} were indexed"
         )
     fill = [slice(None)] * (x.ndim - taken)
     if dots:

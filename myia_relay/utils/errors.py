@@ -37,6 +37,10 @@ class CompileError(Exception):
             self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         return self
 
+    def public(self) -> CompileError:
+        """The error as the user gets it; kinds that passes use among themselves become one of those below."""
+        return self
+
     def __str__(self) -> str:
         lines = []
         stack = self.origin.call_stack() if self.origin else []
@@ -105,6 +109,16 @@ class LoweringError(CompileError, NotImplementedError):
     """A program that a back end cannot compile."""
 
 
+class OverflowError_(CompileError, OverflowError):
+    """A Python integer that compiled code, whose integers have 64 bits, cannot take."""
+
+
+REPORT = (
+    "This is a bug in myia_relay, not in your program. Please report it with the function, its arguments and the traceback "
+    "that MYIA_RELAY_DEBUG=1 shows. Until it is mended, @relay(executor=\"interpreter\") may run the program."
+)
+
+
 class InternalError(Exception):
     """A bug in the compiler: a pass broke an invariant.
 
@@ -116,7 +130,7 @@ class InternalError(Exception):
 
     def __init__(self, where: str, message: str, ir: str = ""):
         self.where, self.ir = where, ir
-        super().__init__(f"internal error in {where}: {message}" + (f"\n{ir}" if ir else ""))
+        super().__init__(f"internal error in {where}: {message}\n{REPORT}" + (f"\n{ir}" if ir else ""))
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:

@@ -12,9 +12,12 @@ import os
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .source import Loc, Origin
+from .errors import CompileError, InternalError
+from .source import PACKAGE, Loc, Origin, is_ours
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# What may come from outside while the compiler runs: a full disk or memory, a missing library, warnings made errors.
+OUTSIDE = (OSError, ImportError, MemoryError, RecursionError, Warning, FloatingPointError)
+LIBRARIES = (f"{os.sep}tvm{os.sep}", f"{os.sep}tvm_ffi{os.sep}", f"{os.sep}numpy{os.sep}")
 
 
 def format_parts(parts, values) -> str:
@@ -87,10 +90,64 @@ def without_our_frames(error: BaseException) -> BaseException:
     frames = []
     tb = error.__traceback__
     while tb is not None:
-        if not os.path.abspath(tb.tb_frame.f_code.co_filename).startswith(PACKAGE):
+        if not is_ours(tb.tb_frame.f_code.co_filename):
             frames.append(tb)
         tb = tb.tb_next
     clean = None
     for tb in reversed(frames):
         clean = TracebackType(clean, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return error.with_traceback(clean)
+
+
+def for_user(error: BaseException, debug: bool, place: Any = None) -> BaseException:
+    """What leaves the package for an exception that reached its boundary.
+
+    The user's mistakes and what a running program raises lose the compiler's frames; anything else is a bug of ours and
+    says so, with the exception as its cause.
+
+    Args:
+        error: what was raised.
+        debug: leave errors of programs as they are, compiler's frames included.
+        place: `() -> Origin | None`: where to show a mistake that has no place of its own.
+    """
+    if isinstance(error, CompileError):
+        error = error.public()
+        if place is not None and error.loc is None:
+            error.at(place())
+        if not debug:
+            error.__cause__, error.__suppress_context__ = None, True
+        return error if debug else error.with_traceback(None)
+    if not isinstance(error, Exception) or isinstance(error, (InternalError, *OUTSIDE)) or _of_program(error):
+        return error if debug else without_our_frames(error)
+    internal = InternalError(_module(error), f"{type(error).__name__}: {error}")
+    internal.__cause__ = error
+    return internal
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb
+
+
+def _of_program(error: Exception) -> bool:
+    """Whether the running program raised it (`raise_at`), or the user's code that it called, not the compiler."""
+    tb = _innermost(error)
+    if tb is None:
+        return False
+    code = tb.tb_frame.f_code
+    if code is raise_at.__code__:
+        return True
+    return not is_ours(code.co_filename) and not any(part in code.co_filename for part in LIBRARIES)
+
+
+def _module(error: Exception) -> str:
+    """The innermost file of ours in the traceback."""
+    tb, name = error.__traceback__, "myia_relay"
+    while tb is not None:
+        file = os.path.abspath(tb.tb_frame.f_code.co_filename)
+        if file.startswith(PACKAGE):
+            name = file[len(PACKAGE) :].removesuffix(".py").replace(os.sep, ".")
+        tb = tb.tb_next
+    return name

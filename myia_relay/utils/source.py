@@ -7,7 +7,10 @@ of a primitive, ...). Both are immutable and are passed explicitly; no pass read
 from __future__ import annotations
 
 import linecache
+import os
 from dataclasses import dataclass
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,21 @@ class Origin:
         return Origin(self.loc, "inline", call)
 
     def call_stack(self) -> list[Loc]:
-        """Locations from this node outwards through the calls that were inlined around it."""
+        """Locations from this node outwards through the calls that were inlined around it.
+
+        Functions of this package that are compiled themselves (what `model(x)` runs) are none of the user's.
+        """
         stack, origin = [], self
         while origin is not None:
-            if origin.loc is not None and (not stack or stack[-1] != origin.loc):
+            if origin.loc is not None and (not stack or stack[-1] != origin.loc) and not is_ours(origin.loc.file):
                 stack.append(origin.loc)
             origin = origin.parent
         return stack
 
 
 NOWHERE = Origin(None, "built")
+
+
+def is_ours(file: str) -> bool:
+    """Whether a file is part of this package, or code that it generates."""
+    return file.startswith((PACKAGE, "<myia_relay ")) or os.path.abspath(file).startswith(PACKAGE)
