@@ -96,6 +96,9 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
             raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
         fields = tuple(value.__dataclass_fields__)
         return Skeleton("seq", ("record", fields, kind), parts(getattr(value, f) for f in fields))
+    if isinstance(value, ReturnedFunction):
+        leaves.extend(value.leaves)
+        return value.skel
     if callable(value):
         return Skeleton("static", Identity(value))
     if hasattr(value, "__dlpack__"):
@@ -129,7 +132,8 @@ def resolve_again(skel: Skeleton, nodes: list, position: Iterator) -> Val:
         from .infer.values import Seq
 
         return Seq(skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2])
-    return rebuild(skel, iter(()))
+    count = sum(1 for _ in skel.leaves())
+    return rebuild(skel, iter([nodes[next(position)] for _ in range(count)]))
 
 
 class Relay:
@@ -464,11 +468,54 @@ def python_value(skel: Skeleton, leaves: Iterator):
         return rebuild_value(Struct(info[0], (None,) * len(parts), info[1], info[2]), parts)
     if tag == "never":
         return None
+    if tag == "choice":
+        which, *options = skel.parts
+        place = next(leaves)
+        values = [[next(leaves) for _ in option.leaves()] for option in options]
+        return python_value(options[place], iter(values[place]))
     if tag == "text":
         from .utils.raising import format_parts
 
         return format_parts(info, [python_value(p, leaves) for p in skel.parts])
+    if tag in ("closure", "derived", "bound"):
+        return ReturnedFunction(skel, [next(leaves) for _ in skel.leaves()])
     raise TypeError_(f"compiled code cannot return {skel} to Python")
+
+
+class ReturnedFunction:
+    """A function that compiled code made and returned: its code, and copies of what it captured.
+
+    Calling it compiles it for its arguments, once per signature whatever it captured; it can be passed to compiled code and
+    to `grad` like any function.
+
+    Attributes:
+        skel: the skeleton of the closure.
+        leaves: the captured values.
+    """
+
+    def __init__(self, skel: Skeleton, leaves: list):
+        self.skel, self.leaves = skel, leaves
+        self.__name__ = skel.info[0].name if skel.tag == "closure" else "function"
+
+    def __relay_value__(self, engine: Engine, frame) -> Val:
+        """The closure inside of compiled code that finds this object in a free name: what it captured never changes."""
+        nodes = []
+        for leaf in self.leaves:
+            nodes.append(engine.from_python(frame, leaf, None).node)
+        return rebuild(self.skel, iter(nodes))
+
+    def __call__(self, *args):
+        return _call_returned(self, *args)
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.__name__}>"
+
+
+def _apply_returned(function, *args):
+    return function(*args)
+
+
+_call_returned = Relay(_apply_returned)
 
 
 __all__ = ["Relay", "Type", "Val", "describe_argument", "finish", "skeleton"]

@@ -104,13 +104,13 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 @special(builtins.isinstance)
 async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     value, classes = args
-    wanted = to_python(classes, "isinstance: the class")
-    wanted = wanted if isinstance(wanted, tuple) else getattr(wanted, "__args__", (wanted,))
-    return frame.constant(any(_is_instance(value, c) for c in wanted))
+    return frame.constant(is_instance(value, to_python(classes, "isinstance: the class")))
 
 
-def _is_instance(value: Val, cls) -> bool:
-    return issubclass(python_class(value), cls)
+def is_instance(value: Val, classes) -> bool:
+    """`isinstance` of an inferred value: a class, a tuple of classes or a union."""
+    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
+    return any(issubclass(python_class(value), c) for c in wanted)
 
 
 def python_class(value: Val) -> type:

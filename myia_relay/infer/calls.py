@@ -18,7 +18,9 @@ from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
 from .engine import Context, Engine
 from .frames import Frame
-from .values import Bound, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
+from .iterables import reach
+from .unions import dispatch, first_choice
+from .values import Bound, Choice, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
 
 # Operators that structures and compile-time objects have too; `structures.structural` knows them.
 STRUCTURAL = dict.fromkeys(
@@ -60,6 +62,25 @@ def lookup(table: dict, key: Any) -> Any:
 
 async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
     """Call any value."""
+    if isinstance(fn, Choice):
+
+        async def chosen(region: Frame, option: Val) -> Val:
+            inner = [reach(frame, region, a) for a in args]
+            named = {k: reach(frame, region, a) for k, a in kwargs.items()}
+            return await call_value(engine, region, option, inner, named, origin, site)
+
+        return await dispatch(engine, frame, fn, chosen, site, origin)
+    position = first_choice([*args, *kwargs.values()])
+    if position is not None and not takes_choices(fn):
+        names = list(kwargs)
+
+        async def with_option(region: Frame, option: Val) -> Val:
+            inner = [reach(frame, region, a) for a in (*args, *kwargs.values())]
+            inner[position] = option
+            named = dict(zip(names, inner[len(args) :], strict=True))
+            return await call_value(engine, region, fn, inner[: len(args)], named, origin, site)
+
+        return await dispatch(engine, frame, [*args, *kwargs.values()][position], with_option, site, origin)
     if isinstance(fn, Closure):
         return await call_closure(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Derived):
@@ -71,6 +92,16 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
     if isinstance(fn, Dyn) and isinstance(fn.type, Ref):
         return await METHODS_OF_REFS["__call__"](engine, frame, fn, args, kwargs, origin, site)
     raise TypeError_(f"{describe(fn)} is not callable")
+
+
+def takes_choices(fn: Val) -> bool:
+    """Whether a callable takes a choice as it is: functions with source do, everything else is tried option by option."""
+    if isinstance(fn, Static):
+        value = fn.value
+        if lookup(SPECIAL, value) is not None:
+            return False
+        return isinstance(value, types.FunctionType | type) or hasattr(value, "__relay_function__")
+    return isinstance(fn, Closure | Derived)
 
 
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
@@ -114,6 +145,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     method = type(value).__call__ if callable(value) else None
     if isinstance(method, types.FunctionType):
         return await call_static(engine, frame, types.MethodType(method, value), args, kwargs, origin, site)
+    if not callable(value):
+        raise TypeError_(f"'{type(value).__name__}' object is not callable")
     name = f"{getattr(value, '__module__', None) or ''}.{getattr(value, '__name__', type(value).__name__)}".lstrip(".")
     raise TypeError_(
         f"{name} cannot be compiled: it is neither Python source nor a function that myia_relay knows; "

@@ -192,6 +192,9 @@ class Engine:
         if isinstance(value, np.ndarray):
             type_ = Array(value.dtype.name, value.shape)
             return self.hide(frame, Hidden(dependency, value), type_, getattr(dependency, "name", "array"))
+        closure = getattr(value, "__relay_value__", None)
+        if closure is not None and not isinstance(value, type):
+            return closure(self, frame)
         ref = getattr(value, "__relay_ref__", None)
         if ref is not None and not isinstance(value, type):
             return self.hide(frame, Hidden(dependency, value), ref(), getattr(dependency, "name", "model"))
@@ -514,12 +517,15 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
     Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
     """
     from ..prims.control import undef
+    from .unions import conform_choice
 
     nodes: list[Node] = []
 
     def go(value: Val, skel: Skeleton) -> None:
         if value is UNBOUND_VAL or value is NEVER:
             nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in skel.leaves())
+        elif skel.tag == "choice":
+            nodes.extend(conform_choice(frame, value, skel, conform))
         elif skel.tag == "dyn":
             nodes.append(value.node)
         elif isinstance(value, Seq):

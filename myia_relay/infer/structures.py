@@ -512,6 +512,9 @@ class PropertyVal(Val):
         self.receiver, self.function = receiver, function
 
 
+PYTHON = {"float64": float, "int64": int, "bool": bool}
+
+
 def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
     """An attribute of an array, a scalar or a reference."""
     from ..prims.numpy_api import METHODS
@@ -523,6 +526,11 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
             return Bound(value, name)
         raise AttributeError_(f"a {t.spec} has no attribute '{name}' in compiled code{nearest(name, METHODS_OF_REFS)}")
     meaning = METHODS.get(name)
+    if meaning is not None and isinstance(t, Scalar) and t.weak and not hasattr(PYTHON[t.dtype], name):
+        raise AttributeError_(
+            f"'{describe(value)}' object has no attribute '{name}'; Python numbers have no methods of arrays: use np.{name}(...), "
+            "or pass a NumPy number"
+        )
     if meaning is None:
         raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{nearest(name, METHODS)}")
     if getattr(meaning, "attribute", False):

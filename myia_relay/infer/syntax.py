@@ -17,11 +17,13 @@ from ..utils.errors import CompileError, InternalError, TypeError_
 from .annotate import check_value
 from .engine import Engine, conform
 from .frames import Frame, explode, pack
+from .unions import dispatch, narrowed, test_of
 from .values import (
     NEVER,
     NONE_VAL,
     UNBOUND_VAL,
     Bound,
+    Choice,
     Closure,
     Derived,
     Dyn,
@@ -139,6 +141,13 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
         return bool(result.value) if isinstance(result, Constant) else Dyn(result)
     if isinstance(value, Closure):
         return True
+    if isinstance(value, Choice):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            part = await truth(engine, region, option)
+            return region.constant(part) if isinstance(part, bool) else part
+
+        return await dispatch(engine, frame, value, of_option, None, frame.builder.origin)
     raise TypeError_(f"{describe(value)} has no truth value")
 
 
@@ -149,11 +158,20 @@ async def if_(engine: Engine, frame: Frame, node: Apply) -> Val:
     if isinstance(decided, bool):
         graph = (then if decided else orelse).value
         return await engine.body(frame.scope(), graph)
-    return await branch(engine, frame, decided, [_arm(engine, then.value), _arm(engine, orelse.value)], node)
+    known: list[dict] = [{}, {}]
+    test = test_of(engine, frame, condition)
+    if test is not None and (split := narrowed(engine, frame, frame.find(test[0]), test[1])) is not None:
+        known = [{test[0]: part} for part in split]
+    arms = [_arm(engine, graph.value, facts) for graph, facts in zip((then, orelse), known, strict=True)]
+    return await branch(engine, frame, decided, arms, node)
 
 
-def _arm(engine: Engine, graph):
+def _arm(engine: Engine, graph, facts: dict):
+    """One arm of a branch; `facts` are values that the condition has narrowed there."""
+
     async def run(frame: Frame) -> Val:
+        for node, value in facts.items():
+            frame.env[node] = frame.bring(value)
         return await engine.body(frame, graph)
 
     return run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..abstract.types import NONE, Array, Ref, Scalar, Struct, Type
+from ..abstract.types import INT, NONE, Array, Ref, Scalar, Struct, Type
 from ..ir.node import Constant, Graph, Node
 
 
@@ -134,6 +134,14 @@ class At(Val):
     index: Val | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Choice(Val):
+    """One of several values, told apart at run time by a tag; see `infer.unions`."""
+
+    tag: Dyn
+    options: tuple[Val, ...]
+
+
 class UnboundVal(Val):
     """The value of a variable on a path that does not bind it."""
 
@@ -153,7 +161,7 @@ class Skeleton:
 
     Attributes:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "closure",
-            "bound", "derived", "text", "raised", "slice", "iter", "unbound", "never".
+            "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "unbound", "never".
         info: what makes two skeletons of a tag differ; hashable.
         parts: skeletons of the parts.
     """
@@ -186,6 +194,8 @@ class Skeleton:
             return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
         if self.tag == "closure":
             return f"function {self.info[0].name}"
+        if self.tag == "choice":
+            return " | ".join(map(str, self.parts[1:]))
         return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)
 
 
@@ -260,6 +270,8 @@ def skeleton(val: Val, out: list[Node] | None = None, keep_constants: bool = Tru
             return Skeleton("raised", val.cls, (go(val.message),) if val.message is not None else ())
         if isinstance(val, SliceVal):
             return Skeleton("slice", None, (go(val.start), go(val.stop), go(val.step)))
+        if isinstance(val, Choice):
+            return Skeleton("choice", None, (go(val.tag), *[go(o) for o in val.options]))
         if isinstance(val, Iter):
             return Skeleton("iter", val.kind, tuple(go(p) for p in val.parts))
         return Skeleton("unbound" if isinstance(val, UnboundVal) else "never")
@@ -293,6 +305,9 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
         return SliceVal(*parts)
     if tag == "iter":
         return Iter(info, parts)
+    if tag == "choice":
+        which, *options = parts
+        return options[which.node.value] if which.known else Choice(which, tuple(options))
     return UNBOUND_VAL if tag == "unbound" else NEVER
 
 
@@ -321,9 +336,36 @@ def join(a: Skeleton, b: Skeleton) -> Skeleton:
         if left == right:
             return Skeleton("dyn", left)
         raise Mismatch(a, b)
-    if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts:
+    if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts and a.tag != "choice":
         return Skeleton(a.tag, a.info, tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True)))
-    raise Mismatch(a, b)
+    return choose(a, b)
+
+
+def choose(a: Skeleton, b: Skeleton) -> Skeleton:
+    """The skeleton of a choice between values of different kinds.
+
+    Numbers and arrays of different types do not make one, nor do sequences of different lengths: nearly always that is a
+    mistake, which is better said than compiled.
+
+    Raises:
+        Mismatch: for those.
+    """
+    options = list(a.parts[1:]) if a.tag == "choice" else [a]
+    for new in b.parts[1:] if b.tag == "choice" else [b]:
+        for index, old in enumerate(options):
+            numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const")
+            sequences = old.tag == new.tag == "seq" and old.info == new.info and old.info[0] in ("tuple", "list")
+            if numbers or old == new:
+                options[index] = join(old, new)
+                break
+            if sequences:
+                if len(old.parts) != len(new.parts):
+                    raise Mismatch(old, new)
+                options[index] = join(old, new)
+                break
+        else:
+            options.append(new)
+    return Skeleton("choice", None, (Skeleton("dyn", INT), *options))
 
 
 def unknown(skel: Skeleton) -> Skeleton:
