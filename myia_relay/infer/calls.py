@@ -89,6 +89,8 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         return await call_method(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Static):
         return await call_static(engine, frame, fn.value, args, kwargs, origin, site)
+    if (method := user_method(fn, "__call__")) is not None:
+        return await call_value(engine, frame, Static(method), [fn, *args], kwargs, origin, site)
     if isinstance(fn, Dyn) and isinstance(fn.type, Ref):
         return await METHODS_OF_REFS["__call__"](engine, frame, fn, args, kwargs, origin, site)
     raise TypeError_(f"{describe(fn)} is not callable")
@@ -114,7 +116,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     if handler is not None:
         return await handler(engine, frame, args, kwargs, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
-        return operate(engine, frame, value, args)
+        own = await operator_method(engine, frame, value, args, origin, site)
+        return operate(engine, frame, value, args) if own is None else own
     meaning = lookup(MEANINGS, value)
     if meaning is not None:
         return numeric(engine, frame, meaning, args, kwargs, getattr(value, "__name__", str(value)))
@@ -247,6 +250,37 @@ def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val
             f"{graph.name}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: {names}"
         )
     return values
+
+
+def user_method(value: Val, name: str) -> Any:
+    """The Python function behind a special method that a record's class defines itself, or None."""
+    if not (isinstance(value, Seq) and value.kind == "record"):
+        return None
+    found = getattr(value.cls, name, None)
+    function = getattr(found, "__relay_function__", found)
+    # What tuples and dataclasses bring along (comparison by fields) is built in, in `structures`.
+    return function if isinstance(function, types.FunctionType) and function.__module__ != "builtins" and (
+        function.__code__.co_filename != "<string>"
+    ) else None  # fmt: skip
+
+
+async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], origin: Origin, site) -> Val | None:
+    """An operator that a user's class defines: `__add__`, or `__radd__` of the right operand; None where there is none."""
+    base = op.__name__.strip("_")
+    own, *others = (f"__{base}__",) if not base.startswith("i") or base in ("invert", "index") else (
+        f"__{base}__", f"__{base[1:]}__"
+    )  # fmt: skip
+    for name in (own, *others):
+        method = user_method(args[0], name)
+        if method is not None:
+            return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
+    if len(args) == 2:
+        mirrored = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+        name = f"__{mirrored[base]}__" if base in mirrored else f"__r{base.removeprefix('i')}__"
+        method = user_method(args[1], name)
+        if method is not None:
+            return await call_value(engine, frame, Static(method), [args[1], args[0]], {}, origin, site)
+    return None
 
 
 def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:

@@ -159,19 +159,11 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         for seq, count in ((a, b), (b, a)):
             if isinstance(seq, Seq) and seq.kind in ("tuple", "list") and isinstance(count, Dyn) and count.known:
                 return Seq(seq.kind, seq.elems * max(0, count.node.value))
-    method = _operator_method(engine, op, args)
-    if method is not None:
-        return method
     if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
         try:
             return engine.from_python(frame, op(*[x.value for x in args]), None)
         except TypeError as error:
             raise TypeError_(str(error)) from None
-    return None
-
-
-def _operator_method(engine, op, args) -> None:
-    """Operators of user classes are called by `calls.call_value`; they need a coroutine, so `infer.builtins` handles them."""
     return None
 
 
@@ -340,8 +332,7 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     for leaf in zip(*columns, strict=True):
         result = frame.builder.var(leaf[-1])
         for position in range(n - 2, -1, -1):
-            result = REGISTRY["where"](wrapped.__class__(frame.builder, (REGISTRY["eq"](wrapped, position)).node),
-                                       frame.builder.var(leaf[position]), result)  # fmt: skip
+            result = REGISTRY["where"](REGISTRY["eq"](wrapped, position), frame.builder.var(leaf[position]), result)
         chosen.append(result.node)
     return rebuild(common, iter(chosen))
 
