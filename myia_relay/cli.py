@@ -85,8 +85,8 @@ def _parser() -> argparse.ArgumentParser:
 
     compile_ = commands.add_parser(
         "compile",
-        help="compile a function or a model into a shared library",
-        description="Compile a function or a model into a shared library that relay.load_compiled runs.",
+        help="compile a function of a file and report on it",
+        description="Compile a function for the types of example arguments; show its program, kernels, memory and times.",
     )
     compile_.add_argument("function", metavar="MODULE.py:FUNCTION", help="a file and a name in it")
     compile_.add_argument(
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ARG",
         help="an example of each argument: a Python literal such as 2.0 or '(1, 2)', or a type such as float32[3,4]",
     )
-    compile_.add_argument("-o", "--output", type=Path, required=True, metavar="LIB.so", help="the library to write")
+    compile_.add_argument("--ir", action="store_true", help="show the optimised program too")
     compile_.set_defaults(run=_compile)
 
     bench = commands.add_parser(
@@ -189,14 +189,14 @@ def _choose_data(wanted: str) -> tuple[str, Any, Any]:
 
 
 def _compile(arguments: argparse.Namespace) -> int:
-    """Compile a function of a file for the types of the example arguments, and write it as a library."""
+    """Compile a function of a file for the types of the example arguments, and say what came of it."""
     function = _load_function(arguments.function)
     from myia_relay import relay
 
-    start = time.perf_counter()
-    compiled = relay.export_model(function, *arguments.args) if arguments.args else relay.export_model(function)
-    compiled.save(arguments.output)
-    print(f"{arguments.output}: {arguments.output.stat().st_size:,} bytes in {time.perf_counter() - start:.1f} s")
+    compiled = function if hasattr(function, "explain") else relay(function)
+    if arguments.ir:
+        print(compiled.ir(*arguments.args))
+    print(compiled.explain(*arguments.args))
     return 0
 
 

@@ -236,6 +236,15 @@ def test_load_function(tmp_path, monkeypatch):
             cli._load_function(text)
 
 
+def test_compile_reports(tmp_path):
+    (tmp_path / "module.py").write_text("def cube(x):\n    return x * x * x\n")
+    done = run("compile", f"{tmp_path}/module.py:cube", "--ir", "--args", "float32[8]")
+    assert done.returncode == 0, done.stderr
+    assert "mul" in done.stdout and "float32[8]" in done.stdout and "native program cube" in done.stdout
+    done = run("compile", f"{tmp_path}/module.py:cube", "--args", "'text'")
+    assert done.returncode == 1 and "can't multiply sequence" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_bench_needs_a_checkout(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(cli, "__file__", str(tmp_path / "site-packages" / "myia_relay" / "cli.py"))
     assert cli.main(["bench"]) == 1
