@@ -48,7 +48,7 @@ class Peer(NamedTuple):
 
 
 PEERS = {
-    "torch": Peer("torch", {"torch eager": ("torch_lenet", "")}),
+    "torch": Peer("torch", {"torch eager": ("torch_lenet", ""), "torch nhwc": ("torch_lenet", "channels_last")}),
     "jax": Peer("jax", {"jax jit": ("jax_lenet", ""), "jax scan": ("jax_lenet", "scan")}),
     "torch_compile": Peer("torch", {"torch.compile": ("torch_lenet", "compile")}),
 }

@@ -20,15 +20,39 @@ from jax import lax
 
 
 def scores(p, x):
-    """The network: images (n, 1, 28, 28) -> scores (n, 10)."""
+    """The network: images (n, 1, 28, 28) -> scores (n, 10).
+
+    On this back end batches are quicker with channels last (1.4 times for 64 images), single images with channels first;
+    and the maximum over an axis of equal windows is no slower than `reduce_window`, its gradient much quicker.
+    """
+    return scores_of_batch(p, x) if len(x) > 1 else scores_of_one(p, x)
+
+
+def scores_of_one(p, x):
+    """Channels first, as the images are stored."""
     for layer in ("conv2d_0", "conv2d_1"):
         x = lax.conv_general_dilated(x, p[f"{layer}.weight"], (1, 1), "VALID")
         x = jnp.tanh(x + p[f"{layer}.bias"][:, None, None])
         n, c, h, w = x.shape
-        # Equal windows side by side: the maximum over an axis is quicker on this back end than `reduce_window`, and
-        # its gradient much quicker than `select_and_scatter`.
         x = x.reshape(n, c, h // 2, 2, w // 2, 2).max(axis=(3, 5))
-    x = jnp.tanh(x.reshape(len(x), -1) @ p["linear_0.weight"].T + p["linear_0.bias"])
+    return dense(p, x.reshape(len(x), -1))
+
+
+def scores_of_batch(p, x):
+    """Channels last; turned back before the linear layers, whose weights have them first."""
+    x = x.transpose(0, 2, 3, 1)
+    for layer in ("conv2d_0", "conv2d_1"):
+        layout = ("NHWC", "OIHW", "NHWC")
+        x = lax.conv_general_dilated(x, p[f"{layer}.weight"], (1, 1), "VALID", dimension_numbers=layout)
+        x = jnp.tanh(x + p[f"{layer}.bias"])
+        n, h, w, c = x.shape
+        x = x.reshape(n, h // 2, 2, w // 2, 2, c).max(axis=(2, 4))
+    return dense(p, x.transpose(0, 3, 1, 2).reshape(len(x), -1))
+
+
+def dense(p, x):
+    """The two linear layers."""
+    x = jnp.tanh(x @ p["linear_0.weight"].T + p["linear_0.bias"])
     return x @ p["linear_1.weight"].T + p["linear_1.bias"]
 
 
