@@ -72,7 +72,15 @@ class Collector(ModelSpec):
 
     def request(self, path, kind, parts):
         if path in self.by_path:
-            return super().request(path, kind, parts)
+            found = self.by_path[path]
+            for part, type_ in parts.items():
+                have = self.types[found[part]] if part in found else None
+                if have != type_:
+                    raise TypeError_(
+                        f"this {kind} runs several times, and its turns share one {part}, which has shape {have and have.shape} "
+                        f"in one turn and {type_.shape} in another; give every turn its own with unshared=True"
+                    )
+            return found
         count = sum(1 for n in {name.split(".")[0] for name in self.names} if n.rsplit("_", 1)[0] == kind)
         found = {}
         for part, type_ in parts.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..abstract.types import Array
+from ..abstract.types import Array, Scalar
 from ..api import Relay
 from ..infer.calls import numeric, special
 from ..infer.engine import Engine
@@ -58,6 +58,9 @@ class Layer(Operator):
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         meaning = NN_OPS[self.meaning_name]
+        if len(args) == 2 and isinstance(args[1], Dyn) and args[1].known and isinstance(args[1].type, Scalar):
+            kwargs = {self.hidden_options[0]: args[1], **kwargs}  # relay.linear(x, 10): a size, not a weight
+            args = args[:1]
         if len(args) > 1 or "weight" in kwargs:
             return await super().compiled(engine, frame, args, kwargs, origin, site)
         options = {k: to_python(kwargs.pop(k), f"{self.meaning_name}: {k}") for k in self.hidden_options if k in kwargs}
