@@ -11,129 +11,49 @@ import inspect
 import threading
 import types
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .abstract.annotations import Rows, TensorAnnotation
-from .abstract.dims import symbol
-from .abstract.types import Array, Scalar, Type
+from .abstract.types import Scalar, Type
+from .infer.arguments import (
+    PLAIN,
+    ReturnedFunction,
+    constant_skeleton,
+    copy_results,
+    describe_argument,
+    python_value,
+    resolve_again,
+    result_arrays,
+)
 from .infer.dependencies import checker
 from .infer.engine import Context, Engine
-from .infer.values import Dyn, Skeleton, Static, Val, rebuild, skeleton
+from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program, debug_mode
-from .prims.structure import rebuild as rebuild_value
-from .utils.errors import CompileError, OverflowError_, TypeError_, nearest
+from .utils.errors import CompileError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
 from .utils.source import Origin
 
 CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used goes first
+STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
 BOUND_KEPT = 32  # instances for which a method stays compiled
 CacheInfo = namedtuple("CacheInfo", ["hits", "misses", "currsize"])
-SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
-PLAIN = frozenset(SCALARS)
 
 
-def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int, int]) -> Skeleton:
-    """The skeleton of an argument; its leaf values are appended to `leaves`.
+def at_boundary(method: Callable) -> Callable:
+    """A method of `Relay` whose errors are as a user's call raises them."""
 
-    Args:
-        value: any Python value.
-        annotation: the parameter's annotation: named dimensions make the compiled program serve every size.
-        leaves: receives numbers, arrays and references.
-        refs: references seen so far by identity: the same model passed twice is one.
+    @functools.wraps(method)
+    def guarded(self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException as error:
+            problem = for_user(error, debug_mode(), self._place)
+        raise problem
 
-    Raises:
-        TypeError_: a value that compiled code cannot take.
-        OverflowError_: an int that does not fit into 64 bits.
-    """
-    kind = type(value)
-    if kind in PLAIN:
-        if kind is int and not -(2**63) <= value < 2**63:
-            raise OverflowError_(f"the integer argument {value} does not fit into 64 bits")
-        leaves.append(value)
-        return Skeleton("dyn", SCALARS[kind])
-    if isinstance(value, np.ndarray):
-        return array_skeleton(value, annotation, leaves)
-    if isinstance(value, np.generic):
-        if not isinstance(value, np.number | np.bool_) and value.dtype.name != "bfloat16":
-            raise TypeError_(f"a NumPy scalar of dtype {value.dtype} cannot be passed to compiled code")
-        leaves.append(value)
-        return Skeleton("dyn", Scalar(value.dtype.name))
-    from .infer.values import Identity
-
-    if value is None or isinstance(value, str):
-        return Skeleton("static", Identity(value))
-    ref = getattr(value, "__relay_ref__", None)
-    if ref is not None and not isinstance(value, type):
-        if id(value) in refs:
-            return Skeleton("again", refs[id(value)])
-        refs[id(value)] = len(leaves)
-        leaves.append(value)
-        return Skeleton("dyn", ref())
-    tree = getattr(value, "__relay_tree__", None)
-    if tree is not None and not isinstance(value, type):
-        # Symbolic sizes are named by position, so that two datasets in one call may differ in length.
-        kind, fields, cls, parts = tree(f"{type(value).__name__.lower()}{len(leaves)}")
-        skels = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
-        return Skeleton("seq", (kind, fields, cls), skels)
-
-    def parts(values) -> tuple[Skeleton, ...]:
-        return tuple(describe_argument(v, None, leaves, refs) for v in values)
-
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return Skeleton("seq", ("record", value._fields, type(value)), parts(value))
-    if isinstance(value, list | tuple):
-        return Skeleton("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
-    if isinstance(value, dict):
-        if not all(isinstance(k, str) for k in value):
-            raise TypeError_("a dict passed to compiled code must have string keys")
-        return Skeleton("seq", ("dict", tuple(value), None), parts(value.values()))
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        if not value.__dataclass_params__.frozen:
-            raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
-        fields = tuple(value.__dataclass_fields__)
-        return Skeleton("seq", ("record", fields, kind), parts(getattr(value, f) for f in fields))
-    if isinstance(value, ReturnedFunction):
-        leaves.extend(value.leaves)
-        return value.skel
-    if callable(value):
-        return Skeleton("static", Identity(value))
-    if hasattr(value, "__dlpack__"):
-        return array_skeleton(np.from_dlpack(value), annotation, leaves)
-    raise TypeError_(
-        f"a value of type {kind.__module__}.{kind.__qualname__} cannot be passed to compiled code; pass numbers, arrays, "
-        "tuples, lists, dicts with string keys, NamedTuples, frozen dataclasses, models or functions"
-    )
-
-
-def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
-    """The skeleton of an array argument, with the annotation's symbolic dimensions."""
-    if value.dtype.kind not in "biuf" and value.dtype.name != "bfloat16":
-        raise TypeError_(f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)")
-    leaves.append(value)
-    shape: tuple = value.shape
-    if isinstance(annotation, Rows) and value.ndim:
-        shape = (symbol(annotation.name), *value.shape[1:])
-    if isinstance(annotation, TensorAnnotation) and annotation.shape is not None and len(annotation.shape) == value.ndim:
-        shape = tuple(symbol(d) if isinstance(d, str) else have for d, have in zip(annotation.shape, value.shape, strict=True))
-    return Skeleton("dyn", Array(value.dtype.name, shape))
-
-
-def resolve_again(skel: Skeleton, nodes: list, position: Iterator) -> Val:
-    """The value of an argument skeleton over parameter nodes; "again" is the node of an earlier reference."""
-    if skel.tag == "again":
-        return Dyn(nodes[skel.info])
-    if skel.tag == "dyn":
-        return Dyn(nodes[next(position)])
-    if skel.tag == "seq":
-        from .infer.values import Seq
-
-        return Seq(skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2])
-    count = sum(1 for _ in skel.leaves())
-    return rebuild(skel, iter([nodes[next(position)] for _ in range(count)]))
+    return guarded
 
 
 class Relay:
@@ -291,28 +211,31 @@ class Relay:
         """Hits, misses (compilations) and the number of programs held, as `functools.lru_cache` has them."""
         return CacheInfo(self._hits, self._misses, len(self._programs))
 
+    @at_boundary
     def ir(self, *args, stage: str = "optimized", **kwargs):
         """The program for these arguments after a stage, as an object that prints as text.
 
         Args:
             *args, **kwargs: as in a call.
-            stage: "parsed", "inferred", "differentiated", "optimized".
+            stage: "parsed", "inferred", "simplified" (before gradients are made), "differentiated", "optimized", or "lowered":
+                what executors get.
         """
         from .debug.show import GraphView
 
+        if stage not in STAGES:
+            raise ValueError_(f"stage={stage!r}: choose one of {', '.join(STAGES)}")
         if stage == "parsed":
             from .frontend import parse
 
             return GraphView(parse(source_function(self.__relay_function__)))
         _, skels, keywords = self._signature(args, kwargs, [])
         compiled = self._compile_for_view(skels, keywords)
-        if stage not in compiled.graphs:
-            raise ValueError(f"stage={stage!r}: choose one of parsed, {', '.join(compiled.graphs)}")
-        return GraphView(compiled.graphs[stage])
+        return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
 
     def _compile_for_view(self, skels, keywords) -> Compiled:
         return compile_program(self._infer(skels, keywords), "interpreter", self.options, keep=True)
 
+    @at_boundary
     def source(self, *args, **kwargs) -> str:
         """Runnable Python source of the optimised program for these arguments."""
         from .backend.python import to_source
@@ -320,18 +243,65 @@ class Relay:
         _, skels, keywords = self._signature(args, kwargs, [])
         return to_source(self._compile_for_view(skels, keywords).graphs["final"])
 
+    @at_boundary
     def interpret(self, *args, **kwargs):
         """Run on the reference interpreter."""
         leaves: list = []
         _, skels, keywords = self._signature(args, kwargs, leaves)
         return finish(compile_program(self._infer(skels, keywords), "interpreter", self.options), leaves)
 
+    @at_boundary
     def explain(self, *args, **kwargs) -> str:
         """Passes with times, kernels and the memory plan of the native program for these arguments."""
         compiled, _ = self._compiled(args, kwargs)
         lines = [f"{name:>16}: {seconds * 1e3:8.2f} ms" for name, seconds in compiled.seconds.items()]
         detail = getattr(compiled.run, "explain", None)
         return "\n".join(lines + ([detail()] if detail else []))
+
+    def into(self, out: Any) -> Callable:
+        """A function of the same arguments that writes its result into arrays of the caller's, and returns them.
+
+        Args:
+            out: a writable array of the result's dtype and shape; for several results a tree of them, like the result.
+
+        Raises:
+            TypeError_, ShapeError: when called: `out` does not fit the result.
+        """
+
+        @at_boundary
+        def call(self: Relay, *args, **kwargs):
+            compiled, values = self._compiled(args, kwargs)
+            for hidden in compiled.program.hidden:
+                values = [*values, hidden.fetch(values)]
+            targets = list(result_arrays(compiled.program.result, out))
+            if any(isinstance(t, np.ndarray) and not t.flags.writeable for t in targets):
+                raise ValueError_("into is given a read-only array")
+            write = getattr(compiled.run, "into", None)
+            if write is not None:
+                write(tuple(targets) if len(targets) != 1 else targets[0], *values)
+            else:
+                results = compiled.run(*values)
+                copy_results(targets, [results] if len(targets) == 1 else results)
+            return out
+
+        return functools.partial(call, self)
+
+    @at_boundary
+    def tir(self, *args, **kwargs) -> Any:
+        """The native program for these arguments as TVM's tensor IR: an IRModule, which prints as TVMScript."""
+        return self._native(args, kwargs).tir
+
+    @at_boundary
+    def asm(self, *args, **kwargs) -> str:
+        """The native program for these arguments as assembly."""
+        return self._native(args, kwargs).asm()
+
+    def _native(self, args, kwargs) -> Any:
+        """The native program, from the cache where this is what calls run."""
+        if self.options["executor"] == "native":
+            return self._compiled(args, kwargs)[0].run
+        _, skels, keywords = self._signature(args, kwargs, [])
+        return compile_program(self._infer(skels, keywords), "native", self.options).run
 
     # Methods.
 
@@ -387,25 +357,6 @@ def finish(compiled: Compiled, leaves: list):
     return python_value(program.result, parts)
 
 
-def constant_skeleton(value: Any) -> Skeleton:
-    """The skeleton of a static argument."""
-    from .infer.values import ConstInfo, Identity
-    from .ir.build import type_of_constant
-
-    if isinstance(value, bool | int | float | np.generic):
-        return Skeleton("const", ConstInfo(type_of_constant(value), value))
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return Skeleton("seq", (kind, (), None), tuple(constant_skeleton(v) for v in value))
-    if isinstance(value, tuple):
-        return Skeleton("seq", ("record", value._fields, type(value)), tuple(constant_skeleton(v) for v in value))
-    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        return Skeleton("seq", ("dict", tuple(value), None), tuple(constant_skeleton(v) for v in value.values()))
-    if isinstance(value, np.ndarray):
-        raise TypeError_("an array is no compile-time constant, as its elements may change; take the name out of static=")
-    return Skeleton("static", Identity(value))
-
-
 def source_function(function: Any) -> Any:
     """The Python function at the bottom of wrappers and transforms."""
     while True:
@@ -452,70 +403,11 @@ def parameter_annotations(function: Any) -> tuple[list[str], list]:
     return list(parameters), [hints.get(n) for n in parameters]
 
 
-def python_value(skel: Skeleton, leaves: Iterator):
-    """The Python value of a result."""
-    tag, info = skel.tag, skel.info
-    if tag == "dyn":
-        return next(leaves)
-    if tag == "static":
-        return info.value
-    if tag == "const":
-        return info.value
-    if tag == "seq":
-        parts = [python_value(p, leaves) for p in skel.parts]
-        from .abstract.types import Struct
-
-        return rebuild_value(Struct(info[0], (None,) * len(parts), info[1], info[2]), parts)
-    if tag == "never":
-        return None
-    if tag == "choice":
-        which, *options = skel.parts
-        place = next(leaves)
-        values = [[next(leaves) for _ in option.leaves()] for option in options]
-        return python_value(options[place], iter(values[place]))
-    if tag == "text":
-        from .utils.raising import format_parts
-
-        return format_parts(info, [python_value(p, leaves) for p in skel.parts])
-    if tag in ("closure", "derived", "bound"):
-        return ReturnedFunction(skel, [next(leaves) for _ in skel.leaves()])
-    raise TypeError_(f"compiled code cannot return {skel} to Python")
-
-
-class ReturnedFunction:
-    """A function that compiled code made and returned: its code, and copies of what it captured.
-
-    Calling it compiles it for its arguments, once per signature whatever it captured; it can be passed to compiled code and
-    to `grad` like any function.
-
-    Attributes:
-        skel: the skeleton of the closure.
-        leaves: the captured values.
-    """
-
-    def __init__(self, skel: Skeleton, leaves: list):
-        self.skel, self.leaves = skel, leaves
-        self.__name__ = skel.info[0].name if skel.tag == "closure" else "function"
-
-    def __relay_value__(self, engine: Engine, frame) -> Val:
-        """The closure inside of compiled code that finds this object in a free name: what it captured never changes."""
-        nodes = []
-        for leaf in self.leaves:
-            nodes.append(engine.from_python(frame, leaf, None).node)
-        return rebuild(self.skel, iter(nodes))
-
-    def __call__(self, *args):
-        return _call_returned(self, *args)
-
-    def __repr__(self) -> str:
-        return f"<compiled function {self.__name__}>"
-
-
 def _apply_returned(function, *args):
     return function(*args)
 
 
-_call_returned = Relay(_apply_returned)
+ReturnedFunction.run = staticmethod(Relay(_apply_returned))
 
 
 __all__ = ["Relay", "Type", "Val", "describe_argument", "finish", "skeleton"]

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .abstract.types import Ref, Struct, tuple_of
+from .abstract.types import Array, Ref, Struct, tuple_of
 from .infer.engine import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY
 from .utils.errors import LoweringError
 
+REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
 EXECUTORS = ("native", "python", "interpreter")
 
 
@@ -127,10 +129,21 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
     if executor == "python":
         from .backend.python import compile_python
 
-        return compile_python(graph)
+        return compile_python(graph, functools.partial(compile_region, options=options))
     from .backend.tvm.program import compile_program as compile_native
 
     return compile_native(graph, options=options)
+
+
+def compile_region(graph: Graph, options: dict[str, Any]) -> Callable:
+    """A straight-line group of array operations as a native function; a single one is left to NumPy, which is as fast."""
+    if sum(isinstance(node.type, Array) for node in graph.nodes) < REGION_LEAST:
+        from .backend.interpreter import run
+
+        return lambda *values: run(graph, values)
+    from .backend.tvm.program import compile_program as compile_native
+
+    return compile_native(graph, options=options).call
 
 
 def without_references(graph: Graph) -> tuple[Graph, list[tuple[str, int]]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..abstract.bind import bind_symbols, has_dims, substitute
-from ..ir.build import as_type
+from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..prims.structure import part, rebuild
 from ..utils.errors import InternalError
@@ -198,6 +198,11 @@ def _tape_pop(m: Machine, node: Apply, inputs):
     return step
 
 
+def _undef(m: Machine, node: Apply, inputs):
+    value = placeholder(node.type)
+    return lambda s: value
+
+
 SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
     "cond": _cond,
     "while_loop": _while,
@@ -210,7 +215,7 @@ SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
     "get_item": _get_item,
     "make_struct": _make_struct,
     "dim_size": _dim_size,
-    "undef": lambda m, node, inputs: lambda s: None,
+    "undef": _undef,
     "none": lambda m, node, inputs: lambda s: None,
     "tape_new": lambda m, node, inputs: lambda s: None,
     "tape_push": lambda m, node, inputs: lambda s: (s[inputs[0]], s[inputs[1]]),

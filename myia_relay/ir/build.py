@@ -87,6 +87,15 @@ def as_type(value, type: Type):
     return value
 
 
+def placeholder(type: Type):
+    """A value of a type where any will do: zero; None for structures and for arrays of unknown size."""
+    if isinstance(type, Scalar):
+        return as_type({"f": 0.0, "b": False}.get(numpy_dtype(type.dtype).kind, 0), type)
+    if isinstance(type, Array) and all(isinstance(d, int) for d in type.shape):
+        return np.zeros(type.shape, numpy_dtype(type.dtype))
+    return None
+
+
 def fold(prim: Primitive, args, attrs, type) -> Constant | None:
     """The constant that an application of constants computes, where it is pure and small."""
     if prim.effect or prim.kind not in ("elementwise", "injective", "reduce") or prim.meaning is None or not args:
@@ -137,13 +146,13 @@ class Var:
             value = as_type(numpy_dtype(self.dtype).type(value), type)
         return Var(self.builder, self.builder.constant(value, type))
 
-    def _binary(name, swap=False):  # noqa: N805
+    def _binary(name, swap=False):
         def method(self, other):
             return REGISTRY[name](other, self) if swap else REGISTRY[name](self, other)
 
         return method
 
-    def _unary(name):  # noqa: N805
+    def _unary(name):
         def method(self):
             return REGISTRY[name](self)
 

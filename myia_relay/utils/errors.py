@@ -109,6 +109,10 @@ class LoweringError(CompileError, NotImplementedError):
     """A program that a back end cannot compile."""
 
 
+class ValueError_(CompileError, ValueError):
+    """An option that has no such value."""
+
+
 class OverflowError_(CompileError, OverflowError):
     """A Python integer that compiled code, whose integers have 64 bits, cannot take."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ...abstract.types import Scalar, Struct, Type
+from ...abstract.types import Array, Scalar, Struct, Type
+from ...ir.build import placeholder
 from ...ir.node import Apply, Graph
 from . import literals as lit
 from .emit import SPECIAL, Function, assign
@@ -22,6 +23,16 @@ def _get_item(f: Function, node: Apply, body):
 
 
 def _nothing(f: Function, node: Apply, body):
+    return ast.Constant(None)
+
+
+def _undef(f: Function, node: Apply, body):
+    # A zero and not None: operations on it may have moved to where they run on every path, their results unused.
+    t = node.type
+    if isinstance(t, Scalar):
+        return lit.constant(placeholder(t), t, f.module.objects)
+    if isinstance(t, Array) and (value := placeholder(t)) is not None:
+        return lit.constant(value, t, f.module.objects)
     return ast.Constant(None)
 
 
@@ -188,7 +199,7 @@ SPECIAL.update(
     {
         "make_struct": _make_struct,
         "get_item": _get_item,
-        "undef": _nothing,
+        "undef": _undef,
         "none": _nothing,
         "tape_new": _nothing,
         "tape_push": _tape_push,
