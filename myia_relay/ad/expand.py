@@ -1,4 +1,4 @@
-"""Expansion of transforms: `value_and_grad` and `vmap` become ordinary operations.
+"""Expansion of transforms: `value_and_grad`, `vmap`, `jvp`, `vjp` and their kin become ordinary operations.
 
 Innermost first: what is differentiated has its own transforms expanded before, so that every order of derivative is the
 derivative of an ordinary program, and no two perturbations can be confused.
@@ -21,11 +21,13 @@ from ..utils.source import Origin
 from . import control  # noqa: F401  registers the adjoints of control
 from .activity import full
 from .cotangents import has_tangent, materialise, split
+from .custom import inline_vjp, without_custom
+from .forward import Forward, inline_jvp
 from .reverse import Adjoint, Context
 
 
 def expand(graph: Graph) -> Graph:
-    """The graph with every `value_and_grad` and `vmap` in it, inner graphs included, replaced by ordinary operations.
+    """The graph with every transform in it, inner graphs included, replaced by ordinary operations.
 
     Args:
         graph: typed, closed.
@@ -34,7 +36,7 @@ def expand(graph: Graph) -> Graph:
         GradError: a derivative that does not exist: of a result that is no float scalar, by an integer, through an
         update.
     """
-    return Expand().rewrite(graph)
+    return without_custom(Expand().rewrite(graph))
 
 
 def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
@@ -65,6 +67,7 @@ class Expand(Rewriter):
     def __init__(self):
         super().__init__()
         self.context = Context()
+        self.forward = Forward(self.context.effects)
 
     def build(self, graph: Graph) -> Graph:
         new = super().build(graph)
@@ -73,7 +76,7 @@ class Expand(Rewriter):
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         name = getattr(node.fn, "name", None)
-        if isinstance(node.fn, Graph) or name not in ("value_and_grad", "vmap"):
+        if isinstance(node.fn, Graph) or name not in ("value_and_grad", "vmap", "jvp", "vjp"):
             if isinstance(node.fn, Graph):
                 return super().node(builder, node, args, attrs)
             return emit_like(builder, node, args, attrs)
@@ -83,6 +86,13 @@ class Expand(Rewriter):
             from .batch import inline_vmap
 
             return inline_vmap(builder, args, **attrs)
+        if name != "value_and_grad":
+            try:
+                if name == "jvp":
+                    return inline_jvp(self.forward, builder, args, **attrs)
+                return inline_vjp(self.context, builder, args, **attrs)
+            except GradError as error:
+                raise error.at(node.origin) from None
         return inline_value_and_grad(self.context, builder, args, node.origin, **attrs)
 
 

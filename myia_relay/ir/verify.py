@@ -8,13 +8,13 @@ graphs match; no transform is left where none may be.
 from __future__ import annotations
 
 from ..abstract.batched import batched_type
-from ..abstract.types import Scalar, Struct, Type
+from ..abstract.types import Scalar, Struct, Type, leaves, tuple_of
 from ..utils.errors import CompileError, InternalError
 from .node import Apply, Constant, Graph, Node, Parameter
 from .prim import Primitive
 from .rewrite import inner_graphs
 
-TRANSFORMS = ("value_and_grad", "vmap")
+TRANSFORMS = ("value_and_grad", "vmap", "jvp", "vjp", "custom_vjp", "checkpoint")
 """Primitives that ask for a program transformation; `ad.expand` leaves none."""
 
 
@@ -24,7 +24,7 @@ def verify(graph: Graph, where: str, transforms: bool = True) -> Graph:
     Args:
         graph: the graph.
         where: the pass that made it, which an error names.
-        transforms: whether `value_and_grad` and `vmap` may still occur.
+        transforms: whether transforms (`value_and_grad`, `vmap`, ...) may still occur.
 
     Returns:
         The same graph.
@@ -189,5 +189,35 @@ def _vmap(node: Apply, types) -> str | None:
     return None if wanted == types else f"is given ({_list(types)}) where batching needs ({_list(wanted)})"
 
 
-CONTROL = {"cond": _cond, "while_loop": _while, "for_loop": _for, "value_and_grad": _transform, "vmap": _vmap}
+def _derivative(node: Apply, types) -> str | None:
+    """`jvp` and `vjp`: after the graph's arguments come tangents of some, or cotangents of the result."""
+    graph, n = node.attrs["graph"], len(node.attrs["graph"].params)
+    result = graph.output.type
+    results = tuple(t for t in leaves(result) if t.is_float)
+    wanted = results if node.fn.name == "vjp" else tuple(graph.params[i].type for i in node.attrs["wrt"])
+    if types[n:] != wanted:
+        return f"is given tangents ({_list(types[n:])}) where ({_list(wanted)}) belong"
+    return _call("the transformed", graph, types[:n], None)
+
+
+def _custom(node: Apply, types) -> str | None:
+    graph, rule = node.attrs["graph"], node.attrs["rule"]
+    results = tuple(t for t in leaves(graph.output.type) if t.is_float)
+    cotangents = tuple_of(*[types[i] for i in node.attrs["wrt"]])
+    return _call("the function", graph, types, node.type) or _call(
+        "the rule", rule, (*types, *results, *results), cotangents
+    )
+
+
+CONTROL = {
+    "cond": _cond,
+    "while_loop": _while,
+    "for_loop": _for,
+    "value_and_grad": _transform,
+    "vmap": _vmap,
+    "jvp": _derivative,
+    "vjp": _derivative,
+    "custom_vjp": _custom,
+    "checkpoint": _transform,
+}
 """What the relations of the control primitives do not see: the interfaces of their graphs."""

@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     control,
     effects,
     elementwise,
+    forward,
     indexing,
     linalg,
     nn,
@@ -18,10 +19,10 @@ from . import (  # noqa: F401
 
 # Which rules each kind must have. The adjoints of structures, control and effects are in `ad`, not in a vjp rule.
 _REQUIRED = {
-    "elementwise": ("infer", "vjp", "batch"),
-    "injective": ("infer", "vjp", "batch", "lower"),
-    "reduce": ("infer", "vjp", "batch", "lower"),
-    "opaque": ("infer", "vjp", "batch"),
+    "elementwise": ("infer", "vjp", "jvp", "batch"),
+    "injective": ("infer", "vjp", "jvp", "batch", "lower"),
+    "reduce": ("infer", "vjp", "jvp", "batch", "lower"),
+    "opaque": ("infer", "vjp", "jvp", "batch"),
     "struct": ("infer",),
     "control": ("infer",),
     "effect": ("infer",),
@@ -33,7 +34,7 @@ def missing_rules() -> list[str]:
     out = []
     for prim in REGISTRY.values():
         for rule in _REQUIRED[prim.kind]:
-            if rule == "vjp" and not prim.differentiable:
+            if rule in ("vjp", "jvp") and not prim.differentiable:
                 continue
             if getattr(prim, f"{rule}_rule") is None:
                 out.append(f"{prim.name}: no {rule} rule")
@@ -43,6 +44,8 @@ def missing_rules() -> list[str]:
 for _prim in REGISTRY.values():
     if _prim.kind == "elementwise" and _prim.batch_rule is None:
         _prim.batch(batching.batch_elementwise(_prim))
+    if _prim.kind == "elementwise" and _prim.jvp_rule is None and _prim.vjp_rule is not None:
+        _prim.jvp(forward.elementwise(_prim))
 
 if _missing := missing_rules():
     raise InternalError("prims", "primitives without their rules: " + "; ".join(_missing))

@@ -16,6 +16,7 @@ from ..abstract.types import FLOATS, Array, Scalar, Type, numpy_dtype
 from ..ir.build import Var, as_type
 from ..ir.prim import REGISTRY, primitive
 from ..utils.errors import InternalError, ShapeError, TypeError_
+from .forward import linear
 from .protocol import flat_index, split_index
 from .relations import (
     ANY,
@@ -61,6 +62,11 @@ def _(x, out, dout, *, dtype, weak=False):
     return (cast(dout, dtype=t.dtype, weak=isinstance(t, Scalar) and t.weak),)
 
 
+@cast.jvp
+def _(x, out, tangents, *, dtype, weak=False):
+    return cast(tangents[0], dtype=dtype, weak=weak) if dtype in FLOATS else None
+
+
 @cast.batch
 def _(size, batched, x, *, dtype, weak=False):
     return cast(x, dtype=dtype)
@@ -89,6 +95,9 @@ def _(x, out, dout):
     return (match_kind(dout, type_of(x)),)
 
 
+as_scalar.jvp(linear(as_scalar))
+
+
 @as_scalar.batch
 def _(size, batched, x):
     return x
@@ -113,6 +122,9 @@ def _(x):
 @as_array.vjp
 def _(x, out, dout):
     return (match_kind(dout, type_of(x)),)
+
+
+as_array.jvp(linear(as_array))
 
 
 @as_array.batch
@@ -147,6 +159,9 @@ def _(x, *, shape):
 @broadcast_to.vjp
 def _(x, out, dout, *, shape):
     return (unbroadcast(dout, type_of(x)),)
+
+
+broadcast_to.jvp(linear(broadcast_to))
 
 
 @broadcast_to.batch
@@ -185,6 +200,9 @@ def _(x, *, shape):
 @reshape.vjp
 def _(x, out, dout, *, shape):
     return (match_kind(reshape(dout, shape=shape_of(x)), type_of(x)),)
+
+
+reshape.jvp(linear(reshape))
 
 
 @reshape.batch
@@ -245,6 +263,9 @@ def spread(y, shape, axes, keepdims: bool):
 @reduce_sum.vjp
 def _(x, out, dout, *, axes, keepdims=False):
     return (spread(dout, shape_of(x), axes, keepdims),)
+
+
+reduce_sum.jvp(linear(reduce_sum))
 
 
 @reduce_sum.batch

@@ -6,7 +6,7 @@ Every executor implements these few; `ad.control` holds their adjoints.
 from __future__ import annotations
 
 from ..abstract.batched import batched_type
-from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, tangent, tuple_of
+from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, leaves, tangent, tuple_of
 from ..ir.prim import primitive
 from ..utils.errors import InternalError
 
@@ -112,6 +112,85 @@ def _(*args, graph, batched, size):
     return batched_type(_graph_result(graph), size)
 
 
+def float_leaves(t: Type) -> list[Type]:
+    """The float leaves of a type, in order: what of a value has a tangent."""
+    return [leaf for leaf in leaves(t) if leaf.is_float]
+
+
+@primitive("control")
+def jvp(*args, graph, wrt):
+    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents of its float leaves).
+
+    Inference emits it, `ad.expand` replaces it by the forward program; no executor sees it.
+
+    Args:
+        *args: arguments of the graph, then a tangent for each index in `wrt`, of the argument's type.
+        graph: closed typed graph.
+        wrt: indices of float arguments; the others' tangents are zero.
+    """
+    raise InternalError("control", "jvp was not expanded")
+
+
+@jvp.infer
+def _(*args, graph, wrt):
+    result = _graph_result(graph)
+    return tuple_of(result, tuple_of(*float_leaves(result)))
+
+
+@primitive("control")
+def vjp(*args, graph, wrt):
+    """The cotangents of some arguments of `graph`, for cotangents of its result: a tuple.
+
+    Inference emits it, `ad.expand` replaces it by the adjoint program; no executor sees it.
+
+    Args:
+        *args: arguments of the graph, then a cotangent for each float leaf of its result.
+        graph: closed typed graph; what it prints is not printed again.
+        wrt: indices of float arguments.
+    """
+    raise InternalError("control", "vjp was not expanded")
+
+
+@vjp.infer
+def _(*args, graph, wrt):
+    return tuple_of(*[args[i] for i in wrt])
+
+
+@primitive("control")
+def custom_vjp(*args, graph, rule, wrt):
+    """`graph(*args)`, whose adjoint is `rule` and not what follows from the graph.
+
+    `ad.expand` replaces it by a call of the graph when everything is differentiated.
+
+    Args:
+        *args: arguments of the graph.
+        graph: closed typed graph.
+        rule: closed graph `(*args, *float leaves of the result, *their cotangents) -> tuple of cotangents`, those of the
+            arguments in `wrt`; what of the result is no float it is not given.
+        wrt: indices of float arguments.
+    """
+    raise InternalError("control", "custom_vjp was not expanded")
+
+
+@custom_vjp.infer
+def _(*args, graph, rule, wrt):
+    return _graph_result(graph)
+
+
+@primitive("control")
+def checkpoint(*args, graph):
+    """`graph(*args)`, of which reverse mode keeps the arguments alone: it is run again when its adjoint runs.
+
+    `ad.expand` replaces it by a call of the graph when everything is differentiated.
+    """
+    raise InternalError("control", "checkpoint was not expanded")
+
+
+@checkpoint.infer
+def _(*args, graph):
+    return _graph_result(graph)
+
+
 @primitive("struct", differentiable=False)
 def undef(*, type):
     """A value of a type that is never looked at: the placeholder on a path that does not produce one. Costs nothing."""
@@ -194,16 +273,21 @@ def is_boolean(t: Type) -> bool:
 __all__ = [
     "NONE",
     "Struct",
+    "checkpoint",
     "cond",
+    "custom_vjp",
     "dim_size",
+    "float_leaves",
     "for_loop",
     "is_boolean",
+    "jvp",
     "stop_gradient",
     "tape_new",
     "tape_pop",
     "tape_push",
     "undef",
     "value_and_grad",
+    "vjp",
     "vmap",
     "while_loop",
 ]

@@ -73,6 +73,7 @@ def pull(rule):
             None if db is None else unbroadcast(db, type_of(b)),
         )
 
+    vjp.pointwise = rule  # what forward mode is made of
     return vjp
 
 
@@ -284,6 +285,13 @@ def _(c, a, b, out, dout):
         return None, None, None
     zero = const_like(dout, 0)
     return None, unbroadcast(where(c, dout, zero), type_of(a)), unbroadcast(where(c, zero, dout), type_of(b))
+
+
+@where.jvp
+def _(c, a, b, out, tangents):
+    _, ta, tb = tangents
+    zero = const_like(ta if ta is not None else tb, 0)
+    return where(c, zero if ta is None else ta, zero if tb is None else tb)
 
 
 # Python's integers, checked: whether the exact result leaves int64.

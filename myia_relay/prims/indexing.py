@@ -19,6 +19,7 @@ from ..utils.errors import ShapeError, TypeError_
 from .batching import materialise, materialise_all
 from .broadcast import cast, match_kind, nullary, reshape, shape_of, type_of, zeros_like
 from .elementwise import add, eq, ge, logical_and, lt, maximum, minimum, mul, sub, where
+from .forward import linear
 from .protocol import clamp
 from .relations import INTS, array_or_scalar, const_like, require_array, same_dtype, show_shape
 from .shape import transpose
@@ -67,6 +68,9 @@ def _(x, i, *, axis):
 @dynamic_index.vjp
 def _(x, i, out, dout, *, axis):
     return index_add(zeros_like(x), dout, i, axis=axis), None
+
+
+dynamic_index.jvp(linear(dynamic_index, 0))
 
 
 @dynamic_index.batch
@@ -159,6 +163,9 @@ def _(x, start, out, dout, *, axis, length):
     return slice_add(zeros_like(x), dout, start, axis=axis), None
 
 
+dynamic_slice.jvp(linear(dynamic_slice, 0))
+
+
 @dynamic_slice.batch
 def _(size, batched, x, start, *, axis, length):
     if not batched[1]:
@@ -235,6 +242,10 @@ def _(x, v, i, out, dout, *, axis):
 @index_add.vjp
 def _(x, v, i, out, dout, *, axis):
     return dout, match_kind(dynamic_index(dout, i, axis=axis), type_of(v)), None
+
+
+dynamic_update.jvp(linear(dynamic_update, 0, 1))
+index_add.jvp(linear(index_add, 0, 1))
 
 
 def _hits(near, size, n, i, rank, axis):
@@ -329,6 +340,10 @@ def _(x, v, start, out, dout, *, axis):
     return dout, dynamic_slice(dout, start, axis=axis, length=shape_of(v)[axis]), None
 
 
+dynamic_update_slice.jvp(linear(dynamic_update_slice, 0, 1))
+slice_add.jvp(linear(slice_add, 0, 1))
+
+
 def _batch_window(prim, combine):
     def rule(size, batched, x, v, start, *, axis):
         x, v = materialise_all(size, batched[:2], (x, v))
@@ -397,6 +412,9 @@ def _(x, indices, out, dout, *, axis):
     return scatter_add(zeros_like(x), indices, dout, axis=axis), None
 
 
+take.jvp(linear(take, 0))
+
+
 @take.batch
 def _(size, batched, x, indices, *, axis):
     if not batched[1]:
@@ -446,6 +464,9 @@ def _(x, indices, updates, *, axis):
 @scatter_add.vjp
 def _(x, indices, updates, out, dout, *, axis):
     return dout, None, match_kind(take(dout, indices, axis=axis), type_of(updates))
+
+
+scatter_add.jvp(linear(scatter_add, 0, 2))
 
 
 @scatter_add.batch

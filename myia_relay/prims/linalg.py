@@ -12,6 +12,7 @@ from ..ir.prim import primitive
 from ..utils.errors import ShapeError
 from .batching import materialise, materialise_all
 from .broadcast import reshape, shape_of
+from .forward import bilinear
 from .relations import NUMBERS, require_array, same_dtype, same_size, show_shape
 from .shape import transpose
 
@@ -68,6 +69,9 @@ def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
     return _product_cotangents(dot, a, b, dout, transpose_a, transpose_b)
 
 
+dot.jvp(bilinear(dot))
+
+
 @dot.batch
 def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
     if all(batched):
@@ -117,6 +121,9 @@ def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
     return _product_cotangents(batched_dot, a, b, dout, transpose_a, transpose_b)
 
 
+batched_dot.jvp(bilinear(batched_dot))
+
+
 @batched_dot.batch
 def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
     a, b = materialise_all(size, batched, (a, b))
@@ -158,6 +165,9 @@ def outer(x, y):
 def _(a, x, out, dout, *, transpose=False):
     da = outer(x, dout) if transpose else outer(dout, x)
     return da, matvec(a, dout, transpose=not transpose)
+
+
+matvec.jvp(bilinear(matvec))
 
 
 @matvec.batch

@@ -19,6 +19,7 @@ from ..ir.prim import primitive
 from ..utils.errors import ShapeError
 from .batching import materialise_all, merge, unmerge
 from .broadcast import reshape, shape_of
+from .forward import bilinear, linear
 from .relations import require_array, same_dtype, same_size, show_shape
 from .shape import transpose
 
@@ -132,6 +133,9 @@ def _channels_outer(x, size, c):
     return transpose(reshape(x, shape=(n, size, c, *rest)), perm=(1, 0, *range(2, 3 + len(rest))))
 
 
+conv2d.jvp(bilinear(conv2d))
+
+
 @conv2d.batch
 def _(size, batched, x, w, *, groups=1, **attrs):
     if not batched[1]:
@@ -178,6 +182,9 @@ def _(dout, w, out, g, *, in_shape, **attrs):
     return conv2d(g, w, **attrs), conv2d_grad_weight(g, dout, kernel=shape_of(w)[2:], **attrs)
 
 
+conv2d_grad_input.jvp(bilinear(conv2d_grad_input))
+
+
 @conv2d_grad_input.batch
 def _(size, batched, dout, w, *, groups=1, **attrs):
     if not batched[1]:
@@ -216,6 +223,9 @@ def _(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
 def _(x, dout, out, g, *, kernel, **attrs):
     # <g, grad_weight(x, dout)> = <conv2d(x, g), dout>
     return conv2d_grad_input(dout, g, in_shape=shape_of(x)[2:], **attrs), conv2d(x, g, **attrs)
+
+
+conv2d_grad_weight.jvp(bilinear(conv2d_grad_weight))
 
 
 @conv2d_grad_weight.batch
@@ -283,6 +293,11 @@ def _(x, out, dout, **attrs):
     return (max_pool_grad(x, dout, **attrs),)
 
 
+@max_pool.jvp
+def _(x, out, tangents, **attrs):
+    return max_pool_gather(x, tangents[0], **attrs)
+
+
 @primitive("opaque")
 def max_pool_grad(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The cotangent of `max_pool`: that of a window goes to its FIRST maximum in row-major order, as in PyTorch.
@@ -311,6 +326,12 @@ def _(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
 
 
 max_pool_grad.batch(_batch_merged(max_pool_grad))
+
+
+@max_pool_grad.jvp
+def _(x, dout, out, tangents, **attrs):
+    # Where the maxima are does not depend on small changes of x.
+    return None if tangents[1] is None else max_pool_grad(x, tangents[1], **attrs)
 
 
 @max_pool_grad.vjp
@@ -345,6 +366,11 @@ def _(x, g, **attrs):
 max_pool_gather.batch(_batch_merged(max_pool_gather))
 
 
+@max_pool_gather.jvp
+def _(x, g, out, tangents, **attrs):
+    return None if tangents[1] is None else max_pool_gather(x, tangents[1], **attrs)
+
+
 @max_pool_gather.vjp
 def _(x, g, out, dout, **attrs):
     return None, max_pool_grad(x, dout, **attrs)
@@ -359,6 +385,7 @@ def avg_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
 
 avg_pool.infer(_infer_pool("avg_pool"))
 avg_pool.batch(_batch_merged(avg_pool))
+avg_pool.jvp(linear(avg_pool))
 
 
 @avg_pool.vjp
@@ -391,6 +418,7 @@ def _(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
 
 
 avg_pool_grad.batch(_batch_merged(avg_pool_grad))
+avg_pool_grad.jvp(linear(avg_pool_grad))
 
 
 @avg_pool_grad.vjp

@@ -11,6 +11,7 @@ from ..ir.prim import primitive
 from ..utils.errors import TypeError_
 from .broadcast import cast, filled_like, full, nullary, reduce_sum, reduced_shape, reshape, spread
 from .elementwise import eq, mul, where
+from .forward import linear
 from .relations import ANY, NUMBERS, array_or_scalar, const_like, dtype_of, require_array, shape_of, type_of
 from .shape import flip, pad, slice_, transpose
 
@@ -97,13 +98,29 @@ def _vjp_extremum(x, out, dout, *, axes, keepdims=False):
     return (where(hit, spread(dout / hits, shape, axes, keepdims), const_like(x, 0)),)
 
 
-reduce_max.vjp(_vjp_extremum)
-reduce_min.vjp(_vjp_extremum)
+def _jvp_extremum(x, out, tangents, *, axes, keepdims=False):
+    hit = eq(x, spread(out, shape_of(x), axes, keepdims))
+    hits = reduce_sum(cast(hit, dtype=dtype_of(x)), axes=axes, keepdims=keepdims)
+    return reduce_sum(where(hit, tangents[0], const_like(x, 0)), axes=axes, keepdims=keepdims) / hits
+
+
+for _prim in (reduce_max, reduce_min):
+    _prim.vjp(_vjp_extremum)
+    _prim.jvp(_jvp_extremum)
 
 
 @reduce_prod.vjp
 def _(x, out, dout, *, axes, keepdims=False):
-    # dx[i] = dy * (product of all others), which out / x[i] is not where x[i] = 0.
+    return (spread(dout, shape_of(x), axes, keepdims) * _cofactors(x, axes),)
+
+
+@reduce_prod.jvp
+def _(x, out, tangents, *, axes, keepdims=False):
+    return reduce_sum(tangents[0] * _cofactors(x, axes), axes=axes, keepdims=keepdims)
+
+
+def _cofactors(x, axes):
+    """For each element the product of all others over axes; out / x[i] is not that where x[i] = 0."""
     shape = shape_of(x)
     kept = tuple(a for a in range(len(shape)) if a not in axes)
     perm = (*kept, *axes)
@@ -113,8 +130,7 @@ def _(x, out, dout, *, axes, keepdims=False):
     flat = reshape(transpose(x, perm=perm), shape=(*rows, n))
     others = _product_of_others(flat)
     others = reshape(others, shape=tuple(shape[a] for a in perm))
-    others = transpose(others, perm=tuple(perm.index(a) for a in range(len(shape))))
-    return (spread(dout, shape, axes, keepdims) * others,)
+    return transpose(others, perm=tuple(perm.index(a) for a in range(len(shape))))
 
 
 def _product_of_others(x):
@@ -180,6 +196,9 @@ def _(x, *, axis, reverse=False):
 @cumsum.vjp
 def _(x, out, dout, *, axis, reverse=False):
     return (cumsum(dout, axis=axis, reverse=not reverse),)
+
+
+cumsum.jvp(linear(cumsum))
 
 
 @cumsum.batch

@@ -14,6 +14,7 @@ from ..utils.errors import InternalError, ShapeError, TypeError_
 from .batching import materialise_all
 from .broadcast import cast, full, match_kind, reduce_sum, reshape, shape_of, type_of
 from .elementwise import where
+from .forward import linear
 from .protocol import clamp
 from .relations import ANY, INTS, const_like, require, require_array, same_dtype, same_size, show_shape
 
@@ -35,6 +36,9 @@ def _(x, *, perm):
 @transpose.vjp
 def _(x, out, dout, *, perm):
     return (transpose(dout, perm=tuple(perm.index(i) for i in range(len(perm)))),)
+
+
+transpose.jvp(linear(transpose))
 
 
 @transpose.batch
@@ -89,6 +93,9 @@ def _(x, out, dout, *, starts, sizes, steps):
         high.append(have - first - (size - 1) * abs(step) - 1)
         interior.append(abs(step) - 1)
     return (pad(dout, const_like(dout, 0), low=tuple(low), high=tuple(high), interior=tuple(interior)),)
+
+
+slice_.jvp(linear(slice_))
 
 
 @slice_.batch
@@ -147,6 +154,9 @@ def _(x, value, out, dout, *, low, high, interior):
     return dx, match_kind(dvalue, type_of(value))
 
 
+pad.jvp(linear(pad))
+
+
 @pad.batch
 def _(size, batched, x, value, *, low, high, interior):
     attrs = {"low": (0, *low), "high": (0, *high), "interior": (0, *interior)}
@@ -193,6 +203,9 @@ def _(x, out, dout, *, axes):
     return (flip(dout, axes=axes),)
 
 
+flip.jvp(linear(flip))
+
+
 @flip.batch
 def _(size, batched, x, *, axes):
     return flip(x, axes=tuple(a + 1 for a in axes))
@@ -235,6 +248,9 @@ def _(*args, axis):
         cotangents.append(slice_(dout, starts=starts, sizes=shape, steps=(1,) * len(shape)))
         start = start + shape[axis]
     return tuple(cotangents)
+
+
+concatenate.jvp(linear(concatenate))
 
 
 @concatenate.batch

@@ -1,0 +1,157 @@
+"""Functions that differentiation treats in a way of their own: with a vjp rule that the user wrote, or checkpointed.
+
+    y = custom(x; f, rule)  =>  dx = rule(x, y, dy)             y = checkpoint(x; f)  =>  dx = f.vjp(x, dy), f run again
+
+Both keep their nodes until everything is differentiated, so that they are what they are at every order; `without_custom`
+then makes them calls.
+
+Source: T. Chen et al., "Training deep nets with sublinear memory cost" (2016) for checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..abstract.types import tangent
+from ..ir.build import Builder
+from ..ir.node import Apply, Graph, Node
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import Effects, Rewriter, all_graphs, inline, lookup
+from ..utils.errors import TypeError_
+from .activity import SPECIAL, full
+from .batch import RULES as BATCH_RULES
+from .batch import Batcher
+from .batch import full as all_batched
+from .cotangents import Cotangent, leaf_nodes, materialise, unflatten
+from .forward import float_pattern, pack, parts
+from .forward_control import value_leaves
+from .reverse import RULES, Adjoint, Context
+
+NAMES = ("custom_vjp", "checkpoint")
+
+
+class _WithoutCustom(Rewriter):
+    """Calls in place of what derivatives no longer need to recognise."""
+
+    def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        if getattr(node.fn, "name", None) in NAMES and not isinstance(node.fn, Graph):
+            self.changed = True
+            builder.origin = node.origin
+            return builder.call(attrs["graph"], args)
+        return super().node(builder, node, args, attrs)
+
+
+def without_custom(graph: Graph) -> Graph:
+    """The graph with `custom_vjp` and `checkpoint` as calls of their functions."""
+    names = {n.fn.name for g in all_graphs(graph) for n in g.nodes if not isinstance(n.fn, Graph)}
+    return _WithoutCustom().rewrite(graph) if names & {*NAMES} else graph
+
+
+class _Silent(Rewriter):
+    """A graph that prints nothing."""
+
+    def build(self, graph: Graph) -> Graph:
+        new = super().build(graph)
+        dead = {n for n in new.nodes if getattr(n.fn, "name", "") == "print" and n is not new.output}
+        if dead and not any(a in dead for n in new.nodes for a in n.args):
+            new.nodes = [n for n in new.nodes if n not in dead]
+            self.changed = True
+        return new
+
+
+def silent(graph: Graph) -> Graph:
+    """A graph without its printing: for the second time that it runs."""
+    return _Silent().rewrite(graph) if "io" in Effects().of_graph(graph) else graph
+
+
+def inline_vjp(context: Context, b: Builder, args: tuple[Node, ...], graph: Graph, wrt: tuple[int, ...]) -> Node:
+    """Emit a graph, printing nothing, and its adjoint; returns the tuple of cotangents of the arguments in `wrt`.
+
+    Args:
+        context: shared memos.
+        b: where.
+        args: the graph's arguments, then a cotangent for each float leaf of its result.
+        graph: typed, closed, transforms expanded.
+        wrt: which arguments' cotangents.
+    """
+    origin, n = b.origin, len(graph.params)
+    acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
+    adjoint = Adjoint(context, b, silent(graph), args[:n], acts)
+    adjoint.forward()
+    b.origin = origin
+    cts = adjoint.backward(unflatten(float_pattern(graph.output.type), iter(args[n:])))
+    b.origin = origin.derive("vjp")
+    return pack(b, [materialise(b, cts[i], tangent(args[i].type)) for i in wrt])
+
+
+# Reverse mode.
+
+
+def _custom_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, wrt = adjoint.builder, node.attrs["wrt"]
+    args = [lookup(adjoint.env, a) for a in node.args]
+    douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)
+    result = inline(b, node.attrs["rule"], [*args, *value_leaves(b, adjoint.env[node]), *douts])
+    for i, part in zip(wrt, parts(b, result, range(len(wrt))), strict=True):
+        adjoint.accumulate(node.args[i], part, "custom_vjp")
+
+
+def _checkpoint_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, graph = adjoint.builder, node.attrs["graph"]
+    args = tuple(lookup(adjoint.env, a) for a in node.args)
+    wrt = tuple(i for i, a in enumerate(node.args) if a in adjoint.acts and a.type.is_float)
+    douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)
+    again = Graph(f"{graph.name}.again", None, graph.origin)
+    # A call that stays one: inlined, running again would be found to be the same as running first, and be shared.
+    again.flags["noinline"] = True
+    params = [again.add_parameter(p.name, p.type, p.origin) for p in graph.params]
+    params += [again.add_parameter(f"d{i}", d.type) for i, d in enumerate(douts)]
+    again.output = inline_vjp(adjoint.context, Builder(again, b.origin), tuple(params), graph, wrt)
+    result = b.call(again, (*args, *douts))
+    for i, part in zip(wrt, parts(b, result, range(len(wrt))), strict=True):
+        adjoint.accumulate(node.args[i], part, "checkpoint")
+
+
+RULES.update({"custom_vjp": _custom_adjoint, "checkpoint": _checkpoint_adjoint})
+SPECIAL.update(
+    {
+        "custom_vjp": lambda activity, node, acts: (
+            full(node.type) if any(acts[i] is not False for i in node.attrs["wrt"]) else False
+        ),
+        "checkpoint": lambda activity, node, acts: activity.of_output(node.attrs["graph"], acts),
+    }
+)
+
+
+# Batching.
+
+
+def _custom_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
+    """Arguments that are the same for all are repeated: what repeats them sums the cotangents that the rule gives."""
+    graph, rule = node.attrs["graph"], node.attrs["rule"]
+    if mask is not None and Effects().of_graph(graph):
+        raise TypeError_(
+            "a custom_vjp function that can raise, inside of vmap, in code that only some examples run; check its "
+            "arguments outside of it"
+        )
+    every = tuple(all_batched(a.type) for a in node.args)
+    args = [p.match(b, x, a.type, f, e) for x, a, f, e in zip(args, node.args, flags, every, strict=True)]
+    out = all_batched(node.type)
+    more = (True,) * (len(rule.params) - len(every))
+    attrs = {
+        "graph": p.graph(graph, every, out)[0],
+        "rule": p.graph(rule, (*every, *more), all_batched(rule.output.type))[0],
+        "wrt": node.attrs["wrt"],
+    }
+    return b.emit(REGISTRY["custom_vjp"], tuple(args), attrs), out
+
+
+def _checkpoint_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
+    if mask is not None:
+        return p.inline(b, node.attrs["graph"], args, flags, mask)
+    graph, flag = p.graph(node.attrs["graph"], tuple(flags))
+    return b.emit(node.fn, tuple(args), {"graph": graph}), flag
+
+
+BATCH_RULES.update({"custom_vjp": _custom_batch, "checkpoint": _checkpoint_batch})
