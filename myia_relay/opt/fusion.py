@@ -27,6 +27,8 @@ COST = {
 }
 FREE = ("stop_gradient", "broadcast_to", "reshape", "transpose", "slice", "flip", "as_array", "dynamic_index", "dynamic_slice")
 VIEWS = ("reshape", "dynamic_index", "stop_gradient")
+UPDATES = {"dynamic_update": "dynamic_index", "index_add": "", "dynamic_update_slice": "dynamic_slice", "slice_add": ""}
+"""Updates of a part of their first argument, and what reads the part that they replace."""
 RECOMPUTE = 3  # operations an element that a value may cost to be computed in each of several kernels
 BROADCAST_RECOMPUTE = 3  # the same where it is recomputed along broadcast axes
 GROUP_LIMIT = 64  # applications in one kernel
@@ -70,6 +72,7 @@ class Fusion:
         size: kernel -> how many applications it computes.
         indices: application -> the different indices at which its kernels compute it, by number.
         paths: how an index follows from another -> its number.
+        updates: an update -> itself and the updates of parts that it consists of, outermost first.
     """
 
     role: dict[Node, str] = field(default_factory=dict)
@@ -78,6 +81,7 @@ class Fusion:
     size: dict[Node, int] = field(default_factory=dict)
     indices: dict[Node, frozenset[int]] = field(default_factory=dict)
     paths: dict[tuple, int] = field(default_factory=dict)
+    updates: dict[Node, tuple[Apply, ...]] = field(default_factory=dict)
 
     def index(self, *path: object) -> int:
         """The number of an index that is calculated from another."""
@@ -103,8 +107,15 @@ def fuse(graph: Graph) -> Fusion:
     for node in graph.nodes:
         if is_fusable(node):
             depth[node] = cost(node) + sum(depth.get(a, 0) for a in set(node.args))
+    inner = _updates(graph, out)
     for node in reversed(graph.nodes):
-        if is_fusable(node):
+        if node in inner:
+            out.role[node] = "inline"
+            out.kernel[node] = out.kernel[inner[node]]
+            out.indices[node] = out.indices[inner[node]]
+        elif node in out.updates:
+            _root(node, out)
+        elif is_fusable(node):
             _place(node, out, depth, position)
         elif isinstance(node.fn, Primitive) and (node.fn.kind == "reduce" or node.fn.name == "ref_write"):
             out.kernel[node] = node
@@ -126,6 +137,9 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
         if out.role.get(user) == "view" and out.kernel.get(user) is None:
             memory = True  # the view is in memory, and so must be what it is a part of
             continue
+        if getattr(user.fn, "name", None) in UPDATES and user.args[0] is node:
+            # What is updated is in memory. A part that is updated as part of the whole is not looked at.
+            memory |= user in out.updates
         kernel = out.kernel[user]
         if kernel not in kernels:
             kernels.append(kernel)
@@ -160,10 +174,55 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
     if is_view(node):
         out.role[node] = "view"
         return
+    _root(node, out)
+
+
+def _root(node: Apply, out: Fusion) -> None:
+    """Give an application a kernel of its own."""
     out.role[node] = "root"
     out.kernel[node] = node
     out.size[node] = 1
     out.indices[node] = frozenset((out.index(node),))
+
+
+def _updates(graph: Graph, out: Fusion) -> dict[Node, Apply]:
+    """Find the updates of parts; returns those that are steps of others, with the one around each.
+
+    update(x, update(read(x, i), v, j), i): element j of part i of x, and nothing else, is written.
+    """
+    inner: dict[Node, Apply] = {}
+    for node in reversed(graph.nodes):
+        if node in inner or not is_fusable(node) or node.fn.name not in UPDATES:
+            continue
+        steps = [node]
+        while (part := _part_of(steps[-1], out)) is not None:
+            inner[part] = steps[-1]
+            steps.append(part)
+        out.updates[node] = tuple(steps)
+    return inner
+
+
+def _part_of(node: Apply, out: Fusion) -> Apply | None:
+    """The update of a part of an array that `node` puts back where the part was read."""
+    part = node.args[1]
+    if not is_fusable(part) or part.fn.name not in UPDATES or out.users[part] != [node]:
+        return None
+    read = part.args[0]
+    same = (
+        isinstance(read, Apply)
+        and getattr(read.fn, "name", None) == UPDATES[node.fn.name]
+        and read.args[0] is node.args[0]
+        and _same(read.args[1], node.args[2])
+        and read.attrs["axis"] == node.attrs["axis"]
+        and read.type == part.type
+    )
+    return part if same else None
+
+
+def _same(a: Node, b: Node) -> bool:
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return a.type == b.type and a.value == b.value
+    return a is b
 
 
 def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:

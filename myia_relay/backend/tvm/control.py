@@ -1,8 +1,8 @@
 """Branches and loops of the main function.
 
 Values that cross from one iteration or branch to the outside live in fixed places: scalars in one-element locals, arrays in
-storages of their own. A loop's new carried values go straight into the place of the old ones where nothing still
-needs those, and through a copy otherwise.
+storages of their own, or in those of the initial values where nobody needs these again. A loop's new carried values go straight
+into the place of the old ones where nothing still needs those, and through a copy otherwise.
 
 Long loops ask Python for signals now and then, at the end of an iteration, and only where no update of a model is half
 done around them: Ctrl-C leaves whole steps.
@@ -20,6 +20,7 @@ from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from . import exact
 from .block import idx, load
+from .inplace import handed_over, source
 from .plan import View
 
 SMALL_TRIPS = 1000  # loops known to be shorter never poll
@@ -58,14 +59,21 @@ class Cells:
     Attributes:
         types: of the leaves.
         places: for each a one-element local (scalars, tapes' heights), a `View`, or a value that never changes.
+
+    Args:
+        lowering: the walk.
+        types: of the leaves.
+        taken: for some leaves the memory that they are to live in.
     """
 
-    def __init__(self, lowering: Any, types: list[Type]):
+    def __init__(self, lowering: Any, types: list[Type], taken: dict[int, View] | None = None):
         self.lowering = lowering
         self.types = types
         self.places: list[Any] = []
-        for t in types:
-            if is_scalar(t):
+        for k, t in enumerate(types):
+            if taken and k in taken:
+                self.places.append(taken[k])
+            elif is_scalar(t):
                 self.places.append(lowering.block.local(t.dtype, name="c"))
             elif isinstance(t, Tape):
                 self.places.append(lowering.block.local("int64", name="tape"))
@@ -104,30 +112,67 @@ def same_place(a: Any, b: Any) -> bool:
     )
 
 
+def settle(lowering: Any, places: list[Any], output: Node) -> list[Any]:
+    """Put the arrays of a graph's result in their places, all at once; returns the values of all leaves.
+
+    Places may be what other results still live in, or are computed from.
+    """
+    nodes = leaf_nodes(output, lowering.scope)
+    moves: list[tuple[View, View]] = []
+    values = flatten(lowering.value(output), output.type)
+    for k, (place, value, node) in enumerate(zip(places, values, nodes, strict=True)):
+        if not isinstance(place, View) or same_place(place, value):
+            continue
+        # Another result that still is this cell's old contents must be moved out first.
+        wanted = any(isinstance(v, View) and v.storage is place.storage for j, v in enumerate(values) if j != k)
+        if wanted or node is None or nodes.count(node) > 1 or not lowering.retarget(node, place, keep=False):
+            moves.append((value, place))
+    lowering.flush_all()
+    targets = [place.storage for _, place in moves]
+    for k, (value, place) in enumerate(moves):
+        if value.storage in targets and (value.storage is not place.storage or isinstance(value.offset, int)):
+            # It comes from a cell that another move overwrites, or lies across its own target: through a temporary.
+            spare = lowering.new_view(Array(value.dtype, value.shape))
+            lowering.copy(value, spare)
+            moves[k] = (spare, place)
+    for value, place in moves:
+        lowering.copy(value, place)
+    return values
+
+
 def _cond(lowering: Any, node: Apply) -> None:
     condition = lowering.scalar(node.args[0])
     operands = [lowering.value(a) for a in node.args[1:]]
+    given = handed_over(lowering.scope, node)[1:]
     lowering.flush_all()
     types = leaves(node.type)
-    cells = Cells(lowering, types)
-    arrays = [p if isinstance(p, View) else None for p in cells.places]
+    branches = (node.attrs["then"], node.attrs["orelse"])
+    cells = Cells(lowering, types, _kept_places(lowering, node, branches, operands, given))
+    fresh = [p if isinstance(p, View) and all(p is not o for o in operands) else None for p in cells.places]
 
     def branch(graph: Graph) -> None:
-        def finish(output: Node) -> None:
-            values = flatten(lowering.settled(output), output.type)
-            for t, place, value in zip(types, cells.places, values, strict=True):
-                if isinstance(t, Array) and not is_scalar(t) and not same_place(place, value):
-                    lowering.copy(value, place)
-            cells.store(values)
-
-        lowering.run(graph, operands, arrays, finish)
+        lowering.run(graph, operands, fresh, lambda output: cells.store(settle(lowering, cells.places, output)), given)
 
     condition = lowering.b.let(condition)
     with lowering.block.when(condition):
-        branch(node.attrs["then"])
+        branch(branches[0])
     with lowering.block.otherwise():
-        branch(node.attrs["orelse"])
+        branch(branches[1])
     lowering.scope.env[node] = unflatten(cells.values(), node.type)
+
+
+def _kept_places(lowering: Any, node: Apply, branches: tuple[Graph, ...], operands: list[Any], given) -> dict[int, View]:
+    """Results that live on in the memory of an operand: those that the branches made of it."""
+    out: dict[int, View] = {}
+    for graph in branches:
+        for k, leaf in enumerate(leaf_nodes(graph.output, lowering.scope)):
+            if leaf is None or k in out or not isinstance(leaf.type, Array) or is_scalar(leaf.type):
+                continue
+            param = source(graph, leaf)
+            place = operands[graph.params.index(param)] if param is not None else None
+            if param is not None and given[graph.params.index(param)] and all(place is not p for p in out.values()):
+                out[k] = place
+    return out
 
 
 class _Loop:
@@ -138,13 +183,16 @@ class _Loop:
         carried = node.attrs["carried"]
         self.carry_types = [a.type for a in args[:carried]]
         values = [lowering.value(a) for a in args]
+        given = handed_over(lowering.scope, node)[len(node.args) - len(args) :]
         lowering.flush_all()
         self.constants = values[carried:]
         initial = [leaf for v, t in zip(values[:carried], self.carry_types) for leaf in flatten(v, t)]
-        self.cells = Cells(lowering, [leaf for t in self.carry_types for leaf in leaves(t)])
+        yours = [g for g, t in zip(given, self.carry_types) for _ in leaves(t)]
+        taken = {k: v for k, (v, g) in enumerate(zip(initial, yours)) if g and isinstance(v, View) and isinstance(v.offset, int)}
+        self.cells = Cells(lowering, [leaf for t in self.carry_types for leaf in leaves(t)], _distinct(taken))
         self.cells.store(initial)
         for place, value in zip(self.cells.places, initial):
-            if isinstance(place, View):
+            if isinstance(place, View) and place is not value:
                 lowering.copy(value, place)
         self.body: Graph = node.attrs["body"]
         self.begin = lowering.plan.clock + 1
@@ -156,32 +204,12 @@ class _Loop:
 
     def step(self, head: list[Any]) -> None:
         """One iteration: run the body and put the new carried values in place."""
-        self.lowering.run(self.body, [*head, *self.carry(), *self.constants], None, self.write_back)
+        given = [False] * len(head) + [True] * len(self.carry_types)
+        self.lowering.run(self.body, [*head, *self.carry(), *self.constants], None, self.write_back, given)
 
     def write_back(self, output: Node) -> None:
         """Put the body's results in the carried cells; see the module's docstring."""
-        lowering, scope = self.lowering, self.lowering.scope
-        nodes = leaf_nodes(output, scope)
-        moves: list[tuple[View, View]] = []
-        values = flatten(lowering.value(output), output.type)
-        for k, (place, value, node) in enumerate(zip(self.cells.places, values, nodes, strict=True)):
-            if not isinstance(place, View) or same_place(place, value):
-                continue
-            # Another result that still is this cell's old contents must be moved out first.
-            wanted = any(isinstance(v, View) and v.storage is place.storage for j, v in enumerate(values) if j != k)
-            if wanted or node is None or nodes.count(node) > 1 or not lowering.retarget(node, place, keep=False):
-                moves.append((value, place))
-        lowering.flush_all()
-        targets = [place.storage for _, place in moves]
-        for k, (value, place) in enumerate(moves):
-            if value.storage in targets and (value.storage is not place.storage or isinstance(value.offset, int)):
-                # It comes from a cell that another move overwrites, or lies across its own target: through a temporary.
-                spare = lowering.new_view(Array(value.dtype, value.shape))
-                lowering.copy(value, spare)
-                moves[k] = (spare, place)
-        for value, place in moves:
-            lowering.copy(value, place)
-        self.cells.store(values)
+        self.cells.store(settle(self.lowering, self.cells.places, output))
 
     def finish(self) -> None:
         """After the loop: its value."""
@@ -192,6 +220,17 @@ class _Loop:
                 lowering.plan.touch(place.storage)
         lowering.plan.loops.append((self.begin, lowering.plan.clock))
         lowering.scope.env[self.node] = tuple(self.carry())
+
+
+def _distinct(taken: dict[int, View]) -> dict[int, View]:
+    """Of places in the same memory only the first."""
+    storages: set[Any] = set()
+    out = {}
+    for k, view in taken.items():
+        if view.storage not in storages:
+            out[k] = view
+        storages.add(view.storage)
+    return out
 
 
 def _while_loop(lowering: Any, node: Apply) -> None:

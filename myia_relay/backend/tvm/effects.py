@@ -21,6 +21,7 @@ from ...ir.prim import Primitive
 from ...opt.fusion import COST, is_scalar
 from ...utils.errors import LoweringError
 from .block import call, idx, load
+from .inplace import last_use
 from .kernel import view_pointer
 from .plan import View
 from .state import INTERRUPTED
@@ -173,7 +174,7 @@ def _still_needed(lowering: Any, node: Apply) -> bool:
     scope = lowering.scope
     _note_writes(scope)
     key = (node.attrs["index"], node.args[0].type)
-    start, last = scope.position[node], _last_use(scope, node)
+    start, last = scope.position[node], last_use(scope, node)
     for position, writer, keys in scope.ref_writes:
         if position > start and key in keys:
             if position < last:
@@ -181,24 +182,6 @@ def _still_needed(lowering: Any, node: Apply) -> bool:
             if position == last and not (isinstance(writer.fn, Primitive) and writer.fn.name == "ref_write"):
                 return True  # a loop or branch that reads and writes
     return False
-
-
-def _last_use(scope: Any, node: Node) -> int:
-    """The position of the last application that looks at a value, through values computed on the fly and views of it."""
-    end = len(scope.graph.nodes)
-    best, seen, stack = -1, {node}, [node]
-    while stack:
-        for user in scope.fusion.users.get(stack.pop(), ()):
-            if isinstance(user, Graph):
-                return end
-            passes = scope.fusion.role.get(user) in ("inline", "view")
-            passes = passes or getattr(user.fn, "name", "") in ("make_struct", "get_item")
-            if passes and user not in seen:
-                seen.add(user)
-                stack.append(user)
-            elif not passes:
-                best = max(best, scope.position[user])
-    return best
 
 
 def _ref_read(lowering: Any, node: Apply) -> None:
@@ -248,7 +231,7 @@ def _written_again(lowering: Any, node: Apply, value: Node) -> bool:
     scope = lowering.scope
     _note_writes(scope)
     key = (node.attrs["index"], node.args[0].type)
-    last = _last_use(scope, value)
+    last = last_use(scope, value)
     return any(scope.position[node] < position <= last and key in keys for position, _, keys in scope.ref_writes)
 
 

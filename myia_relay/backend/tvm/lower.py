@@ -11,6 +11,7 @@ stands for None.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
 from ...utils.errors import InternalError, LoweringError
-from . import nests
+from . import inplace, nests
 from .block import Block, const, dtype_of, idx, is_leaf, llvm
 from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
@@ -67,7 +68,11 @@ class Scope:
 
     def __init__(self, graph: Graph, values: list[Any]):
         self.graph = graph
-        self.env: dict[Node, Any] = dict(zip(graph.params, values, strict=True))
+        self.env = inplace.Env()
+        for param, value in zip(graph.params, values, strict=True):
+            self.env[param] = value
+        self.given: set[Node] = set()  # parameters whose memory is this graph's to overwrite; see `inplace`
+        self.last_uses: dict[Node, int] = {}
         self.fusion: Fusion = fuse(graph)
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.dest: dict[Node, View] = {}
@@ -174,7 +179,9 @@ class Lowering:
 
     # --- the walk ---------------------------------------------------------------------------------------------------
 
-    def run(self, graph: Graph, values: list[Any], dest: list[View | None] | None = None, finish=None) -> Any:
+    def run(
+        self, graph: Graph, values: list[Any], dest: list[View | None] | None = None, finish=None, given: Iterable[bool] = ()
+    ) -> Any:
         """Lower a graph in place; returns the value of its output.
 
         Args:
@@ -182,6 +189,7 @@ class Lowering:
             values: of its parameters.
             dest: for each leaf of the output, where an array is wanted (it need not get there).
             finish: called with the output node in the graph's scope before it is left; its result is returned.
+            given: for each parameter whether its memory may be overwritten.
         """
         from .control import leaf_nodes
 
@@ -189,6 +197,7 @@ class Lowering:
             raise LoweringError(f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin)
         scope = Scope(graph, values)
         scope.caller = self.current
+        scope.given = {p for p, g in zip(graph.params, given) if g}
         self.scopes.append(scope)
         if dest is not None:
             for node, view in zip(leaf_nodes(graph.output, scope), dest, strict=True):
@@ -222,7 +231,7 @@ class Lowering:
         if isinstance(node.fn, Graph):
             args = [self.value(a) for a in node.args]
             self.flush_all()
-            env[node] = self.run(node.fn, args)
+            env[node] = self.run(node.fn, args, given=inplace.handed_over(self.scope, node))
             return
         prim: Primitive = node.fn
         if prim.name in control.RULES:
@@ -287,6 +296,9 @@ class Lowering:
         role = self.scope.fusion.role[node]
         if role == "view":
             env[node] = self.as_view(node)
+        elif node in self.scope.fusion.updates:
+            if self.scope.fusion.users.get(node):
+                inplace.emit(self, node)
         elif role == "root" and self.scope.fusion.users.get(node):
             self.defer(node, [self.allocate(node)])
 
@@ -307,6 +319,10 @@ class Lowering:
         if not (isinstance(source.offset, int) and source.offset == 0):
             offset = self.b.add(offset, source.offset)
         return View(source.storage, source.dtype, node.type.shape, self.named(offset), source.pointer)
+
+    def leaves_of(self, node: Node) -> dict[Node, bool]:
+        """The arrays in memory that reading a value reads; see `leaves`."""
+        return self.leaves([node]) if self.is_inline(node) else {node: True}
 
     def leaves(self, roots: list[Node]) -> dict[Node, bool]:
         """The arrays in memory that a kernel of these roots reads -> whether only at the index of the result."""

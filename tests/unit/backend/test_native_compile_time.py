@@ -12,7 +12,6 @@ from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.program import compile_program
 from myia_relay.opt.fusion import GROUP_LIMIT, INDICES, fuse
 from myia_relay.opt.pipeline import optimize
-
 from tests.typed_graphs import apply, build, vec
 
 SECONDS = 20.0  # of this process, for all of them: they take some four

@@ -1,0 +1,275 @@
+"""Updates in place: `x[i] = v` writes one element where nobody looks at the old `x` again, and copies the array otherwise.
+
+Idea: memory may be overwritten by an application if all values that live in it are dead behind that application. What lives
+where is noted as values are made (`Env`); what is dead follows from the last uses in the scope. A scope's parameter is dead behind
+its last use if its caller has given it away (`given`): a loop gives its carried values to its body, and a loop, a branch
+or a call is given the arguments whose last use it is. So an array keeps its place through nested loops and branches, and an
+update in them costs what it writes.
+
+Updates of a part of a part (`x[i, j] = v` is a row with a new element, in an array with a new row) are one: see `opt.fusion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tvm import tirx
+
+from ...abstract.dims import DimLike, product
+from ...ir.node import Apply, Graph, Node, Parameter
+from ...opt.fusion import UPDATES, is_scalar
+from ...prims.protocol import clamp
+from .block import idx, load, ramp
+from .indexing import Group, Index
+from .kernel import Kernel
+from .nests import Nest, cuts, grouped, inlined, lanes_for
+from .plan import Storage, View
+
+
+class Env(dict):
+    """Values of nodes; notes which nodes' values live in a storage.
+
+    Attributes:
+        holders: storage -> nodes, some of them dead.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holders: dict[Storage, dict[Node, None]] = {}
+
+    def __setitem__(self, node: Node, value: Any) -> None:
+        super().__setitem__(node, value)
+        for view in views(value):
+            self.holders.setdefault(view.storage, {})[node] = None
+
+
+def views(value: Any) -> Iterator[View]:
+    """The arrays in memory that a lowered value consists of."""
+    if isinstance(value, View):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from views(part)
+
+
+def last_use(scope: Any, node: Node) -> int:
+    """The position of the last application that looks at a value, through values computed on the fly and views of it."""
+    if node not in scope.last_uses:
+        scope.last_uses[node] = _last_use(scope, node)
+    return scope.last_uses[node]
+
+
+def _last_use(scope: Any, node: Node) -> int:
+    end = len(scope.graph.nodes)
+    best, seen, stack = -1, {node}, [node]
+    while stack:
+        for user in scope.fusion.users.get(stack.pop(), ()):
+            if isinstance(user, Graph):
+                return end
+            passes = scope.fusion.role.get(user) in ("inline", "view")
+            passes = passes or getattr(user.fn, "name", "") in ("make_struct", "get_item")
+            if passes and user not in seen:
+                seen.add(user)
+                stack.append(user)
+            elif not passes:
+                best = max(best, scope.position[user])
+    return best
+
+
+def dies(scope: Any, node: Node, at: Apply) -> bool:
+    """Whether all memory of a node's value may be overwritten by application `at`: nobody looks at it behind."""
+    found = list(views(scope.env.get(node)))
+    position = scope.position[at]
+    for view in found:
+        if view.storage.kind != "arena" or view.pointer is not None:
+            return False
+        for holder in scope.env.holders[view.storage]:
+            if isinstance(holder, Parameter) and holder not in scope.given or last_use(scope, holder) > position:
+                return False
+    return bool(found)
+
+
+def handed_over(scope: Any, node: Apply) -> list[bool]:
+    """For each argument whether what `node` runs may overwrite it: its last use, and in no other argument."""
+    held = [{view.storage for view in views(scope.env.get(a))} for a in node.args]
+    out = []
+    for k, arg in enumerate(node.args):
+        alone = not any(held[k] & other for j, other in enumerate(held) if j != k)
+        out.append(bool(held[k]) and alone and dies(scope, arg, node))
+    return out
+
+
+# --- where a branch's result comes from -------------------------------------------------------------------------------
+
+
+def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter | None:
+    """The parameter of a graph that a value is an updated version of, if any: followed through updates, branches and loops."""
+    while not isinstance(node, Parameter):
+        if not isinstance(node, Apply):
+            return None
+        if isinstance(node.fn, Graph):
+            inner, args = (node.fn,), node.args
+        elif node.fn.name in UPDATES:
+            node = node.args[0]
+            continue
+        elif node.fn.name == "cond":
+            inner, args = (node.attrs["then"], node.attrs["orelse"]), node.args[1:]
+        elif node.fn.name == "get_item" and getattr(getattr(node.args[0], "fn", None), "name", "") in LOOPS:
+            loop = node.args[0]
+            node = loop.args[LOOPS[loop.fn.name] + node.attrs["index"]]
+            continue
+        else:
+            return None
+        for g in inner:
+            found = source(g, g.output, (*busy, graph)) if g not in busy else None
+            if found is not None:
+                node = args[g.params.index(found)]
+                break
+        else:
+            return None
+    return node if node in graph.params else None
+
+
+LOOPS = {"while_loop": 0, "for_loop": 3}
+"""Loops, and how many of their arguments stand before the carried ones."""
+
+
+# --- emission ---------------------------------------------------------------------------------------------------------
+
+
+class _Part:
+    """The part of an array that an update writes.
+
+    Attributes:
+        axes: of the array, those that the written value has too.
+        sizes: of the part along these.
+        base: position of the part's first element, in elements.
+        fits: whether the array is as long as the part, where that is known at run time only.
+    """
+
+    def __init__(self, lowering: Any, steps: tuple[Apply, ...]):
+        shape = steps[0].type.shape
+        b = lowering.b
+        self.strides = [product(shape[k + 1 :]) for k in range(len(shape))]
+        self.axes, self.sizes = list(range(len(shape))), list(shape)
+        self.base: Any = idx(0)
+        self.fits: Any = None
+        for step in steps:
+            k = step.attrs["axis"]
+            windowed = step.fn.name in ("dynamic_update_slice", "slice_add")
+            length: DimLike = step.args[1].type.shape[k] if windowed else 1
+            if not isinstance(self.sizes[k] - length, int):
+                enough = tirx.GE(b.dim(self.sizes[k] - length), idx(0))
+                self.fits = enough if self.fits is None else tirx.And(self.fits, enough)
+            wanted = lowering.named(b.cast(lowering.scalar(step.args[2]), "int64"))
+            first = lowering.named(clamp(b, wanted, self.sizes[k] - length + 1))
+            self.base = lowering.named(b.add(self.base, b.mul(first, b.dim(self.strides[self.axes[k]]))))
+            if windowed:
+                self.sizes[k] = length
+            else:
+                del self.axes[k], self.sizes[k]
+        self.shape = shape
+
+    def cuts(self) -> set[int]:
+        """Boundaries between axes of the part over which it does not lie in one piece."""
+        out = set()
+        for k in range(1, len(self.axes)):
+            axis = self.axes[k]
+            if self.axes[k - 1] != axis - 1 or self.sizes[k] != self.shape[axis]:
+                out.add(k)
+        return out
+
+
+def emit(lowering: Any, node: Apply) -> None:
+    """Emit an update: in place, or on a copy."""
+    scope = lowering.scope
+    steps = scope.fusion.updates[node]
+    old = lowering.view(node.args[0])
+    value = steps[-1].args[1]
+    adds = steps[-1].fn.name in ("index_add", "slice_add")
+    part = _Part(lowering, steps)
+    if dies(scope, node.args[0], node):
+        target = View(old.storage, old.dtype, node.type.shape, old.offset)
+        if not is_scalar(value.type) and _reads(lowering, value, old.storage):
+            _to_memory(lowering, value, old.storage)
+        lowering.flush_users(old.storage)
+        scope.env.holders[old.storage].clear()
+    else:
+        target = lowering.allocate(node)
+        lowering.flush_users(target.storage)
+        lowering.flush_writers(old.storage)
+        lowering.copy(old, target)
+    if not is_scalar(value.type):
+        for leaf in lowering.leaves_of(value):
+            lowering.flush_writers(lowering.view(leaf).storage)
+    scope.env[node] = target
+    if 0 in part.shape:
+        return  # there is no element at all
+    write = _kernel if part.axes else _element
+    if part.fits is None:
+        write(lowering, node, value, target, part, adds)
+        return
+    with lowering.block.when(part.fits):
+        write(lowering, node, value, target, part, adds)
+
+
+def _element(lowering: Any, node: Apply, value: Node, target: View, part: _Part, adds: bool) -> None:
+    """One element, written by the main function itself."""
+    from .lower import MainSite
+
+    lowering.plan.tick()
+    new = lowering.scalar(value)
+    buffer = MainSite(lowering).buffer(target)
+    if adds:
+        new = lowering.b.add(lowering.block.let(load(buffer, part.base)), new)
+    lowering.block.store(buffer, lowering.named(new), part.base)
+
+
+def _reads(lowering: Any, value: Node, storage: Storage) -> bool:
+    return any(lowering.view(leaf).storage is storage for leaf in lowering.leaves_of(value))
+
+
+def _to_memory(lowering: Any, value: Node, storage: Storage) -> None:
+    """Give a value memory of its own: it is made of what is about to be overwritten."""
+    fresh = lowering.new_view(value.type)
+    if lowering.is_inline(value):
+        lowering.scope.fusion.role[value] = "root"
+        lowering.defer(value, [fresh])
+    else:
+        lowering.flush_writers(storage)
+        lowering.copy(lowering.view(value), fresh)
+        lowering.scope.env[value] = fresh
+
+
+def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, adds: bool) -> None:
+    """The loops over the part."""
+    kernel = Kernel(lowering, node.fn.name)
+    nest = Nest(kernel)
+    b, block = nest.b, kernel.block
+    shape = tuple(part.sizes)
+    nodes = inlined([value], lowering.is_inline) if lowering.is_inline(value) else []
+    axes = grouped(shape, part.cuts() | cuts(shape, [n for n in nodes if isinstance(n, Apply)]))
+    extents = [product(shape[a:z]) for a, z in axes]
+    strides = [part.strides[part.axes[z - 1]] for _, z in axes]
+    buffer = kernel.buffer(target, write=True)
+    base = kernel.value_param("base", part.base)
+    lanes = lanes_for(node.type.dtype) if strides[-1] == 1 else 1
+
+    def element(outer: list[Any], first: Any, width: int) -> None:
+        at = [*outer, ramp(first, width)]
+        index = Index(shape, [Group(a, z, i) for (a, z), i in zip(axes, at)])
+        new = nest.widened(block.let(nest.evaluator.value(value, index)), width)
+        place = base
+        for i, stride in zip([*outer, first], strides):
+            place = tirx.Add(place, i if stride == 1 else tirx.Mul(i, b.dim(stride)))
+        place = ramp(block.let(place), width)
+        if adds:
+            new = b.add(block.let(load(buffer, place)), new)
+        block.store(buffer, new, place)
+
+    nest.loops(extents[:-1], lambda outer: nest.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), False), False)
+    lowering.emit_kernel(kernel)
+
+
+__all__ = ["Env", "dies", "emit", "handed_over", "last_use", "source", "views"]

@@ -1,0 +1,207 @@
+"""`x[i] = v` in loops writes one element; where the old array is still looked at, it stays as it was."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from myia_relay import relay
+from myia_relay.abstract.types import INT
+from myia_relay.backend.interpreter import run
+from myia_relay.backend.tvm.program import compile_program
+from tests.typed_graphs import apply, build, for_, vec
+
+
+def fill(n: int):
+    x = np.zeros(200)
+    for i in range(n):
+        x[i % 200] = i * 2.0
+        x[i % 200] += 1.0
+    return x
+
+
+def table(n: int):
+    x = np.zeros((30, 40))
+    for i in range(n):
+        for j in range(40):
+            if (i + j) % 3 == 0:
+                x[i % 30, j] = x[i % 30, j - 1] + i * j
+            elif j > 20:
+                x[i % 30, j] += 1.0
+    return x
+
+
+def distance(n: int):
+    d = np.zeros((33, 33), np.int64)
+    for i in range(33):
+        d[i, 0] = i
+        d[0, i] = i
+    for i in range(1, 33):
+        for j in range(1, 33):
+            cost = 0 if (i * 7) % 5 == (j * n) % 5 else 1
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + cost)
+    return d
+
+
+def rows(n: int):
+    x = np.zeros((8, 16))
+    for i in range(n):
+        x[i % 8] = x[(i + 1) % 8] + np.arange(16.0)
+        x[:, i % 16] = x[0, :8] * 0.5
+        x[i % 8, 2:5] += 1.0
+    return x
+
+
+def whole_matrix(n: int):
+    x = np.zeros((3, 4, 5))
+    for i in range(n):
+        x[1:3, i % 4, 1:4] = np.arange(6.0).reshape((2, 3)) + i
+        x[:, 1:3, i % 5] += x[2, 0, 0]
+    return x
+
+
+IN_PLACE = [fill, table, distance]
+
+
+def history(n: int):
+    x = np.zeros(10)
+    total = np.zeros(10)
+    for i in range(n):
+        new = relay.at(x)[i % 10].set(i + 1.0)
+        total = total + x
+        x = new
+    return x, total
+
+
+def swapped(n: int):
+    a, b = np.zeros(6), np.ones(6)
+    for i in range(n):
+        a, b = b, relay.at(a)[i % 6].set(b[(i + 1) % 6] + 1.0)
+    return a, b
+
+
+def row_to_itself(n: int):
+    x = np.arange(12.0).reshape((3, 4))
+    for i in range(n):
+        x[i % 3] = x[i % 3][::-1] + x[(i + 1) % 3]
+    return x
+
+
+def shifted(n: int):
+    x = np.arange(12.0)
+    for i in range(n):
+        x[1:] = x[:-1] + i
+        x[:-1] = x[::-1][1:]
+    return x
+
+
+def branch_keeps_old(n: int):
+    x = np.zeros(5)
+    y = np.zeros(5)
+    for i in range(n):
+        before = x * 1.0
+        if i % 2 == 0:
+            x[i % 5] = i
+        else:
+            y[i % 5] = x[0] + 1.0
+        y = y + before
+    return x, y
+
+
+def branch_swaps(n: int):
+    x, y = np.zeros(5), np.ones(5)
+    for i in range(n):
+        if i % 3 == 0:
+            x, y = relay.at(y)[0].add(1.0), x
+        elif i % 3 == 1:
+            x = relay.at(x)[i % 5].set(y[1] + 2.0)
+    return x, y
+
+
+def argument(x, n: int):
+    y = x * 1.0
+    for i in range(n):
+        y[i % 4] += x[(i + 1) % 4]
+    return y + x
+
+
+def two_levels(n: int):
+    best = np.zeros(4)
+    for i in range(n):
+        trial = best * 1.0
+        for j in range(4):
+            trial = relay.at(trial)[j].add(i * j * 1.0)
+        if trial[2] > 10.0:
+            best = trial
+    return best
+
+
+COPIES = [history, swapped, row_to_itself, shifted, branch_keeps_old, branch_swaps, two_levels, rows, whole_matrix]
+
+
+def same(a, b):
+    if isinstance(a, tuple):
+        return all(map(same, a, b))
+    return a.dtype == b.dtype and np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("f", [*IN_PLACE, *COPIES], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 30])
+def test_updates_are_those_of_numpy(f, n):
+    assert same(relay(f)(n), f(n))
+
+
+def test_an_argument_is_not_written():
+    x = np.arange(4.0)
+    got = relay(argument)(x, 9)
+    assert same(x, np.arange(4.0)) and same(got, argument(x, 9))
+
+
+def loop_code(f, size):
+    """The native code of a loop that updates an array of a size, and the memory it needs."""
+    program = compile_program(f(size))
+    return program, re.sub(r"\b\d+\b", "N", str(program.tir["main"]))
+
+
+def element_loop(size):
+    def body(i, x):
+        y = apply("dynamic_update", x, apply("cast", i, dtype="float64", weak=False), i, axis=0)
+        return (apply("index_add", y, apply("dynamic_index", y, i, axis=0), i, axis=0),)
+
+    return build(lambda x, n: for_((0, n, 1), body, (x * 2.0,))[0], vec(size), INT)
+
+
+def needed_loop(size):
+    def body(i, x, s):
+        y = apply("dynamic_update", x, np.float64(1.0), i, axis=0)
+        return y, s + x
+
+    return build(lambda x, n: apply("reduce_sum", for_((0, n, 1), body, (x * 2.0, x))[1], axes=(0,)), vec(size), INT)
+
+
+def test_an_update_costs_what_it_writes():
+    small, code = loop_code(element_loop, 10)
+    large, same_code = loop_code(element_loop, 100_000)
+    # The code of an iteration does not know the size: no kernel and no copy but those around the loop.
+    assert code == same_code
+    loop = code[code.index("for ") :]
+    assert "memmove" not in loop[: loop.rindex("memmove")] and len(small.kernels) == len(large.kernels) == 1
+    x = np.arange(10.0)
+    np.testing.assert_array_equal(small(x, 10), run(small.graph, (x, 10)))
+
+
+def test_the_old_array_is_copied_where_it_is_needed():
+    graph = needed_loop(10)
+    x = np.arange(10.0)
+    program = compile_program(graph)
+    assert "memmove" in str(program.tir["main"])
+    np.testing.assert_allclose(program(x, 10), run(graph, (x, 10)))
+
+
+def test_nothing_is_written_to_an_empty_array():
+    def f(x, i):
+        return apply("dynamic_update", x * 1.0, np.float64(1.0), i, axis=0)
+
+    assert compile_program(build(f, vec(0), INT))(np.zeros(0), 3).shape == (0,)
