@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Union
 
 Monomial = tuple[str, ...]  # sorted names with repetition: n*n*m is ("m", "n", "n")
 
@@ -98,7 +97,7 @@ class Dim:
         return out
 
 
-DimLike = Union[int, Dim]
+DimLike = int | Dim
 
 
 def _parts(value: DimLike) -> tuple[dict[Monomial, int], dict[str, tuple]]:

@@ -52,6 +52,61 @@ class ReturnedFunction:
         return f"<compiled function {self.__name__}>"
 
 
+def quick_key(values: Any, leaves: list) -> tuple | None:
+    """A key that equal argument types share, made without building skeletons; the leaves are appended.
+
+    Arrays count by dtype and shape, so one program with symbolic sizes has many such keys.
+
+    Args:
+        values: a tuple of arguments.
+        leaves: receives numbers, arrays and references.
+
+    Returns:
+        The key, or None for arguments that need a closer look.
+    """
+    key: list = []
+    for v in values:
+        kind = type(v)
+        if kind is np.ndarray:
+            key.append(v.dtype)
+            key.append(v.shape)
+        elif kind is float or kind is bool:
+            key.append(kind)
+        elif kind is int:
+            if not -0x8000000000000000 <= v <= 0x7FFFFFFFFFFFFFFF:
+                return None
+            key.append(kind)
+        elif kind is dict:
+            inner = quick_key(v.values(), leaves)
+            if inner is None:
+                return None
+            key.append(dict)
+            key.append(tuple(v))
+            key.append(inner)
+            continue
+        elif kind is tuple or kind is list:
+            inner = quick_key(v, leaves)
+            if inner is None:
+                return None
+            key.append(kind)
+            key.append(inner)
+            continue
+        elif hasattr(v, "__relay_ref__") and kind is not type:
+            if any(v is leaf for leaf in leaves):
+                return None  # the same model twice is one argument
+            spec = getattr(v, "spec", None)
+            if spec is None:
+                return None
+            key.append(kind)
+            key.append(spec)
+        elif isinstance(v, np.generic):
+            key.append(kind)
+        else:
+            return None
+        leaves.append(v)
+    return tuple(key)
+
+
 def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int, int]) -> Skeleton:
     """The skeleton of an argument; its leaf values are appended to `leaves`.
 
