@@ -18,6 +18,7 @@ from .source import PACKAGE, Loc, Origin, is_ours
 # What may come from outside while the compiler runs: a full disk or memory, a missing library, warnings made errors.
 OUTSIDE = (OSError, ImportError, MemoryError, RecursionError, Warning, FloatingPointError)
 LIBRARIES = (f"{os.sep}tvm{os.sep}", f"{os.sep}tvm_ffi{os.sep}", f"{os.sep}numpy{os.sep}")
+FOREIGN = (".cc", ".cpp", ".h", ".hpp", ".pyx", ".pxi")
 
 
 def format_parts(parts, values) -> str:
@@ -124,22 +125,17 @@ def for_user(error: BaseException, debug: bool, place: Any = None) -> BaseExcept
     return internal
 
 
-def _innermost(error: BaseException) -> TracebackType | None:
-    tb = error.__traceback__
-    while tb is not None and tb.tb_next is not None:
-        tb = tb.tb_next
-    return tb
-
-
 def _of_program(error: Exception) -> bool:
     """Whether the running program raised it (`raise_at`), or the user's code that it called, not the compiler."""
-    tb = _innermost(error)
-    if tb is None:
-        return False
-    code = tb.tb_frame.f_code
-    if code is raise_at.__code__:
-        return True
-    return not is_ours(code.co_filename) and not any(part in code.co_filename for part in LIBRARIES)
+    tb, after = error.__traceback__, []
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if code is raise_at.__code__:
+            return True
+        after = [] if is_ours(code.co_filename) else [*after, code.co_filename]
+        tb = tb.tb_next
+    # What our innermost frame called: TVM shows the frames of its C++ too.
+    return bool(after) and not any(f.endswith(FOREIGN) or any(part in f for part in LIBRARIES) for f in after)
 
 
 def _module(error: Exception) -> str:

@@ -291,6 +291,8 @@ class _Main:
             self.keep.append(array)
             pointer = call("tirx.reinterpret", pointer_type("uint8"), state.get(slot))
             self.bindings.append(tirx.Bind(view.storage.var, pointer))
+        if lowering.plan.size != 0 and not state.used:
+            state.slot()  # the arena lies in the state area, which a program without slots would not be given
         if state.used:
             params.append(state.address)
             for statement in [*state.declarations(), *tapes.reset(lowering)]:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from myia_relay import relay
 from tests.unit.backend.native_util import P, check, compile_, emit, sub, type_of
 
 RNG = np.random.default_rng(0)
@@ -265,3 +266,20 @@ def test_results_that_take_the_place_of_operands():
     order = RNG.permutation(64)
     table = np.eye(10, dtype="float32")[RNG.integers(0, 10, 64)]
     check(f, arr(64, 50), arr(10, 50) * np.float32(0.1), table, order, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_temporaries_without_array_arguments(scale):
+    """The arena lies in the state area, which such a program has no other use for."""
+
+    @relay
+    def products():
+        x = np.arange(3)
+        return x * np.sum(x)
+
+    @relay
+    def scaled(s):
+        x = np.arange(3.0)
+        return x * np.sum(x) * s
+
+    np.testing.assert_array_equal(products() if scale is None else scaled(scale), [0, 3, 6] if scale is None else [0, 6, 12])
