@@ -18,7 +18,7 @@ from tvm import tirx
 from ...abstract.types import Array, NoneT, Ref, Str, Struct, Type, leaves
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
-from ...opt.fusion import COST, is_scalar
+from ...opt.fusion import COST, UPDATES, is_scalar, is_view
 from ...utils.errors import LoweringError
 from .block import call, idx, load
 from .inplace import last_use
@@ -305,6 +305,10 @@ def estimate(graph: Graph) -> float:
             size = max([size, *(_elements(a.type) for a in node.args)]) * 10
         elif node.fn.kind == "reduce":
             size = _elements(node.args[0].type)
+        elif node.fn.name in UPDATES:
+            size = _elements(node.args[1].type)  # in place, as a rule
+        elif is_view(node):
+            size = 1.0
         total += 1.0 + size * 0.1 * COST.get(node.fn.name, 1) / 2
     return total
 
