@@ -108,15 +108,16 @@ def inline_value_and_grad(
         origin: the user's place.
         graph: what is differentiated.
         wrt: indices of the arguments to differentiate by.
-        has_aux: whether the result is a pair (scalar, anything), of which the scalar is differentiated.
+        has_aux: whether the result is a tuple (scalar, anything, ...), of which the scalar is differentiated.
     """
     result = graph.output.type
     if has_aux:
-        if not isinstance(result, Struct) or len(result.elems) != 2:
+        if not isinstance(result, Struct) or len(result.elems) < 2:
             raise GradError(
                 f"with has_aux=True a function returns a pair (scalar, aux), and '{graph.name}' returns {result}",
                 origin,
             )
+        others = (None,) * (len(result.elems) - 1)
         result = result.elems[0]
     check_result(graph, result, origin)
     for i in wrt:
@@ -127,7 +128,7 @@ def inline_value_and_grad(
         out = adjoint.forward()
         builder.origin = origin
         one = builder.constant(as_type(np.ones((), float), result), result)
-        cts = adjoint.backward((one, None) if has_aux else one)
+        cts = adjoint.backward((one, *others) if has_aux else one)
     except GradError as error:
         raise error.at(origin) from None
     builder.origin = origin.derive("vjp")
