@@ -8,6 +8,7 @@ types at hand is decided by tables: `infer.syntax` for the language's own constr
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ..utils.source import NOWHERE, Origin
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack
 from .loop import Future, Loop, Task
+from .sharing import mark_result, require_own
 from .values import (
     NEVER,
     NONE_VAL,
@@ -40,6 +42,8 @@ from .values import (
     unknown,
 )
 
+# `x += y` changes an array itself, where numbers and tuples are bound anew.
+IN_PLACE = tuple(getattr(operator, f"i{name}") for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"))
 MAX_NESTING = 40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
 
 
@@ -103,6 +107,7 @@ class Engine:
         self.dependencies: dict[tuple, Dependency] = {}
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[CompileError] = []
+        self.shared: set[Node] = set()  # arrays that something else may see; see `infer.sharing`
 
     # Entry.
 
@@ -118,7 +123,7 @@ class Engine:
         Raises:
             CompileError: at the user's place.
         """
-        spec = Specialisation(("entry",), params, params, context)
+        spec = Specialisation(("entry",), params, params, context, shared=self.shared)
         frame = Frame(spec, params, None, context)
         try:
             result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
@@ -250,6 +255,8 @@ class Engine:
                     raise TypeError_(
                         f"this changes the {kind} in place, and {node.attrs['shared']}; write x = x + y, which makes a new {kind}"
                     )
+            if isinstance(fn, Static) and any(fn.value is op for op in IN_PLACE):
+                require_own(self.shared, args[0])
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             return result
@@ -324,7 +331,16 @@ class Engine:
         call = builder.graph.apply(spec.graph, *operands, type=type_, origin=origin)
         if not spec.finished.done:
             spec.sites.append((frame, call))
-        return NEVER if spec.result.tag == "never" else explode(frame, call, spec.result)
+        if spec.result.tag == "never":
+            return NEVER
+        result = explode(frame, call, spec.result)
+        made: list[Node] = []
+        skeleton(result, made, keep_constants=True, capture=frame.captured)
+        if spec.finished.done:
+            mark_result(self.shared, spec.graph, len(leaves), made)
+        else:
+            self.shared.update(n for n in made if isinstance(n.type, Array))
+        return result
 
     def specialise(
         self,
@@ -359,7 +375,9 @@ class Engine:
         spec = self.specs.get(key)
         if spec is None:
             typed = Graph(source.name, origin=source.origin)
-            spec = Specialisation(key, source.identity, typed, context, frame.spec, located(origin, frame.spec))
+            spec = Specialisation(
+                key, source.identity, typed, context, frame.spec, located(origin, frame.spec), shared=self.shared
+            )
             if isinstance(source.identity, Graph) and spec.depth() > MAX_NESTING:
                 grown = ", ".join(map(str, skels))
                 raise TypeError_(

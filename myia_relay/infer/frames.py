@@ -34,6 +34,7 @@ class Specialisation:
         implicit: values taken from the context (hidden parameters, global arrays): key -> parameter.
         sites: calls emitted before the graph was complete, to be given its implicit arguments.
         context: the ambient facts it was specialised under (see `Context`).
+        shared: the engine's set of arrays that something else may see; see `infer.sharing`.
     """
 
     key: Hashable
@@ -47,6 +48,7 @@ class Specialisation:
     finished: Future = field(default_factory=Future)
     implicit: dict[Hashable, Parameter] = field(default_factory=dict)
     sites: list[tuple[Frame, Apply]] = field(default_factory=list)
+    shared: set[Node] = field(default_factory=set)
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are under way around this one."""
@@ -132,6 +134,8 @@ class Frame:
             return node
         if node not in self.imports:
             self.imports[node] = self.graph.add_parameter(node.name or f"v{len(self.graph.params)}", node.type, node.origin)
+            if node in self.spec.shared:
+                self.spec.shared.add(self.imports[node])
         return self.imports[node]
 
     def captured(self, closure: Closure) -> tuple[tuple[Node, Val], ...]:

@@ -19,6 +19,7 @@ from ..utils.errors import TypeError_
 from .engine import Engine, conform
 from .frames import Frame
 from .iterables import Walk, reach, walk
+from .sharing import mark_like
 from .syntax import meaning, truth, unify_imports
 from .values import (
     NEVER,
@@ -103,6 +104,12 @@ def region_with_parameters(frame: Frame, name: str, skels: list[Skeleton], names
 def initial_nodes(frame: Frame, init: list[Val], skels: list[Skeleton]) -> list:
     """The leaves of the initial values, in the carried form."""
     return [n for v, s in zip(init, skels, strict=True) for n in conform(frame, v, s)]
+
+
+def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
+    """What flows into each carried variable may be seen elsewhere: so may the variable, then."""
+    for source, target in zip(sources, targets):
+        mark_like(engine.shared, [source], [target])
 
 
 def parts_of(value: Val) -> list[Val]:
@@ -214,9 +221,11 @@ async def stable_while(engine, frame, node, init, names, condition, body) -> Val
     async def attempt(carried):
         frame.at(node.origin)
         test, _, values = region_with_parameters(frame, "while", carried, names, [])
+        mark_each(engine, init, values)
         test.at(node.origin)
         decided = await truth(engine, test, await condition(test, values))
         turn, _, values = region_with_parameters(frame, "body", carried, names, [])
+        mark_each(engine, init, values)
         turn.at(node.origin)
         result = await body(turn, values)
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
@@ -241,7 +250,11 @@ async def stable_while(engine, frame, node, init, names, condition, body) -> Val
     )
     if decided is True and not starts:
         return NEVER
-    return Seq("tuple", tuple(unpack_carried(frame, apply, carried)))
+    after = unpack_carried(frame, apply, carried)
+    mark_each(engine, init, after)
+    if result is not NEVER:
+        mark_each(engine, parts_of(result), after)
+    return Seq("tuple", tuple(after))
 
 
 def close_body(turn: Frame, result: Val, carried: list[Skeleton]) -> None:
@@ -358,6 +371,7 @@ async def stable_counted(engine, frame, node, steps: Walk, init, names, run) -> 
     async def attempt(carried):
         frame.at(node.origin)
         turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
+        mark_each(engine, init, values)
         turn.at(node.origin)
         result = await run(turn, [steps.item(turn, Dyn(index)), *values])
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
@@ -377,7 +391,11 @@ async def stable_counted(engine, frame, node, steps: Walk, init, names, run) -> 
         type=tuple_of(*[n.type for n in starts]),
         origin=node.origin,
     )
-    return Seq("tuple", tuple(unpack_carried(frame, apply, carried)))
+    after = unpack_carried(frame, apply, carried)
+    mark_each(engine, init, after)
+    if result is not NEVER:
+        mark_each(engine, parts_of(result), after)
+    return Seq("tuple", tuple(after))
 
 
 async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:

@@ -17,6 +17,7 @@ from ..utils.errors import CompileError, InternalError, TypeError_
 from .annotate import check_value
 from .engine import Engine, conform
 from .frames import Frame, explode, pack
+from .sharing import mark_like, require_own
 from .unions import dispatch, narrowed, test_of
 from .values import (
     NEVER,
@@ -246,7 +247,14 @@ async def branch(
         engine.loop.spawn(later())
     if skel.tag == "never":
         return NEVER
-    return explode(frame, apply, skel)
+    result = explode(frame, apply, skel)
+    parts = [v.elems if isinstance(v, Seq) else (v,) for v in (*values, result) if v is not None and v is not NEVER]
+    if len({len(p) for p in parts}) == 1:
+        for *arms_part, part in zip(*parts):
+            mark_like(engine.shared, arms_part, [part])
+    else:
+        mark_like(engine.shared, [v for v in values if v is not None], [result])
+    return result
 
 
 def explode_later(skel: Skeleton):
@@ -395,7 +403,9 @@ async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
     from .structures import set_item
 
-    return set_item(engine, frame, *[engine.value(frame, a) for a in node.args])
+    value, index, new = (engine.value(frame, a) for a in node.args)
+    require_own(engine.shared, value)
+    return set_item(engine, frame, value, index, new)
 
 
 @meaning(S.recapture)

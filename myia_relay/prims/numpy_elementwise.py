@@ -391,11 +391,18 @@ def array(b: Builder, a, dtype=None, copy=None) -> Var:
 
 @meaning(np.copy)
 def copy(b: Builder, a) -> Var:
-    """np.copy: values are never changed, so the array itself."""
-    return array(b, a)
+    """np.copy: the same values in an array of its own."""
+    return own(array(b, a))
 
 
-method("copy", "__copy__")(lambda b, x: operand(b, x))
+def own(x: Var) -> Var:
+    """An array that nothing else can see: another node, which costs nothing where nobody changes it in place."""
+    from .broadcast import reshape
+
+    return reshape(x, shape=x.shape) if isinstance(x.type, Array) else x
+
+
+method("copy", "__copy__")(lambda b, x: own(operand(b, x)))
 
 
 @meaning(np.result_type)

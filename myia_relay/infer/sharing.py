@@ -1,0 +1,106 @@
+"""Which arrays may be seen under another name, and so must not be changed in place.
+
+In compiled code `x[i] = v` makes a new `x`. That is what CPython does as long as nothing else can see the array. The front
+end sees names: parameters, aliases, views. What it cannot see is a function that returns its own argument, so inference
+marks the results of such calls, and whatever carries them into branches and loops.
+"""
+
+from __future__ import annotations
+
+from ..abstract.types import Array
+from ..ir.node import Apply, Graph, Node, Parameter
+from ..utils.errors import TypeError_
+from .values import Dyn, Val, skeleton
+
+# NumPy answers these with a view of the first argument.
+VIEWS = frozenset(("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast"))
+
+
+def output_leaf(graph: Graph, index: int) -> Node:
+    """The node that leaves a graph at a position of its packed result."""
+    out = graph.output
+    if isinstance(out, Apply) and getattr(out.fn, "name", "") == "make_struct":
+        return out.args[index]
+    return out
+
+
+def comes_from_outside(node: Node, seen: set | None = None) -> bool:
+    """Whether a node of a graph may be one of the graph's parameters, or a view of one.
+
+    Args:
+        node: a node of a typed graph.
+        seen: nodes and graph results already looked at.
+    """
+    seen = set() if seen is None else seen
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Parameter):
+            return True
+        if not isinstance(node, Apply):
+            continue
+        index = 0
+        if getattr(node.fn, "name", "") == "get_item":
+            index, node = node.attrs["index"], node.args[0]
+            if not isinstance(node, Apply):
+                return True
+        name = getattr(node.fn, "name", "")
+        if isinstance(node.fn, Graph):
+            if (node.fn, index) not in seen:
+                seen.add((node.fn, index))
+                if comes_from_outside(output_leaf(node.fn, index), seen):
+                    stack.extend(a for a in node.args if isinstance(a.type, Array))
+        elif name == "cond":
+            for arm in (node.attrs["then"], node.attrs["orelse"]):
+                if comes_from_outside(output_leaf(arm, index), set()):
+                    stack.extend(a for a in node.args if isinstance(a.type, Array))
+        elif name in ("while_loop", "for_loop"):
+            stack.append(node.args[index + (3 if name == "for_loop" else 0)])  # a loop may run no turn
+        elif name in VIEWS:
+            stack.append(node.args[0])
+        elif name == "make_struct":
+            stack.extend(node.args)
+    return False
+
+
+def arrays_of(value: Val) -> list[Node]:
+    """The array leaves of a value."""
+    nodes: list[Node] = []
+    skeleton(value, nodes, capture=lambda closure: ())
+    return [n for n in nodes if isinstance(n.type, Array)]
+
+
+def mark_result(shared: set[Node], graph: Graph, count: int, nodes: list[Node]) -> None:
+    """Mark what a call returned where the function may have returned its argument.
+
+    Args:
+        shared: the marked nodes, extended.
+        graph: the called graph, complete.
+        count: how many leaves it returns.
+        nodes: the leaves at the call.
+    """
+    for index in range(count):
+        if isinstance(nodes[index].type, Array) and comes_from_outside(output_leaf(graph, index)):
+            shared.add(nodes[index])
+
+
+def mark_like(shared: set[Node], sources: list[Val], targets: list[Val]) -> None:
+    """Mark the arrays of `targets` where one of the arrays that flow into them is marked."""
+    if any(n in shared for v in sources for n in arrays_of(v)):
+        shared.update(n for v in targets for n in arrays_of(v))
+
+
+def require_own(shared: set[Node], value: Val) -> None:
+    """Refuse the change of an array that something else may see.
+
+    Raises:
+        TypeError_: with advice.
+    """
+    if isinstance(value, Dyn) and value.node in shared:
+        raise TypeError_(
+            "this array came from a function that returns its own argument, so changing it in place would change that "
+            "argument too; copy it first (x = x.copy()), or write x = relay.at(x)[i].set(v)"
+        )
