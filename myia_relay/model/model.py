@@ -176,6 +176,19 @@ class ExportedModel(Model):
     def arrays(self) -> list[np.ndarray]:
         return self.model.arrays
 
+    def save(self, path) -> None:
+        """Write the parameters to a safetensors file.
+
+        Raises:
+            LoweringError: for a shared library, which is not offered yet.
+        """
+        if str(path).endswith((".so", ".dylib", ".dll")):
+            raise LoweringError(
+                "writing a model as a shared library is not offered yet; save its parameters, model.save('m.safetensors'), "
+                "and load them with relay.load_model"
+            )
+        super().save(path)
+
     def __repr__(self) -> str:
         return f"<exported {self.model!r}>"
 
