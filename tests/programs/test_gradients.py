@@ -87,7 +87,7 @@ def test_gradient_of_a_gradient_inside_of_compiled_code(executor):
 
         want = grad(grad(relay(executor=executor)(f)))(x)
         assert inside(x) == pytest.approx(want, rel=1e-12) and outer(x) == pytest.approx(want, rel=1e-12)
-        assert want == pytest.approx(slope(lambda v: slope(f, v, 1e-4), x, 1e-4), rel=1e-4)
+        assert want == pytest.approx(slope(lambda v, f=f: slope(f, v, 1e-4), x, 1e-4), rel=1e-4)
 
 
 def test_perturbations_are_not_confused(executor):
