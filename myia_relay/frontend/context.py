@@ -182,7 +182,9 @@ class Context:
                 side.graph.output = (
                     outs[0] if len(outs) == 1 else side.graph.apply(Constant(syntax.make_tuple), *outs, origin=at)
                 )
-        result = self.apply(syntax.if_, cond, Constant(then.graph), Constant(other.graph), at=at)
+        result = self.apply(
+            syntax.if_, cond, Constant(then.graph), Constant(other.graph), at=at, attrs={"names": tuple(flowing)}
+        )
         if not sides:
             base.dead = result
             return

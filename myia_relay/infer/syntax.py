@@ -289,7 +289,9 @@ def _differ(error: Mismatch, values: list, node: Apply) -> str:
             except Mismatch as inner:
                 if name == "$ret":
                     return f"the function returns {inner.a} on one path and {inner.b} on another; make them alike"
-                return f"'{name}' is {inner.a} after one branch and {inner.b} after the other; make them alike"
+                if not name.startswith("$"):
+                    hint = " (for numbers, write 1.0 rather than 1)" if {inner.a.tag, inner.b.tag} <= {"dyn", "const"} else ""
+                    return f"'{name}' is {inner.a} after one branch and {inner.b} after the other; make them alike{hint}"
     return f"the two branches differ in type: {a} and {b}; make them alike (for numbers, write 1.0 rather than 1)"
 
 

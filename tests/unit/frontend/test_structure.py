@@ -47,7 +47,7 @@ def test_early_return_needs_no_flag():
 
     text = to_text(parse(f))
     assert "$status" not in text and "make_tuple" not in text
-    assert text.count("if_(") == 2
+    assert text.count("if_{") == 2
 
 
 def test_only_live_variables_are_carried():
