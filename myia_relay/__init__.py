@@ -34,6 +34,11 @@ _PLACES = {
     ),
     **dict.fromkeys(["grad", "value_and_grad", "vmap", "batch_mean", "stop_gradient", "at"], "transform"),
     **dict.fromkeys(
+        ["jvp", "vjp", "hvp", "jacfwd", "jacrev", "jacobian", "hessian", "custom_vjp", "checkpoint", "check_grads"]
+        + ["scan", "cond", "while_loop", "fori_loop", "tree_map"],
+        "derivatives",
+    ),
+    **dict.fromkeys(
         ["Model", "relay_model", "create_model", "load_model", "export_model", "update_model_params"], "model.model"
     ),
     **dict.fromkeys(
@@ -47,7 +52,7 @@ _PLACES = {
 }
 _MODULES = {"optim": "model.optim", "datasets": "model.datasets"}
 
-__all__ = ["relay", *_PLACES, *_MODULES]  # noqa: PLE0604
+__all__ = ["relay", *_PLACES, *_MODULES]
 
 
 class _Namespace:

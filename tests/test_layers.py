@@ -33,6 +33,7 @@ LAYERS = {
     "pipeline": 9,
     "api": 10,
     "transform": 11,
+    "derivatives": 11,
     "model": 12,
     "": 13,
 }

@@ -25,7 +25,7 @@ from .batch import Batcher
 from .batch import full as all_batched
 from .cotangents import Cotangent, leaf_nodes, materialise, unflatten
 from .forward import float_pattern, pack, parts
-from .forward_control import value_leaves
+from .forward_control import all_leaves
 from .reverse import RULES, Adjoint, Context
 
 NAMES = ("custom_vjp", "checkpoint")
@@ -92,7 +92,7 @@ def _custom_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     b, wrt = adjoint.builder, node.attrs["wrt"]
     args = [lookup(adjoint.env, a) for a in node.args]
     douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)
-    result = inline(b, node.attrs["rule"], [*args, *value_leaves(b, adjoint.env[node]), *douts])
+    result = inline(b, node.attrs["rule"], [*args, *all_leaves(b, adjoint.env[node]), *douts])
     for i, part in zip(wrt, parts(b, result, range(len(wrt))), strict=True):
         adjoint.accumulate(node.args[i], part, "custom_vjp")
 

@@ -111,22 +111,23 @@ def _custom_vjp(f: Forward, b: Builder, node: Apply, args, tangents):
     directions = [materialise(b, tangents[i], node.args[i].type) for i in wrt]
     if own is None or not directions:
         return out, None
-    results = value_leaves(b, out)
-    starts = [zeros(b, r.type) for r in results]
+    results = all_leaves(b, out)
+    floats = [r.type for r in results if r.type.is_float]
+    starts = [zeros(b, t) for t in floats]
     n = len(args) + len(results)
-    acts = (*(False,) * n, *(full(r.type) for r in results))
+    acts = (*(False,) * n, *(full(t) for t in floats))
     b.origin = node.origin.derive("jvp")
     adjoint = Adjoint(Context(), b, rule, [*args, *results, *starts], acts)
     adjoint.forward()
     cts = adjoint.backward(tuple(directions))[n:]
-    return out, unflatten(own, iter([materialise(b, c, r.type) for c, r in zip(cts, results, strict=True)]))
+    return out, unflatten(own, iter([materialise(b, c, t) for c, t in zip(cts, floats, strict=True)]))
 
 
-def value_leaves(b: Builder, value: Node) -> list[Node]:
-    """The float leaves of a value."""
+def all_leaves(b: Builder, value: Node) -> list[Node]:
+    """The leaves of a value."""
     if isinstance(value.type, Struct):
-        return [leaf for part in parts(b, value, range(len(value.type.elems))) for leaf in value_leaves(b, part)]
-    return [value] if value.type.is_float else []
+        return [leaf for part in parts(b, value, range(len(value.type.elems))) for leaf in all_leaves(b, part)]
+    return [value]
 
 
 def _checkpoint(f: Forward, b: Builder, node: Apply, args, tangents):

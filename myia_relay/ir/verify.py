@@ -202,10 +202,11 @@ def _derivative(node: Apply, types) -> str | None:
 
 def _custom(node: Apply, types) -> str | None:
     graph, rule = node.attrs["graph"], node.attrs["rule"]
-    results = tuple(t for t in leaves(graph.output.type) if t.is_float)
+    results = tuple(leaves(graph.output.type))
+    results += tuple(t for t in results if t.is_float)
     cotangents = tuple_of(*[types[i] for i in node.attrs["wrt"]])
     return _call("the function", graph, types, node.type) or _call(
-        "the rule", rule, (*types, *results, *results), cotangents
+        "the rule", rule, (*types, *results), cotangents
     )
 
 

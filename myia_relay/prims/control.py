@@ -165,8 +165,8 @@ def custom_vjp(*args, graph, rule, wrt):
     Args:
         *args: arguments of the graph.
         graph: closed typed graph.
-        rule: closed graph `(*args, *float leaves of the result, *their cotangents) -> tuple of cotangents`, those of the
-            arguments in `wrt`; what of the result is no float it is not given.
+        rule: closed graph `(*args, *leaves of the result, *cotangents of its float leaves) -> tuple of cotangents`, those
+            of the arguments in `wrt`.
         wrt: indices of float arguments.
     """
     raise InternalError("control", "custom_vjp was not expanded")
