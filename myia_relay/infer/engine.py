@@ -419,7 +419,7 @@ class Engine:
             self.finish(spec)
             self.loop.resolve(spec.known)
             self.loop.resolve(spec.finished)
-        except (CompileError, InternalError) as error:
+        except Exception as error:  # bugs of ours too: callers that wait for ever would look like an endless recursion
             self.loop.resolve(spec.finished, error=error)
             self.loop.resolve(spec.known, error=error)
 

@@ -88,7 +88,7 @@ class Loop:
                 awaited = task.coroutine.send(None)
             except StopIteration as stop:
                 self.resolve(task, stop.value)
-            except BaseException as error:
+            except Exception as error:
                 self.resolve(task, error=error)
             else:
                 if awaited.done:

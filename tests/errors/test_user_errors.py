@@ -429,3 +429,30 @@ def test_debug_mode_shows_everything(tmp_path):
         assert "AttributeError_" in run.stderr and "x.nothing" in run.stderr
     assert "engine.py" in shown["1"] and "engine.py" not in shown[""]
     assert shown[""].count(PACKAGE) == 1, "only the boundary is shown"
+
+
+def test_bugs_in_a_function_that_is_called_say_so_too(monkeypatch):
+    from myia_relay.infer import engine
+
+    # A frame of ours raises it, in the task of the inner function.
+    monkeypatch.setattr(engine, "rebuild", {}.__getitem__)
+    with pytest.raises(InternalError, match="internal error in infer"):
+        relay(lambda x: helper_of(x) + 1.5)(1.0)
+
+
+def helper_of(x):
+    return x * 2.0
+
+
+def test_an_interrupt_during_compilation(monkeypatch):
+    from myia_relay.infer import engine
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    f = relay(lambda x: helper_of(x) + 1.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "rebuild", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            f(1.0)
+    assert f(1.0) == 3.5
