@@ -15,8 +15,8 @@ from typing import Any
 from .abstract.types import Array, Ref, Struct, tuple_of
 from .infer.engine import Program
 from .ir.node import Graph, Parameter
-from .ir.prim import REGISTRY
-from .utils.errors import LoweringError
+from .ir.prim import REGISTRY, Primitive
+from .utils.errors import GradError, LoweringError
 
 REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
 EXECUTORS = ("native", "python", "interpreter")
@@ -76,11 +76,11 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         if keep:
             graphs[name] = graph
 
-    refuse_recursion(graph)
     if keep:
         graphs["inferred"] = graph
     # Passes rebuild, they never change a graph in place, so every stage can be kept.
     stage("simplified", optimize)
+    refuse_recursion(graph)
     stage("differentiated", expand)
     stage("optimized", lambda g: optimize(g, fastmath=options.get("fastmath", False)))
     graph, returned = without_references(graph)
@@ -92,32 +92,23 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
 
 
 def refuse_recursion(graph: Graph) -> None:
-    """Refuse a program that calls itself: the passes after inference handle loops, not recursion, for now.
+    """Refuse to differentiate or batch functions that call themselves (tail calls are loops by now).
 
     Raises:
-        LoweringError: at the function that takes part in a recursion.
+        GradError, LoweringError: at the place of the transform.
     """
-    from .ir.rewrite import inner_graphs
+    from .ir.rewrite import all_graphs, inner_graphs, mark_recursion
+    from .ir.verify import TRANSFORMS
 
-    done: set[Graph] = set()
-    path: dict[Graph, None] = {}
-    stack: list[tuple[Graph, bool]] = [(graph, False)]
-    while stack:
-        current, leaving = stack.pop()
-        if leaving:
-            done.add(current)
-            del path[current]
-            continue
-        if current in path:
-            raise LoweringError(
-                f"{current.name} is recursive, which myia_relay infers but does not compile yet; write it as a loop",
-                current.origin,
-            )
-        if current in done:
-            continue
-        path[current] = None
-        stack.append((current, True))
-        stack.extend((inner, False) for node in current.nodes for inner in inner_graphs(node) if inner not in done)
+    recursive = mark_recursion(graph)
+    if not recursive:
+        return
+    for node in (n for g in all_graphs(graph) for n in g.nodes if isinstance(n.fn, Primitive) and n.fn.name in TRANSFORMS):
+        for inner in (h for g in inner_graphs(node) for h in all_graphs(g)):
+            if inner in recursive:
+                kind, what = (LoweringError, "batched") if node.fn.name == "vmap" else (GradError, "differentiated")
+                name = inner.name.split(".")[0]
+                raise kind(f"{name} calls itself, and recursive functions are not {what} yet; write it as a loop", node.origin)
 
 
 def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callable:

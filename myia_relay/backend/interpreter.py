@@ -3,12 +3,15 @@
 Runs before and after any pass, expansion of transforms excepted. Nothing clever: each graph becomes a list of steps
 over a list of slots, once per run; loops are Python loops, so that a million iterations need no stack. A tape is a
 chain of cells (below, entry), never changed in place: whoever holds an older tape still sees it.
+
+Whatever can reach a recursive function runs on a stack of our own (`Machine.deep`): a step that runs graphs is then a generator
+that yields what it wants run, and is sent the results.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ import numpy as np
 from ..abstract.bind import bind_symbols, has_dims, substitute
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
+from ..ir.rewrite import components, inner_graphs
+from ..opt.tail import MESSAGE
 from ..prims.structure import part, rebuild
 from ..utils.errors import InternalError
 from ..utils.raising import format_parts, raise_at
@@ -33,11 +38,15 @@ def run(graph: Graph, args: Sequence[Any]) -> Any:
         other.
     """
     machine = Machine(bind_symbols([p.type for p in graph.params], args))
+    machine.look_for_recursion(graph)
     with np.errstate(all="ignore"):
         return machine.call(graph, tuple(args))
 
 
 Step = Callable[[list], Any]
+Run = Generator[tuple[Graph, list, Any], Any, Any]
+MAX_DEPTH = 150_000
+"""Calls of recursive functions that may be open at once."""
 
 
 class Machine:
@@ -46,9 +55,30 @@ class Machine:
     def __init__(self, sizes: dict[str, int]):
         self.sizes = sizes
         self.plans: dict[Graph, tuple] = {}
+        self.recursive: set[Graph] = set()
+        self.reaching: set[Graph] = set()  # graphs that can reach a recursive one
+        self.generators: set[Step] = set()  # steps that run such graphs
+
+    def look_for_recursion(self, graph: Graph) -> None:
+        """Find the graphs that need a stack of our own."""
+        for members in components(graph):
+            inner = {g for m in members for n in m.nodes for g in inner_graphs(n)}
+            if inner & {*members}:
+                self.recursive.update(members)
+            if inner & (self.reaching | {*members}):
+                self.reaching.update(members)
 
     def call(self, graph: Graph, args: Sequence[Any]) -> Any:
         """Run a graph."""
+        if graph in self.reaching:
+            return self.deep(graph, args)
+        steps, slots, output = self.enter(graph, args)
+        for slot, step in steps:
+            slots[slot] = step(slots)
+        return slots[output]
+
+    def enter(self, graph: Graph, args: Sequence[Any]) -> tuple:
+        """The steps of a graph, fresh slots with its arguments, and the slot of its result."""
         plan = self.plans.get(graph)
         if plan is None:
             plan = self.plans[graph] = self.plan(graph)
@@ -59,8 +89,38 @@ class Machine:
                 "interpreter", f"{graph.name} takes {len(graph.params)} values and is given {len(args)}"
             )
         slots[: len(args)] = args
+        return steps, slots, output
+
+    def deep(self, graph: Graph, args: Sequence[Any]) -> Any:
+        """Run a graph that can reach a recursive one, on a stack of our own."""
+        stack = [(self.steps_of(graph, args), 0)]
+        result: Any = None
+        while stack:
+            running, depth = stack[-1]
+            try:
+                wanted, values, node = running.send(result)
+            except StopIteration as end:
+                result = end.value
+                stack.pop()
+                continue
+            result = None
+            if wanted not in self.reaching:
+                result = self.call(wanted, values)
+                continue
+            depth += wanted is node.fn  # branches and bodies are no calls
+            if depth > MAX_DEPTH:
+                raise_at(RecursionError, MESSAGE, node.origin)
+            stack.append((self.steps_of(wanted, values), depth))
+        return result
+
+    def steps_of(self, graph: Graph, args: Sequence[Any]) -> Run:
+        """Run a graph step by step; yields what is to be run for it."""
+        steps, slots, output = self.enter(graph, args)
         for slot, step in steps:
-            slots[slot] = step(slots)
+            if step in self.generators:
+                slots[slot] = yield from step(slots)
+            else:
+                slots[slot] = step(slots)
         return slots[output]
 
     def plan(self, graph: Graph) -> tuple:
@@ -86,6 +146,10 @@ class Machine:
 
     def step(self, node: Apply, inputs: list[int]) -> Step:
         """What one application does with the slots."""
+        if not self.reaching.isdisjoint(inner_graphs(node)):
+            step = DEEP["call" if isinstance(node.fn, Graph) else node.fn.name](self, node, inputs)
+            self.generators.add(step)
+            return step
         if isinstance(node.fn, Graph):
             callee = node.fn
             return lambda s: self.call(callee, [s[i] for i in inputs])
@@ -135,6 +199,56 @@ def _for(m: Machine, node: Apply, inputs):
         return tuple(values[:n])
 
     return step
+
+
+# The same for graphs that can reach a recursive one: generators of (graph, arguments, node) that are sent results.
+
+
+def _deep_call(m: Machine, node: Apply, inputs):
+    callee = node.fn
+
+    def step(s) -> Run:
+        return (yield callee, [s[i] for i in inputs], node)
+
+    return step
+
+
+def _deep_cond(m: Machine, node: Apply, inputs):
+    which, *rest = inputs
+    then, orelse = node.attrs["then"], node.attrs["orelse"]
+
+    def step(s) -> Run:
+        return (yield then if s[which] else orelse, [s[i] for i in rest], node)
+
+    return step
+
+
+def _deep_while(m: Machine, node: Apply, inputs):
+    condition, body, n = node.attrs["cond"], node.attrs["body"], node.attrs["carried"]
+
+    def step(s) -> Run:
+        values = [s[i] for i in inputs]
+        while (yield condition, list(values), node):
+            values[:n] = yield body, list(values), node
+        return tuple(values[:n])
+
+    return step
+
+
+def _deep_for(m: Machine, node: Apply, inputs):
+    body, n = node.attrs["body"], node.attrs["carried"]
+    index = body.params[0].type
+
+    def step(s) -> Run:
+        start, stop, stride, *values = [s[i] for i in inputs]
+        for i in range(int(start), int(stop), int(stride)):
+            values[:n] = yield body, [as_type(i, index), *values], node
+        return tuple(values[:n])
+
+    return step
+
+
+DEEP = {"call": _deep_call, "cond": _deep_cond, "while_loop": _deep_while, "for_loop": _deep_for}
 
 
 def _check(m: Machine, node: Apply, inputs):

@@ -3,6 +3,10 @@
 Rewriting is a memoised rebuild, as in Thorin: a pass walks `Graph.nodes` once, in order, and says for each
 application what takes its place in the new graph, given the new arguments. The input is never touched. Recursion goes
 over the nesting of graphs, never over the length of one.
+
+Functions that call themselves, directly or not, are components of the graph of references (`mark_recursion`), and are rebuilt or
+kept as a whole: a call of a function that is being rebuilt calls the new one, which is not complete yet and therefore
+never inlined.
 """
 
 from __future__ import annotations
@@ -95,26 +99,68 @@ class Rewriter:
     """One pass over a graph and all graphs inside it; subclasses override `node`.
 
     A graph that occurs twice is rebuilt once. `changed` tells whether anything became different; a subclass sets it.
+
+    Attributes:
+        shells: recursive graphs that are being rebuilt -> the new graph, incomplete, and its parameters.
+        heads: recursive graphs that are called from inside: they stay functions.
     """
 
     def __init__(self):
         self.graphs: dict[Graph, Graph] = {}
         self.changed = False
+        self.component: dict[Graph, int] = {}
+        self.known: set[Graph] = set()  # where recursion has been looked for
+        self.shells: dict[Graph, tuple[Graph, Env]] = {}
+        self.heads: set[Graph] = set()
+        self._inside: set[int] = set()  # components that are being rebuilt
 
     def rewrite(self, graph: Graph) -> Graph:
         """The rebuilt graph; the same one where nothing changed in it."""
         found = self.graphs.get(graph)
-        if found is None:
+        if found is not None:
+            return found
+        if graph in self.shells:
+            self.heads.add(graph)
+            return self.shells[graph][0]
+        if graph not in self.known:
+            first = len(self.component)
+            self.component.update({g: first + k for g, k in mark_recursion(graph).items()})
+            self.known.update(all_graphs(graph))
+        component = self.component.get(graph)
+        if component is None:
             outside, self.changed = self.changed, False
             new = self.build(graph)
             found = new if self.changed else graph
             self.changed |= outside
-            self.graphs[graph] = found
+        elif component in self._inside:
+            found = self._recursive(graph)
+        else:
+            # The first of its component: all of them have changed, or none.
+            outside, self.changed = self.changed, False
+            self._inside.add(component)
+            found = self._recursive(graph)
+            self._inside.remove(component)
+            if not self.changed:
+                self.graphs.update({g: g for g in self.graphs if self.component.get(g) == component})
+                found = graph
+            self.changed |= outside
+        self.graphs[graph] = found
         return found
+
+    def _recursive(self, graph: Graph) -> Graph:
+        self.shells[graph] = same_interface(graph)
+        new = self.build(graph)
+        del self.shells[graph]
+        self.graphs[graph] = new
+        return new
+
+    def interface(self, graph: Graph) -> tuple[Graph, Env]:
+        """The new graph to build into, and the map from the old parameters to its own."""
+        return self.shells[graph] if graph in self.shells else same_interface(graph)
 
     def build(self, graph: Graph) -> Graph:
         """Rebuild one graph: parameters as they are, then application by application."""
-        new, env = same_interface(graph)
+        new, env = self.interface(graph)
         builder = Builder(new)
         for node in graph.nodes:
             args = tuple(lookup(env, a) for a in node.args)
@@ -134,16 +180,20 @@ class Rewriter:
 
 
 class Effects:
-    """Which effects an application can have, through the graphs it runs; memoised per graph."""
+    """Which effects an application can have, through the graphs it runs; memoised per graph.
+
+    Recursive graphs carry theirs as a flag (`mark_recursion`), since they are asked for while the graphs are being rebuilt. A
+    recursive call may exceed the depth limit: it can raise.
+    """
 
     def __init__(self):
         self.memo: dict[Graph, frozenset[str]] = {}
 
     def of_graph(self, graph: Graph) -> frozenset[str]:
         """Effects of running a graph: a set of "raise", "read", "write", "io"."""
-        found = self.memo.get(graph)
+        found = graph.flags.get("effects") or self.memo.get(graph)
         if found is None:
-            self.memo[graph] = frozenset()  # a recursive call adds nothing to what the rest shows
+            self.memo[graph] = frozenset({"raise"})  # seen again only where it calls itself
             found = frozenset(e for node in graph.nodes for e in self.of_node(node))
             self.memo[graph] = found
         return found
@@ -154,6 +204,67 @@ class Effects:
         for graph in inner_graphs(node):
             own |= self.of_graph(graph)
         return own
+
+
+def components(graph: Graph) -> list[list[Graph]]:
+    """The strongly connected components of what a graph refers to, inner ones first (R. Tarjan, 1972)."""
+    number: dict[Graph, int] = {}
+    low: dict[Graph, int] = {}
+    path: list[Graph] = []
+    on_path: set[Graph] = set()
+    out: list[list[Graph]] = []
+    work: list[tuple[Graph, Iterator[Graph]]] = []
+
+    def enter(g: Graph) -> None:
+        number[g] = low[g] = len(number)
+        path.append(g)
+        on_path.add(g)
+        work.append((g, iter([i for node in g.nodes for i in inner_graphs(node)])))
+
+    enter(graph)
+    while work:
+        current, rest = work[-1]
+        inner = next(rest, None)
+        if inner is None:
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[current])
+            if low[current] == number[current]:
+                members = []
+                while not members or members[-1] is not current:
+                    members.append(path.pop())
+                    on_path.remove(members[-1])
+                out.append(members)
+        elif inner not in number:
+            enter(inner)
+        elif inner in on_path:
+            low[current] = min(low[current], number[inner])
+    return out
+
+
+def recursive_components(graph: Graph) -> list[list[Graph]]:
+    """The components that run themselves again, inner ones first."""
+    return [c for c in components(graph) if len(c) > 1 or any(i is c[0] for n in c[0].nodes for i in inner_graphs(n))]
+
+
+def mark_recursion(graph: Graph) -> dict[Graph, int]:
+    """The recursive graphs inside of a graph, each with the number of its component; flags them with their effects."""
+    out: dict[Graph, int] = {}
+    effects = Effects()
+    for number, members in enumerate(recursive_components(graph)):
+        found = frozenset({"raise"}) | {
+            e for g in members for node in g.nodes for e in _own_effects(node, set(members), effects)
+        }
+        for g in members:
+            g.flags["effects"] = found
+            out[g] = number
+    return out
+
+
+def _own_effects(node: Apply, members: set[Graph], effects: Effects) -> frozenset[str]:
+    """The effects of an application but for those of graphs of its own component."""
+    own = frozenset({node.fn.effect} if isinstance(node.fn, Primitive) and node.fn.effect else ())
+    return own.union(*(effects.of_graph(g) for g in inner_graphs(node) if g not in members))
 
 
 def drop_dead(graph: Graph, effects: Effects | None = None) -> int:

@@ -23,7 +23,7 @@ from ..abstract.types import Struct, Type, tuple_of
 from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Effects, Rewriter, drop_dead, emit_like, lookup, same_interface
+from ..ir.rewrite import Effects, Rewriter, drop_dead, emit_like, lookup
 
 Path = tuple[int, ...]
 
@@ -167,7 +167,7 @@ class _Thin(Rewriter):
 
     def build(self, graph: Graph) -> Graph:
         self.used.append(taken_parts(graph))
-        new, env = same_interface(graph)
+        new, env = self.interface(graph)
         builder = Builder(new)
         for node in graph.nodes:
             args = tuple(lookup(env, a) for a in node.args)

@@ -13,6 +13,7 @@ from ..ir.verify import TRANSFORMS, verify
 from .control import ThinControl
 from .loops import HoistInvariants
 from .simplify import Simplify
+from .tail import LoopTailCalls
 
 Pass = Callable[[Graph], Graph]
 ROUNDS = 8
@@ -63,5 +64,5 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
         check: whether each pass is verified; by default the environment variable MYIA_RELAY_DEBUG says.
     """
     simplify = Simplify(fastmath=fastmath, final=not has_transforms(graph))
-    passes = (simplify, ThinControl(), simplify, HoistInvariants())
+    passes = (simplify, LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
     return Pipeline(passes, verify=debugging() if check is None else check)(graph)

@@ -21,7 +21,7 @@ from ..abstract.types import Struct, Tape, Type, leaves
 from ..ir.build import Builder, fold
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
-from ..ir.rewrite import Effects, Rewriter, drop_dead, inline, inner_graphs, lookup, same_interface
+from ..ir.rewrite import Effects, Rewriter, drop_dead, inline, inner_graphs, lookup
 from .algebra import FINAL, TABLE, sink_units, unbroadcast_operand, whole_struct
 from .rules import Table
 
@@ -168,7 +168,7 @@ class _Walk(Rewriter):
         self.calls = count_calls(graph)
 
     def build(self, graph: Graph) -> Graph:
-        new, env = same_interface(graph)
+        new, env = self.interface(graph)
         o = self.options
         builder = Simplifier(new, self.table, self.effects, o.number, o.fastmath)
         for node in graph.nodes:
@@ -200,7 +200,7 @@ class _Walk(Rewriter):
     def inlines(self, before: Graph, graph: Graph) -> bool:
         """Whether calls of a graph are inlined."""
         limit = self.options.inline_limit
-        if limit is None or before.flags.get("noinline"):
+        if limit is None or before.flags.get("noinline") or before in self.heads:
             return False
         return self.calls.get(before, 0) == 1 or len(graph.nodes) <= limit
 

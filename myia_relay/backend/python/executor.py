@@ -17,7 +17,10 @@ import numpy as np
 
 from ...abstract.types import type_symbols
 from ...ir.node import Graph
-from ...ir.rewrite import all_graphs
+from ...ir.rewrite import all_graphs, recursive_components
+from ...opt.tail import MESSAGE
+from ...utils.raising import raise_at
+from ...utils.source import Origin, is_ours
 from . import statements  # noqa: F401  registers control, effects and structures
 from .emit import Module, assign
 from .runtime import HELPERS, sizes_of
@@ -57,22 +60,38 @@ def compile_python(graph: Graph, compile_region: Callable[[Graph], Callable] | N
     exec(compile(text, filename, "exec"), namespace)
     function, types = namespace[entry], [p.type for p in graph.params]
 
-    if _symbolic(graph):
+    symbolic, recursive = _symbolic(graph), recursive_components(graph)
 
-        def run(*values):
+    def run(*values):
+        if symbolic:
             namespace["sizes"] = sizes_of(types, values)
-            with np.errstate(all="ignore"):
-                return function(*values)
+        with np.errstate(all="ignore"):
+            return function(*values)
 
-    else:
-
-        def run(*values):
-            with np.errstate(all="ignore"):
-                return function(*values)
+    if recursive:
+        run = _located(run, filename, recursive[0][0].origin)
 
     run.__name__ = run.__qualname__ = entry
     run.source = _header(module) + text
     return run
+
+
+def _located(run: Callable[..., Any], filename: str, origin: Origin) -> Callable[..., Any]:
+    """A function whose RecursionErrors, where they are CPython's own, come from a place in the user's program."""
+
+    def located(*values):
+        try:
+            return run(*values)
+        except RecursionError as error:
+            tb = error.__traceback__
+            while tb is not None and tb.tb_next is not None:
+                tb = tb.tb_next
+            inner = tb.tb_frame.f_code.co_filename if tb is not None else filename
+            if inner != filename and not is_ours(inner):
+                raise
+        raise_at(RecursionError, MESSAGE, origin)
+
+    return located
 
 
 def _module(graph: Graph, regions: bool) -> tuple[Module, str]:
