@@ -389,7 +389,8 @@ def check_grads(f, args, order=2, *, eps=1e-6, rtol=1e-5, atol=1e-6, seed=0):
         seed: of the random directions.
 
     Raises:
-        AssertionError: the worst entry: of which argument, at which order, its derivative, and what differences say.
+        AssertionError: the worst entry: of which argument, at which order, its derivative (that of the result's product with
+            fixed random cotangents), and what differences say.
         GradError: something has no derivative.
 
     Cost: two runs of `f` for each entry of the arguments and each order.
