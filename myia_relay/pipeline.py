@@ -83,6 +83,10 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     refuse_recursion(graph)
     stage("differentiated", expand)
     stage("optimized", lambda g: optimize(g, fastmath=options.get("fastmath", False)))
+    if options.get("debug_nans"):
+        from .opt.nans import check_nans
+
+        graph = check_nans(graph)
     graph, returned = without_references(graph)
     start = time.perf_counter()
     run = executor_of(graph, executor, options)
