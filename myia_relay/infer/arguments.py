@@ -18,6 +18,8 @@ from .values import ConstInfo, Dyn, Identity, Seq, Skeleton, Val, rebuild
 
 SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
 PLAIN = frozenset(SCALARS)
+SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
+DTYPES = frozenset({"bool", "bfloat16", *(f"{kind}{bits}" for kind, all_bits in SIZES.items() for bits in all_bits)})
 
 
 class ReturnedFunction:
@@ -129,7 +131,7 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
     if isinstance(value, np.ndarray):
         return array_skeleton(value, annotation, leaves)
     if isinstance(value, np.generic):
-        if not isinstance(value, np.number | np.bool_) and value.dtype.name != "bfloat16":
+        if value.dtype.name not in DTYPES:
             raise TypeError_(f"a NumPy scalar of dtype {value.dtype} cannot be passed to compiled code")
         leaves.append(value)
         return Skeleton("dyn", Scalar(value.dtype.name))
@@ -181,8 +183,11 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
 
 def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
     """The skeleton of an array argument, with the annotation's symbolic dimensions."""
-    if value.dtype.kind not in "biuf" and value.dtype.name != "bfloat16":
+    if value.dtype.name not in DTYPES:
         raise TypeError_(f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)")
+    if isinstance(value, np.matrix | np.ma.MaskedArray):
+        kind = type(value).__name__
+        raise TypeError_(f"a {kind} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)")
     leaves.append(value)
     shape: tuple = value.shape
     if isinstance(annotation, Rows) and value.ndim:

@@ -104,6 +104,12 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
     return names[1:] if bound else names
 
 
+def keyword_only(graph: Graph | None) -> int:
+    """How many of a function's last parameters cannot be given by position."""
+    s = graph.signature if graph is not None else None
+    return len(s.names) - s.positional if s is not None and s.vararg is None else 0
+
+
 def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int | str], bool]:
     """The arguments that `wrt` names: indices or keyword names, and whether it is a single one."""
     single = not isinstance(wrt, tuple | list)
@@ -134,12 +140,15 @@ async def differentiate(
     """
     graph = graph_of(engine, fn)
     names = parameter_names(engine, fn)
-    for position in range(len(args), len(names)):  # keyword arguments that could be positional become so
+    # Keyword arguments that could be positional become so.
+    for position in range(len(args), len(names) - keyword_only(graph)):
         if names[position] in kwargs and position == len(args):
             args = [*args, kwargs.pop(names[position])]
     chosen, single = positions(engine, fn, wrt, len(args))
     dynamic = tuple(i in chosen for i in range(len(args)))
     for index in chosen:
+        if names and index >= len(names) - keyword_only(graph):
+            raise GradError(f"'{names[index]}' is keyword-only; grad differentiates by what can be given by position: drop the *")
         if not (0 <= index < len(args)):
             raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
         require_differentiable(args[index], names[index] if index < len(names) else f"{index}")

@@ -157,6 +157,10 @@ def product(x, y):  # here
     return x * y
 
 
+def named_only(x, *, k):  # here
+    return x * k
+
+
 def array_condition(x):
     if x > 0:  # here
         return 1
@@ -242,6 +246,9 @@ CASES = [
     (product, lambda f: vmap(f, (0, 1))(np.ones(3), np.ones(3)), myia_relay.ShapeError, "argument 1 has no axis 1"),
     (product, lambda f: vmap(f, (0,))(np.ones(3), np.ones(3)), myia_relay.TypeError_, "in_axes has 1 entries for 2 arguments"),
     (product, lambda f: vmap(f, "a")(np.ones(3), np.ones(3)), myia_relay.TypeError_, "in_axes='a': an axis is an int, or None"),
+    (named_only, lambda f: grad(f, "k")(2.0, k=3.0), myia_relay.GradError, "'k' is keyword-only"),
+    (one_argument, lambda f: f(np.ma.array([1.0])), myia_relay.TypeError_, "a MaskedArray calculates by rules of its own"),
+    (one_argument, lambda f: f(np.ones(2, complex)), myia_relay.TypeError_, "an array of dtype complex128 cannot be passed"),
     (array_condition, lambda f: f(A), myia_relay.TypeError_, "use np.any(x) or np.all(x), or np.where(x, a, b)"),
     (float_range, lambda f: f(2.0), myia_relay.TypeError_, "float cannot be interpreted as an integer"),
     (too_many_indices, lambda f: f(A), myia_relay.TypeError_, "array is 2-dimensional, but 3 were indexed"),
