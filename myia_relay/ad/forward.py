@@ -23,7 +23,7 @@ from ..abstract.types import Array, Scalar, Struct, tangent, tuple_of
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, drop_dead, emit_like
+from ..ir.rewrite import Effects, all_graphs, drop_dead, emit_like, mark_recursion, same_interface
 from ..prims.broadcast import broadcast_to
 from ..utils.errors import CompileError, GradError, InternalError
 from .cotangents import (
@@ -60,7 +60,7 @@ class Forward:
     def __init__(self, effects: Effects | None = None):
         self.effects = effects or Effects()
         self.graphs: dict[tuple, tuple[Graph, Pattern]] = {}
-        self.running: set[Graph] = set()
+        self.recursive: dict[Graph, bool] = {}
 
     def inline(
         self, b: Builder, graph: Graph, args: Sequence[Node], tangents: Sequence[Cotangent]
@@ -146,15 +146,20 @@ class Forward:
         Returns:
             The new graph, and which parts of its result have a tangent.
         """
+        recursive = self.is_recursive(graph)
+        if recursive:
+            # What it returns must be known before it is: every float has a tangent, if any has.
+            want = float_pattern(graph.output.type)
+            if want is None:
+                return graph, None
         key = (graph, patterns, want)
         if key not in self.graphs:
-            if graph in self.running:
-                raise GradError(f"forward mode of the recursive function '{graph.name}' is not supported")
-            self.running.add(graph)
             new = Graph(f"{graph.name}.jvp", None, graph.origin)
             new.flags = dict(graph.flags)
             params = [new.add_parameter(p.name, p.type, p.origin) for p in graph.params]
             tangents = self.parameters(new, graph.params, patterns)
+            if recursive:
+                self.graphs[key] = new, want
             b = Builder(new, graph.origin)
             out, t = self.inline(b, graph, params, tangents)
             own = union(pattern(t), want)
@@ -162,9 +167,15 @@ class Forward:
             nodes = leaf_nodes(b, t, own, graph.output.type)
             new.output = pack(b, [out, *nodes])
             drop_dead(new, self.effects)
-            self.running.discard(graph)
             self.graphs[key] = new, own
         return self.graphs[key]
+
+    def is_recursive(self, graph: Graph) -> bool:
+        """Whether a graph runs itself, directly or not."""
+        if graph not in self.recursive:
+            marked = mark_recursion(graph)
+            self.recursive.update({g: g in marked for g in all_graphs(graph)})
+        return self.recursive[graph]
 
     @staticmethod
     def parameters(new: Graph, params: Sequence[Node], patterns: Sequence[Pattern]) -> list[Cotangent]:
@@ -256,6 +267,10 @@ def inline_jvp(f: Forward, b: Builder, args: Sequence[Node], graph: Graph, wrt: 
     tangents: list[Cotangent] = [None] * n
     for i, t in zip(wrt, args[n:], strict=True):
         tangents[i] = t
+    if f.is_recursive(graph):  # a call, so that it is the first of its component to be entered
+        caller, env = same_interface(graph)
+        caller.output = caller.apply(graph, *env.values(), type=graph.output.type, origin=origin)
+        graph = caller
     out, t = f.inline(b, graph, args[:n], tangents)
     b.origin = origin.derive("jvp")
     result = graph.output.type

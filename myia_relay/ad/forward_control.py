@@ -9,13 +9,13 @@ there, so its tangent is the rule transposed:  <w, dy> = <rule(x, y, w), dx> for
 
 from __future__ import annotations
 
-from ..abstract.types import Struct
+from ..abstract.types import Struct, tuple_of
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import emit_like, inline
 from .activity import full
-from .cotangents import Cotangent, Pattern, materialise, pattern, unflatten, union, zeros
+from .cotangents import Cotangent, Pattern, leaf_types, materialise, pattern, unflatten, union, zeros
 from .forward import RULES, Forward, canonical, flat, float_pattern, item, pack, parts
 from .reverse import Adjoint, Context
 
@@ -31,7 +31,10 @@ def _call(f: Forward, b: Builder, node: Apply, args, tangents):
     graph, own = f.graph(node.fn, patterns)
     if own is None:
         return emit_like(b, node, args), None
-    return _unpack(b, b.call(graph, (*args, *flat(b, tangents, node.args, patterns))), own)
+    # Of a function that calls itself the new version may not be complete yet, so the type is spelt out.
+    both = tuple_of(node.type, *leaf_types(own, node.type))
+    more = flat(b, tangents, node.args, patterns)
+    return _unpack(b, b.graph.apply(graph, *args, *more, type=both, origin=b.origin), own)
 
 
 def _cond(f: Forward, b: Builder, node: Apply, args, tangents):
@@ -43,7 +46,8 @@ def _cond(f: Forward, b: Builder, node: Apply, args, tangents):
         return emit_like(b, node, args), None
     branches = {name: f.graph(node.attrs[name], patterns, want)[0] for name in ("then", "orelse")}
     more = flat(b, tangents[1:], node.args[1:], patterns)
-    return _unpack(b, b.emit(node.fn, (*args, *more), branches), want)
+    both = tuple_of(node.type, *leaf_types(want, node.type))
+    return _unpack(b, b.emit(node.fn, (*args, *more), branches, both), want)
 
 
 def _loop(f: Forward, b: Builder, node: Apply, args, tangents):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay.abstract.types import FLOAT, Scalar, tuple_of
+from myia_relay.abstract.types import FLOAT, INT, Scalar, tuple_of
 from myia_relay.ad.expand import expand
+from myia_relay.backend.interpreter import run
+from myia_relay.ir.build import Builder, Var
 from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
@@ -102,6 +104,24 @@ def test_nothing_is_stored():
 def test_a_constant_function_has_tangent_zero():
     assert forward(lambda x: x * 0.0 + P["stop_gradient"](x), 2.0) == 0.0
     assert forward(lambda x: P["floor"](x), 2.5) == 0.0
+
+
+def test_the_forward_version_of_a_recursion_is_a_recursion():
+    """f(n, x) = x if n <= 1 else sin(x) f(n - 1, 1.1 x)"""
+    g = Graph("f")
+    b = Builder(g)
+    n, x = Var(b, g.add_parameter("n", INT)), Var(b, g.add_parameter("x", FLOAT))
+    g.output = x.node  # its type, for the calls inside
+    again = lambda n, x: P["sin"](x) * call(g, n - 1, x * 1.1)  # noqa: E731
+    g.output = cond(n > 1, again, lambda n, x: x, n, x).node
+
+    def f(x):
+        return np.prod(np.sin(x * 1.1 ** np.arange(4))) * x * 1.1**4
+
+    wrapper = build(lambda n, x, t: apply("jvp", n, x, t, graph=g, wrt=(1,)), INT, FLOAT, FLOAT)
+    value, (got,) = run(expanded(wrapper), (5, 0.7, 2.0))
+    assert value == pytest.approx(f(0.7), rel=1e-12)
+    assert got == pytest.approx((f(0.7 + 1e-6) - f(0.7 - 1e-6)) / 1e-6, rel=1e-7)
 
 
 def test_batched_forward_mode_is_a_loop():
