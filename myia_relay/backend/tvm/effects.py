@@ -272,6 +272,8 @@ POLL_NANOSECONDS_FREE = 2_000_000
 
 def may_interrupt(lowering: Any, loop: Apply) -> bool:
     """Whether the program may stop between two iterations of a loop: no update is half done around it."""
+    if not lowering.interruptible:
+        return False
     memo: dict = {}
     inner: Node = loop
     for depth, scope in enumerate(reversed(lowering.scopes)):
@@ -284,15 +286,15 @@ def may_interrupt(lowering: Any, loop: Apply) -> bool:
     return True
 
 
-def estimate(graph: Graph) -> float:
-    """Rough nanoseconds that a graph takes."""
+def estimate(graph: Graph, busy: tuple[Graph, ...] = ()) -> float:
+    """Rough nanoseconds that a graph takes; of a recursive function, one call."""
     total = 0.0
     for node in graph.nodes:
         inner = [g for g in node.attrs.values() if isinstance(g, Graph)]
         if isinstance(node.fn, Graph):
             inner.append(node.fn)
         if inner:
-            total += sum(estimate(g) for g in inner)
+            total += sum(estimate(g, (*busy, graph)) for g in inner if g is not graph and g not in busy)
             continue
         if node.fn.kind == "struct":
             continue

@@ -27,6 +27,7 @@ from ...utils.raising import format_parts, raise_at
 from . import layout
 from .effects import POLL, PRINT, Site
 from .plan import ALIGN
+from .recursion import DEEPER, continue_deeper, stack_limit
 from .state import FAILED, INTERRUPTED, LAYOUT, PROGRAM, SITE
 
 _MASK = (1 << 64) - 1
@@ -99,6 +100,8 @@ class Signature:
         by_object: whether arrays are passed as objects, not addresses.
         regions: slots that hold addresses of memory that the program allocated.
         keep: objects that the presets point to.
+        frames: for recursive functions, the slots of the beginning and the end of the region of frames, of the address that the
+            C stack must not grow below, and the size of the region.
     """
 
     params: list[Type]
@@ -112,6 +115,7 @@ class Signature:
     by_object: bool = True
     regions: list[int] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
+    frames: tuple[int, int, int, int] | None = None
 
 
 # A signal may be handled as a callback begins, before anything there can catch what it raises: TVM must know the class.
@@ -126,10 +130,13 @@ class Entry:
     Args:
         main: the compiled function.
         signature: see `Signature`.
+        again: for each recursive function, what continues it; see `recursion`.
     """
 
-    def __init__(self, main: Callable, signature: Signature):
+    def __init__(self, main: Callable, signature: Signature, again: list[Callable] | None = None):
         self.main = main
+        self.again = again or []
+        self.stopped: set[int] = set()  # state areas of calls that are to end
         self.signature = signature
         self.free: list[tuple] = []
         self.waiting: dict[int, BaseException] = {}
@@ -148,7 +155,13 @@ class Entry:
         ints[PROGRAM] = id(self)
         for slot, value in signature.presets.items():
             ints[slot] = value
-        holder = _Regions(raw, ints, signature.regions) if signature.regions else raw
+        holder: Any = _Regions(raw, ints, signature.regions) if signature.regions else raw
+        if signature.frames is not None:
+            base, end, _, nbytes = signature.frames
+            frames = np.empty(nbytes + ALIGN, np.uint8)
+            ints[base] = frames.ctypes.data + -frames.ctypes.data % ALIGN
+            ints[end] = ints[base] + nbytes
+            holder = (holder, frames)
         return raw.ctypes.data + start, memory.cast("d"), ints, size, holder
 
     def fail(self, status: Any, area: tuple | None, values: tuple, out: Any) -> Any:
@@ -178,6 +191,27 @@ class Entry:
         if all(a is b for a, b in zip(ready, values)):
             raise TypeError_("the arguments do not fit the compiled program")
         return self.call(*ready) if out is None else self.into(out, *ready)
+
+    def deeper(self, number: int, frame: int, address: int) -> None:
+        """Continue a recursive function on a larger C stack."""
+        ints = Slots(address, self.signature.state_slots).ints
+        slot = self.signature.frames[2]
+        before = ints[slot]
+
+        def run() -> None:
+            ints[slot] = stack_limit()
+            self.again[number](address, frame)
+
+        try:
+            continue_deeper(run, lambda: self.stopped.add(address))
+        finally:
+            self.stopped.discard(address)
+            ints[slot] = before
+
+    def hear(self, address: int) -> None:
+        """Signals are handled as soon as Python code runs; this is some. On other threads, hear of it here."""
+        if address in self.stopped:
+            raise KeyboardInterrupt
 
     def print_site(self, number: int, address: int) -> None:
         """Write the line of a print."""
@@ -256,6 +290,9 @@ class _Writer:
             self.lines += ["try:", "    ws = pop()", "except IndexError:", f"    ws = area({need})"]
             if isinstance(signature.arena, Dim):
                 self.lines += [f"if ws[3] < {need}:", f"    ws = area({need})"]
+        if signature.frames is not None:
+            self.names["stack_limit"] = stack_limit
+            self.lines.append(f"ws[2][{signature.frames[2]}] = stack_limit()")
         direct = "return" in signature.results
         self.lines.append(f"r = main({', '.join(self.args + outs)})")
         if signature.state_slots:
@@ -489,5 +526,9 @@ def _print(program: int, address: int, site: int) -> int:
 
 @tvm_ffi.register_global_func(POLL)
 def _poll(program: int, address: int) -> int:
-    # Signals are handled as soon as Python code runs; this is some.
-    return _guarded(program, address, lambda entry: None)
+    return _guarded(program, address, lambda entry: entry.hear(address))
+
+
+@tvm_ffi.register_global_func(DEEPER)
+def _deeper(program: int, address: int, number: int, frame: int) -> int:
+    return _guarded(program, address, lambda entry: entry.deeper(number, frame, address))

@@ -106,12 +106,22 @@ class Lowering:
         self.scopes: list[Scope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.current: Apply | None = None
+        self.calls: Any = None  # of recursive functions; see `recursion`
+        self.interruptible = True
         self.b = Expr(self.block, self.dims, array=False)
         self.state = State(self.block)
 
     @property
     def scope(self) -> Scope:
         return self.scopes[-1]
+
+    def next_frame(self) -> Any:
+        """The address of the frame of a recursive function that is called here."""
+        return self.state.get(self.calls.base)
+
+    def relay(self) -> None:
+        """Leave with the status that a recursive function has left."""
+        self.block.emit(tirx.Return(self.state.get(self.calls.status)))
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
@@ -229,6 +239,11 @@ class Lowering:
 
         env = self.scope.env
         if isinstance(node.fn, Graph):
+            if self.calls is not None and node.fn in self.calls.recursive:
+                from .recursion import emit
+
+                emit(self, node)
+                return
             args = [self.value(a) for a in node.args]
             self.flush_all()
             env[node] = self.run(node.fn, args, given=inplace.handed_over(self.scope, node))

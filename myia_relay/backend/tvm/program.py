@@ -22,6 +22,7 @@ from tvm import tirx
 from ...abstract.dims import product
 from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, type_symbols
 from ...ir.node import Graph, Node
+from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from . import layout, pipeline, tapes, threads
@@ -31,6 +32,7 @@ from .entry import Entry, Signature
 from .kernel import pointer_at, pointer_type
 from .lower import Lowering, RefValue
 from .plan import ALIGN, ITEM, View
+from .recursion import Calls
 from .state import LAYOUT
 
 
@@ -62,7 +64,8 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     built = pipeline.build(module, target=target)
     main = built["main"]  # this is when LLVM makes machine code
     done = time.perf_counter()
-    entry = Entry(main, writer.signature())
+    again = [built[f"again{k}"] for k in range(len(writer.calls.functions))] if writer.calls is not None else []
+    entry = Entry(main, writer.signature(), again)
     return NativeProgram(graph, entry, module, built, writer.lowering, (lowered - begin, done - lowered))
 
 
@@ -150,6 +153,8 @@ class _Main:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.lowering = Lowering()
+        recursive = set(mark_recursion(graph))
+        self.calls = self.lowering.calls = Calls(self.lowering, graph, recursive) if recursive else None
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
         self.by_object = layout.supported()
@@ -187,6 +192,7 @@ class _Main:
         scalars = [t for t in types if is_scalar(t)]
         lowering.run(self.graph, values, dest, lambda node: self.finish(node, types))
         lowering.plan.finish()
+        self.private = self.calls.finish() if self.calls is not None else {}
         # A program of one scalar result that cannot fail returns it; everything else returns a status.
         if len(types) == 1 and scalars and not self.needs_state():
             self.results = ["return"]
@@ -293,9 +299,13 @@ class _Main:
             self.bindings.append(tirx.Bind(view.storage.var, pointer))
         if lowering.plan.size != 0 and not state.used:
             state.slot()  # the arena lies in the state area, which a program without slots would not be given
+        for slot, array in self.calls.constants if self.calls is not None else ():
+            self.presets[slot] = array.ctypes.data
+            self.keep.append(array)
         if state.used:
             params.append(state.address)
-            for statement in [*state.declarations(), *tapes.reset(lowering)]:
+            calls = self.calls.prologue() if self.calls is not None else []
+            for statement in [*state.declarations(), *tapes.reset(lowering), *calls]:
                 top.emit(statement)
             base = tirx.Var("arena", pointer_type("uint8"))
             head = -(-state.count * 8 // ALIGN) * ALIGN
@@ -313,7 +323,7 @@ class _Main:
         parts = [*top._stmts, *self.checks._stmts, *self.bindings, self.block.stmt()]
         body = tirx.SeqStmt(parts) if len(parts) > 1 else parts[0]
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
-        functions = dict(lowering.functions)
+        functions = {**lowering.functions, **self.private}
         functions[tvm.ir.GlobalVar("main")] = main
         return tvm.IRModule(functions)
 
@@ -333,6 +343,7 @@ class _Main:
             by_object=self.by_object,
             regions=[r.base for r in lowering.regions.values()],
             keep=self.keep,
+            frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
         )
 
 

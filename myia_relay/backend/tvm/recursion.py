@@ -1,0 +1,397 @@
+"""Recursive functions: private functions of native code that call each other, with frames in memory of our own.
+
+Idea: a function takes scalars by value and arrays by address. Its frame (results first, then copies of its arguments, then its
+arrays) begins where the caller's ends, in a region that Python allocated; so a call is a call and a few moves, and the caller
+finds the results behind its own frame. A private function cannot return a status in this version of TVM: it leaves one in the
+state area, and its callers look there.
+
+    frame = [results: 8 bytes each | arguments: 8 bytes each | arrays]
+
+Two guards at each entry. A frame that does not fit into the region is a RecursionError at the user's call. A C stack that nears
+its end is continued on a thread with a large one: the function leaves its arguments in its frame and asks Python to run it
+there (`deeper`), which happens once in some tens of thousands of nested calls, and takes a tenth of a millisecond.
+
+Input: a typed graph with recursive functions in it. Output: more functions of the module.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import PrimType
+
+from ...abstract.dims import DimLike, product
+from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Type, Undefined, leaves
+from ...ir.node import Apply, Graph, Node
+from ...ir.prim import REGISTRY
+from ...ir.rewrite import all_graphs
+from ...opt.fusion import is_scalar
+from ...opt.tail import MESSAGE
+from ...utils.errors import LoweringError
+from . import pipeline
+from .block import Block, call, idx, llvm, load
+from .control import flatten, same_place, unflatten
+from .effects import Site
+from .kernel import flat_buffer, pointer_at, pointer_type
+from .lower import Lowering, RefValue
+from .plan import ITEM, View
+from .state import INTERRUPTED, PROGRAM, State
+
+DEEPER = "myia_relay.native.deeper"
+MAX_DEPTH = 200_000  # calls, of the function with the largest frame
+MAX_BYTES = 1 << 30  # of all frames; address space, of which only what is used becomes memory
+STACK_BYTES = 256 << 20  # of a thread that continues a recursion
+MARGIN = 3 << 19  # of a C stack, left for kernels and for Python
+
+
+@dataclass(eq=False)
+class Function:
+    """A recursive function.
+
+    Attributes:
+        graph: what it computes.
+        var: its name in the module.
+        number: by which Python knows it.
+        results: types of the leaves of its result.
+        origin: a call of it, where a RecursionError is shown.
+    """
+
+    graph: Graph
+    var: Any
+    number: int
+    origin: Any
+    results: list[Type] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.results = leaves(self.graph.output.type)
+        self.places = {k: 8 * i for i, k in enumerate(k for k, t in enumerate(self.results) if is_scalar(t))}
+        self.inputs = [t for p in self.graph.params for t in _parts(p.type)]
+        self.outputs = [t for t in self.results if isinstance(t, Array) and not is_scalar(t)]
+        # A copy of the arguments for `deeper`.
+        self.saved = 8 * len(self.places)
+        self.header = self.saved + 8 * (len(self.inputs) + len(self.outputs))
+
+
+def _parts(t: Type) -> list[Type]:
+    """What is passed for a parameter: numbers, arrays."""
+    out: list[Type] = []
+    for leaf in leaves(t):
+        if isinstance(leaf, Ref):
+            out += leaf.elems
+        elif isinstance(leaf, Scalar | Array):
+            out.append(leaf)
+        elif not isinstance(leaf, NoneT | Str | Undefined):
+            raise LoweringError(f"the native executor cannot pass a value of type {leaf} to a recursive function")
+    return out
+
+
+class Calls:
+    """The recursive functions of a program, shared by all that call them."""
+
+    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph]):
+        self.lowering, self.graph, self.recursive = lowering, graph, recursive
+        self.functions: dict[Graph, Function] = {}
+        self.sizes: list[DimLike] = []
+        self.status = lowering.state.slot(4)
+        self.base, self.end, self.stack = self.status + 1, self.status + 2, self.status + 3
+        lowering.state.needed = True
+        self.dims: dict[str, int] = {}
+        self.constants: list[tuple[int, Any]] = []
+        self.writes = any(getattr(n.fn, "name", "") == "ref_write" for g in all_graphs(graph) for n in g.nodes)
+
+    def function(self, node: Apply) -> Function:
+        """The function that an application calls."""
+        graph = node.fn
+        if graph not in self.functions:
+            var = tvm.ir.GlobalVar(f"f{len(self.functions)}_{''.join(c if c.isalnum() else '_' for c in graph.name)}")
+            inside = [n for g in all_graphs(graph) if g in self.recursive for n in g.nodes if n.fn is graph]
+            self.functions[graph] = Function(graph, var, len(self.functions), (inside or [node])[0].origin)
+        return self.functions[graph]
+
+    def finish(self) -> dict[Any, Any]:
+        """All functions, compiled to tirx, and for each the public one by which Python continues it."""
+        out: dict[Any, Any] = {}
+        done: set[Graph] = set()
+        while todo := [f for g, f in self.functions.items() if g not in done]:
+            for function in todo:
+                done.add(function.graph)
+                out[function.var] = Frame(self, function).build()
+                name = f"again{function.number}"
+                out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
+        return out
+
+    def bytes(self) -> int:
+        """The size of the region of frames."""
+        if not all(isinstance(s, int) for s in self.sizes):
+            return MAX_BYTES
+        return min(MAX_BYTES, MAX_DEPTH * max(self.sizes, default=0))
+
+    def prologue(self) -> list[Any]:
+        """Statements for the top of the program."""
+        ints = self.lowering.state.ints
+        out = [tirx.BufferStore(ints, idx(0), [idx(self.status)])]
+        return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
+
+
+def emit(lowering: Lowering, node: Apply) -> None:
+    """Call a recursive function."""
+    calls, state, block = lowering.calls, lowering.state, lowering.block
+    function = calls.function(node)
+    values = [lowering.value(a) for a in node.args]
+    lowering.flush_all()
+    lowering.plan.tick()
+    args: list[Any] = []
+    for arg, value in zip(node.args, values):
+        for t, leaf in zip(leaves(arg.type), flatten(value, arg.type), strict=True):
+            if is_scalar(t):
+                args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
+            for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
+                lowering.plan.touch(view.storage)
+                args.append(_address(view))
+    results: list[Any] = []
+    for t in function.results:
+        if isinstance(t, Array) and not is_scalar(t):
+            view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
+            lowering.plan.touch(view.storage)
+            args.append(_address(view))
+            results.append(view)
+        else:
+            results.append(None)
+    frame = lowering.next_frame()
+    block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [state.address, frame, *args], ret_ty="int32")))
+    with block.when(tirx.NE(state.get(calls.status), idx(0))):
+        lowering.relay()
+    for k, offset in function.places.items():
+        t = function.results[k]
+        stored = "int8" if t.dtype == "bool" else t.dtype
+        value = block.let(load(_word(block, frame, offset, stored), 0))
+        results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
+    lowering.scope.env[node] = unflatten(results, node.type)
+
+
+def _address(view: View) -> Any:
+    return pointer_at(view.storage.var if view.pointer is None else view.pointer, view.offset, "uint8")
+
+
+def _word(block: Block, frame: Any, offset: int, dtype: str) -> Any:
+    """A buffer whose first element is at an offset of a frame."""
+    buffer = flat_buffer("frame", dtype)
+    at = tirx.Add(frame, idx(offset)) if offset else frame
+    block.emit(tirx.DeclBuffer(buffer, data=call("tirx.reinterpret", pointer_type(dtype), at)))
+    return buffer
+
+
+class _FrameState(State):
+    """The state area, seen from a recursive function."""
+
+    def __init__(self, block: Block, calls: Calls):
+        super().__init__(block)
+        self.calls = calls
+        self.root = calls.lowering.state
+
+    def slot(self, count: int = 1) -> int:
+        return self.root.slot(count)
+
+    def leave(self, status: int) -> None:
+        self.put(self.calls.status, idx(status))
+        self.block.emit(tirx.Return(tirx.IntImm("int32", 0)))
+
+
+class Frame(Lowering):
+    """The walk over one recursive function."""
+
+    def __init__(self, calls: Calls, function: Function):
+        super().__init__()
+        root = calls.lowering
+        self.calls, self.function = calls, function
+        self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
+        self.kernels, self.interruptible = root.kernels, not calls.writes
+        self.state = _FrameState(self.block, calls)
+        self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")
+        self.params = [self.state.address, self.frame]
+        for name in root.dims:
+            self.dims[name] = tirx.Var(f"dim_{name}", "int64")
+
+    def next_frame(self) -> Any:
+        return self.next
+
+    def relay(self) -> None:
+        self.block.emit(tirx.Return(tirx.IntImm("int32", 0)))
+
+    def parameter(self, t: Type) -> Any:
+        """The value of a leaf of a parameter."""
+        if isinstance(t, Ref):
+            return RefValue([self.array(e, "ref") for e in t.elems], t)
+        if is_scalar(t):
+            var = tirx.Var(f"x{len(self.params)}", "int32" if t.dtype == "bool" else t.dtype)
+            self.params.append(var)
+            return tirx.NE(var, tirx.IntImm("int32", 0)) if t.dtype == "bool" else var
+        return self.array(t, "input") if isinstance(t, Array) else None
+
+    def array(self, t: Array, kind: str) -> View:
+        storage = self.storage(kind, product(t.shape) * ITEM[t.dtype], "arg")
+        self.params.append(storage.var)
+        return View(storage, t.dtype, t.shape)
+
+    def build(self) -> Any:
+        """The function."""
+        function, graph = self.function, self.function.graph
+        values = [unflatten([self.parameter(t) for t in leaves(p.type)], p.type) for p in graph.params]
+        dest = [self.array(t, "out") if isinstance(t, Array) and not is_scalar(t) else None for t in function.results]
+        self.run(graph, values, dest, lambda output: self.finish(output, dest))
+        self.plan.finish()
+        unit = 16 if self.plan.size == 0 else 64
+        header = -(-function.header // unit) * unit
+        size = header + self.plan.size
+        self.calls.sizes.append(size)
+        top = Block()
+        self.state.block = top
+        for statement in self.state.declarations():
+            top.emit(statement)
+        for name, var in self.dims.items():
+            if name not in self.calls.dims:
+                self.calls.dims[name] = self.state.slot()
+            top.emit(tirx.Bind(var, self.state.get(self.calls.dims[name])))
+        top.emit(tirx.Bind(self.next, tirx.Add(self.frame, self.b.dim(size))))
+        self.guard(top)
+        for array, view, *_ in self.constants.values():
+            slot = self.state.slot()
+            self.calls.constants.append((slot, array))
+            top.emit(tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), self.state.get(slot))))
+        base = call("tirx.reinterpret", pointer_type("uint8"), self.frame)
+        for storage in self.plan.storages:
+            if storage.kind == "arena" and storage.offset is not None:
+                top.emit(tirx.Bind(storage.var, pointer_at(base, self.b.dim(header + storage.offset), "uint8")))
+        if self.regions:
+            raise LoweringError("the native executor cannot differentiate in a recursive function", graph.origin)
+        body = tirx.SeqStmt([*top._stmts, self.block.stmt()])
+        return tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
+
+    def guard(self, top: Block) -> None:
+        """Leave where the region of frames or the C stack ends."""
+        function, calls, state = self.function, self.calls, self.state
+        attrs = {"exception": RecursionError, "parts": (MESSAGE,)}
+        self.sites.append(Site(Apply(function.graph, REGISTRY["raise"], (), attrs, origin=function.origin), []))
+        with top.when(tirx.GT(self.next, state.get(calls.end))):
+            state.fail(len(self.sites) - 1)
+        here = call("tirx.reinterpret", "int64", llvm("frameaddress.p0", "handle", tirx.IntImm("int32", 0)))
+        with top.when(tirx.LT(here, state.get(calls.stack))):
+            for k, param in enumerate(self.params[2:]):
+                value = param if not _is_pointer(param) else call("tirx.reinterpret", "int64", param)
+                top.store(_word(top, self.frame, function.saved + 8 * k, str(value.ty.dtype)), value, 0)
+            asked = tirx.call_packed(DEEPER, state.get(PROGRAM), state.address, idx(function.number), self.frame)
+            failed = top.let(asked if str(asked.ty.dtype) == "int32" else tirx.Cast("int32", asked))
+            with top.when(tirx.NE(failed, tirx.IntImm("int32", 0))):
+                state.put(calls.status, idx(INTERRUPTED))
+            top.emit(tirx.Return(tirx.IntImm("int32", 0)))
+
+    def finish(self, output: Node, dest: list[View | None]) -> None:
+        """Results to where the caller looks for them."""
+        values = flatten(self.settled(output), output.type)
+        for value, place in zip(values, dest, strict=True):
+            if place is not None and not same_place(value, place):
+                self.copy(value, place)
+        for k, offset in self.function.places.items():
+            value = values[k]
+            if self.function.results[k].dtype == "bool":
+                value = tirx.Cast("int8", value)
+            self.block.store(_word(self.block, self.frame, offset, str(value.ty.dtype)), value, 0)
+
+
+def _is_pointer(param: Any) -> bool:
+    return not isinstance(param.ty, PrimType)
+
+
+def _again(function: Function) -> Any:
+    """Run a function on the arguments in its frame."""
+    block, area, frame = Block(), tirx.Var("ws", "int64"), tirx.Var("frame", "int64")
+    args = []
+    for k, t in enumerate([*function.inputs, *function.outputs]):
+        offset = function.saved + 8 * k
+        if is_scalar(t):
+            args.append(block.let(load(_word(block, frame, offset, "int32" if t.dtype == "bool" else t.dtype), 0)))
+        else:
+            address = block.let(load(_word(block, frame, offset, "int64"), 0))
+            args.append(call("tirx.reinterpret", pointer_type("uint8"), address))
+    block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [area, frame, *args], ret_ty="int32")))
+    return pipeline.prim_func([area, frame], block.stmt(), noalias=False)
+
+
+# --- C stacks ---------------------------------------------------------------------------------------------------------
+
+_local = threading.local()
+_starting = threading.Lock()
+
+
+def stack_limit() -> int:
+    """The address that the C stack of this thread must not grow below."""
+    try:
+        return _local.limit
+    except AttributeError:
+        low, size = _stack()
+        _local.limit = low + min(MARGIN, size // 2)
+        return _local.limit
+
+
+def _stack() -> tuple[int, int]:
+    """The lowest address and the size of this thread's C stack."""
+    if sys.platform == "win32":
+        low, high = ctypes.c_size_t(), ctypes.c_size_t()
+        ctypes.windll.kernel32.GetCurrentThreadStackLimits(ctypes.byref(low), ctypes.byref(high))
+        return low.value, high.value - low.value
+    libc = ctypes.CDLL(None)
+    libc.pthread_self.restype = ctypes.c_void_p
+    me = ctypes.c_void_p(libc.pthread_self())
+    if sys.platform == "darwin":
+        libc.pthread_get_stackaddr_np.restype = ctypes.c_void_p
+        libc.pthread_get_stacksize_np.restype = ctypes.c_size_t
+        size = libc.pthread_get_stacksize_np(me)
+        return libc.pthread_get_stackaddr_np(me) - size, size
+    attributes = ctypes.create_string_buffer(256)
+    low, bytes_ = ctypes.c_void_p(), ctypes.c_size_t()
+    if libc.pthread_getattr_np(me, attributes):
+        raise OSError("the C stack of this thread cannot be found")
+    libc.pthread_attr_getstack(attributes, ctypes.byref(low), ctypes.byref(bytes_))
+    libc.pthread_attr_destroy(attributes)
+    return low.value or 0, bytes_.value
+
+
+def continue_deeper(run: Any, stopping: Any) -> None:
+    """Run a function on a new thread with a large C stack, and wait for it.
+
+    Args:
+        run: what to run.
+        stopping: called when the wait is interrupted: asks the thread to stop.
+    """
+    problems: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            run()
+        except BaseException as error:
+            problems.append(error)
+
+    thread = threading.Thread(target=guarded, name="myia_relay recursion", daemon=True)
+    with _starting:
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            thread.start()
+        finally:
+            threading.stack_size(before)
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as error:
+            problems.insert(0, error)
+            stopping()
+    if problems:
+        raise problems[0]
+
+
+__all__ = ["Calls", "Frame", "continue_deeper", "emit", "stack_limit"]
