@@ -120,14 +120,30 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
     if executor == "interpreter":
         from .backend.interpreter import run
 
-        return lambda *values: run(graph, values)
+        return in_whole_steps(graph, lambda *values: run(graph, values))
     if executor == "python":
         from .backend.python import compile_python
 
-        return compile_python(graph, functools.partial(compile_region, options=options))
+        return in_whole_steps(graph, compile_python(graph, functools.partial(compile_region, options=options)))
     from .backend.tvm.program import compile_program as compile_native
 
     return compile_native(graph, options=options)
+
+
+def in_whole_steps(graph: Graph, run: Callable) -> Callable:
+    """A program of a Python executor so run that Ctrl-C never falls between the writes of one step."""
+    from .ir.rewrite import Effects
+    from .utils.interrupts import whole_steps
+
+    if "write" not in Effects().of_graph(graph):
+        return run
+
+    @functools.wraps(run, updated=("__dict__",))
+    def guarded(*values):
+        with whole_steps():
+            return run(*values)
+
+    return guarded
 
 
 def compile_region(graph: Graph, options: dict[str, Any]) -> Callable:

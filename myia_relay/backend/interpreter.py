@@ -19,10 +19,11 @@ import numpy as np
 from ..abstract.bind import bind_symbols, has_dims, substitute
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
-from ..ir.rewrite import components, inner_graphs
+from ..ir.rewrite import Effects, components, inner_graphs
 from ..opt.tail import MESSAGE
 from ..prims.structure import part, rebuild
 from ..utils.errors import InternalError
+from ..utils.interrupts import poll
 from ..utils.raising import format_parts, raise_at
 
 
@@ -179,10 +180,14 @@ def _cond(m: Machine, node: Apply, inputs):
 def _while(m: Machine, node: Apply, inputs):
     condition, body, n = node.attrs["cond"], node.attrs["body"], node.attrs["carried"]
 
+    writes = "write" in Effects().of_graph(body)
+
     def step(s):
         values = [s[i] for i in inputs]
         while m.call(condition, values):
             values[:n] = m.call(body, values)
+            if writes:
+                poll()
         return tuple(values[:n])
 
     return step
@@ -192,10 +197,14 @@ def _for(m: Machine, node: Apply, inputs):
     body, n = node.attrs["body"], node.attrs["carried"]
     index = body.params[0].type
 
+    writes = "write" in Effects().of_graph(body)
+
     def step(s):
         start, stop, stride, *values = [s[i] for i in inputs]
         for i in range(int(start), int(stop), int(stride)):
             values[:n] = m.call(body, [as_type(i, index), *values])
+            if writes:
+                poll()
         return tuple(values[:n])
 
     return step

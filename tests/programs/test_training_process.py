@@ -64,8 +64,8 @@ def finish(process: subprocess.Popen) -> tuple[str, int, float, int]:
 
 
 @pytest.mark.serial
-def test_an_interrupt_leaves_whole_steps(tmp_path):
-    process = start(tmp_path, "native", 10**9)
+def test_an_interrupt_leaves_whole_steps(tmp_path, executor):
+    process = start(tmp_path, executor, 10**9)
     assert process.stdout.readline() == "start\n", process.stderr.read()
     time.sleep(0.4)
     process.send_signal(signal.SIGINT)

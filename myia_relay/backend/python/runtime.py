@@ -12,6 +12,7 @@ from ... import prims  # noqa: F401  registers all primitives
 from ...abstract.bind import bind_symbols
 from ...abstract.types import numpy_dtype
 from ...ir.prim import REGISTRY
+from ...utils.interrupts import poll
 from ...utils.raising import raise_at
 from ...utils.source import Loc, Origin
 
@@ -89,5 +90,6 @@ HELPERS = {
     "at": at,
     "record": record,
     "raise_at": raise_at,
+    "poll": poll,
 }
 """Importable by generated source that stands in a file of its own."""

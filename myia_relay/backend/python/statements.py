@@ -7,6 +7,7 @@ import ast
 from ...abstract.types import Array, Scalar, Struct, Type
 from ...ir.build import placeholder
 from ...ir.node import Apply, Graph
+from ...ir.rewrite import Effects
 from . import literals as lit
 from .emit import SPECIAL, Function, assign
 
@@ -158,6 +159,7 @@ def _while(f: Function, node: Apply, body):
         going = ast.Constant(True)
     out = f.block(inner, statements)
     _assign(f, carried, out, inner.output.type, statements)
+    _poll(inner, statements)
     body.append(ast.While(going, statements or [ast.Pass()], []))
     return carried
 
@@ -168,6 +170,12 @@ def _is_name(value: ast.expr, statement: ast.Assign) -> bool:
         and isinstance(statement.targets[0], ast.Name)
         and value.id == statement.targets[0].id
     )
+
+
+def _poll(inner: Graph, statements: list[ast.stmt]) -> None:
+    """The end of a turn that writes references is a place for Ctrl-C."""
+    if "write" in Effects().of_graph(inner):
+        statements.append(ast.Expr(lit.call("poll")))
 
 
 def _for(f: Function, node: Apply, body):
@@ -183,6 +191,7 @@ def _for(f: Function, node: Apply, body):
         statements.append(assign(index, lit.np_scalar(t.dtype, lit.name(index))))
     out = f.block(inner, statements)
     _assign(f, carried, out, inner.output.type, statements)
+    _poll(inner, statements)
     limits = [f.read(x) for x in bounds]
     if isinstance(limits[2], ast.Constant) and limits[2].value == 1:
         limits.pop()
