@@ -17,7 +17,7 @@ from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..utils.errors import InternalError
 from ..utils.source import NOWHERE, Origin
 from .loop import Future
-from .values import Closure, Dyn, Skeleton, Val, rebuild, skeleton
+from .values import Bound, Closure, Derived, Dyn, Seq, Skeleton, Val, rebuild, skeleton
 
 
 @dataclass(eq=False)
@@ -188,6 +188,18 @@ class Frame:
     def region(self, name: str) -> Frame:
         """A frame for a closed graph inside of this one."""
         return Frame(self.spec, Graph(f"{self.graph.name}.{name}", origin=self.builder.origin or NOWHERE), self)
+
+    def leave(self, value: Val) -> Val:
+        """A value that leaves this scope: closures made here take along what they captured."""
+        if isinstance(value, Closure) and value.frame is self:
+            return Closure(value.graph, None, self.captured(value))
+        if isinstance(value, Seq):
+            return Seq(value.kind, tuple(self.leave(e) for e in value.elems), value.fields, value.cls)
+        if isinstance(value, Derived):
+            return Derived(value.transform, self.leave(value.function), value.options)
+        if isinstance(value, Bound):
+            return Bound(self.leave(value.receiver), value.function)
+        return value
 
     def scope(self) -> Frame:
         """A frame with names of its own that emits here."""

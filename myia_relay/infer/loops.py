@@ -167,7 +167,8 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
         return result
 
     if decided is True:
-        return await some(frame.scope())
+        scope = frame.scope()
+        return scope.leave(await some(scope))
     if decided is False:
         return Seq("tuple", tuple(init))
 
@@ -305,7 +306,7 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
         result = await run(inner, [item, *carried])
         if result is NEVER:
             return NEVER
-        carried = parts_of(result)
+        carried = [inner.leave(v) for v in parts_of(result)]
         if stops:
             *carried, go_on = carried
             decided = await truth(engine, frame, go_on)
@@ -442,9 +443,10 @@ async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
     run = graph_runner(engine, body)
     out: list[Val] = []
     for item in steps.items:
-        result = await run(frame.scope(), [item])
+        scope = frame.scope()
+        result = await run(scope, [item])
         if result is NEVER:
             return NEVER
-        out.extend(parts_of(result))
+        out.extend(scope.leave(v) for v in parts_of(result))
     return Seq("list", tuple(out))
 

@@ -158,7 +158,8 @@ async def if_(engine: Engine, frame: Frame, node: Apply) -> Val:
     decided = await truth(engine, frame, engine.value(frame, condition))
     if isinstance(decided, bool):
         graph = (then if decided else orelse).value
-        return await engine.body(frame.scope(), graph)
+        scope = frame.scope()
+        return scope.leave(await engine.body(scope, graph))
     known: list[dict] = [{}, {}]
     test = test_of(engine, frame, condition)
     if test is not None and (split := narrowed(engine, frame, frame.find(test[0]), test[1])) is not None:

@@ -70,7 +70,42 @@ def pick(a, flag):
     return (lambda x: x + a) if flag else (lambda x: x * a)
 
 
+def chosen_at_compile_time(x, n):
+    def scale(v):
+        return v * x
+
+    def shift(v):
+        return v + x
+
+    h = scale if True else shift
+    y = 0.0
+    for _ in range(n):
+        y = h(2.0)
+    return y + h(3.0)
+
+
+def listed(x):
+    total = 0.0
+    for h in [lambda v, k=k: v * k for k in (1.0, 2.0, 3.0)]:
+        total = total + h(x)
+    return total
+
+
+def made_in_turns(x):
+    made = ()
+    for s in (1.0, 2.0):
+
+        def scaled(v, s=s):
+            return v * s * x
+
+        made = (*made, scaled)
+    return made[0](1.0) + made[1](1.0)
+
+
 @pytest.mark.parametrize("function, inputs", [
+    (chosen_at_compile_time, [(2.0, 3), (2.0, 0)]),
+    (listed, [(2.0,)]),
+    (made_in_turns, [(2.0,)]),
     (chosen, [(2.0, True), (2.0, False)]),
     (last_below, [(-1.0, 5), (2.5, 5), (10.0, 5), (1.0, 0)]),
     (optional, [(0.0,), (3.0,)]),
