@@ -258,26 +258,25 @@ def user_method(value: Val, name: str) -> Any:
         return None
     found = getattr(value.cls, name, None)
     function = getattr(found, "__relay_function__", found)
-    # What tuples and dataclasses bring along (comparison by fields) is built in, in `structures`.
-    return function if isinstance(function, types.FunctionType) and function.__module__ != "builtins" and (
-        function.__code__.co_filename != "<string>"
-    ) else None  # fmt: skip
+    # What dataclasses and NamedTuples generate (comparison by fields) has no source; `structures` knows it.
+    written = isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
+    return function if written else None
+
+
+MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+AUGMENTED = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")
 
 
 async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], origin: Origin, site) -> Val | None:
     """An operator that a user's class defines: `__add__`, or `__radd__` of the right operand; None where there is none."""
     base = op.__name__.strip("_")
-    own, *others = (f"__{base}__",) if not base.startswith("i") or base in ("invert", "index") else (
-        f"__{base}__", f"__{base[1:]}__"
-    )  # fmt: skip
-    for name in (own, *others):
-        method = user_method(args[0], name)
+    plain = base.removeprefix("i") if base in AUGMENTED else base
+    for name in dict.fromkeys((base, plain)):  # `x += y` is `__iadd__`, or else `__add__`
+        method = user_method(args[0], f"__{name}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
     if len(args) == 2:
-        mirrored = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-        name = f"__{mirrored[base]}__" if base in mirrored else f"__r{base.removeprefix('i')}__"
-        method = user_method(args[1], name)
+        method = user_method(args[1], f"__{MIRRORED.get(plain, 'r' + plain)}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), [args[1], args[0]], {}, origin, site)
     return None
