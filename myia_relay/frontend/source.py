@@ -47,6 +47,15 @@ class Source:
         )
 
 
+def _no_source(function: types.FunctionType, here: Loc) -> ParseError:
+    """What to say of a function that has no source text."""
+    return ParseError(
+        f"the source of '{function.__name__}' cannot be found (it was made by exec, eval, or typed at the prompt); "
+        "the compiler reads source text: put the function into a file or a notebook cell",
+        here,
+    )
+
+
 def find(function: types.FunctionType) -> Source:
     """The syntax tree of a function.
 
@@ -58,14 +67,13 @@ def find(function: types.FunctionType) -> Source:
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
-        raise ParseError(
-            f"the source of '{function.__name__}' cannot be found (it was made by exec, eval, or typed at the prompt); "
-            "the compiler reads source text: put the function into a file or a notebook cell",
-            here,
-        )
+        raise _no_source(function, here)
     tree, codes = _parsed(code.co_filename, "".join(lines), function, here)
     candidates = [node for node in tree if _could_be(node, code)]
     matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
+    if not matching and code.co_filename == "<string>":
+        # From Python 3.13 on this name has the text of `python -c`, whatever code is made by exec under the same name.
+        raise _no_source(function, here)
     if not matching:
         raise ParseError(
             f"the source of '{function.__name__}' is not what runs: '{code.co_filename}' has changed since it was "
