@@ -32,7 +32,8 @@ from .infer.dependencies import checker
 from .infer.engine import Context, Engine
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
-from .pipeline import EXECUTORS, Compiled, compile_program, debug_mode
+from .pipeline import EXECUTORS, Compiled, compile_program
+from .utils.debugging import debugging
 from .utils.errors import CompileError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
 from .utils.source import Origin
@@ -51,7 +52,7 @@ def at_boundary(method: Callable) -> Callable:
         try:
             return method(self, *args, **kwargs)
         except BaseException as error:
-            problem = for_user(error, debug_mode(), self._place)
+            problem = for_user(error, debugging(), self._place)
         raise problem
 
     return guarded
@@ -102,7 +103,7 @@ class Relay:
                     return fast(*args)
             return self._call(args, kwargs)
         except BaseException as error:
-            problem = for_user(error, debug_mode(), self._place)
+            problem = for_user(error, debugging(), self._place)
         raise problem  # out here, where the compiler's exception is no context of it
 
     def _call(self, args: tuple, kwargs: dict):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from .abstract.types import Array, Ref, Struct, tuple_of
 from .infer.engine import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
+from .utils.debugging import debugging
 from .utils.errors import GradError, LoweringError
 
 REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
@@ -39,11 +39,6 @@ class Compiled:
     graphs: dict[str, Graph]
     returned: list[tuple[str, int]]
     seconds: dict[str, float] = field(default_factory=dict)
-
-
-def debug_mode() -> bool:
-    """Whether MYIA_RELAY_DEBUG asks for verification after every pass, and for full tracebacks."""
-    return os.environ.get("MYIA_RELAY_DEBUG", "") not in ("", "0")
 
 
 def compile_program(program: Program, executor: str, options: dict[str, Any], keep: bool = False) -> Compiled:
@@ -71,7 +66,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         start = time.perf_counter()
         graph = pass_(graph)
         seconds[name] = time.perf_counter() - start
-        if debug_mode():
+        if debugging():
             verify(graph, name)
         if keep:
             graphs[name] = graph

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Array, Type, tuple_of
+from ..abstract.types import Array, Type
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import UNBOUND, FreeName, Syntax
 from ..utils.errors import CompileError, InternalError, TypeError_
 from ..utils.source import NOWHERE, Origin
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack
+from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack, packed_type
 from .loop import Future, Loop, Task
 from .sharing import mark_result, require_own
 from .values import (
@@ -326,9 +326,7 @@ class Engine:
         """Emit the call of a specialisation whose result is known."""
         builder = frame.at(origin)
         operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
-        leaves = [leaf.info for leaf in spec.result.leaves()]
-        type_ = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
-        call = builder.graph.apply(spec.graph, *operands, type=type_, origin=origin)
+        call = builder.graph.apply(spec.graph, *operands, type=packed_type(spec.result), origin=origin)
         if not spec.finished.done:
             spec.sites.append((frame, call))
         if spec.result.tag == "never":
@@ -337,7 +335,7 @@ class Engine:
         made: list[Node] = []
         skeleton(result, made, keep_constants=True, capture=frame.captured)
         if spec.finished.done:
-            mark_result(self.shared, spec.graph, len(leaves), made)
+            mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
         else:
             self.shared.update(n for n in made if isinstance(n.type, Array))
         return result

@@ -226,6 +226,14 @@ def pack(frame: Frame, nodes: list[Node]) -> Node:
     return frame.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
 
 
+def packed_type(skel: Skeleton) -> Type:
+    """The type of what `pack` makes of a value with this skeleton."""
+    from ..abstract.types import tuple_of
+
+    leaves = [leaf.info for leaf in skel.leaves()]
+    return leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
+
+
 def leaf_nodes(values: Iterator[Val], frame: Frame) -> list[Node]:
     """The leaf nodes of values, constants included."""
     out: list[Node] = []

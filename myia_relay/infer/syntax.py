@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..abstract.types import Scalar, tuple_of
+from ..abstract.types import tuple_of
 from ..ir import syntax as S
 from ..ir.node import Apply, Constant
 from ..prims.control import cond
 from ..prims.effects import check, raise_
-from ..utils.errors import CompileError, InternalError, TypeError_
+from ..utils.errors import CompileError, TypeError_
 from .annotate import check_value
 from .engine import Engine, conform
-from .frames import Frame, explode, pack
+from .frames import Frame, explode, pack, packed_type
 from .sharing import mark_like, require_own
 from .unions import dispatch, narrowed, test_of
 from .values import (
     NEVER,
     NONE_VAL,
-    UNBOUND_VAL,
     Bound,
     Choice,
     Closure,
@@ -215,7 +214,7 @@ async def branch(
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
     operands: list = []
-    result = explode_later(skel)
+    result = packed_type(skel)
     frame.at(node.origin)
     apply = frame.graph.apply(
         cond, condition.node, attrs={"then": regions[0].graph, "orelse": regions[1].graph}, type=result, origin=node.origin
@@ -256,12 +255,6 @@ async def branch(
     else:
         mark_like(engine.shared, [v for v in values if v is not None], [result])
     return result
-
-
-def explode_later(skel: Skeleton):
-    """The packed type of a skeleton's leaves."""
-    leaves = [leaf.info for leaf in skel.leaves()]
-    return leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
 
 
 def unify_imports(regions: list[Frame]) -> list:
@@ -434,17 +427,6 @@ async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
         elif isinstance(value, Closure) and value.env is not None:
             stack.extend(v for _, v in value.env)
     return NONE_VAL
-
-
-def require_bool(value: Val) -> Dyn:
-    """A bool scalar, checked."""
-    if not (isinstance(value, Dyn) and isinstance(value.type, Scalar) and value.type.dtype == "bool"):
-        raise InternalError("infer", f"{describe(value)} where a bool was expected")
-    return value
-
-
-def is_unbound(value: Val) -> bool:
-    return value is UNBOUND_VAL
 
 
 from . import loops  # noqa: E402, F401  registers the loops

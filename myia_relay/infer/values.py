@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..abstract.types import INT, NONE, Array, Ref, Scalar, Struct, Type
+from ..abstract.types import INT, Array, Ref, Scalar, Type
 from ..ir.node import Constant, Graph, Node
 
 
@@ -373,18 +373,6 @@ def unknown(skel: Skeleton) -> Skeleton:
     if skel.tag == "const":
         return Skeleton("dyn", skel.info.type)
     return Skeleton(skel.tag, skel.info, tuple(unknown(p) for p in skel.parts)) if skel.parts else skel
-
-
-def type_of(val: Val) -> Type | None:
-    """The run-time type of a value, or None where it has a part that exists at compile time only."""
-    if isinstance(val, Dyn):
-        return val.type
-    if isinstance(val, Static) and val.value is None:
-        return NONE
-    if isinstance(val, Seq):
-        elems = tuple(type_of(e) for e in val.elems)
-        return None if None in elems else Struct(val.kind, elems, val.fields, val.cls)
-    return None
 
 
 def describe(val: Val) -> str:

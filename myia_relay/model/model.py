@@ -20,7 +20,7 @@ from ..infer.structures import to_python
 from ..infer.transforms import parameter_key, read_parameters
 from ..infer.values import Dyn, Seq, Static, Val, describe
 from ..ir.node import Parameter
-from ..pipeline import debug_mode
+from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, nearest
 from ..utils.raising import for_user
 from .checkpoint_io import load_safetensors, save_safetensors
@@ -47,7 +47,7 @@ class RelayModel:
                 self._spec = discover(self, parse)
                 return self._spec
             except BaseException as error:
-                problem = for_user(error, debug_mode())
+                problem = for_user(error, debugging())
             raise problem
         return self._spec
 

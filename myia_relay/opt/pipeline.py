@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from ..ir.node import Graph
 from ..ir.prim import Primitive
 from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
+from ..utils.debugging import debugging
 from .control import ThinControl
 from .loops import HoistInvariants
 from .simplify import Simplify
@@ -48,11 +48,6 @@ class Pipeline:
 def has_transforms(graph: Graph) -> bool:
     """Whether anything is still to be differentiated or batched."""
     return any(isinstance(n.fn, Primitive) and n.fn.name in TRANSFORMS for g in all_graphs(graph) for n in g.nodes)
-
-
-def debugging() -> bool:
-    """Whether the environment asks for verification after each pass."""
-    return os.environ.get("MYIA_RELAY_DEBUG", "") not in ("", "0")
 
 
 def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) -> Graph:

@@ -23,17 +23,8 @@ from .vecmath import elementwise
 Operand = tuple[Any, Any]
 
 
-@dataclass(frozen=True)
-class Conv:
-    """The shape of a convolution of one sample; all ints."""
-
-    channels: int
-    height: int
-    width: int
-    filters: int
-    kernel: tuple[int, int]
-    strides: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # top, bottom, left, right
+class Windows:
+    """The size of what sliding windows over a padded plane make, for anything with `height`, `kernel`, `pads`, ..."""
 
     @property
     def out_height(self) -> int:
@@ -44,6 +35,19 @@ class Conv:
     def out_width(self) -> int:
         """Columns of the result."""
         return (self.width + self.pads[2] + self.pads[3] - self.kernel[1]) // self.strides[1] + 1
+
+
+@dataclass(frozen=True)
+class Conv(Windows):
+    """The shape of a convolution of one sample; all ints."""
+
+    channels: int
+    height: int
+    width: int
+    filters: int
+    kernel: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # top, bottom, left, right
 
     @property
     def positions(self) -> int:

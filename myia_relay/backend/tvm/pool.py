@@ -20,7 +20,7 @@ from tvm import tirx
 
 from .block import Block, const, dtype_of, idx, load, vload, with_lanes
 from .exact import isnan, like
-from .patches import Operand, at, fill, pieces, plus, times
+from .patches import Operand, Windows, at, fill, pieces, plus, times
 from .pipeline import lanes as vector_lanes
 
 # (block, element of x, gradient, its index in the operand) -> gradient
@@ -28,7 +28,7 @@ Finish = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Windows):
     """The shape of a pooling of one plane; all ints."""
 
     height: int
@@ -40,16 +40,6 @@ class Pool:
     def __post_init__(self) -> None:
         if max(self.pads[:2]) >= self.kernel[0] or max(self.pads[2:]) >= self.kernel[1]:
             raise ValueError("padding must be smaller than the kernel")
-
-    @property
-    def out_height(self) -> int:
-        """Rows of the result."""
-        return (self.height + self.pads[0] + self.pads[1] - self.kernel[0]) // self.strides[0] + 1
-
-    @property
-    def out_width(self) -> int:
-        """Columns of the result."""
-        return (self.width + self.pads[2] + self.pads[3] - self.kernel[1]) // self.strides[1] + 1
 
     @property
     def taps(self) -> int:
