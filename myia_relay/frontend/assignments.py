@@ -21,10 +21,12 @@ def bind(p: Context, name: str, value: Node, at: ast.AST) -> None:
         raise p.refuse(
             f"'global {name}' cannot be assigned to: functions do not change globals; return the new value", at
         )
+    if p.cell(name) is not None:
+        p.put(name, value, at)
+        return
     if kind == "nonlocal":
         raise p.refuse(
-            f"'nonlocal {name}' cannot be assigned to: a function does not change variables of the function around it; "
-            "return the new value",
+            f"'nonlocal {name}' cannot be assigned to: the function around is not compiled with this one; return the new value",
             at,
         )
     if name in p.scope.captured and name not in p.hidden:

@@ -91,6 +91,8 @@ class Context:
         the values that may flow into it; items: item of a loop -> the iterable; roots, checks: what
             `ownership` makes of them.
         here: variables that are live after the current statement.
+        cells: variables that inner functions assign to -> the node of their cell. held: (name, value) of all that was put
+            into cells.
         errors: refusals so far; shared by inner functions.
     """
 
@@ -114,6 +116,8 @@ class Context:
         self.items: dict[Node, Node] = outer.items if outer else {}
         self.roots: dict[Node, tuple] = outer.roots if outer else {}
         self.checks: list[Any] = []
+        self.cells: dict[str, Node] = {}
+        self.held: list[tuple[str, Node]] = outer.held if outer else []
         self.loops: list[set[str]] = []
         self.hidden: list[str] = []
         self.here: set[str] = set()
@@ -211,8 +215,29 @@ class Context:
         """Whether a name is a variable of this function, or of a comprehension that we are in."""
         return name in self.scope.locals or name in self.hidden
 
+    def cell(self, name: str) -> Node | None:
+        """The cell of a variable, of this function or of one around it, that inner functions assign to; else None."""
+        context: Context | None = self
+        while context is not None:
+            if name in context.hidden:
+                return None
+            if name in context.scope.locals:
+                return context.cells.get(name)
+            context = context.outer
+        return None
+
+    def put(self, name: str, value: Node, at: ast.AST) -> None:
+        """Put a value into the cell of a variable."""
+        self.settle(value, at)
+        self.held.append((name, value))
+        self.apply(syntax.cell_set, self.cell(name), value, at=at, attrs={"name": name})
+
     def load(self, name: str, at: ast.AST) -> Node:
         """The value of a name."""
+        cell = self.cell(name)
+        if cell is not None:
+            attrs = {"name": name, "free": not self.is_local(name)}
+            return self.apply(syntax.cell_get, cell, at=at, attrs=attrs, name=name)
         if self.is_local(name):
             node, flag = self.state.env.get(name), self.state.env.get(f"$bound.{name}")
         elif name in self.captures:

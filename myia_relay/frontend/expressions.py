@@ -132,7 +132,7 @@ def walrus(p: Context, node: ast.NamedExpr) -> Node:
     """`(x := e)`."""
     if p.hidden:
         raise p.refuse("':=' inside a comprehension is not part of the language; write a for loop", node)
-    if node.target.id in p.scope.captured:
+    if node.target.id in p.scope.captured and p.cell(node.target.id) is None:
         raise p.refuse(
             f"':=' cannot bind '{node.target.id}', which an inner function captures; write an assignment", node
         )

@@ -11,7 +11,7 @@ import ast
 import types
 
 from ..ir.node import Constant, Graph, Node
-from ..ir.syntax import FreeName, Signature
+from ..ir.syntax import FreeName, Signature, new_cell
 from ..utils.errors import CompileError, NameError_, nearest
 from ..utils.source import Origin
 from . import scope as scopes
@@ -105,7 +105,7 @@ def closure(p: Context, node: ast.FunctionDef | ast.Lambda, own: str | None = No
     graph.signature = nested_signature(p, node)
     p.closures[graph] = record
     for free in sorted(scopes.free_names(node)):
-        if not p.is_local(free) and free not in p.captures:
+        if (not p.is_local(free) and free not in p.captures) or p.cell(free) is not None:
             continue
         if free == own:
             record.capture(free, value, None)
@@ -137,8 +137,14 @@ def parse_body(p: Context) -> None:
     """Parse parameters and body of a function into its graph."""
     check_kind(p)
     graph, state = p.root, p.state
+    for name in sorted(p.scope.cells):
+        p.cells[name] = p.apply(new_cell, at=p.node, attrs={"name": name}, name=name)
     for arg in scopes.parameters(p.node):
-        state.env[arg.arg] = graph.add_parameter(arg.arg, origin=p.origin(arg))
+        param = graph.add_parameter(arg.arg, origin=p.origin(arg))
+        if arg.arg in p.cells:
+            p.put(arg.arg, param, arg)
+        else:
+            state.env[arg.arg] = param
     if isinstance(p.node, ast.Lambda):
         p.here = set()
         try:

@@ -43,7 +43,7 @@ def _carried(p: Context, stmt: ast.For | ast.While, own: list[ast.AST], status: 
     live = p.live.head(stmt) | p.live.after(stmt)
     names, initial = [], []
     env = p.state.env
-    for name in sorted((scopes.bindings(own) | scopes.mutated(own)) & p.scope.locals & live):
+    for name in sorted((scopes.bindings(own) | scopes.mutated(own)) & p.scope.locals & live - p.scope.cells):
         names.append(name)
         initial.append(env.get(name) or Constant(syntax.UNBOUND))
         p.settle(initial[-1], stmt)
@@ -146,7 +146,7 @@ def while_statement(p: Context, stmt: ast.While):
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
     # A condition that binds variables is moved into the body, where they are seen: `while True: if not c: exhausted;
     # ...`
-    moved = bool(scopes.bindings([stmt.test]))
+    moved = bool(scopes.bindings([stmt.test])) or _may_change(p, stmt.test)
     leaves = bool(scopes.jumps(stmt.body) & {"break", "return"}) or moved
     carried = _carried(p, stmt, [stmt.test, *stmt.body], leaves)
     head = Graph(f"{p.root.name}.while.test", parent=base.graph, origin=p.origin(stmt.test))
@@ -195,6 +195,14 @@ def while_statement(p: Context, stmt: ast.While):
         p.state.jump(RETURN)
         return
     yield _after(p, stmt, carried, moved, origin)
+
+
+def _may_change(p: Context, test: ast.expr) -> bool:
+    """Whether a condition may call an inner function that assigns to variables of this one."""
+    around: Context | None = p
+    while around is not None and not around.scope.cells:
+        around = around.outer
+    return around is not None and any(isinstance(part, ast.Call) for part in ast.walk(test))
 
 
 def _both(p: Context, going: Node, test: ast.expr) -> Node:

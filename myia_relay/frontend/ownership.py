@@ -125,7 +125,12 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node]) -> str | 
     if p.captured_by.get(name):
         return f"an inner function captures '{name}'"
     mine, _ = objects(p, node)
+    for other, value in p.held:
+        if mine & objects(p, value)[1]:
+            return f"'{other}', which an inner function assigns to, may be, or hold, the same object as '{name}'"
     for root in sorted(mine, key=lambda r: r.name or ""):
+        if isinstance(root, Apply) and isinstance(root.fn, Constant) and root.fn.value is syntax.cell_get:
+            return f"'{name}' may be part of '{root.attrs['name']}', which an inner function assigns to"
         if isinstance(root, Parameter):
             what = "is" if root.name == name else "may be part of"
             return f"'{name}' {what} the parameter '{root.name}', which belongs to the caller"

@@ -125,12 +125,14 @@ class Scope:
         locals: parameters and whatever the body binds, less what is declared nonlocal or global.
         outer: declared names -> "nonlocal" or "global".
         captured: locals that an inner function reads.
+        cells: locals that an inner function assigns to (`nonlocal`).
         free: names read, here or in inner functions, that are not local.
     """
 
     locals: set[str]
     outer: dict[str, str] = field(default_factory=dict)
     captured: set[str] = field(default_factory=set)
+    cells: set[str] = field(default_factory=set)
     free: set[str] = field(default_factory=set)
 
 
@@ -157,9 +159,24 @@ def analyse(node: ast.AST) -> Scope:
     node._scope = scope
     for part in inner:
         scope.captured |= free_names(part) & names
+        scope.cells |= assigned_outside(part) & names
     scope.free = loads(body) - names - {n for n, kind in outer.items() if kind == "global"}
     scope.free |= {n for n, kind in outer.items() if kind == "nonlocal"}
     return scope
+
+
+def assigned_outside(node: ast.AST) -> set[str]:
+    """Names of the functions around that a `def` or `lambda`, or a function in it, declares nonlocal."""
+    out: set[str] = set()
+    stack: list[tuple[ast.AST, frozenset[str]]] = [(node, frozenset())]
+    while stack:
+        part, hidden = stack.pop()
+        if isinstance(part, FUNCTIONS):
+            scope = analyse(part)
+            out |= {n for n, kind in scope.outer.items() if kind == "nonlocal"} - hidden
+            hidden = hidden | scope.locals
+        stack.extend((child, hidden) for child in ast.iter_child_nodes(part))
+    return out
 
 
 def free_names(node: ast.AST) -> set[str]:

@@ -21,20 +21,26 @@ from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import UNBOUND, FreeName, Syntax
 from ..utils.errors import CompileError, InternalError, TypeError_
 from ..utils.source import NOWHERE, Origin
+from . import cells as cell_rules
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack, packed_type
-from .loop import Future, Loop, Task
+from .loop import Any_, Future, Loop, Task
 from .sharing import mark_result, require_own
 from .values import (
     NEVER,
     NONE_VAL,
     UNBOUND_VAL,
+    Bound,
+    Cell,
     Closure,
+    Derived,
     Dyn,
     Mismatch,
+    NeverVal,
     Seq,
     Skeleton,
     Static,
+    UnboundVal,
     Val,
     join,
     rebuild,
@@ -107,6 +113,7 @@ class Engine:
         self.dependencies: dict[tuple, Dependency] = {}
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[CompileError] = []
+        self.with_cells = False  # whether the program has variables that inner functions assign to; see `infer.cells`
         self.shared: set[Node] = set()  # arrays that something else may see; see `infer.sharing`
 
     # Entry.
@@ -141,6 +148,12 @@ class Engine:
         self.finish(spec)
         nodes: list[Node] = []
         skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
+        cell = cell_rules.holds_cell(skel) if self.with_cells else None
+        if cell is not None:
+            raise TypeError_(
+                f"the function that is returned to Python changes '{cell.name}', a variable of the function that made it, and "
+                "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
+            )
         params.output = pack(frame, nodes)
         hidden = [self.hidden.get(key) for key in spec.implicit]
         return Program(params, skel, hidden, list(self.dependencies.values()))
@@ -306,24 +319,48 @@ class Engine:
             context: the callee's context.
         """
         captured = [value for _, value in env]
+        cells = cell_rules.reachable(frame, [*args, *captured]) if self.with_cells else []
+        cells = [c for c in cells if frame.has_cell(c)]
+        cell_rules.require_bound(frame, cells, f"where {graph.name} is called")
+        given = len(args) + len(env)
 
         async def run(inner: Frame, values: list[Val]) -> Val:
             inner.env.update(zip(graph.params, values, strict=False))
-            inner.env.update(zip([n for n, _ in env], values[len(args) :], strict=True))
+            inner.env.update(zip([n for n, _ in env], values[len(args) : given], strict=True))
+            inner.cells.update(zip(cells, values[given:], strict=True))
             self.check_annotations(inner, graph)
             result = await self.body(inner, graph)
             self.check_result(inner, graph, result)
-            return result
+            if result is NEVER or not inner.cells:
+                return result
+            contents = [inner.cell(c) for c in cells]
+            inner.spec.changed = {c for c, v in zip(cells, values[given:], strict=True) if inner.cells[c] is not v}
+            inner.spec.escaped = [c for c in cell_rules.reachable(inner, [result, *contents]) if c not in cells]
+            return cell_rules.with_contents(inner, result, [*cells, *inner.spec.escaped])
 
-        names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env]
+        names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env] + [c.name for c in cells]
         keep = not is_active(frame.spec, graph)
         source = Source(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
-        spec, nodes = self.specialise(frame, source, [*args, *captured], run, origin, context, keep)
+        contents = [frame.cell(c) for c in cells]
+        keeps = (keep,) * given + (False,) * len(cells)
+        spec, nodes = self.specialise(frame, source, [*args, *captured, *contents], run, origin, context, keeps)
         await spec.known
-        return self.emit_call(frame, spec, nodes, origin)
+        result = self.emit_call(frame, spec, nodes, origin, fresh := {c: Cell(c.name) for c in spec.escaped})
+        if result is NEVER or not (cells or fresh):
+            return result
+        result, *contents = result.elems
+        cell_rules.mark_stored(self, frame, args)
+        for cell, value in zip([*cells, *fresh.values()], contents, strict=True):
+            if cell in spec.changed and not frame.may_set(cell):
+                raise cell_rules.unseen(cell.name)
+            if cell in spec.changed or not frame.has_cell(cell):
+                frame.set_cell(cell, value)
+        return result
 
-    def emit_call(self, frame: Frame, spec: Specialisation, nodes: list[Node], origin: Origin) -> Val:
-        """Emit the call of a specialisation whose result is known."""
+    def emit_call(
+        self, frame: Frame, spec: Specialisation, nodes: list[Node], origin: Origin, fresh: dict[Cell, Cell] | None = None
+    ) -> Val:
+        """Emit the call of a specialisation whose result is known; `fresh` are new cells for those that it makes."""
         builder = frame.at(origin)
         operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
         call = builder.graph.apply(spec.graph, *operands, type=packed_type(spec.result), origin=origin)
@@ -331,7 +368,7 @@ class Engine:
             spec.sites.append((frame, call))
         if spec.result.tag == "never":
             return NEVER
-        result = explode(frame, call, spec.result)
+        result = explode(frame, call, cell_rules.refreshed(spec.result, fresh) if fresh else spec.result)
         made: list[Node] = []
         skeleton(result, made, keep_constants=True, capture=frame.captured)
         if spec.finished.done:
@@ -491,26 +528,6 @@ class Engine:
         return TypeError_(f"{what} differ in type: {error.a} and {error.b}", origin)
 
 
-class Any_(Future):
-    """Completes when any of the given futures does."""
-
-    def __init__(self, loop: Loop, *futures: Future):
-        super().__init__()
-
-        async def wait(future):
-            try:
-                await future
-            except BaseException:
-                pass
-            loop.resolve(self)
-
-        for future in futures:
-            if future.done:
-                loop.resolve(self)
-            else:
-                loop.spawn(wait(future))
-
-
 def is_active(spec: Specialisation | None, graph: Graph) -> bool:
     """Whether a specialisation of this parsed graph is under way around here."""
     while spec is not None:
@@ -538,7 +555,7 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
     nodes: list[Node] = []
 
     def go(value: Val, skel: Skeleton) -> None:
-        if value is UNBOUND_VAL or value is NEVER:
+        if isinstance(value, UnboundVal | NeverVal):
             nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in skel.leaves())
         elif skel.tag == "choice":
             nodes.extend(conform_choice(frame, value, skel, conform))
@@ -547,6 +564,11 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
         elif isinstance(value, Seq):
             for part, part_skel in zip(value.elems, skel.parts, strict=True):
                 go(part, part_skel)
+        elif isinstance(value, Closure):
+            for (_, part), part_skel in zip(frame.captured(value), skel.parts, strict=True):
+                go(part, part_skel)
+        elif isinstance(value, Bound | Derived):
+            go(value.receiver if isinstance(value, Bound) else value.function, skel.parts[0])
         elif skel.parts:
             inner: list[Node] = []
             actual = skeleton(value, inner, keep_constants=True, capture=frame.captured)

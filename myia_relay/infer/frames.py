@@ -17,7 +17,7 @@ from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..utils.errors import InternalError
 from ..utils.source import NOWHERE, Origin
 from .loop import Future
-from .values import Bound, Closure, Derived, Dyn, Seq, Skeleton, Val, rebuild, skeleton
+from .values import Bound, Cell, Closure, Derived, Dyn, Seq, Skeleton, UnboundVal, Val, rebuild, skeleton
 
 
 @dataclass(eq=False)
@@ -34,6 +34,8 @@ class Specialisation:
         implicit: values taken from the context (hidden parameters, global arrays): key -> parameter.
         sites: calls emitted before the graph was complete, to be given its implicit arguments.
         context: the ambient facts it was specialised under (see `Context`).
+        changed: the caller's cells that it changes.
+        escaped: cells made inside that the result holds; each call makes them anew.
         shared: the engine's set of arrays that something else may see; see `infer.sharing`.
     """
 
@@ -48,6 +50,8 @@ class Specialisation:
     finished: Future = field(default_factory=Future)
     implicit: dict[Hashable, Parameter] = field(default_factory=dict)
     sites: list[tuple[Frame, Apply]] = field(default_factory=list)
+    changed: set[Cell] = field(default_factory=set)
+    escaped: list[Cell] = field(default_factory=list)
     shared: set[Node] = field(default_factory=set)
 
     def depth(self) -> int:
@@ -87,6 +91,9 @@ class Frame:
         env: parsed node -> value.
         imports: node of the enclosing frame -> parameter here.
         providers: implicit key -> node, for what calls from here find in their context.
+        cells: what is in the cells that this frame made, was given or has changed; see `infer.cells`.
+        before: what was in the cells of the enclosing frames when this one was opened: as the parent frame sees it.
+        writes: whether changes of those come out of this frame.
     """
 
     def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Context | None = None):
@@ -99,6 +106,54 @@ class Frame:
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
         self.providers: dict[Hashable, Node] = {}
+        self.cells: dict[Cell, Val] = {}
+        self.own: set[Cell] = set()
+        self.writes = parent is None
+        self.before = {c: parent.cell(c) for c in parent.known_cells()} if parent is not None and not self.shares else {}
+
+    # Cells. A scope has none of its own: it changes those of the frame whose graph it emits into.
+
+    def emitting(self) -> Frame:
+        """The frame that owns the graph."""
+        frame = self
+        while frame.shares:
+            frame = frame.parent
+        return frame
+
+    def known_cells(self) -> list[Cell]:
+        """The cells of this frame and of those around it."""
+        frame = self.emitting()
+        return list(dict.fromkeys((*frame.before, *frame.cells))) if frame.before or frame.cells else []
+
+    def has_cell(self, cell: Cell) -> bool:
+        frame = self.emitting()
+        return cell in frame.cells or cell in frame.before
+
+    def cell(self, cell: Cell) -> Val:
+        """What is in a cell now."""
+        frame = self.emitting()
+        if cell in frame.cells:
+            return frame.cells[cell]
+        value = frame.before[cell]
+        return value if isinstance(value, UnboundVal) else frame.bring(value)
+
+    def new_cell(self, cell: Cell, content: Val) -> None:
+        frame = self.emitting()
+        frame.own.add(cell)
+        frame.cells[cell] = content
+
+    def may_set(self, cell: Cell) -> bool:
+        """Whether a change of a cell is seen by what comes after this frame."""
+        frame = self.emitting()
+        return frame.writes or cell in frame.own
+
+    def set_cell(self, cell: Cell, value: Val) -> None:
+        frame = self
+        while frame.shares:
+            value, frame = frame.leave(value), frame.parent
+        if not self.has_cell(cell):
+            frame.own.add(cell)
+        frame.cells[cell] = value
 
     # Values of enclosing frames.
 

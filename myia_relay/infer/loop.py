@@ -98,3 +98,23 @@ class Loop:
         if main.error is not None:
             raise main.error
         return main.value
+
+
+class Any_(Future):
+    """Completes when any of the given futures does."""
+
+    def __init__(self, loop: Loop, *futures: Future):
+        super().__init__()
+
+        async def wait(future):
+            try:
+                await future
+            except BaseException:
+                pass
+            loop.resolve(self)
+
+        for future in futures:
+            if future.done:
+                loop.resolve(self)
+            else:
+                loop.spawn(wait(future))

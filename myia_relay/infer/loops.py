@@ -16,6 +16,7 @@ from ..ir.node import Apply, Graph
 from ..ir.prim import REGISTRY
 from ..prims.control import for_loop, while_loop
 from ..utils.errors import TypeError_
+from .cells import MoreCells, carrying, changed_in_loop, open_turn
 from .engine import Engine, conform
 from .frames import Frame
 from .iterables import Walk, reach, walk
@@ -219,16 +220,26 @@ async def emit_while(engine, frame, node, init, names, condition, body, peel: bo
 async def stable_while(engine, frame, node, init, names, condition, body) -> Val:
     """A `while_loop` whose carried variables keep their types."""
 
+    async def loop(init, names, cells):
+        return await _stable_while(engine, frame, node, init, names, cells, condition, body)
+
+    return await carrying(engine, frame, init, names, loop)
+
+
+async def _stable_while(engine, frame, node, init, names, cells, condition, body) -> Val:
+    count = len(init) - len(cells)
+
     async def attempt(carried):
         frame.at(node.origin)
         test, _, values = region_with_parameters(frame, "while", carried, names, [])
         mark_each(engine, init, values)
         test.at(node.origin)
-        decided = await truth(engine, test, await condition(test, values))
+        open_turn(frame, test, cells, values[count:])
+        decided = await truth(engine, test, await condition(test, values[:count]))
         turn, _, values = region_with_parameters(frame, "body", carried, names, [])
         mark_each(engine, init, values)
         turn.at(node.origin)
-        result = await body(turn, values)
+        result = await turn_with_cells(frame, turn, cells, body, values)
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
         return results, (test, decided, turn, result)
 
@@ -366,15 +377,45 @@ def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     return Dyn(operate_node(region, "where", forward, up, down))
 
 
+async def turn_with_cells(frame: Frame, turn: Frame, cells: list, body, values: list[Val]) -> Val:
+    """One turn of a loop that carries cells, their contents being the last of the carried values.
+
+    Raises:
+        MoreCells: it changes others.
+    """
+    count = len(values) - len(cells)
+    turn.writes = True
+    open_turn(frame, turn, cells, values[count:])
+    result = await body(turn, values[:count])
+    if result is NEVER or not turn.cells:
+        return result
+    more = changed_in_loop(frame, turn, cells, parts_of(result))
+    if more:
+        raise MoreCells(more)
+    return Seq("tuple", (*parts_of(result), *[turn.cell(c) for c in cells]))
+
+
 async def stable_counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
     """A `for_loop` whose carried variables keep their types."""
 
+    async def loop(init, names, cells):
+        return await _stable_counted(engine, frame, node, steps, init, names, cells, run)
+
+    return await carrying(engine, frame, init, names, loop)
+
+
+async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run) -> Val:
     async def attempt(carried):
         frame.at(node.origin)
         turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
         mark_each(engine, init, values)
         turn.at(node.origin)
-        result = await run(turn, [steps.item(turn, Dyn(index)), *values])
+
+
+        async def body(region: Frame, current: list[Val]) -> Val:
+            return await run(region, [steps.item(region, Dyn(index)), *current])
+
+        result = await turn_with_cells(frame, turn, cells, body, values)
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
         return results, (turn, result)
 

@@ -15,6 +15,7 @@ from ..prims.control import cond
 from ..prims.effects import check, raise_
 from ..utils.errors import CompileError, TypeError_
 from .annotate import check_value
+from .cells import MEANINGS, after_branch, changed_in_branch, with_contents
 from .engine import Engine, conform
 from .frames import Frame, explode, pack, packed_type
 from .sharing import mark_like, require_own
@@ -23,6 +24,7 @@ from .values import (
     NEVER,
     NONE_VAL,
     Bound,
+    Cell,
     Choice,
     Closure,
     Derived,
@@ -42,7 +44,7 @@ from .values import (
     unknown,
 )
 
-SYNTAX: dict[S.Syntax, Callable] = {}
+SYNTAX: dict[S.Syntax, Callable] = dict(MEANINGS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +196,21 @@ async def branch(
     regions = [frame.region("then"), frame.region("else")]
     for region in regions:
         region.at(node.origin)
+        region.writes = True
     values: list[Val | None] = [None, None]
+    cells: list[Cell] = []
 
-    async def run(i: int) -> Skeleton:
+    async def run(i: int) -> None:
         if i and in_order:
             await tasks[0]
         values[i] = await arms[i](regions[i])
-        return skeleton(values[i], capture=regions[i].captured)
+
+    def leaving(i: int) -> Val:
+        """What leaves an arm: its value and the cells that the branch changes."""
+        return values[i] if values[i] is NEVER else with_contents(regions[i], values[i], cells)
+
+    def skeleton_of(i: int) -> Skeleton:
+        return skeleton(leaving(i), capture=regions[i].captured)
 
     tasks = engine.start(run(0)), engine.start(run(1))
     await engine.arms(tasks)
@@ -208,9 +218,11 @@ async def branch(
     for task in done:
         if task.error is not None:
             raise task.error
+    if engine.with_cells:
+        cells.extend(changed_in_branch(frame, regions, values, len(done) == 2))
     try:
         # One arm still waits for the result of a recursion: the other's type, with its value forgotten, is that result.
-        skel = unknown(done[0].value) if len(done) == 1 else join(done[0].value, done[1].value)
+        skel = unknown(skeleton_of(tasks.index(done[0]))) if len(done) == 1 else join(skeleton_of(0), skeleton_of(1))
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
     operands: list = []
@@ -222,9 +234,9 @@ async def branch(
 
     def close() -> None:
         """Complete both graphs: their outputs in the agreed form, the same parameters in the same order."""
-        for region, value in zip(regions, values, strict=True):
+        for i, region in enumerate(regions):
             region.at(node.origin)
-            region.graph.output = pack(region, conform(region, value, skel))
+            region.graph.output = pack(region, conform(region, leaving(i), skel))
         operands.extend(unify_imports(regions))
         apply.args = (condition.node, *operands)
 
@@ -234,8 +246,9 @@ async def branch(
 
         async def later() -> None:
             try:
-                for task in tasks:
-                    other = await task
+                for i, task in enumerate(tasks):
+                    await task
+                    other = skeleton_of(i)
                     if join(skel, other) != skel:
                         raise Mismatch(skel, other)
                 close()
@@ -248,6 +261,11 @@ async def branch(
     if skel.tag == "never":
         return NEVER
     result = explode(frame, apply, skel)
+    if cells:
+        result, *contents = result.elems
+        for cell, content in zip(cells, contents, strict=True):
+            mark_like(engine.shared, [r.cell(cell) for r in regions if r.has_cell(cell)], [content])
+        after_branch(frame, regions, values, cells, contents)
     parts = [v.elems if isinstance(v, Seq) else (v,) for v in (*values, result) if v is not None and v is not NEVER]
     if len({len(p) for p in parts}) == 1:
         for *arms_part, part in zip(*parts):

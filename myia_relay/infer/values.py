@@ -142,6 +142,13 @@ class Choice(Val):
     options: tuple[Val, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Cell(Val):
+    """The place of a variable that inner functions assign to; what is in it is state of the frames: see `infer.cells`."""
+
+    name: str
+
+
 class UnboundVal(Val):
     """The value of a variable on a path that does not bind it."""
 
@@ -161,7 +168,8 @@ class Skeleton:
 
     Attributes:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "closure",
-            "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "unbound", "never".
+            "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the cell),
+            "unbound", "never".
         info: what makes two skeletons of a tag differ; hashable.
         parts: skeletons of the parts.
     """
@@ -272,6 +280,8 @@ def skeleton(val: Val, out: list[Node] | None = None, keep_constants: bool = Tru
             return Skeleton("slice", None, (go(val.start), go(val.stop), go(val.step)))
         if isinstance(val, Choice):
             return Skeleton("choice", None, (go(val.tag), *[go(o) for o in val.options]))
+        if isinstance(val, Cell):
+            return Skeleton("cell", val)
         if isinstance(val, Iter):
             return Skeleton("iter", val.kind, tuple(go(p) for p in val.parts))
         return Skeleton("unbound" if isinstance(val, UnboundVal) else "never")
@@ -288,6 +298,8 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
         return Dyn(Constant(info.value, info.type))
     if tag == "static":
         return Static(info.value)
+    if tag == "cell":
+        return info
     parts = tuple(rebuild(p, nodes) for p in skel.parts)
     if tag == "seq":
         return Seq(info[0], parts, info[1], info[2])

@@ -65,6 +65,9 @@ recapture = Syntax(
     "`name`, which is about to be rebound -> None. To be refused where the type of a value holds a closure of one of the "
     "graphs: in Python that closure would see the new value. No effect otherwise",
 )
+new_cell = Syntax("new_cell", "(), attrs name -> a place for a variable that inner functions assign to; nothing is in it yet")
+cell_get = Syntax("cell_get", "(cell), attrs name, free: bool -> what is in it now, or a NameError where nothing is")
+cell_set = Syntax("cell_set", "(cell, value), attrs name -> None; from here on the value is in it")
 match_field = Syntax(
     "match_field", "(subject, class), attrs position -> the attribute named by class.__match_args__[position]"
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..abstract.types import INT, tuple_of
+from ..abstract.types import INT, Struct, tuple_of
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY, Primitive
@@ -111,6 +111,8 @@ def _is_cond(node: Apply) -> bool:
 
 
 def _undef(b: Builder, t) -> Node:
+    if isinstance(t, Struct):  # part by part: executors have placeholders for leaves only
+        return b.emit(REGISTRY["make_struct"], tuple(_undef(b, e) for e in t.elems), {"type": t})
     return b.emit(REGISTRY["undef"], (), {"type": t})
 
 

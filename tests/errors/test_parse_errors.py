@@ -97,16 +97,18 @@ def global_assignment(x):
     return x
 
 
-@refused(ParseError, "'nonlocal count'", "return")
-def nonlocal_assignment(x):
-    count = x
+def around():
+    count = 0
 
-    def bump():
+    @refused(ParseError, "'nonlocal count'", "not compiled with this one", "return")
+    def nonlocal_of_python(x):
         nonlocal count
-        count += 1  # <-- count
+        count += x  # <-- count
 
-    bump()
-    return count
+    return count, nonlocal_of_python
+
+
+around()
 
 
 @refused(ParseError, "set")

@@ -194,6 +194,16 @@ def recapture(attrs, *values):
         raise Refused(attrs["name"])
 
 
+def cell_get(attrs, cell):
+    if not cell:
+        raise UnboundLocalError(attrs["name"])
+    return cell[0]
+
+
+def cell_set(attrs, cell, value):
+    cell[:] = [value]
+
+
 def match_field(attrs, subject, cls):
     if cls in (int, float, str, bool, tuple, list, dict):
         return subject
@@ -225,6 +235,9 @@ SYNTAX = {
     "annotate": lambda attrs, x, _: x,
     "list_append": lambda attrs, xs, x: [*xs, x],
     "recapture": recapture,
+    "new_cell": lambda attrs: [],
+    "cell_get": cell_get,
+    "cell_set": cell_set,
     "match_field": match_field,
     "match_sequence": match_sequence,
 }
