@@ -13,43 +13,15 @@ the result. Dimensions must be positive where leading dimensions are derived fro
 
 from __future__ import annotations
 
-import ctypes
-import functools
-from pathlib import Path
 from typing import Any
 
 from tvm import tirx
 
+from ..native.library import openblas
 from .block import Block, const, dtype_of, idx
 
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 _PREFIX = {"float32": "scipy_cblas_s", "float64": "scipy_cblas_d"}
-
-
-@functools.cache
-def library() -> ctypes.CDLL:
-    """Opens OpenBLAS with global symbols, single-threaded; call before running code that uses it.
-
-    Raises:
-        ImportError: `scipy-openblas32` is not installed.
-    """
-    import scipy_openblas32
-
-    directory = Path(scipy_openblas32.get_lib_dir())
-    stem = scipy_openblas32.get_library(fullname=True) if _takes_fullname(scipy_openblas32) else None
-    names = [stem] if stem else ["libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll"]
-    path = next((directory / name for name in names if name and (directory / name).exists()), None)
-    if path is None:
-        raise ImportError(f"no OpenBLAS library in {directory}")
-    lib = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-    lib.scipy_openblas_set_num_threads(1)
-    return lib
-
-
-def _takes_fullname(module: Any) -> bool:
-    import inspect
-
-    return "fullname" in inspect.signature(module.get_library).parameters
 
 
 def pointer(buffer: Any, offset: Any = 0) -> Any:
@@ -70,7 +42,7 @@ def _int32(value: Any) -> Any:
 def _call(b: Block, routine: str, dtype: str, *args: Any) -> None:
     if dtype not in _PREFIX:
         raise ValueError(f"BLAS has float32 and float64, not {dtype}")
-    library()
+    openblas()
     b.emit(tirx.call_extern("int32", _PREFIX[dtype] + routine, *args))
 
 

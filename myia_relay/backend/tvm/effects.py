@@ -9,10 +9,11 @@ looked at after an update of that array.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
 from dataclasses import dataclass
 from typing import Any
 
+import tvm_ffi
 from tvm import tirx
 
 from ...abstract.types import Array, NoneT, Ref, Str, Struct, Type, leaves
@@ -20,13 +21,14 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...opt.fusion import COST, UPDATES, is_scalar, is_view
 from ...utils.errors import LoweringError
+from ..native import library, sites
+from ..native.area import FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT, REQUEST, SERVER
 from .block import call, idx, load
 from .inplace import last_use
 from .kernel import view_pointer
 from .plan import View
-from .state import INTERRUPTED
 
-PRINT, POLL = "myia_relay.native.print", "myia_relay.native.poll"
+SERVE = "myia_relay.native.serve"  # where code is not linked here but loaded by TVM
 
 
 @dataclass
@@ -35,49 +37,50 @@ class Site:
 
     Attributes:
         node: the application.
-        decode: slot access -> operand values: see `decoder`.
+        decode: the operands: see `decoder`.
     """
 
     node: Apply
-    decode: list[Callable]
+    decode: list[Any]
+
+    def site(self) -> sites.Site:
+        """What is kept of it when compiled code runs."""
+        attrs = self.node.attrs
+        return sites.Site(
+            tuple(self.decode), tuple(attrs["parts"]), self.node.origin, attrs.get("exception"), attrs.get("end", "")
+        )
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------
 
 
-def decoder(lowering: Any, node: Node, value: Any) -> Callable:
-    """Emit code that stores an operand in the state area; returns `f(slots) -> Python value` to get it back there.
-
-    `slots` is an `entry.Slots`.
-    """
+def decoder(lowering: Any, node: Node, value: Any) -> Any:
+    """Emit code that stores an operand in the state area; returns how to get it back there, as `native.sites` has it."""
     return _decoder(lowering, node.type, value, node)
 
 
-def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Callable:
+def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
     if isinstance(t, Str) or (isinstance(node, Constant) and isinstance(node.value, str)):
         if not isinstance(node, Constant):
             raise LoweringError("the native executor knows only constant strings")
-        return lambda slots, text=node.value: text
+        return sites.Known(node.value)
     if isinstance(t, NoneT):
-        return lambda slots: None
+        return sites.Known(None)
     if isinstance(t, Struct):
-        from ...prims.structure import rebuild
-
-        parts = [_decoder(lowering, e, v, None) for e, v in zip(t.elems, value, strict=True)]
-        return lambda slots: rebuild(t, [p(slots) for p in parts])
+        return sites.Parts(t, tuple(_decoder(lowering, e, v, None) for e, v in zip(t.elems, value, strict=True)))
     slot = lowering.state.slot()
     if is_scalar(t):
         lowering.state.put(slot, value)
-        return lambda slots: slots.scalar(slot, t)
+        return sites.Number(slot, t)
     if isinstance(t, Array):
         lowering.flush_writers(value.storage)
         lowering.plan.tick()
         lowering.plan.touch(value.storage)
         lowering.state.put(slot, call("tirx.reinterpret", "int64", view_pointer(value)))
-        sizes = [lowering.state.slot() for d in t.shape]
+        sizes = tuple(lowering.state.slot() for d in t.shape)
         for at, d in zip(sizes, t.shape):
             lowering.state.put(at, lowering.b.dim(d))
-        return lambda slots: slots.array(slot, t.dtype, sizes)
+        return sites.Elements(slot, t.dtype, sizes)
     raise LoweringError(f"the native executor cannot show a value of type {t}")
 
 
@@ -122,18 +125,39 @@ def _print(lowering: Any, node: Apply) -> None:
     _flush_writes(lowering)
     site = _site(lowering, node, node.args)
     lowering.plan.tick()
-    _call_python(lowering, PRINT, idx(site))
+    _request(lowering, PRINT, idx(site))
     lowering.scope.env[node] = None
 
 
-def _call_python(lowering: Any, name: str, *args: Any) -> None:
-    """Call back; a result other than 0 means that an exception waits, and ends the program."""
+def _request(lowering: Any, kind: int, operand: Any) -> None:
+    """Ask Python for something, and end the program where the answer is that an exception waits."""
     state = lowering.state
-    state.used = True
-    result = tirx.call_packed(name, state.get(1), state.address, *args)
-    failed = lowering.block.let(tirx.Cast("int32", result)) if str(result.ty.dtype) != "int32" else lowering.block.let(result)
-    with lowering.block.when(tirx.NE(failed, tirx.IntImm("int32", 0))):
+    state.needed = True
+    with lowering.block.when(tirx.Not(granted(state, lowering.block, kind, operand))):
         state.leave(INTERRUPTED)
+
+
+def granted(state: Any, block: Any, kind: int, operand: Any, frame: Any = None) -> Any:
+    """Emit a request; returns whether the program goes on."""
+    for slot, value in ((REQUEST, idx(kind)), (OPERAND, operand), (FRAME, frame)):
+        if value is not None:
+            block.store(state.ints, value, slot)
+    server = state.get(SERVER)
+    if library.supported():
+        answer = tirx.call_extern("int32", library.SERVE, server)
+    else:
+        answer = tirx.call_packed(SERVE, server)
+    answer = block.let(tirx.Cast("int32", answer) if str(answer.ty.dtype) != "int32" else answer)
+    return tirx.EQ(answer, tirx.IntImm("int32", GO_ON))
+
+
+# A signal may be handled as `_serve` begins, before anything there can catch what it raises: TVM must know the class.
+tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
+
+
+@tvm_ffi.register_global_func(SERVE)
+def _serve(server: int) -> int:
+    return next(ctypes.cast(server, ctypes.py_object).value)
 
 
 # --- references -------------------------------------------------------------------------------------------------------
@@ -264,7 +288,7 @@ class Poll:
         block.store(self.counter, tirx.Sub(load(self.counter, 0), idx(1)), 0)
         with block.when(tirx.LE(load(self.counter, 0), idx(0))):
             block.store(self.counter, idx(self.every), 0)
-            _call_python(self.lowering, POLL)
+            _request(self.lowering, POLL, idx(0))
 
 
 POLL_NANOSECONDS_FREE = 2_000_000

@@ -25,15 +25,15 @@ from ...ir.node import Graph, Node
 from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
-from . import layout, pipeline, tapes, threads
+from ..native.area import LAYOUT
+from ..native.entry import Entry, Signature
+from . import layout, machine, pipeline, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
-from .entry import Entry, Signature
 from .kernel import pointer_at, pointer_type
 from .lower import Lowering, RefValue
 from .plan import ALIGN, ITEM, View
 from .recursion import Calls
-from .state import LAYOUT
 
 
 def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> NativeProgram:
@@ -62,11 +62,10 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     elif not isinstance(target, tvm.target.Target):
         raise LoweringError(f"there is no native executor for the target {target!r} yet; use 'cpu'", graph.origin)
     built = pipeline.build(module, target=target)
-    main = built["main"]  # this is when LLVM makes machine code
+    signature = writer.signature()
+    code, object_ = machine.load(built)  # this is when LLVM makes machine code
     done = time.perf_counter()
-    again = [built[f"again{k}"] for k in range(len(writer.calls.functions))] if writer.calls is not None else []
-    entry = Entry(main, writer.signature(), again)
-    return NativeProgram(graph, entry, module, built, writer.lowering, (lowered - begin, done - lowered))
+    return NativeProgram(graph, Entry(code, signature), module, built, writer.lowering, (lowered - begin, done - lowered), object_)
 
 
 @functools.lru_cache(maxsize=1)
@@ -94,12 +93,22 @@ class NativeProgram:
 
     Attributes:
         tir: its functions, as an IRModule.
+        code: its machine code as an object file; None where TVM loads it.
         source: the Python source of its caller.
     """
 
-    def __init__(self, graph: Graph, entry: Entry, tir: Any, module: Any, lowering: Lowering, times: tuple[float, float]):
+    def __init__(
+        self,
+        graph: Graph,
+        entry: Entry,
+        tir: Any,
+        module: Any,
+        lowering: Lowering,
+        times: tuple[float, float],
+        code: bytes | None,
+    ):
         self.graph, self.entry, self.tir, self.module = graph, entry, tir, module
-        self.times = times
+        self.times, self.code = times, code
         self.kernels = list(lowering.kernels)
         self.functions = len(lowering.functions)
         self.arena = lowering.plan.size
@@ -158,8 +167,7 @@ class _Main:
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
         self.by_object = layout.supported()
-        self.presets: dict[int, int] = {}
-        self.keep: list[Any] = []
+        self.presets: dict[int, Any] = {}
         self.bindings: list[Any] = []
         self.results: list[Any] = []
         self.outs: list[View] = []
@@ -262,12 +270,10 @@ class _Main:
         if self.by_object:
             if not hasattr(self, "bad"):
                 self.bad = block.local("int64", name="bad")
-                self.type_slot = self.preset(id(np.ndarray))
+                self.type_slot = self.preset(np.ndarray)
                 self.descr_slots: dict[str, int] = {}
             if t.dtype not in self.descr_slots:
-                dtype = layout.descr(t.dtype)
-                self.keep.append(dtype)
-                self.descr_slots[t.dtype] = self.preset(id(dtype))
+                self.descr_slots[t.dtype] = self.preset(layout.descr(t.dtype))
             state = lowering.state
             shape = [lowering.b.dim(d) for d in t.shape]
             layout.check(
@@ -279,8 +285,8 @@ class _Main:
         block.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)))
         return View(storage, t.dtype, t.shape)
 
-    def preset(self, value: int) -> int:
-        """A slot that has a value from the start."""
+    def preset(self, value: Any) -> int:
+        """A slot that has the address of an array, or the identity of an object, from the start."""
         slot = self.lowering.state.slot()
         self.presets[slot] = value
         return slot
@@ -293,15 +299,13 @@ class _Main:
         top = Block()
         params = [*self.params, *(lowering.dims[name] for name in self.symbols)]
         for array, view, *_ in lowering.constants.values():
-            slot = self.preset(array.ctypes.data)
-            self.keep.append(array)
+            slot = self.preset(array)
             pointer = call("tirx.reinterpret", pointer_type("uint8"), state.get(slot))
             self.bindings.append(tirx.Bind(view.storage.var, pointer))
         if lowering.plan.size != 0 and not state.used:
             state.slot()  # the arena lies in the state area, which a program without slots would not be given
         for slot, array in self.calls.constants if self.calls is not None else ():
-            self.presets[slot] = array.ctypes.data
-            self.keep.append(array)
+            self.presets[slot] = array
         if state.used:
             params.append(state.address)
             calls = self.calls.prologue() if self.calls is not None else []
@@ -339,10 +343,9 @@ class _Main:
             state_slots=state.count if state.used else 0,
             arena=lowering.plan.size,
             presets=self.presets,
-            sites=lowering.sites,
+            sites=[s.site() for s in lowering.sites],
             by_object=self.by_object,
             regions=[r.base for r in lowering.regions.values()],
-            keep=self.keep,
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
         )
 

@@ -16,9 +16,6 @@ Input: a typed graph with recursive functions in it. Output: more functions of t
 
 from __future__ import annotations
 
-import ctypes
-import sys
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,20 +31,18 @@ from ...ir.rewrite import all_graphs
 from ...opt.fusion import is_scalar
 from ...opt.tail import MESSAGE
 from ...utils.errors import LoweringError
+from ..native.area import DEEPER, INTERRUPTED
 from . import pipeline
 from .block import Block, call, idx, llvm, load
 from .control import flatten, same_place, unflatten
-from .effects import Site
+from .effects import Site, granted
 from .kernel import flat_buffer, pointer_at, pointer_type
 from .lower import Lowering, RefValue
 from .plan import ITEM, View
-from .state import INTERRUPTED, PROGRAM, State
+from .state import State
 
-DEEPER = "myia_relay.native.deeper"
 MAX_DEPTH = 200_000  # calls, of the function with the largest frame
 MAX_BYTES = 1 << 30  # of all frames; address space, of which only what is used becomes memory
-STACK_BYTES = 256 << 20  # of a thread that continues a recursion
-MARGIN = 3 << 19  # of a C stack, left for kernels and for Python
 
 
 @dataclass(eq=False)
@@ -285,9 +280,7 @@ class Frame(Lowering):
             for k, param in enumerate(self.params[2:]):
                 value = param if not _is_pointer(param) else call("tirx.reinterpret", "int64", param)
                 top.store(_word(top, self.frame, function.saved + 8 * k, str(value.ty.dtype)), value, 0)
-            asked = tirx.call_packed(DEEPER, state.get(PROGRAM), state.address, idx(function.number), self.frame)
-            failed = top.let(asked if str(asked.ty.dtype) == "int32" else tirx.Cast("int32", asked))
-            with top.when(tirx.NE(failed, tirx.IntImm("int32", 0))):
+            with top.when(tirx.Not(granted(state, top, DEEPER, idx(function.number), self.frame))):
                 state.put(calls.status, idx(INTERRUPTED))
             top.emit(tirx.Return(tirx.IntImm("int32", 0)))
 
@@ -323,75 +316,4 @@ def _again(function: Function) -> Any:
     return pipeline.prim_func([area, frame], block.stmt(), noalias=False)
 
 
-# --- C stacks ---------------------------------------------------------------------------------------------------------
-
-_local = threading.local()
-_starting = threading.Lock()
-
-
-def stack_limit() -> int:
-    """The address that the C stack of this thread must not grow below."""
-    try:
-        return _local.limit
-    except AttributeError:
-        low, size = _stack()
-        _local.limit = low + min(MARGIN, size // 2)
-        return _local.limit
-
-
-def _stack() -> tuple[int, int]:
-    """The lowest address and the size of this thread's C stack."""
-    if sys.platform == "win32":
-        low, high = ctypes.c_size_t(), ctypes.c_size_t()
-        ctypes.windll.kernel32.GetCurrentThreadStackLimits(ctypes.byref(low), ctypes.byref(high))
-        return low.value, high.value - low.value
-    libc = ctypes.CDLL(None)
-    libc.pthread_self.restype = ctypes.c_void_p
-    me = ctypes.c_void_p(libc.pthread_self())
-    if sys.platform == "darwin":
-        libc.pthread_get_stackaddr_np.restype = ctypes.c_void_p
-        libc.pthread_get_stacksize_np.restype = ctypes.c_size_t
-        size = libc.pthread_get_stacksize_np(me)
-        return libc.pthread_get_stackaddr_np(me) - size, size
-    attributes = ctypes.create_string_buffer(256)
-    low, bytes_ = ctypes.c_void_p(), ctypes.c_size_t()
-    if libc.pthread_getattr_np(me, attributes):
-        raise OSError("the C stack of this thread cannot be found")
-    libc.pthread_attr_getstack(attributes, ctypes.byref(low), ctypes.byref(bytes_))
-    libc.pthread_attr_destroy(attributes)
-    return low.value or 0, bytes_.value
-
-
-def continue_deeper(run: Any, stopping: Any) -> None:
-    """Run a function on a new thread with a large C stack, and wait for it.
-
-    Args:
-        run: what to run.
-        stopping: called when the wait is interrupted: asks the thread to stop.
-    """
-    problems: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            run()
-        except BaseException as error:
-            problems.append(error)
-
-    thread = threading.Thread(target=guarded, name="myia_relay recursion", daemon=True)
-    with _starting:
-        before = threading.stack_size(STACK_BYTES)
-        try:
-            thread.start()
-        finally:
-            threading.stack_size(before)
-    while thread.is_alive():
-        try:
-            thread.join()
-        except BaseException as error:
-            problems.insert(0, error)
-            stopping()
-    if problems:
-        raise problems[0]
-
-
-__all__ = ["Calls", "Frame", "continue_deeper", "emit", "stack_limit"]
+__all__ = ["Calls", "Frame", "emit"]

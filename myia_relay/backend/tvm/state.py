@@ -1,8 +1,4 @@
-"""The state area: what a call of a native program shares with Python beside its arguments.
-
-One block of memory for each call in flight: 64-bit slots first, the arena behind them. Slots hold the status of a failed
-call, the operands of its message, scalar results, addresses of constant arrays, the memory of tapes.
-"""
+"""The state area, seen from compiled code: slots are given out, read and written; see `backend.native.area`."""
 
 from __future__ import annotations
 
@@ -10,12 +6,9 @@ from typing import Any
 
 from tvm import tirx
 
+from ..native.area import FAILED, FIRST_FREE, SITE
 from .block import Block, call, dtype_of, idx, load
 from .kernel import flat_buffer, pointer_type
-
-SITE, PROGRAM = 0, 1  # slots with a fixed meaning
-FIRST_FREE = 2
-LAYOUT, FAILED, INTERRUPTED, NO_MEMORY = -1, 1, 2, 3  # statuses
 
 
 class State:

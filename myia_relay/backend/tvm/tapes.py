@@ -22,11 +22,11 @@ from ...abstract.types import Array, NoneT, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
+from ..native.area import NO_MEMORY
 from .block import call, dtype_of, idx, load
 from .control import flatten, leaf_nodes, unflatten
 from .kernel import flat_buffer, pointer_type
 from .plan import ITEM, Storage, View
-from .state import NO_MEMORY
 
 HEADER = 16
 FIRST_BYTES = 4096

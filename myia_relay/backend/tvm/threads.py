@@ -24,19 +24,9 @@ import os
 
 import tvm
 
+from ..native.library import wanted_threads
+
 _MODE_BIG = 1
-
-
-def wanted() -> int:
-    """How many threads the environment asks for: TVM_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs we may run on."""
-    for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
-        # OMP_NUM_THREADS may be a list, one number for each level of nesting.
-        first = os.environ.get(name, "").split(",")[0].strip()
-        if first.isdigit() and int(first) > 0:
-            return int(first)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def configure(n: int | None = None) -> int:
@@ -54,7 +44,7 @@ def configure(n: int | None = None) -> int:
     """
     if n is not None and n < 1:
         raise ValueError(f"the number of threads must be positive, not {n}")
-    number = n or wanted()
+    number = n or wanted_threads()
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     # Pools that do not exist yet read this; the call below is for this thread's.
     os.environ["TVM_NUM_THREADS"] = str(number)

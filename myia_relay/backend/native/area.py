@@ -1,0 +1,84 @@
+"""The state area: what a call of a native program shares with Python beside its arguments.
+
+One block of memory for each call in flight: 64-bit slots first, then the block of arguments, the arena behind them. Slots hold
+the status of a failed call, what native code asks of Python, the operands of messages, scalar results, addresses of constant
+arrays, the memory of tapes. `backend/tvm/state.py` is the other side: how compiled code gets at them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...abstract.types import Array, Type, numpy_dtype
+
+ALIGN = 64  # bytes, of the area and of arrays in it
+
+# Slots with a fixed meaning: the site that failed; the object that serves requests, what is requested, and its operands.
+SITE, SERVER, REQUEST, OPERAND, FRAME = 0, 1, 2, 3, 4
+FIRST_FREE = 5
+LAYOUT, FAILED, INTERRUPTED, NO_MEMORY = -1, 1, 2, 3  # statuses
+POLL, PRINT, DEEPER = 0, 1, 2  # requests
+GO_ON = 1  # what a request answers unless the program is to end
+
+_MASK = (1 << 64) - 1
+
+
+class Slots:
+    """Reads the slots of a state area."""
+
+    def __init__(self, address: int, count: int):
+        self.ints = (ctypes.c_int64 * count).from_address(address)
+        self.floats = (ctypes.c_double * count).from_address(address)
+
+    def scalar(self, slot: int, t: Type) -> Any:
+        """A number, of exactly the kind that its type says."""
+        if t.dtype.startswith(("float", "bfloat")):
+            value: Any = self.floats[slot]
+        else:
+            value = self.ints[slot]
+            if t.dtype == "bool":
+                value = bool(value)
+            elif t.dtype == "uint64":
+                value &= _MASK
+        if isinstance(t, Array):
+            return np.asarray(value, numpy_dtype(t.dtype))
+        return value if t.weak else numpy_dtype(t.dtype).type(value)
+
+    def array(self, slot: int, dtype: str, sizes: list[int]) -> np.ndarray:
+        """A copy of an array whose address is in a slot."""
+        shape = [self.ints[at] for at in sizes]
+        out = np.empty(shape, numpy_dtype(dtype))
+        ctypes.memmove(out.ctypes.data, self.ints[slot], out.nbytes)
+        return out
+
+
+def _c_free() -> Callable:
+    if sys.platform == "win32":
+        return ctypes.cdll.msvcrt.free
+    return ctypes.CDLL(None).free
+
+
+_free = _c_free()
+
+
+class Regions:
+    """Owns a state area and what its program allocated for tapes."""
+
+    def __init__(self, memory: np.ndarray, ints: memoryview, slots: list[int]):
+        self.memory, self.ints, self.slots = memory, ints, slots
+
+    def __del__(self, free=_free):
+        for slot in self.slots:
+            if self.ints[slot]:
+                free(ctypes.c_void_p(self.ints[slot]))
+                self.ints[slot] = 0
+
+
+def round_up(nbytes: int) -> int:
+    """The next multiple of the alignment."""
+    return -(-nbytes // ALIGN) * ALIGN

@@ -1,0 +1,230 @@
+"""The caller of a native program, written out as Python source and run by `exec`.
+
+Two forms. With a packed `main` it is called with the arguments. Without, they are stored in the block of arguments of the state
+area, and the function that the area is bound to is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...abstract.dims import Dim, DimLike, evaluate
+from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
+from ...prims.structure import rebuild
+from ...utils.errors import LoweringError
+from .arguments import conform
+from .into import Finish, choose_targets
+from .stack import stack_limit
+
+_MASK = (1 << 64) - 1
+
+
+class Writer:
+    """Writes the source of a caller."""
+
+    def __init__(self, entry: Any, into: bool):
+        self.entry, self.into = entry, into
+        self.signature = entry.signature
+        self.names: dict[str, Any] = {
+            "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
+            "broken": entry.broken,
+            "empty": np.empty, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
+        }  # fmt: skip
+        self.lines: list[str] = []
+        self.args: list[str] = []
+        self.kinds: list[str] = []
+        self.sizes: dict[str, str] = {}
+
+    def argument(self, text: str, kind: str = "q") -> None:
+        """An argument of `main`: "d" for a float, "q" for an integer."""
+        self.args.append(text)
+        self.kinds.append(kind)
+
+    def floating(self) -> bool:
+        """Whether what `main` returns is a float."""
+        (t,) = (t for t, kind in zip(leaves(self.signature.output), self.signature.results) if kind == "return")
+        return t.dtype.startswith(("float", "bfloat"))
+
+    def constant(self, value: Any) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def function(self) -> Callable:
+        """The caller."""
+        signature = self.signature
+        params = [f"a{i}" for i in range(len(signature.params))]
+        for name, t in zip(params, signature.params):
+            self.leaf(name, t)
+        for symbol in signature.symbols:
+            if symbol not in self.sizes:
+                raise LoweringError(f"nothing tells the size '{symbol}': give the program an argument that has it as a dimension")
+            self.argument(self.sizes[symbol])
+        every = f"({''.join(p + ', ' for p in params)})"
+        outs = self.allocate(signature.output)
+        packed = self.entry.main is not None
+        area = signature.state_slots or not packed
+        if area:
+            need = self.expression(signature.arena)
+            self.lines += ["try:", "    ws = pop()", "except IndexError:", f"    ws = area({need})"]
+            if isinstance(signature.arena, Dim):
+                self.lines += [f"if ws[3] < {need}:", f"    ws = area({need})"]
+        if signature.state_slots:
+            self.entry.own = len(self.args)
+            self.argument("ws[0]")
+        for out in outs:
+            self.argument(out)
+        self.entry.kinds = self.kinds
+        if signature.frames is not None:
+            self.names["stack_limit"] = stack_limit
+            self.lines.append(f"ws[2][{signature.frames[2]}] = stack_limit()")
+        failed = f"return fail({{}}, ws, {every}, {'out' if self.into else 'None'})"
+        returned = "r" if "return" in signature.results else ""
+        if packed:
+            self.lines.append(f"r = main({', '.join(self.args)})")
+            if area:
+                self.lines += ["if r is not None:", "    " + failed.format("r")]
+        else:
+            at = 2 * len(self.args)
+            for kind, view in (("d", 5), ("q", 6)):
+                stores = [(k, a) for k, a in enumerate(self.args) if self.kinds[k] == kind and k != self.entry.own]
+                self.lines += [f"{kind} = ws[{view}]"] if stores or kind == "q" else []
+                self.lines += [f"{kind}[{2 * k + 1}] = {a}" for k, a in stores]
+            self.lines += ["if ws[7]():", "    broken(ws)"]
+            if returned:
+                self.lines.append(f"r = {'ws[5]' if self.floating() else 'q'}[{at + 1}]")
+            else:
+                self.lines += [f"if q[{at}]:", "    " + failed.format(f"q[{at + 1}]")] if signature.state_slots else []
+                self.lines += ["r = None"] if self.into else []
+        result = self.result(signature.output, iter(signature.results), returned)
+        if area:
+            self.lines += [f"result = {result}", "push(ws)", "return result"]
+        else:
+            self.lines.append(f"return {result}")
+        head = f"def call({', '.join((['out'] if self.into else []) + params)}):"
+        source = "\n".join([head, *("    " + line for line in self.lines)]) + "\n"
+        exec(compile(source, "<myia_relay native call>", "exec"), self.names)
+        self.names["call"].source = source
+        return self.names["call"]
+
+    def expression(self, dim: DimLike) -> str:
+        """A dimension as Python source."""
+        if not isinstance(dim, Dim):
+            return str(dim)
+        return str(evaluate(dim, lambda name: _Text(self.sizes[name])))
+
+    def leaf(self, text: str, t: Type) -> None:
+        """Arguments of `main` for one parameter (or part of one), given the expression that gets at it."""
+        if isinstance(t, Struct):
+            for i, e in enumerate(t.elems):
+                self.leaf(_part(text, t, i), e)
+        elif isinstance(t, Scalar):
+            if t.dtype.startswith(("float", "bfloat")):
+                self.argument(text if t.weak and t.dtype == "float64" else f"float({text})", "d")
+            elif t.dtype == "uint64":
+                self.argument(f"(int({text}) ^ {1 << 63}) - {1 << 63}")
+            else:
+                self.argument(text if t.weak and t.dtype == "int64" else f"int({text})")
+        elif isinstance(t, Array):
+            self.array(text, t)
+        elif isinstance(t, Ref):
+            name = f"r{len(self.lines)}"
+            self.lines.append(f"{name} = {text}.arrays")
+            for i, e in enumerate(t.elems):
+                self.array(f"{name}[{i}]", e)
+        elif not isinstance(t, NoneT | Str | Undefined):
+            raise LoweringError(f"a native program cannot take an argument of type {t}")
+
+    def array(self, text: str, t: Array) -> None:
+        for axis, d in enumerate(t.shape):
+            if isinstance(d, Dim) and len(d.terms) == 1 and list(d.terms.values()) == [1]:
+                (monomial,) = d.terms
+                if len(monomial) == 1 and monomial[0] not in d.atoms and monomial[0] not in self.sizes:
+                    name = f"n{len(self.sizes)}"
+                    self.sizes[monomial[0]] = name
+                    self.lines.append(f"{name} = {text}.shape[{axis}]")
+        if self.signature.by_object:
+            self.argument(f"id({text})")
+        else:
+            ready = self.constant(lambda a, t=t: conform(a, t, "an argument"))
+            name = f"c{len(self.lines)}"
+            self.lines.append(f"{name} = {ready}({text})")
+            self.argument(f"address({name})")
+
+    def allocate(self, t: Type) -> list[str]:
+        """Allocate the arrays of the result; returns the arguments that pass them."""
+        out: list[str] = []
+        if self.into:
+            targets = self.constant(lambda tree, values: choose_targets(tree, self.signature, values))
+            self.lines.append(f"outs, late = {targets}(out, ({''.join(f'a{i}, ' for i in range(len(self.signature.params)))}))")
+        for leaf, kind in zip(leaves(t), self.signature.results):
+            if kind[0] != "array":
+                continue
+            name = f"o{kind[1]}"
+            if self.into:
+                self.lines.append(f"{name} = outs[{kind[1]}]")
+            else:
+                shape = ", ".join(self.expression(d) for d in leaf.shape)
+                static = self.constant(leaf.shape) if all(isinstance(d, int) for d in leaf.shape) else f"({shape},)"
+                self.lines.append(f"{name} = empty({static}, {self.constant(numpy_dtype(leaf.dtype))})")
+            out.append(f"id({name})" if self.signature.by_object else f"address({name})")
+        return out
+
+    def result(self, t: Type, results: Any, returned: str) -> str:
+        """The expression of the result."""
+        if self.into:
+            finish = self.constant(Finish(t, self.signature))
+            area = "ws" if self.signature.state_slots else "None"
+            return f"{finish}(out, outs, late, r, {area})"
+        return self.tree(t, results, returned)
+
+    def tree(self, t: Type, results: Any, returned: str) -> str:
+        if isinstance(t, Struct):
+            parts = [self.tree(e, results, returned) for e in t.elems]
+            if t.kind == "list":
+                return f"[{', '.join(parts)}]"
+            if t.kind == "dict":
+                return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(t.fields, parts)) + "}"
+            inner = f"({''.join(p + ', ' for p in parts)})"
+            return f"rebuild({self.constant(t)}, {inner})" if t.kind == "record" else inner
+        kind = next(results)
+        if kind == "none":
+            return "None"
+        if kind[0] == "array":
+            return f"o{kind[1]}"
+        return self.number(t, returned if kind == "return" else None, kind[1] if kind != "return" else 0)
+
+    def number(self, t: Type, returned: str | None, slot: int) -> str:
+        if t.dtype.startswith(("float", "bfloat")):
+            text = returned or f"ws[1][{slot}]"
+        else:
+            text = returned or f"ws[2][{slot}]"
+            if t.dtype == "bool":
+                text = f"({text} != 0)"
+            elif t.dtype == "uint64":
+                text = f"({text} & {_MASK})"
+        if isinstance(t, Array):
+            return f"asarray({text}, {self.constant(numpy_dtype(t.dtype))})"
+        return text if t.weak else f"{self.constant(numpy_dtype(t.dtype).type)}({text})"
+
+
+class _Text(str):
+    """Python source that grows by arithmetic, for `dims.evaluate`."""
+
+    def _op(op, swap=False):
+        return lambda self, other: _Text(f"({other} {op} {self})" if swap else f"({self} {op} {other})")
+
+    __add__, __radd__ = _op("+"), _op("+", True)
+    __mul__, __rmul__ = _op("*"), _op("*", True)
+    __floordiv__, __rfloordiv__ = _op("//"), _op("//", True)
+
+
+def _part(text: str, t: Struct, i: int) -> str:
+    if t.kind == "dict":
+        return f"{text}[{t.fields[i]!r}]"
+    if t.kind == "record" and not (isinstance(t.cls, type) and issubclass(t.cls, tuple)):
+        return f"{text}.{t.fields[i]}"
+    return f"{text}[{i}]"

@@ -1,0 +1,250 @@
+"""The Python side of a native program: state areas, requests of native code, and what happens when a call fails.
+
+Idea: everything that can be known when compiling is written out as one Python function (`caller`): where the leaves of the
+arguments are, which arrays to allocate, how results are put together. A call takes a state area from a list (or makes one), so
+several threads may call at once and nothing is allocated again.
+
+Native code asks Python for something (a print, whether there are signals) by calling `next` on the generator of its area. A
+signal is handled as soon as Python code runs; in a generator that is inside of its `try`, so nothing escapes into native code.
+
+Input: machine code and its `Signature`. Output: `call(*values)` and `into(out, *values)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...abstract.dims import DimLike
+from ...abstract.types import Type
+from ...utils.errors import InternalError, TypeError_
+from ...utils.raising import format_parts, raise_at
+from .area import (
+    ALIGN,
+    DEEPER,
+    FAILED,
+    FRAME,
+    GO_ON,
+    INTERRUPTED,
+    LAYOUT,
+    OPERAND,
+    PRINT,
+    REQUEST,
+    SERVER,
+    SITE,
+    Regions,
+    Slots,
+    round_up,
+)
+from .arguments import conform
+from .caller import Writer
+from .sites import Site
+from .stack import continue_deeper, stack_limit
+
+NONE, INT, FLOAT = 0, 1, 3  # types of arguments and results, as TVM numbers them
+ARGUMENT = 16  # bytes of one: its type, its value
+
+
+class Code(Protocol):
+    """Machine code in memory. Its functions take an array of typed arguments and a place for a typed result."""
+
+    def packed(self, name: str) -> Callable | None:
+        """A function as a callable of numbers, where this process has the means to make one."""
+
+    def bound(self, name: str, arguments: int, count: int, result: int) -> Callable[[], int]:
+        """A call of a function with the addresses of its arguments and its result; returns 0 unless it broke down."""
+
+    def invoke(self, name: str, *values: int) -> None:
+        """Call a function with integers."""
+
+
+@dataclass
+class Signature:
+    """What the caller has to know of a program.
+
+    Attributes:
+        params: types of the parameters.
+        output: type of the result.
+        symbols: names of symbolic dimensions, in the order in which they are passed.
+        results: for each leaf of the output: ("slot", k), ("array", k), "return" or "none".
+        state_slots: how many slots the state area has; 0 where the program takes none.
+        arena: bytes of the arena, maybe symbolic.
+        presets: slot -> what it has from the start: an array (its address), a dtype or the class of arrays (their identity).
+        sites: effects by number.
+        by_object: whether arrays are passed as objects, not addresses.
+        regions: slots that hold addresses of memory that the program allocated.
+        frames: for recursive functions, the slots of the beginning and the end of the region of frames, of the address that the
+            C stack must not grow below, and the size of the region.
+        needs: what the code calls that is not in it: "blas", "threads".
+    """
+
+    params: list[Type]
+    output: Type
+    symbols: list[str]
+    results: list[Any]
+    state_slots: int
+    arena: DimLike
+    presets: dict[int, Any]
+    sites: list[Site]
+    by_object: bool = True
+    regions: list[int] = field(default_factory=list)
+    frames: tuple[int, int, int, int] | None = None
+    needs: list[str] = field(default_factory=list)
+
+
+def word_of(value: Any) -> int:
+    """What a preset slot holds."""
+    return value.ctypes.data if isinstance(value, np.ndarray) else id(value)
+
+
+class Entry:
+    """The callers of one program.
+
+    Args:
+        code: the machine code, with a function "main", and for each recursive function "again0", ...: what continues it.
+        signature: see `Signature`.
+    """
+
+    def __init__(self, code: Code, signature: Signature):
+        self.code, self.signature = code, signature
+        self.stopped: set[int] = set()  # state areas of calls that are to end
+        self.free: list[tuple] = []
+        self.waiting: dict[int, BaseException] = {}
+        self.main = code.packed("main")
+        self.kinds: list[str] = []  # of the arguments of `main`: "d" or "q", as `struct` names them
+        self.own: int | None = None  # which of them is the area's own address
+        self.call = Writer(self, into=False).function()
+        self.into = Writer(self, into=True).function()
+
+    def area(self, size: int) -> tuple:
+        """A new state area with an arena of at least `size` bytes.
+
+        Returns:
+            (address, its slots as floats, as ints, size, memory), and where there is no packed `main` its block of arguments
+            (as floats, as ints) and the call of `main` with them.
+        """
+        signature = self.signature
+        head, count = round_up(signature.state_slots * 8), len(self.kinds)
+        block = round_up((count + 1) * ARGUMENT) if self.main is None else 0
+        raw = np.zeros(block + head + size + ALIGN, np.uint8)
+        start = -raw.ctypes.data % ALIGN
+        address = raw.ctypes.data + start + block
+        memory = memoryview(raw[start + block : start + block + head])
+        ints = memory.cast("q")
+        holder: list[Any] = [raw]
+        if signature.state_slots:
+            server = self.serve(address)
+            next(server)
+            ints[SERVER] = id(server)
+            holder.append(server)
+        for slot, value in signature.presets.items():
+            ints[slot] = word_of(value)
+        if signature.regions:
+            holder.append(Regions(raw, ints, signature.regions))
+        if signature.frames is not None:
+            base, end, _, nbytes = signature.frames
+            frames = np.empty(nbytes + ALIGN, np.uint8)
+            ints[base] = frames.ctypes.data + -frames.ctypes.data % ALIGN
+            ints[end] = ints[base] + nbytes
+            holder.append(frames)
+        area = (address, memory.cast("d"), ints, size, holder)
+        if not block:
+            return area
+        arguments = memoryview(raw[start : start + block])
+        words = arguments.cast("q")
+        for k, kind in enumerate(self.kinds):
+            words[2 * k] = FLOAT if kind == "d" else INT
+        if self.own is not None:
+            words[2 * self.own + 1] = address
+        at = address - block
+        return (*area, arguments.cast("d"), words, self.code.bound("main", at, count, at + count * ARGUMENT))
+
+    def release(self, area: tuple) -> None:
+        """Put an area back after a call that returned a status."""
+        if self.main is None:
+            area[6][2 * len(self.kinds)] = NONE
+        self.free.append(area)
+
+    def fail(self, status: Any, area: tuple | None, values: tuple, out: Any) -> Any:
+        """Act on the status of a call that did not succeed."""
+        if status == LAYOUT:
+            self.release(area)
+            return self._convert(values, out)
+        if status == INTERRUPTED:  # this area's server may have ended with it
+            raise self.waiting.pop(area[0], None) or KeyboardInterrupt
+        if status != FAILED:
+            raise MemoryError("a native program ran out of memory")
+        slots = Slots(area[0], self.signature.state_slots)
+        site = self.signature.sites[slots.ints[SITE]]
+        operands = [operand(slots) for operand in site.operands]
+        self.release(area)
+        raise_at(site.exception, format_parts(site.text, operands), site.origin)
+
+    def broken(self, area: tuple) -> None:
+        """Native code refused its arguments: a mistake of ours."""
+        raise InternalError("native", "a native program refused its arguments")
+
+    def _convert(self, values: tuple, out: Any) -> Any:
+        """Call again with arrays as the program needs them: the slow path for strided, foreign or foreign-endian arrays."""
+        good = tuple(conform(v, t, f"argument {i}") for i, (v, t) in enumerate(zip(values, self.signature.params)))
+        if self.signature.symbols:
+            from ...abstract.bind import bind_symbols
+
+            bind_symbols(self.signature.params, good)
+        if all(a is b for a, b in zip(good, values)):
+            raise TypeError_("the arguments do not fit the compiled program")
+        return self.call(*good) if out is None else self.into(out, *good)
+
+    # Requests of native code.
+
+    def serve(self, address: int) -> Iterator[int]:
+        """Serves the requests of calls in an area: each `next` is one, and yields whether to go on.
+
+        What is raised meanwhile waits, whatever it is, and continues in the caller of the program.
+        """
+        ints = Slots(address, self.signature.state_slots).ints
+        answer = 0
+        while True:
+            try:
+                while True:
+                    yield answer
+                    answer = 0
+                    self.request(ints, address)
+                    answer = GO_ON
+            except GeneratorExit:
+                return
+            except BaseException as error:
+                self.waiting[address] = error
+                answer = 0
+
+    def request(self, ints: Any, address: int) -> None:
+        """Serve one request. Signals are handled as soon as Python code runs; this is some."""
+        if address in self.stopped:  # on other threads, hear of them here
+            raise KeyboardInterrupt
+        kind = ints[REQUEST]
+        if kind == PRINT:
+            site = self.signature.sites[ints[OPERAND]]
+            slots = Slots(address, self.signature.state_slots)
+            print(format_parts(site.text, [operand(slots) for operand in site.operands]), end=site.end)
+        elif kind == DEEPER:
+            self.deeper(ints, address, ints[OPERAND], ints[FRAME])
+
+    def deeper(self, ints: Any, address: int, number: int, frame: int) -> None:
+        """Continue a recursive function on a larger C stack, with a server of its own."""
+        limit = self.signature.frames[2]
+        before, server = ints[limit], self.serve(address)
+        asking = ints[SERVER]
+        next(server)
+
+        def run() -> None:
+            ints[limit], ints[SERVER] = stack_limit(), id(server)
+            self.code.invoke(f"again{number}", address, frame)
+
+        try:
+            continue_deeper(run, lambda: self.stopped.add(address))
+        finally:
+            self.stopped.discard(address)
+            ints[limit], ints[SERVER] = before, asking

@@ -1,0 +1,81 @@
+"""Places of a program where Python takes over: a check that failed, a `print`; and the operands that are shown there.
+
+A `Site` is made when compiling, and is data: it is kept with the machine code in files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...abstract.types import Struct, Type
+from ...prims.structure import rebuild
+from ...utils.source import Origin
+from .area import Slots
+
+
+@dataclass(frozen=True)
+class Known:
+    """An operand that was known when compiling: a string, None."""
+
+    value: Any
+
+    def __call__(self, slots: Slots) -> Any:
+        """The operand's value."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a slot."""
+
+    slot: int
+    type: Type
+
+    def __call__(self, slots: Slots) -> Any:
+        """The operand's value."""
+        return slots.scalar(self.slot, self.type)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """An array whose address is in a slot, and its sizes in others."""
+
+    slot: int
+    dtype: str
+    sizes: tuple[int, ...]
+
+    def __call__(self, slots: Slots) -> Any:
+        """The operand's value: a copy."""
+        return slots.array(self.slot, self.dtype, list(self.sizes))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A structure of operands."""
+
+    type: Struct
+    parts: tuple[Any, ...]
+
+    def __call__(self, slots: Slots) -> Any:
+        """The operand's value."""
+        return rebuild(self.type, [p(slots) for p in self.parts])
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where Python takes over.
+
+    Attributes:
+        operands: `(slots) -> value` of each operand of the message: `Known`, `Number`, `Elements`, `Parts`.
+        text: the message, as in `utils.raising.format_parts`.
+        origin: the place in the user's source.
+        exception: the class to raise; None for a print.
+        end: what a print writes after its line.
+    """
+
+    operands: tuple[Any, ...]
+    text: tuple
+    origin: Origin | None
+    exception: type[BaseException] | None = None
+    end: str = ""
