@@ -15,6 +15,7 @@ from .abstract.types import Array, Ref, Struct, tuple_of
 from .infer.engine import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
+from .opt.places import tell_callers
 from .utils.debugging import debugging
 from .utils.errors import GradError, LoweringError
 
@@ -82,7 +83,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         from .opt.nans import check_nans
 
         graph = check_nans(graph)
-    graph, returned = without_references(graph)
+    graph, returned = without_references(tell_callers(graph))
     start = time.perf_counter()
     run = executor_of(graph, executor, options)
     seconds["lowered"] = time.perf_counter() - start

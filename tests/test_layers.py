@@ -21,6 +21,7 @@ MAX_LINES = 600
 
 LAYERS = {
     "utils": 0,
+    "library": 0,
     "abstract": 1,
     "ir": 2,
     "prims": 3,

@@ -43,7 +43,8 @@ _PART_NAMES = frozenset(
     "asarray asanyarray ascontiguousarray reshape ravel transpose swapaxes squeeze view diagonal expand_dims "
     "atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to flip fliplr flipud rot90 split hsplit vsplit "
     "array_split items values keys get real imag".split()
-)
+)# NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list holds it.
+_NEW_ARRAYS = frozenset("zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split())
 
 Objects = frozenset[Node]
 
@@ -101,7 +102,8 @@ def _sources(p: Context, node: Node) -> tuple:
         if value is syntax.check_bound:
             return args[1:], (), ()
         if value in _SAME:
-            return args[:1], (), (args[-1:] if value in (syntax.setitem, syntax.list_append) else ())
+            holds = value is syntax.list_append or (value is syntax.setitem and not is_array(p, args[0]))
+            return args[:1], (), (args[-1:] if holds else ())
         if value in _PART:
             return (), args[:1], ()
         if value in _HOLDING:
@@ -111,6 +113,32 @@ def _sources(p: Context, node: Node) -> tuple:
         if isinstance(name, Constant) and name.value in _PART_NAMES:
             return (), (*args, fn.args[0]), ()
     return (), (), ()
+
+
+def is_array(p: Context, node: Node) -> bool:
+    """Whether a value is, on every way that it can have come here, an array that a NumPy function made."""
+    seen: set[Node] = set()
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top in seen:
+            continue
+        seen.add(top)
+        if top in p.flows:
+            stack.extend(p.flows[top])
+            continue
+        if not isinstance(top, Apply):
+            return False
+        fn = top.fn
+        if isinstance(fn, Constant) and fn.value in (*_SAME, syntax.check_bound):
+            stack.append(top.args[1 if fn.value is syntax.check_bound else 0])
+        elif isinstance(fn, Apply) and isinstance(fn.fn, Constant) and fn.fn.value is getattr:
+            name = fn.args[1]
+            if not (isinstance(name, Constant) and name.value in _NEW_ARRAYS):
+                return False
+        else:
+            return False
+    return True
 
 
 def shared(p: Context, name: str, node: Node, others: dict[str, Node]) -> str | None:

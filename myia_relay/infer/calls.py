@@ -1,7 +1,7 @@
 """Calls: what happens when a value is called.
 
 The order of the search: what higher layers registered (`special`), Python operators on numbers and structures, NumPy and
-math functions, decorated and plain Python functions (parsed), classes.
+math functions (by table, or written in Python in `library`), decorated and plain Python functions (parsed), classes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from ..abstract.types import Array, Ref, Scalar
 from ..ir.node import Apply, Graph
+from ..library import SOURCES
 from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
 from .engine import Context, Engine
@@ -121,6 +122,9 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     meaning = lookup(MEANINGS, value)
     if meaning is not None:
         return numeric(engine, frame, meaning, args, kwargs, getattr(value, "__name__", str(value)))
+    written = lookup(SOURCES, value)
+    if written is not None:
+        return await call_python(engine, frame, written, args, kwargs, origin, site)
     transformed = getattr(value, "__relay_derived__", None)
     if transformed is not None:
         transform, inner, options = transformed

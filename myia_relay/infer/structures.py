@@ -285,11 +285,18 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
         from ..prims.subscripts import getitem
 
         return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
+    if isinstance(value, Dyn) and isinstance(value.type, Scalar) and not value.type.weak and is_empty(index):
+        return value  # `x[()]`: of an array without axes the number, of a NumPy number itself
     if isinstance(value, Static) and isinstance(value.value, str):
         return Static(value.value[to_python(index, "a string index")])
     if isinstance(value, At) and value.index is None:
         return At(value.array, index)
     raise TypeError_(f"{describe(value)} cannot be indexed")
+
+
+def is_empty(value: Val) -> bool:
+    """Whether a value is the empty tuple."""
+    return isinstance(value, Seq) and value.kind == "tuple" and not value.elems
 
 
 def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:

@@ -7,6 +7,7 @@ import math
 from ..abstract.types import INTS
 from ..ir.build import Builder, Var
 from . import elementwise as P
+from . import special as S
 from .arithmetic import nonzero, power
 from .meanings import meaning
 from .numpy_elementwise import _copysign, hypot
@@ -57,22 +58,56 @@ for _fn, _prim in (
     (math.asin, P.arcsin),
     (math.acos, P.arccos),
     (math.sqrt, P.sqrt),
+    (math.acosh, S.arccosh),
 ):
     _function(_fn, _prim)
 for _fn, _prim in ((math.exp, P.exp), (math.expm1, P.expm1), (math.sinh, P.sinh), (math.cosh, P.cosh)):
     _function(_fn, _prim, overflows=True)
-for _fn, _prim in ((math.atan, P.arctan), (math.tanh, P.tanh), (math.erf, P.erf), (math.fabs, P.abs_)):
+for _fn, _prim in ((math.atan, P.arctan), (math.tanh, P.tanh), (math.erf, P.erf), (math.erfc, S.erfc),
+                   (math.asinh, S.arcsinh), (math.fabs, P.abs_)):
 
     @meaning(_fn)
     def _(b: Builder, x, _prim=_prim, _name=_fn.__name__) -> Var:
         return _prim(number(b, x, f"math.{_name}"))
 
 
-@meaning(math.erfc)
-def erfc(b: Builder, x) -> Var:
-    """math.erfc, as 1 - erf(x)."""
-    x = number(b, x, "math.erfc")
-    return x.const(1.0) - P.erf(x)
+if hasattr(math, "exp2"):  # from Python 3.11
+    _function(math.exp2, S.exp2, overflows=True)
+
+    @meaning(math.cbrt)
+    def cbrt(b: Builder, x) -> Var:
+        """math.cbrt."""
+        return S.cbrt(number(b, x, "math.cbrt"))
+
+
+@meaning(math.atanh)
+def atanh(b: Builder, x) -> Var:
+    """math.atanh."""
+    x = number(b, x, "math.atanh")
+    guard(b, either(P.lt(P.abs_(x), x.const(1)), P.isnan(x)), ValueError, DOMAIN)
+    return S.arctanh(x)
+
+
+@meaning(math.gamma)
+def gamma(b: Builder, x) -> Var:
+    """math.gamma, by the C library's: within some ulps of CPython's own."""
+    x = number(b, x, "math.gamma")
+    out = S.gamma(x)
+    pole = P.logical_or(P.eq(x, x.const(0)), P.logical_and(P.isnan(out), P.logical_not(P.isnan(x))))
+    guard(b, P.logical_not(pole), ValueError, DOMAIN)
+    guard(b, either(P.logical_not(P.isinf(out)), P.isinf(x)), OverflowError, RANGE)
+    return out
+
+
+@meaning(math.lgamma)
+def lgamma(b: Builder, x) -> Var:
+    """math.lgamma, by the C library's: within some ulps of CPython's own."""
+    x = number(b, x, "math.lgamma")
+    pole = P.logical_and(P.le(x, x.const(0)), P.logical_and(P.eq(x, P.floor(x)), P.isfinite(x)))
+    guard(b, P.logical_not(pole), ValueError, DOMAIN)
+    out = S.lgamma(x)
+    guard(b, either(P.logical_not(P.isinf(out)), P.isinf(x)), OverflowError, RANGE)
+    return out
 
 
 def _logarithm(fn, prim, lowest: float):

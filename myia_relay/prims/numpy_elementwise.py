@@ -11,6 +11,7 @@ from ..ir.build import Builder, Var
 from ..utils.errors import TypeError_
 from . import arithmetic as A
 from . import elementwise as P
+from . import special as S
 from .broadcast import as_array, as_scalar, broadcast_to, cast, reshape
 from .meanings import MEANINGS, meaning, method
 from .promotion import (
@@ -46,7 +47,7 @@ def dtype_name(dtype) -> str:
 
 for _prim in (
     *(P.exp, P.expm1, P.log, P.log1p, P.log2, P.log10, P.sqrt, P.sin, P.cos, P.tan, P.arcsin, P.arccos, P.arctan),
-    *(P.sinh, P.cosh, P.tanh, P.rint),
+    *(P.sinh, P.cosh, P.tanh, P.rint, S.arcsinh, S.arccosh, S.arctanh, S.cbrt, S.exp2),
 ):
 
     @meaning(getattr(np, _prim.name))
@@ -55,7 +56,10 @@ for _prim in (
 
 
 # NumPy 2 spells some functions twice.
-for _name, _alias in (("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan")):
+for _name, _alias in (
+    *(("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan")),
+    *(("arcsinh", "asinh"), ("arccosh", "acosh"), ("arctanh", "atanh")),
+):
     if hasattr(np, _alias):
         MEANINGS[getattr(np, _alias)] = MEANINGS[getattr(np, _name)]
 
@@ -124,21 +128,6 @@ def reciprocal(b: Builder, x) -> Var:
 def sign(b: Builder, x) -> Var:
     """np.sign."""
     return unwrap(P.sign(strong(operand(b, x))))
-
-
-@meaning(np.cbrt)
-def cbrt(b: Builder, x) -> Var:
-    """np.cbrt: the real cube root."""
-    x = floating(operand(b, x))
-    root = P.pow_(P.abs_(x), x.const(1 / 3))
-    return unwrap(P.mul(P.sign(x), root))
-
-
-@meaning(np.exp2)
-def exp2(b: Builder, x) -> Var:
-    """np.exp2."""
-    x = floating(operand(b, x))
-    return unwrap(P.pow_(x.const(2), x))
 
 
 @meaning(np.radians, np.deg2rad)

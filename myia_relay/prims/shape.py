@@ -267,6 +267,8 @@ def _(b, index, *xs, in_types, out_type, axis):
             i = clamp(b, index[axis] - b.dim(start), n)
             parts.append((start, x([*index[:axis], i, *index[axis + 1 :]])))
         start = start + n
+    if not parts:
+        return b.const(0, out_type.dtype)  # an empty array: nobody reads it
     out = parts[0][1]
     for start, element in parts[1:]:
         out = b.select(b.ge(index[axis], b.dim(start)), element, out)

@@ -63,30 +63,53 @@ class Origin:
         loc: the user's source range.
         via: what derived the node: "parse", "inline", "vjp", "vmap", ...
         parent: for an inlined node the origin of the call; for a derived node the origin of what it derives from.
+        inner: for an inlined node its origin in the function that was inlined, where that says more than `loc`.
     """
 
     loc: Loc | None
     via: str = "parse"
     parent: Origin | None = None
+    inner: Origin | None = None
 
     def derive(self, via: str) -> Origin:
         """This origin, once more transformed: same place, one step further from the source."""
         return Origin(self.loc, via, self)
 
     def inlined_at(self, call: Origin | None) -> Origin:
-        """This origin as seen through a call that was inlined."""
-        return Origin(self.loc, "inline", call)
+        """This origin as seen through one more call that was inlined, the outermost."""
+        return Origin(self.loc, "inline", call, self if self.parent is not None else None)
+
+    def call_around(self) -> Origin | None:
+        """The call through which a node was inlined, as seen through the calls around it; None where it was not."""
+        steps: list[Origin] = []
+        origin: Origin | None = self
+        while origin is not None:
+            if origin.via == "inline":
+                steps.append(origin)
+                origin = origin.inner
+            else:
+                origin = origin.parent
+        calls = [step.parent for step in reversed(steps) if step.parent is not None]
+        around = calls[0] if calls else None
+        for call in calls[1:]:
+            around = around.inlined_at(call)
+        return around
 
     def call_stack(self) -> list[Loc]:
         """Locations from this node outwards through the calls that were inlined around it.
 
         Functions of this package that are compiled themselves (what `model(x)` runs) are none of the user's.
         """
-        stack, origin = [], self
-        while origin is not None:
-            if origin.loc is not None and (not stack or stack[-1] != origin.loc) and not is_ours(origin.loc.file):
+        stack: list[Loc] = []
+        rest: list[Origin] = [self]
+        while rest:
+            origin = rest.pop()
+            if origin.parent is not None:
+                rest.append(origin.parent)
+            if origin.inner is not None:
+                rest.append(origin.inner)  # before the parent, and it says where too
+            elif origin.loc is not None and (not stack or stack[-1] != origin.loc) and not is_ours(origin.loc.file):
                 stack.append(origin.loc)
-            origin = origin.parent
         return stack
 
 

@@ -53,6 +53,18 @@ for _name in "log log1p log2 log10 sqrt".split():
     example(_name, 1.7)
 for _name in "arcsin arccos".split():
     example(_name, INSIDE)
+for _name in ("arcsinh", "exp2", "erfc"):
+    example(_name, X)
+    example(_name, 0.7)
+    example(_name, X.astype(np.float32))
+for _name in ("cbrt", "gamma", "lgamma", "arccosh"):
+    example(_name, POSITIVE + 1)
+    example(_name, 2.6)
+for _name in ("cbrt", "gamma", "lgamma"):
+    example(_name, np.array([-0.3, -1.6, 0.2, 3.5]))
+value_example("gamma", np.array([0.0, -0.0, -1.0, np.inf, -np.inf, np.nan, 200.0]))
+value_example("lgamma", np.array([0.0, -0.0, -1.0, np.inf, -np.inf, np.nan, 1e308]))
+example("arctanh", INSIDE)
 for _name in ("isnan", "isinf", "isfinite"):
     example(_name, np.array([1.0, np.nan, np.inf, -np.inf, -0.0]))
     example(_name, float("nan"))

@@ -55,7 +55,7 @@ class Index:
         return out
 
     def broadcast(self, shape: Sequence[DimLike]) -> Index:
-        """The element of an operand of `shape` that broadcasts to this one. Groups must not mix repeated and other axes."""
+        """The element of an operand of `shape` that broadcasts to this one. No group may mix repeated and other axes."""
         shape = tuple(shape)
         if shape == self.shape:
             return self
@@ -71,6 +71,15 @@ class Index:
                 axis = stop
             self.derived[shape] = Index(shape, groups)
         return self.derived[shape]
+
+    def mixes(self, shape: Sequence[DimLike]) -> bool:
+        """Whether a group has axes that an operand of `shape` repeats, and others: then it must be taken apart first."""
+        shift = len(self.shape) - len(shape)
+        for g in self.groups:
+            kinds = {k < shift or shape[k - shift] == 1 for k in range(g.start, g.stop) if self.shape[k] != 1}
+            if len(kinds) > 1:
+                return True
+        return False
 
     def reshaped(self, shape: Sequence[DimLike]) -> Index | None:
         """The same element under another shape, if that takes no arithmetic: there is one group."""

@@ -165,7 +165,7 @@ class Evaluator:
     def __init__(self, site: Site):
         self.site = site
         self.b = Expr(site.block, site.dims, site.array)
-        self.memo: dict[tuple[Node | None, int], tuple[Any, Index]] = {}  # None: the index itself
+        self.memo: dict[tuple[Any, int], tuple[Any, Index]] = {}  # None, "axes": the index itself
         self.pinned: dict[Node, Any] = {}  # roots computed in this kernel too: never read from memory here
 
     def fresh(self) -> None:
@@ -209,7 +209,14 @@ class Evaluator:
         return self._injective(node, index)
 
     def _broadcast(self, index: Index, arg: Node) -> Index:
-        return index if is_scalar(arg.type) else index.broadcast(arg.type.shape)
+        if is_scalar(arg.type) or tuple(arg.type.shape) == index.shape:
+            return index
+        if index.mixes(arg.type.shape):  # below a reshape, whose axes the loops do not know
+            key = ("axes", id(index))
+            if key not in self.memo:
+                self.memo[key] = (Index.of_axes(index.shape, self._axes(index)), index)
+            index = self.memo[key][0]
+        return index.broadcast(arg.type.shape)
 
     def _injective(self, node: Apply, index: Index) -> Any:
         rule = node.fn.lower_rule

@@ -157,6 +157,8 @@ class Nest:
 
         Every element of every output is computed before any is stored, so targets may be operands read at the same index.
         """
+        if 0 in shape:
+            return
         roots = [node for node, _ in outputs]
         self.evaluator.pinned = dict.fromkeys(roots)
         nodes = inlined(roots, is_inline)
@@ -235,6 +237,8 @@ class _Reduction:
 
     def value(self, kept: list[Any], gone: list[Any]) -> Any:
         """The element to combine, at indices of kept and reduced groups."""
+        if 0 in self.shape:
+            return self.init  # nothing is read of an empty array, whose sizes no index can be divided by
         kept, gone = list(kept), list(gone)
         at = [(gone if o else kept).pop(0) for o in self.over]
         index = Index(self.shape, [Group(a, z, i) for (a, z), i in zip(self.axes, at)])

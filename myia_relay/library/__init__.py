@@ -1,0 +1,19 @@
+"""Functions of `math` and NumPy that are written in the language itself.
+
+A function here is plain Python over the primitives' own names: it is parsed, inferred, differentiated, batched and
+compiled like a user's helper, and needs no rule of its own. `SOURCES` maps the library's function to ours. Frames of this
+package never show in an error: the user sees the line that called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import linear_algebra, math_functions, numpy_functions
+
+SOURCES: dict[Callable, Callable] = {
+    **math_functions.SOURCES,
+    **numpy_functions.SOURCES,
+    **linear_algebra.SOURCES,
+}
+"""A function of `math` or NumPy -> a Python function that means the same and can be compiled."""

@@ -1,0 +1,164 @@
+"""The `math` module's functions on integers, and those on floats that are short programs.
+
+Integers have 64 bits: a result beyond is an OverflowError. Exceptions and their texts are CPython's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def gcd(*integers):
+    """math.gcd."""
+    out = 0
+    for n in integers:
+        a, b = out, abs(n)
+        while b != 0:
+            a, b = b, a % b
+        out = a
+    return out
+
+
+def lcm(*integers):
+    """math.lcm."""
+    out = 1
+    for n in integers:
+        if n == 0 or out == 0:
+            out = 0
+        else:
+            out = out // math.gcd(out, n) * abs(n)
+    return out
+
+
+def isqrt(n):
+    """math.isqrt: the float root, put right; quotients in place of squares, which might overflow."""
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    root = int(math.sqrt(n))
+    while root > 0 and root > n // root:
+        root -= 1
+    while root + 1 <= n // (root + 1):
+        root += 1
+    return root
+
+
+def factorial(n):
+    """math.factorial, up to 20."""
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    out = 1
+    for i in range(2, n + 1):
+        out *= i
+    return out
+
+
+def comb(n, k):
+    """math.comb: every partial product is a binomial coefficient, divided before it is multiplied."""
+    if n < 0:
+        raise ValueError("n must be a non-negative integer")
+    if k < 0:
+        raise ValueError("k must be a non-negative integer")
+    out = 1 if k <= n else 0
+    k = min(k, n - k)
+    for i in range(k):
+        shared = math.gcd(out, i + 1)
+        out = (out // shared) * ((n - i) // ((i + 1) // shared))
+    return out
+
+
+def perm(n, k=None):
+    """math.perm."""
+    if k is None:
+        return math.factorial(n)
+    if n < 0:
+        raise ValueError("n must be a non-negative integer")
+    if k < 0:
+        raise ValueError("k must be a non-negative integer")
+    out = 1 if k <= n else 0
+    for i in range(k if k <= n else 0):
+        out *= n - i
+    return out
+
+
+def dist(p, q):
+    """math.dist."""
+    if len(p) != len(q):
+        raise ValueError("both points must have the same number of dimensions")
+    out = 0.0
+    for x, y in zip(p, q):
+        out = math.hypot(out, x - y)
+    return out
+
+
+def remainder(x, y):
+    """math.remainder: x - n y with n the integer nearest to x / y, even where two are; CPython's own algorithm."""
+    x, y = float(x), float(y)
+    if math.isnan(x):
+        return x
+    if math.isnan(y):
+        return y
+    if math.isinf(x) or y == 0.0:
+        raise ValueError("math domain error")
+    if math.isinf(y):
+        return x
+    size, step = abs(x), abs(y)
+    low = math.fmod(size, step)
+    high = step - low
+    if low < high:
+        rest = low
+    elif low > high:
+        rest = -high
+    else:
+        rest = low - 2.0 * math.fmod(0.5 * (size - low), step)
+    return math.copysign(1.0, x) * rest
+
+
+def modf(x):
+    """math.modf: fraction and whole part, both with the sign of x."""
+    x = float(x)
+    whole = float(np.trunc(x))
+    fraction = 0.0 if math.isinf(x) else x - whole
+    return math.copysign(fraction, x), whole
+
+
+def ldexp(x, i):
+    """math.ldexp: x * 2**i, rounded once."""
+    x = float(x)
+    if x == 0.0 or not math.isfinite(x):
+        return x
+    while i > 1000 and abs(x) < 1.0:
+        x, i = x * 2.0**1000, i - 1000
+    while i < -1000 and abs(x) >= 1.0:
+        x, i = x * 2.0**-1000, i + 1000
+    if i > 1023:
+        raise OverflowError("math range error")
+    if i < -1074:
+        return x * 0.0
+    x = x * 2.0**i
+    if math.isinf(x):
+        raise OverflowError("math range error")
+    return x
+
+
+def frexp(x):
+    """math.frexp: (m, e) with x = m * 2**e and 0.5 <= |m| < 1."""
+    x, e = float(x), 0
+    if x == 0.0 or not math.isfinite(x):
+        return x, e
+    while abs(x) >= 2.0**64:
+        x, e = x * 2.0**-64, e + 64
+    while abs(x) < 2.0**-64:
+        x, e = x * 2.0**64, e - 64
+    while abs(x) >= 1.0:
+        x, e = x * 0.5, e + 1
+    while abs(x) < 0.5:
+        x, e = x * 2.0, e - 1
+    return x, e
+
+
+SOURCES = {
+    getattr(math, function.__name__): function
+    for function in (gcd, lcm, isqrt, factorial, comb, perm, dist, remainder, modf, ldexp, frexp)
+}

@@ -1,0 +1,171 @@
+"""Functions of `math` and NumPy that are written in the language: CPython's and NumPy's results, in every executor."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+
+import numpy as np
+import pytest
+
+from myia_relay import check_grads, relay
+from myia_relay.library import SOURCES
+
+from .compare import differences
+
+EXECUTORS = ("interpreter", "python", "native")
+NAN = math.nan
+V = np.array([1.5, -2.0, 0.25, 4.0])
+W = np.array([0.5, 3.0, -1.0])
+M = np.array([[1.0, -2.5, 3.0], [0.5, 4.0, -1.5]])
+H = np.array([[1.0, NAN, 3.0], [NAN, 4.0, -1.5]])
+SQUARE = np.array([[2.0, -1.0, 0.0], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
+ORDER = np.array([[1, 0, 1], [0, 0, 1]])
+
+CASES = {
+    math.gcd: [(12, 18), (0, 0), (-8, 12), (0, 5), (2**62, 6)],
+    math.lcm: [(4, 6), (0, 5), (-3, 7), (2**62, 3)],
+    math.isqrt: [(0,), (1,), (15,), (16,), (2**53 - 1,), (2**63 - 1,), (3037000499**2,), (3037000499**2 - 1,), (-1,)],
+    math.factorial: [(0,), (1,), (5,), (20,), (21,), (-1,)],
+    math.comb: [(5, 2), (5, 0), (5, 6), (61, 30), (0, 0), (70, 35), (-1, 2), (5, -1)],
+    math.perm: [(5, 2), (5, 5), (5, 6), (0, 0), (-1, 2), (5, -2)],
+    math.dist: [((1.0, 2.0), (4.0, 6.0)), ((0.5,), (2.5,)), ((1.0, 2.0, 2.0), (0.0, 0.0, 0.0))],
+    math.remainder: [(5.0, 3.0), (-5.0, 3.0), (7.5, 5.0), (2.5, 1.0), (3.5, 1.0), (1e300, 7.0), (1.0, math.inf), (-0.0, 1.0),
+                     (NAN, 1.0), (1.0, NAN), (math.inf, 1.0), (1.0, 0.0)],
+    math.modf: [(2.75,), (-2.75,), (-0.0,), (math.inf,), (-math.inf,), (1e300,), (3.0,)],
+    math.ldexp: [(0.75, 3), (1.0, -1074), (0.75, -1074), (1.5, 1023), (-0.0, 5), (1e-310, 1020), (1.0, 2000), (1.0, -3000),
+                 (3.0, -1075), (1e300, -2000), (5e-324, 2000), (math.inf, 3)],
+    math.frexp: [(8.0,), (0.3,), (-1e300,), (5e-324,), (0.0,), (-0.0,), (math.inf,)],
+    np.fmax: [(V, 0.0), (M, H), (1.0, NAN), (NAN, NAN)],
+    np.fmin: [(V, 0.0), (H, M), (NAN, 1.0)],
+    np.heaviside: [(np.array([-1.0, 0.0, 2.0, NAN]), 0.5), (0.0, 0.25)],
+    np.sinc: [(V,), (np.array([0.0, 1.0, 0.5]),), (0.0,)],
+    np.logaddexp2: [(V, 1.0), (1.0, 3.0)],
+    np.signbit: [(np.array([-1.0, 0.0, -0.0, 3.0]),)],
+    np.isneginf: [(np.array([-np.inf, 0.0, np.inf, NAN]),)],
+    np.isposinf: [(np.array([-np.inf, 0.0, np.inf, NAN]),)],
+    np.nansum: [(H,), (H, 0), (H, 1), (M.astype(np.float32), 0)],
+    np.nanprod: [(H,), (H, 1)],
+    np.nanmax: [(H,), (H, 0), (H.astype(np.float32), 1)],
+    np.nanmin: [(H,), (H, 0)],
+    np.nanmean: [(H,), (H, 1), (H.astype(np.float32),)],
+    np.nanvar: [(H,), (H, 1)],
+    np.nanstd: [(H,), (H, 1)],
+    np.array_equal: [(V, V), (V, W), (V, V + 1), (np.array([1, 2]), np.array([1.0, 2.0]))],
+    np.allclose: [(V, V * (1 + 1e-7)), (V, V + 0.1)],
+    np.append: [(V, W), (M, M, 0), (M, 7.0)],
+    np.rot90: [(M,), (M, 2), (M, 3), (M, 4)],
+    np.kron: [(V, W), (M, SQUARE)],
+    np.cross: [(W, W[::-1].copy()), (M, M * M)],
+    np.meshgrid: [(V, W)],
+    np.take_along_axis: [(M, ORDER[:, :2], 1), (V, np.array([3, 0]), 0), (M, ORDER, 0)],
+    np.polyval: [(W, V), (W, 2.0), (np.array([1, 2, 3]), 2)],
+    np.vander: [(V,), (V, 3), (V, 3, True)],
+    np.interp: [(np.array([-1.0, 0.0, 0.5, 2.0, 9.0]), np.array([0.0, 1.0, 4.0]), W), (0.25, np.array([0.0, 1.0, 4.0]), W)],
+    np.convolve: [(V, W), (W, V), (V, W, "same"), (V, W, "valid"), (V, V, "same"), (V, V[:2], "same")],
+    np.correlate: [(V, W), (V, W, "full"), (V, W, "same")],
+    np.argsort: [(V, -1, "stable"), (M, 0, "stable"), (np.round(np.sin(np.arange(300.0)), 1), -1, "stable"), (H, 1, "stable")],
+    np.sort: [(V,), (M,), (M, 0), (np.sin(np.arange(300.0)),), (np.array([NAN, 1.0, NAN, 0.0]),), (np.array([3, 1, 2]),)],
+    np.searchsorted: [(np.sort(V), V), (np.sort(V), 1.5), (np.sort(V), 1.5, "right"), (np.array([1, 2, 2, 5]), np.array([0, 2, 9])),
+                      (np.array([1.0, 2.0, NAN]), np.array([NAN, 5.0]), "right")],
+    np.quantile: [(V, 0.3), (V, 0.0), (V, 1.0), (M, 0.75, 1), (V, 1.5)],
+    np.percentile: [(V, 30), (M, 50.0, 0), (H, 20.0)],
+    np.median: [(V,), (W,), (M, 0), (M, 1), (H,), (np.array([1, 2, 4]),)],
+    np.linalg.matrix_power: [(SQUARE, 0), (SQUARE, 1), (SQUARE, 5)],
+    np.linalg.multi_dot: [([M, SQUARE, SQUARE],)],
+}
+if hasattr(np, "trapezoid"):
+    CASES[np.trapezoid] = [(V,), (M,), (V, np.array([0.0, 1.0, 3.0, 4.0])), (V, None, 0.5)]
+
+# What selects a branch of a library function is known at compile time.
+STATIC = {"axis", "q", "mode", "k", "n", "N", "increasing", "indexing"}
+
+
+def caller(function, given: tuple):
+    """A function that calls `function` with arrays and numbers as arguments, and the rest written down as constants."""
+    own = list(inspect.signature(SOURCES[function]).parameters)
+    names, words, values = [], [], []
+    for i, value in enumerate(given):
+        name = own[min(i, len(own) - 1)]
+        static = value is None or isinstance(value, str | bool) or (name in STATIC and function.__module__ != "math")
+        if static:
+            words.append(repr(value))
+        else:
+            names.append(f"v{i}")
+            words.append(f"v{i}")
+            values.append(value)
+    module = "math" if function.__module__ == "math" else "np.linalg" if "linalg" in function.__module__ else "np"
+    text = f"def call({', '.join(names)}):\n    return {module}.{function.__name__}({', '.join(words)})\n"
+    return text, values
+
+
+def outcome(function, values):
+    with np.errstate(all="ignore"):
+        try:
+            return function(*values)
+        except (ValueError, OverflowError, TypeError) as error:
+            return type(error), str(error)
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    """Modules of callers: source that can be read back."""
+    folder = tmp_path_factory.mktemp("callers")
+
+    def load(text: str) -> types.ModuleType:
+        file = folder / f"caller_{len(list(folder.iterdir()))}.py"
+        file.write_text("import math\nimport numpy as np\n\n" + text)
+        module = types.ModuleType(file.stem)
+        module.__file__ = str(file)
+        exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
+        return module
+
+    return load
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("function", list(CASES), ids=lambda f: f.__name__)
+def test_means_what_the_library_means(function, executor, modules):
+    for given in CASES[function]:
+        text, values = caller(function, given)
+        call = modules(text).call
+        want = outcome(call, values)
+        got = outcome(relay(call, executor=executor), values)
+        if isinstance(want, tuple) and isinstance(want[0], type):
+            assert got == want, (given, got, want)
+        elif isinstance(want, int) and abs(want) >= 1 << 63:
+            assert got[0] is OverflowError, (given, got)
+        else:
+            assert not differences(got, want), (given, got, want)
+
+
+def test_every_function_is_tested():
+    assert set(SOURCES) == set(CASES)
+
+
+@relay
+def smooth(x, y):
+    mixed = np.convolve(x, y, "same") + np.interp(x, np.array([-3.0, 0.1, 6.0]), y)
+    return np.sum(mixed) + np.polyval(y, x[0]) + np.sum(np.kron(x, y) ** 2) + np.nanmean(np.fmax(x, 0.3))
+
+
+@relay
+def powers(a):
+    return np.sum(np.linalg.matrix_power(a, 3)) + math.lgamma(np.sum(a) * 1.0) + math.dist((a[0, 0], 1.0), (0.5, a[1, 1]))
+
+
+def test_gradients():
+    check_grads(smooth, (V, W), order=2)
+    check_grads(lambda a: powers(a), (SQUARE,), order=2)
+
+
+def test_the_frames_of_the_library_do_not_show():
+    @relay
+    def f(n):
+        return math.isqrt(n)
+
+    with pytest.raises(ValueError, match="isqrt") as failed:
+        f(-4)
+    last = failed.traceback[-1]  # pytest shows the frames that Python would
+    assert last.name == "f" and "math.isqrt(n)" in str(last.statement)
