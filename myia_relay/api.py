@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import types
 from collections import OrderedDict, namedtuple
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .abstract.types import Scalar, Type
+from .abstract.families import Misfit, note_scope
+from .abstract.types import Data, Scalar, Type
 from .infer.arguments import (
     PLAIN,
     ReturnedFunction,
@@ -28,15 +30,17 @@ from .infer.arguments import (
     resolve_again,
     result_arrays,
 )
+from .infer.data import FieldError
 from .infer.dependencies import checker
 from .infer.engine import Context, Engine
+from .infer.loop import widening
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
 from .utils.debugging import debugging
-from .utils.errors import CompileError, TypeError_, ValueError_, nearest
+from .utils.errors import CompileError, GradError, LoweringError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
-from .utils.source import Origin
+from .utils.source import Origin, is_ours
 
 CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used goes first
 STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
@@ -74,6 +78,7 @@ class Relay:
         if executor is not None and executor not in EXECUTORS:
             raise ValueError(f"executor={executor!r}: choose one of {', '.join(EXECUTORS)}")
         check_decorated(function)
+        note_local_classes()
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self.__relay_function__ = function
@@ -86,6 +91,8 @@ class Relay:
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._annotations: tuple[list[str], list] | None = None
+        self._structural = False  # whether recursive dataclasses keep their structure in their types; see `_of_structure`
+        self._uses_data = False
         if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
             names = list(inspect.signature(function).parameters) if self.static else []
             for name in self.static:
@@ -125,12 +132,39 @@ class Relay:
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
             self._quick[key] = compiled, finisher(compiled)
+        try:
+            return finish(compiled, given)
+        except Misfit as misfit:
+            compiled, given = self._of_structure(args, kwargs, misfit)
         return finish(compiled, given)
 
-    def _compiled(self, args: tuple, kwargs: dict) -> tuple[Compiled, list]:
+    def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
+        """The program for these very trees, with their structure in its types, where they are more than their annotations say.
+
+        Raises:
+            CompileError: `problem`, where there is no such program.
+        """
+        try:
+            return self._compiled(args, kwargs, True)
+        except (CompileError, RecursionError):
+            raise problem from None
+
+    def _compiled(self, args: tuple, kwargs: dict, structural: bool = False) -> tuple[Compiled, list]:
         """The program for these arguments, from the cache or compiled now, and the leaves to call it with."""
+        structural |= self._structural
+        try:
+            return self._lookup(args, kwargs, structural)
+        except (FieldError, GradError, LoweringError) as error:
+            if structural or not self._uses_data:
+                raise
+            found = self._of_structure(args, kwargs, error)
+            self._structural = True
+            return found
+
+    def _lookup(self, args: tuple, kwargs: dict, structural: bool) -> tuple[Compiled, list]:
         leaves: list = []
-        key, args_skels, names = self._signature(args, kwargs, leaves)
+        key, args_skels, names = self._signature(args, kwargs, leaves, structural)
+        key = (key, structural)
         with self._lock:
             compiled = self._programs.get(key)
             if compiled is not None and all(d.holds() for d in compiled.program.dependencies):
@@ -138,7 +172,7 @@ class Relay:
                 self._hits += 1
                 return compiled, leaves
             self._misses += 1
-            compiled = self._compile(args_skels, names)
+            compiled = self._compile(args_skels, names, structural=structural)
             self._programs[key] = compiled
             if len(self._programs) > CACHE_SIZE:
                 _, dropped = self._programs.popitem(last=False)
@@ -167,7 +201,7 @@ class Relay:
 
         self._fast[types_] = checker(dependencies, len(args), run, again, ints)
 
-    def _signature(self, args, kwargs, leaves: list):
+    def _signature(self, args, kwargs, leaves: list, structural: bool = False):
         if self._annotations is None:
             self._annotations = parameter_annotations(self.__relay_function__)
         names, annotations = self._annotations
@@ -180,13 +214,13 @@ class Relay:
                 if name in self.static:
                     skels.append(constant_skeleton(arg))
                 else:
-                    skels.append(describe_argument(arg, annotations[i] if i < len(annotations) else None, leaves, refs))
+                    skels.append(describe_argument(arg, annotations[i] if i < len(annotations) else None, leaves, refs, structural))
             for name, arg in kwargs.items():
                 if name in self.static:
                     skels.append(constant_skeleton(arg))
                 else:
                     annotation = annotations[names.index(name)] if name in names else None
-                    skels.append(describe_argument(arg, annotation, leaves, refs))
+                    skels.append(describe_argument(arg, annotation, leaves, refs, structural))
         except CompileError as error:
             what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
@@ -206,11 +240,21 @@ class Relay:
             return graph.params[signature.names.index(parameter)].origin
         return graph.origin
 
-    def _infer(self, skels: list[Skeleton], keywords: tuple[str, ...]):
+    def _infer(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool = False):
         from .frontend import parse
+
+        def attempt(assumed: dict):
+            engine = Engine(parse, assumed, structural)
+            try:
+                return self._inferred(engine, skels, keywords)
+            finally:
+                self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in skels for t in s.leaves())
+
+        return widening(attempt)
+
+    def _inferred(self, engine: Engine, skels: list[Skeleton], keywords: tuple[str, ...]):
         from .infer import transforms  # noqa: F401  registers grad and its kin
 
-        engine = Engine(parse)
         entry = Graph(getattr(self, "__name__", "f"))
         nodes: list = []
         for skel in skels:
@@ -222,8 +266,8 @@ class Relay:
         named = dict(zip(keywords, values[count:], strict=True))
         return engine.entry(Static(self), values[:count], named, entry, Context())
 
-    def _compile(self, skels, keywords, keep: bool = False) -> Compiled:
-        program = self._infer(skels, keywords)
+    def _compile(self, skels, keywords, keep: bool = False, structural: bool = False) -> Compiled:
+        program = self._infer(skels, keywords, structural)
         return compile_program(program, self.options["executor"], self.options, keep)
 
     # Looking inside.
@@ -393,6 +437,15 @@ def finisher(compiled: Compiled) -> Callable[[list], Any]:
             if kind == "dict":
                 return lambda leaves: dict(zip(fields, run(*leaves)))
     return lambda leaves: finish(compiled, leaves)
+
+
+def note_local_classes() -> None:
+    """Note the variables of the function in which another is decorated: annotations of dataclasses made there refer to them."""
+    frame = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is not None and frame.f_locals is not frame.f_globals:
+        note_scope(frame.f_locals)
 
 
 def source_function(function: Any) -> Any:

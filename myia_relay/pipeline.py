@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .abstract.types import Array, Ref, Struct, tuple_of
+from .abstract.families import check_tree
+from .abstract.types import Array, Data, Ref, Struct, tuple_of
 from .infer.engine import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
@@ -116,14 +117,30 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
     if executor == "interpreter":
         from .backend.interpreter import run
 
-        return in_whole_steps(graph, lambda *values: run(graph, values))
+        return with_checked_trees(graph, in_whole_steps(graph, lambda *values: run(graph, values)))
     if executor == "python":
         from .backend.python import compile_python
 
-        return in_whole_steps(graph, compile_python(graph, functools.partial(compile_region, options=options)))
+        compiled = compile_python(graph, functools.partial(compile_region, options=options))
+        return with_checked_trees(graph, in_whole_steps(graph, compiled))
     from .backend.tvm.program import compile_program as compile_native
 
     return compile_native(graph, options=options)
+
+
+def with_checked_trees(graph: Graph, run: Callable) -> Callable:
+    """A program of a Python executor whose trees are checked against their annotations before it runs, as native code does."""
+    trees = [(k, p.type) for k, p in enumerate(graph.params) if isinstance(p.type, Data)]
+    if not trees:
+        return run
+
+    @functools.wraps(run, updated=("__dict__",))
+    def checked(*values):
+        for k, t in trees:
+            check_tree(values[k], t)
+        return run(*values)
+
+    return checked
 
 
 def in_whole_steps(graph: Graph, run: Callable) -> Callable:

@@ -147,6 +147,28 @@ class Ref(Type):
         return f"ref<{self.spec}>"
 
 
+@dataclass(frozen=True)
+class Data(Type):
+    """A value of an algebraic data type: one of the variants of a family, whatever its shape.
+
+    At run time it is a reference to an immutable record. The type is nominal: what the variants hold is said by the family (see
+    `abstract.families`), whose fields may be of this very type.
+
+    Attributes:
+        family: the family; equal to itself alone.
+        nullable: whether None is among the values.
+    """
+
+    family: Any
+    nullable: bool = False
+
+    dtype = "int64"  # of the machine word that a reference is
+    shape = ()
+
+    def __str__(self) -> str:
+        return f"{self.family.name} | None" if self.nullable else self.family.name
+
+
 INT = Scalar("int64", True)
 FLOAT = Scalar("float64", True)
 BOOL = Scalar("bool", True)
@@ -220,6 +242,7 @@ __all__ = [
     "NONE",
     "UNDEFINED",
     "Array",
+    "Data",
     "Dim",
     "NoneT",
     "Ref",

@@ -123,7 +123,13 @@ def _loop(activity: Activity, node: Apply, acts) -> Act:
     return activity.carried(node, acts)[lead : lead + node.attrs["carried"]]
 
 
+def _data_make(activity: Activity, node: Apply, acts) -> Act:
+    family = node.attrs["type"].family
+    raise GradError(f"a derivative goes through a {family.name} made at run time; the gradient of that is not supported")
+
+
 SPECIAL = {
+    "data_make": _data_make,
     "get_item": lambda activity, node, acts: item(acts[0], node.attrs["index"]),
     "make_struct": lambda activity, node, acts: acts,
     "tape_push": lambda activity, node, acts: acts[0] is not False or acts[1] is not False,

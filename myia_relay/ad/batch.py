@@ -27,13 +27,13 @@ from collections.abc import Callable, Sequence
 
 from ..abstract.batched import batched_type
 from ..abstract.dims import DimLike
-from ..abstract.types import Array, Scalar, Struct, Tape, Type
+from ..abstract.types import Array, Data, Scalar, Struct, Tape, Type
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import emit_like, same_interface
 from ..prims.broadcast import broadcast_to
-from ..utils.errors import CompileError, InternalError, TypeError_
+from ..utils.errors import CompileError, InternalError, LoweringError, TypeError_
 
 Flag = bool | tuple
 
@@ -178,6 +178,8 @@ class Batcher:
             parts = [b.emit(REGISTRY["get_item"], (node,), {"index": i}) for i in range(len(t.elems))]
             parts = [self.match(b, x, e, item(have, i), item(want, i)) for i, (x, e) in enumerate(zip(parts, t.elems))]
             return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": self.type(t, want)})
+        if isinstance(t, Data):
+            raise LoweringError(f"under vmap a {t} would differ between examples, which is not supported")
         if is_undef(node):
             return b.emit(REGISTRY["undef"], (), {"type": self.type(t, want)})
         if isinstance(t, Tape):  # it is empty: only a tape on which something batched is pushed is batched
@@ -280,7 +282,14 @@ def _same_for_all(what: str):
     return rule
 
 
+def _data_make(p: Batcher, b: Builder, node, args, flags, mask):
+    if any(f is not False for f in flags):
+        raise LoweringError(f"vmap makes a {node.type} of values that differ between examples, which is not supported")
+    return emit_like(b, node, tuple(args)), False
+
+
 RULES: dict[str, Rule] = {
+    "data_make": _data_make,
     "make_struct": _make_struct,
     "get_item": _get_item,
     "tape_push": _tape_push,

@@ -240,7 +240,13 @@ def _stop(f: Forward, b: Builder, node: Apply, args, tangents):
     return emit_like(b, node, args), None
 
 
+def _data_make(f: Forward, b: Builder, node: Apply, args, tangents):
+    family = node.attrs["type"].family
+    raise GradError(f"a derivative goes through a {family.name} made at run time; the tangent of that is not supported")
+
+
 RULES: dict[str, Rule] = {
+    "data_make": _data_make,
     "get_item": _get_item,
     "make_struct": _make_struct,
     "tape_push": _tape_push,

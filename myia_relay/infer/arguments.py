@@ -9,7 +9,8 @@ import numpy as np
 
 from ..abstract.annotations import Rows, TensorAnnotation
 from ..abstract.dims import symbol
-from ..abstract.types import Array, Scalar, Struct
+from ..abstract.families import annotation_type, family_of
+from ..abstract.types import Array, Data, Scalar, Struct
 from ..ir.build import type_of_constant
 from ..prims.structure import rebuild as rebuild_value
 from ..utils.errors import OverflowError_, ShapeError, TypeError_
@@ -20,6 +21,9 @@ SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Sca
 PLAIN = frozenset(SCALARS)
 SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
 DTYPES = frozenset({"bool", "bfloat16", *(f"{kind}{bits}" for kind, all_bits in SIZES.items() for bits in all_bits)})
+
+
+MOST_LEAVES = 2000  # of a tree whose structure is in its type
 
 
 class ReturnedFunction:
@@ -109,7 +113,7 @@ def quick_key(values: Any, leaves: list) -> tuple | None:
     return tuple(key)
 
 
-def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int, int]) -> Skeleton:
+def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int, int], structural: bool = False) -> Skeleton:
     """The skeleton of an argument; its leaf values are appended to `leaves`.
 
     Args:
@@ -117,6 +121,7 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
         annotation: the parameter's annotation: named dimensions make the compiled program serve every size.
         leaves: receives numbers, arrays and references.
         refs: references seen so far by identity: the same model passed twice is one.
+        structural: whether recursive dataclasses are told apart by their structure, as other ones are.
 
     Raises:
         TypeError_: a value that compiled code cannot take.
@@ -136,6 +141,9 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
         leaves.append(value)
         return Skeleton("dyn", Scalar(value.dtype.name))
 
+    if value is None and not structural and (data := annotation_type(annotation)) is not None and data.nullable:
+        leaves.append(None)
+        return Skeleton("dyn", data)
     if value is None or isinstance(value, str):
         return Skeleton("static", Identity(value))
     ref = getattr(value, "__relay_ref__", None)
@@ -153,7 +161,7 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
         return Skeleton("seq", (kind, fields, cls), skels)
 
     def parts(values) -> tuple[Skeleton, ...]:
-        return tuple(describe_argument(v, None, leaves, refs) for v in values)
+        return tuple(describe_argument(v, None, leaves, refs, structural) for v in values)
 
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return Skeleton("seq", ("record", value._fields, type(value)), parts(value))
@@ -166,6 +174,13 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         if not value.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
+        family = None if structural else family_of(kind)
+        if family is not None:
+            wanted = annotation_type(annotation)
+            leaves.append(value)
+            return Skeleton("dyn", wanted if wanted is not None and wanted.family is family else Data(family))
+        if structural and len(leaves) > MOST_LEAVES and family_of(kind) is not None:
+            raise TypeError_(f"this {kind.__name__} has more than {MOST_LEAVES} leaves")
         fields = tuple(value.__dataclass_fields__)
         return Skeleton("seq", ("record", fields, kind), parts(getattr(value, f) for f in fields))
     if isinstance(value, ReturnedFunction):
@@ -217,6 +232,8 @@ def result_arrays(skel: Skeleton, out: Any) -> Iterator[Any]:
         TypeError_: the tree is no such tree.
     """
     if skel.tag == "dyn":
+        if isinstance(skel.info, Data):
+            raise TypeError_(f"into: a part of the result is {skel}, which no array can hold")
         yield out
     elif skel.tag == "seq":
         kind, fields, _ = skel.info

@@ -12,6 +12,7 @@ from ..ir import syntax as S
 from ..prims.control import cond  # noqa: F401  registered before use
 from ..prims.effects import print_
 from ..utils.errors import TypeError_
+from . import data
 from .calls import call_value, operate, special
 from .engine import Engine
 from .frames import Frame
@@ -23,6 +24,14 @@ from .values import NONE_VAL, Bound, Closure, Derived, Dyn, Iter, Seq, SliceVal,
 
 @special(builtins.getattr)
 async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if data.is_data(args[0]):
+        name = to_python(args[1], "an attribute name")
+        result = await data.attribute(engine, frame, args[0], name, site)
+        before = frame.find(site.args[0]) if site is not None and site.args else None
+        if data.is_data(before) and before.node is args[0].node:
+            # It has the attribute, or has raised: what follows need not look again.
+            frame.env[site.args[0]] = data.having(args[0], name)
+        return result
     value = attribute(engine, frame, args[0], to_python(args[1], "an attribute name"))
     if isinstance(value, PropertyVal):
         return await call_value(engine, frame, Static(value.function), [value.receiver], {}, origin, site)
@@ -104,11 +113,18 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 @special(builtins.isinstance)
 async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     value, classes = args
-    return frame.constant(is_instance(value, to_python(classes, "isinstance: the class")))
+    known = to_python(classes, "isinstance: the class")
+    if data.is_data(value):
+        found = data.test(frame, value, data.instances(value.type.family, known))
+        return frame.constant(found) if isinstance(found, bool) else found
+    return frame.constant(is_instance(value, known))
 
 
-def is_instance(value: Val, classes) -> bool:
-    """`isinstance` of an inferred value: a class, a tuple of classes or a union."""
+def is_instance(value: Val, classes) -> bool | None:
+    """`isinstance` of an inferred value: a class, a tuple of classes or a union; None where only running it tells."""
+    if data.is_data(value):
+        hits = {n in data.instances(value.type.family, classes) for n in data.possible(value)}
+        return hits.pop() if len(hits) == 1 else None
     wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
     return any(issubclass(python_class(value), c) for c in wanted)
 
@@ -137,6 +153,10 @@ def python_class(value: Val) -> type:
 
 @special(builtins.type)
 async def type_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if data.is_data(args[0]):
+        if len(data.possible(args[0])) > 1:
+            raise TypeError_("type(x): the class of x is known at run time only; test it with isinstance(x, ...), or match it")
+        return Static(data.class_of(args[0]) or type(None))
     return Static(python_class(args[0]))
 
 
@@ -291,6 +311,8 @@ special(builtins.max)(_extreme("max"))
 @special(dataclasses.replace)
 async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args
+    if data.is_data(value):
+        return await data.replaced(engine, frame, value, kwargs, site)
     if not isinstance(value, Seq) or value.kind != "record":
         raise TypeError_(f"dataclasses.replace: {describe(value)} is no dataclass")
     for key in kwargs:
@@ -300,12 +322,14 @@ async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
     return Seq("record", elems, value.fields, value.cls)
 
 
-def _match_class(engine: Engine, frame: Frame, node) -> Val:
+async def _match_class(engine: Engine, frame: Frame, node) -> Val:
     subject, cls = (engine.value(frame, a) for a in node.args)
     names = getattr(cls.value, "__match_args__", ())
     position = node.attrs["position"]
     if position >= len(names):
         raise TypeError_(f"{cls.value.__name__}() accepts {len(names)} positional sub-patterns ({position + 1} given)")
+    if data.is_data(subject):
+        return await data.attribute(engine, frame, subject, names[position], node)
     return attribute(engine, frame, subject, names[position])
 
 
@@ -313,7 +337,7 @@ if hasattr(S, "match_field"):
 
     @meaning(S.match_field)
     async def match_field(engine: Engine, frame: Frame, node) -> Val:
-        return _match_class(engine, frame, node)
+        return await _match_class(engine, frame, node)
 
 
 if hasattr(S, "match_sequence"):

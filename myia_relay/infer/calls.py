@@ -12,14 +12,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..abstract.types import Array, Ref, Scalar
+from ..abstract.families import family_of
+from ..abstract.types import Array, Data, Ref, Scalar
 from ..ir.node import Apply, Graph
 from ..library import SOURCES
 from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
+from . import data
 from .engine import Context, Engine
 from .frames import Frame
 from .iterables import reach
+from .sharing import arrays_of
 from .unions import dispatch, first_choice
 from .values import Bound, Choice, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
 
@@ -92,6 +95,8 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         return await call_static(engine, frame, fn.value, args, kwargs, origin, site)
     if (method := user_method(fn, "__call__")) is not None:
         return await call_value(engine, frame, Static(method), [fn, *args], kwargs, origin, site)
+    if data.is_data(fn) and data.defines(fn, "__call__"):
+        return await data.call_method(engine, frame, fn, "__call__", args, kwargs, site)
     if isinstance(fn, Dyn) and isinstance(fn.type, Ref):
         return await METHODS_OF_REFS["__call__"](engine, frame, fn, args, kwargs, origin, site)
     raise TypeError_(f"{describe(fn)} is not callable")
@@ -258,9 +263,17 @@ def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val
 
 def user_method(value: Val, name: str) -> Any:
     """The Python function behind a special method that a record's class defines itself, or None."""
-    if not (isinstance(value, Seq) and value.kind == "record"):
-        return None
-    found = getattr(value.cls, name, None)
+    if isinstance(value, Seq) and value.kind == "record":
+        return written_method(value.cls, name)
+    if data.is_data(value) and len(data.possible(value)) == 1:
+        cls = data.class_of(value)
+        return written_method(cls, name) if cls is not None else None
+    return None
+
+
+def written_method(cls: type, name: str) -> Any:
+    """The Python function behind a special method that a class defines itself, or None."""
+    found = getattr(cls, name, None)
     function = getattr(found, "__relay_function__", found)
     # What dataclasses and NamedTuples generate (comparison by fields) has no source; `structures` knows it.
     written = isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
@@ -275,12 +288,23 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
     """An operator that a user's class defines: `__add__`, or `__radd__` of the right operand; None where there is none."""
     base = op.__name__.strip("_")
     plain = base.removeprefix("i") if base in AUGMENTED else base
+    mirrored = MIRRORED.get(plain, "r" + plain)
+    if any(map(data.is_data, args)):
+
+        async def again(region: Frame, values: list[Val]) -> Val:
+            own = await operator_method(engine, region, op, values, origin, site)
+            return operate(engine, region, op, values) if own is None else own
+
+        names = (f"__{base}__", f"__{plain}__", f"__{mirrored}__")
+        found = await data.dispatched(engine, frame, args, names, again, site)
+        if found is not None:
+            return found
     for name in dict.fromkeys((base, plain)):  # `x += y` is `__iadd__`, or else `__add__`
         method = user_method(args[0], f"__{name}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
     if len(args) == 2:
-        method = user_method(args[1], f"__{MIRRORED.get(plain, 'r' + plain)}__")
+        method = user_method(args[1], f"__{mirrored}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), [args[1], args[0]], {}, origin, site)
     return None
@@ -295,7 +319,7 @@ def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
     if result is not None:
         return result
     for arg in args:
-        if not isinstance(arg, Dyn) or isinstance(arg.type, Ref):
+        if not isinstance(arg, Dyn) or isinstance(arg.type, Ref | Data):
             raise unsupported(op, args)
     return Dyn(OPERATORS[op](frame.builder, *[frame.var(a) for a in args]).node)
 
@@ -341,6 +365,8 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
     from .structures import sequence_method
 
     receiver = fn.receiver
+    if isinstance(fn.function, data.Method):
+        return await data.call_method(engine, frame, receiver, fn.function.name, args, kwargs, site)
     if isinstance(fn.function, str):
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Ref):
             return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)
@@ -368,7 +394,13 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
         fields = dataclasses.fields(cls)
         defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
         names = tuple(f.name for f in fields)
-        return Seq("record", fields_of(cls, names, defaults, args, kwargs, engine, frame), names, cls)
+        values = fields_of(cls, names, defaults, args, kwargs, engine, frame)
+        for value in values:  # what is written into such an array later, the record would show
+            engine.shared.update(arrays_of(value))
+        family = None if engine.structural else family_of(cls)
+        if family is not None:
+            return await data.construct(engine, frame, family, cls, values)
+        return Seq("record", values, names, cls)
     raise TypeError_(
         f"instances of {cls.__name__} cannot be made in compiled code; use a NamedTuple or a frozen dataclass"
     )

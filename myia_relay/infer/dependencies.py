@@ -14,13 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Array, Type
+from ..abstract.families import family_of
+from ..abstract.types import Array, Data, Type
 
 
 def type_of_hidden(value: Any) -> Type | None:
-    """The type of an array or of a reference (a model), None for everything else."""
+    """The type of an array, a tree or a reference (a model), None for everything else."""
     if isinstance(value, np.ndarray):
         return Array(value.dtype.name, value.shape)
+    family = family_of(type(value))
+    if family is not None:
+        return Data(family)
     ref = getattr(value, "__relay_ref__", None)
     return ref() if ref is not None and not isinstance(value, type) else None
 

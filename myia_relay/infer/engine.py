@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Array, Type
+from ..abstract.families import family_of
+from ..abstract.types import Array, Data, Type
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import UNBOUND, FreeName, Syntax
 from ..utils.errors import CompileError, InternalError, TypeError_
 from ..utils.source import NOWHERE, Origin
 from . import cells as cell_rules
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from .frames import Context, Frame, Specialisation, explode, leaf_nodes, pack, packed_type
-from .loop import Any_, Future, Loop, Task
+from .frames import Context, Frame, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
+from .loop import Any_, Future, Loop, Task, Widened
 from .sharing import mark_result, require_own
 from .values import (
     NEVER,
@@ -103,10 +104,24 @@ class Engine:
     Attributes:
         parse: `(function) -> Graph`, the front end.
         dependencies: free names read so far.
+        assumed: for branches that must go on before both arms are known, a result type that an earlier attempt found too
+            narrow, and widened; see `Widened`.
+        structural: whether values of recursive dataclasses keep their structure in their types.
+        uses_data: whether any value was of an algebraic data type.
     """
 
-    def __init__(self, parse: Callable[[types.FunctionType], Graph]):
+    def __init__(
+        self,
+        parse: Callable[[types.FunctionType], Graph],
+        assumed: dict[tuple, Skeleton] | None = None,
+        structural: bool = False,
+    ):
         self.parse = parse
+        self.assumed = assumed or {}
+        self.widened: dict[tuple, Skeleton] = {}
+        self.structural = structural
+        self.uses_data = False
+        self.equalities: dict[Any, Graph] = {}  # of families: how their values compare
         self.loop = Loop(self.break_deadlock)
         self.specs: dict[Hashable, Specialisation] = {}
         self.joins: list[Join] = []
@@ -134,17 +149,20 @@ class Engine:
         frame = Frame(spec, params, None, context)
         try:
             result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
+        except CompileError as error:
+            if self.widened:
+                raise Widened(self.widened, error) from None
+            raise
         except RecursionError as error:
             if "waits for another" not in str(error):
                 raise
-            waiting = next((s for s in self.specs.values() if not s.known.done), None)
-            name = waiting.source.name if waiting else "the function"
-            raise TypeError_(
-                f"the recursion of {name} has no base case: no path through it returns without calling it again",
-                waiting.source.origin if waiting else None,
-            ) from None
+            raise self.endless() from None
+        if self.widened:
+            raise Widened(self.widened, self.late_errors[0])
         for error in self.late_errors:
             raise error
+        if any(not s.known.done for s in self.specs.values()):
+            raise self.endless()
         self.finish(spec)
         nodes: list[Node] = []
         skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
@@ -157,6 +175,13 @@ class Engine:
         params.output = pack(frame, nodes)
         hidden = [self.hidden.get(key) for key in spec.implicit]
         return Program(params, skel, hidden, list(self.dependencies.values()))
+
+    def endless(self) -> TypeError_:
+        """The error for a recursion whose result type nothing tells."""
+        waiting = next((s for s in self.specs.values() if not s.known.done), None)
+        name = waiting.graph.name if waiting else "the function"
+        message = f"the recursion of {name} has no base case: no path through it returns without calling it again"
+        return TypeError_(message, waiting.graph.origin if waiting else None)
 
     # Evaluation.
 
@@ -216,6 +241,10 @@ class Engine:
         ref = getattr(value, "__relay_ref__", None)
         if ref is not None and not isinstance(value, type):
             return self.hide(frame, Hidden(dependency, value), ref(), getattr(dependency, "name", "model"))
+        family = family_of(type(value)) if not self.structural else None
+        if family is not None:
+            self.uses_data = True
+            return self.hide(frame, Hidden(dependency, value), Data(family), getattr(dependency, "name", "data"))
         held = content(value)
         if held is not None:
             self.depend("content", value, "", held)
@@ -528,28 +557,13 @@ class Engine:
         return TypeError_(f"{what} differ in type: {error.a} and {error.b}", origin)
 
 
-def is_active(spec: Specialisation | None, graph: Graph) -> bool:
-    """Whether a specialisation of this parsed graph is under way around here."""
-    while spec is not None:
-        if spec.source is graph:
-            return True
-        spec = spec.caller
-    return False
-
-
-def located(origin: Origin, spec: Specialisation | None) -> Origin:
-    """An origin with the calls that led to its function."""
-    if spec is None or spec.call_origin is None or spec.call_origin.loc is None:
-        return origin
-    return Origin(origin.loc, origin.via, spec.call_origin)
-
-
 def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
     """The leaf nodes of a value in the form that a joined skeleton prescribes.
 
     Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
     """
     from ..prims.control import undef
+    from .data import adapt
     from .unions import conform_choice
 
     nodes: list[Node] = []
@@ -560,7 +574,7 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
         elif skel.tag == "choice":
             nodes.extend(conform_choice(frame, value, skel, conform))
         elif skel.tag == "dyn":
-            nodes.append(value.node)
+            nodes.append(adapt(frame, value, skel.info) if isinstance(skel.info, Data) else value.node)
         elif isinstance(value, Seq):
             for part, part_skel in zip(value.elems, skel.parts, strict=True):
                 go(part, part_skel)

@@ -17,7 +17,7 @@ from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..utils.errors import InternalError
 from ..utils.source import NOWHERE, Origin
 from .loop import Future
-from .values import Bound, Cell, Closure, Derived, Dyn, Seq, Skeleton, UnboundVal, Val, rebuild, skeleton
+from .values import Bound, Cell, Closure, Derived, Dyn, Known, Seq, Skeleton, UnboundVal, Val, rebuild, skeleton
 
 
 @dataclass(eq=False)
@@ -174,6 +174,8 @@ class Frame:
         """A value of the parent frame, usable here: its leaves become parameters."""
         if self.shares:
             return value
+        if isinstance(value, Known):
+            return Known(self.import_node(value.node), value.variants)
         nodes: list[Node] = []
         if isinstance(value, Closure) and value.env is None:
             return value  # its free variables are looked up from here when it is called
@@ -259,6 +261,22 @@ class Frame:
     def scope(self) -> Frame:
         """A frame with names of its own that emits here."""
         return Frame(self.spec, self.graph, self)
+
+
+def is_active(spec: Specialisation | None, graph: Graph) -> bool:
+    """Whether a specialisation of this parsed graph is under way around here."""
+    while spec is not None:
+        if spec.source is graph:
+            return True
+        spec = spec.caller
+    return False
+
+
+def located(origin: Origin, spec: Specialisation | None) -> Origin:
+    """An origin with the calls that led to its function."""
+    if spec is None or spec.call_origin is None or spec.call_origin.loc is None:
+        return origin
+    return Origin(origin.loc, origin.via, spec.call_origin)
 
 
 def explode(frame: Frame, node: Node, skel: Skeleton) -> Val:

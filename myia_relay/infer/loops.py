@@ -17,11 +17,13 @@ from ..ir.prim import REGISTRY
 from ..prims.control import for_loop, while_loop
 from ..utils.errors import TypeError_
 from .cells import MoreCells, carrying, changed_in_loop, open_turn
+from .data import split
 from .engine import Engine, conform
 from .frames import Frame
 from .iterables import Walk, reach, walk
 from .sharing import mark_like
 from .syntax import meaning, truth, unify_imports
+from .unions import test_of
 from .values import (
     NEVER,
     UNBOUND_VAL,
@@ -137,6 +139,7 @@ def graph_runner(engine: Engine, graph: Graph):
             frame.env[param] = value
         return await engine.body(frame, graph)
 
+    run.graph = graph
     return run
 
 
@@ -199,6 +202,17 @@ def _differs(a: Skeleton, b: Skeleton) -> bool:
     return False
 
 
+def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list[Val]:
+    """The carried values after what the condition has found out about them: 0 where it holds, in a turn; 1 behind the loop."""
+    graph = getattr(condition, "graph", None)
+    found = test_of(engine, test, graph.output) if graph is not None else None
+    if found is None or found[0] not in graph.params:
+        return values
+    at = graph.params.index(found[0])
+    sides = split(values[at], found[1])
+    return values if sides is None else [*values[:at], sides[side], *values[at + 1 :]]
+
+
 async def emit_while(engine, frame, node, init, names, condition, body, peel: bool = True) -> Val:
     """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body."""
     try:
@@ -239,7 +253,8 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         turn, _, values = region_with_parameters(frame, "body", carried, names, [])
         mark_each(engine, init, values)
         turn.at(node.origin)
-        result = await turn_with_cells(frame, turn, cells, body, values)
+        values = tested(engine, test, condition, values, 0)
+        result = NEVER if decided is False else await turn_with_cells(frame, turn, cells, body, values)
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
         return results, (test, decided, turn, result)
 
@@ -262,7 +277,7 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
     )
     if decided is True and not starts:
         return NEVER
-    after = unpack_carried(frame, apply, carried)
+    after = tested(engine, test, condition, unpack_carried(frame, apply, carried), 1)
     mark_each(engine, init, after)
     if result is not NEVER:
         mark_each(engine, parts_of(result), after)

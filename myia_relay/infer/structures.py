@@ -10,6 +10,9 @@ from ..abstract.types import NONE, Array, Ref, Scalar, Struct, Type, tuple_of
 from ..ir.build import Var
 from ..ir.node import Constant, Node
 from ..utils.errors import AttributeError_, TypeError_, nearest
+from .data import either, is_data, possible
+from .data import equality as data_equality
+from .data import test as data_test
 from .engine import Engine
 from .frames import Frame
 from .values import (
@@ -131,14 +134,25 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     if op is operator.getitem:
         return get(engine, frame, *args)
     if op is operator.not_:
+        if is_data(args[0]):
+            found = data_test(frame, args[0], (0,))
+            return frame.constant(found) if isinstance(found, bool) else found
         if isinstance(args[0], Dyn) and not args[0].known:
             return None
         return frame.constant(not _static_truth(args[0]))
     if op in (operator.is_, operator.is_not):
+        tree, other = args if is_data(args[0]) else args[::-1]
+        if is_data(tree) and isinstance(other, Static) and other.value is None:
+            may = [n for n in possible(tree) if (n == 0) is (op is operator.is_)]
+            found = data_test(frame, tree, may)
+            return frame.constant(found) if isinstance(found, bool) else found
         same = _identical(*args)
         return frame.constant(same if op is operator.is_ else not same)
     if op is operator.contains:
         return _contains(engine, frame, *args)
+    if op in (operator.eq, operator.ne) and any(map(is_data, args)):
+        equal = equality(engine, frame, *args)
+        return equal if op is operator.eq else operate_not(frame, equal)
     if all(isinstance(a, Dyn) for a in args):
         return None
     a, *rest = args
@@ -159,6 +173,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         for seq, count in ((a, b), (b, a)):
             if isinstance(seq, Seq) and seq.kind in ("tuple", "list") and isinstance(count, Dyn) and count.known:
                 return Seq(seq.kind, seq.elems * max(0, count.node.value))
+    if op is operator.or_ and all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args):
+        return Static(a.value | b.value)
     if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
         try:
             return engine.from_python(frame, op(*[x.value for x in args]), None)
@@ -212,6 +228,8 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     from .calls import operate
     from .syntax import truth  # noqa: F401
 
+    if is_data(a) or is_data(b):
+        return data_equality(engine, frame, a, b)
     if isinstance(a, Dyn) and isinstance(b, Dyn):
         return operate(engine, frame, operator.eq, [a, b])
     if isinstance(a, Seq) and isinstance(b, Seq):
@@ -337,10 +355,10 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     columns = [conform(frame, elem, common) for elem in value.elems]
     chosen = []
     for leaf in zip(*columns, strict=True):
-        result = frame.builder.var(leaf[-1])
+        result = leaf[-1]
         for position in range(n - 2, -1, -1):
-            result = REGISTRY["where"](REGISTRY["eq"](wrapped, position), frame.builder.var(leaf[position]), result)
-        chosen.append(result.node)
+            result = either(frame, REGISTRY["eq"](wrapped, position), leaf[position], result)
+        chosen.append(result)
     return rebuild(common, iter(chosen))
 
 
@@ -482,20 +500,24 @@ def _static_attribute(obj: Any, name: str) -> Any:
 
 def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val:
     """A method, property or class attribute of a record."""
+    return class_attribute(engine, frame, value, value.cls, value.fields, name)
+
+
+def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields: tuple[str, ...], name: str) -> Val:
+    """A method, property or class attribute of an instance of a class."""
     import inspect
 
     try:
-        found = inspect.getattr_static(value.cls, name)
+        found = inspect.getattr_static(cls, name)
     except AttributeError:
-        public = [n for n in dir(value.cls) if not n.startswith("_")]
+        public = [n for n in dir(cls) if not n.startswith("_")]
         raise AttributeError_(
-            f"{value.cls.__name__} has no field '{name}'{nearest(name, [*value.fields, *public])} "
-            f"(its fields are {', '.join(value.fields)})"
+            f"{cls.__name__} has no field '{name}'{nearest(name, [*fields, *public])} (its fields are {', '.join(fields)})"
         ) from None
     if isinstance(found, staticmethod):
         return Static(found.__func__)
     if isinstance(found, classmethod):
-        return Bound(Static(value.cls), found.__func__)
+        return Bound(Static(cls), found.__func__)
     if isinstance(found, types.FunctionType) or hasattr(found, "__relay_function__"):
         return Bound(value, found)
     if isinstance(found, property):

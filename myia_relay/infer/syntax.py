@@ -14,6 +14,7 @@ from ..ir.node import Apply, Constant
 from ..prims.control import cond
 from ..prims.effects import check, raise_
 from ..utils.errors import CompileError, TypeError_
+from . import data
 from .annotate import check_value
 from .cells import MEANINGS, after_branch, changed_in_branch, with_contents
 from .engine import Engine, conform
@@ -136,6 +137,11 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
         return bool(value.value)
     if isinstance(value, Seq):
         return len(value.elems) > 0
+    if data.is_data(value):
+        for name in ("__bool__", "__len__"):
+            if data.defines(value, name):
+                raise TypeError_(f"the truth value of {describe(value)} is that of its {name}; call it by a name of its own")
+        return data.test(frame, value, [n for n in data.possible(value) if n])
     if isinstance(value, Dyn):
         if value.known:
             return bool(value.node.value)
@@ -163,8 +169,10 @@ async def if_(engine: Engine, frame: Frame, node: Apply) -> Val:
         return scope.leave(await engine.body(scope, graph))
     known: list[dict] = [{}, {}]
     test = test_of(engine, frame, condition)
-    if test is not None and (split := narrowed(engine, frame, frame.find(test[0]), test[1])) is not None:
-        known = [{test[0]: part} for part in split]
+    if test is not None and (subject := frame.find(test[0])) is not None:
+        sides = data.split(subject, test[1]) or narrowed(engine, frame, subject, test[1])
+        if sides is not None:
+            known = [{test[0]: part} for part in sides]
     arms = [_arm(engine, graph.value, facts) for graph, facts in zip((then, orelse), known, strict=True)]
     return await branch(engine, frame, decided, arms, node)
 
@@ -220,9 +228,12 @@ async def branch(
             raise task.error
     if engine.with_cells:
         cells.extend(changed_in_branch(frame, regions, values, len(done) == 2))
+    place = (frame.spec.graph.name, str(node.origin.loc))
     try:
         # One arm still waits for the result of a recursion: the other's type, with its value forgotten, is that result.
         skel = unknown(skeleton_of(tasks.index(done[0]))) if len(done) == 1 else join(skeleton_of(0), skeleton_of(1))
+        if len(done) == 1 and place in engine.assumed:
+            skel = unknown(join(skel, engine.assumed[place]))
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
     operands: list = []
@@ -249,13 +260,17 @@ async def branch(
                 for i, task in enumerate(tasks):
                     await task
                     other = skeleton_of(i)
-                    if join(skel, other) != skel:
+                    wider = join(skel, other)
+                    if wider != skel:
+                        engine.widened[place] = unknown(wider)
                         raise Mismatch(skel, other)
                 close()
             except Mismatch:
                 engine.late_errors.append(TypeError_(f"the two branches differ in type: {skel} and {other}", node.origin))
             except CompileError as error:
                 engine.late_errors.append(error.at(node.origin))
+            except Exception as error:  # a bug of ours, which nobody who waits would hear of
+                engine.late_errors.append(error)
 
         engine.loop.spawn(later())
     if skel.tag == "never":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 
 from ..ir.node import Apply
+from ..ir.syntax import FreeName
 from ..prims.control import undef
 from ..utils.errors import CompileError
 from .values import Choice, Dyn, Mismatch, Raised, Skeleton, Static, Val, join, skeleton
@@ -93,13 +94,24 @@ def restrict(frame, value: Choice, kept: list[int]) -> Val:
 
 
 def test_of(engine, frame, condition: Apply):
-    """The value that a condition tests the kind of, and how its options fare: for `isinstance(x, C)`, `x is None`, ..."""
+    """The value that a condition tests the kind of, and how its options fare: for `isinstance(x, C)`, `x is None`, `x`, ..."""
     from ..ir.node import Constant
     from .builtins import is_instance
+    from .data import is_data, possible
 
-    if not isinstance(condition, Apply) or not isinstance(condition.fn, Constant) or len(condition.args) != 2:
+    if not isinstance(condition, Constant) and is_data(frame.find(condition)):
+        return condition, lambda option: bool(possible(option)[0])
+    if not isinstance(condition, Apply) or not isinstance(condition.fn, Constant):
+        return None
+    if condition.fn.value is operator.not_:
+        inner = test_of(engine, frame, condition.args[0])
+        return inner and (inner[0], lambda option: None if (found := inner[1](option)) is None else not found)
+    if len(condition.args) != 2:
         return None
     op, (subject, other) = condition.fn.value, condition.args
+    if isinstance(op, FreeName):
+        found = engine.value(frame, condition.fn)
+        op = found.value if isinstance(found, Static) else None
     if op is isinstance:
         classes = engine.value(frame, other)
         if not isinstance(classes, Static):
@@ -107,7 +119,14 @@ def test_of(engine, frame, condition: Apply):
         return subject, lambda option: is_instance(option, classes.value)
     if op in (operator.is_, operator.is_not) and isinstance(other, Constant) and other.value is None:
         wanted = op is operator.is_
-        return subject, lambda option: (isinstance(option, Static) and option.value is None) is wanted
+
+        def is_none(option: Val) -> bool | None:
+            if is_data(option):
+                hits = {(n == 0) is wanted for n in possible(option)}
+                return hits.pop() if len(hits) == 1 else None
+            return (isinstance(option, Static) and option.value is None) is wanted
+
+        return subject, is_none
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..abstract.types import INT, Array, Ref, Scalar, Type
+from ..abstract.types import INT, Array, Data, Ref, Scalar, Type
 from ..ir.node import Constant, Graph, Node
 
 
@@ -36,6 +36,13 @@ class Dyn(Val):
     def known(self) -> bool:
         """Whether the value is known at compile time."""
         return isinstance(self.node, Constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Dyn):
+    """A reference to a record of an algebraic data type, known to be of one of some variants; see `infer.data`."""
+
+    variants: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,10 +354,28 @@ def join(a: Skeleton, b: Skeleton) -> Skeleton:
         left, right = (s.info if s.tag == "dyn" else s.info.type for s in (a, b))
         if left == right:
             return Skeleton("dyn", left)
+        found = join_data(a, b)
+        if found is not None:
+            return found
         raise Mismatch(a, b)
     if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts and a.tag != "choice":
         return Skeleton(a.tag, a.info, tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True)))
-    return choose(a, b)
+    return join_data(a, b) or choose(a, b)
+
+
+def join_data(a: Skeleton, b: Skeleton) -> Skeleton | None:
+    """The skeleton of a value that is one or the other where one is of an algebraic data type, and the other too, or None."""
+    if not (b.tag == "dyn" and isinstance(b.info, Data)):
+        a, b = b, a
+    if not (b.tag == "dyn" and isinstance(b.info, Data)):
+        return None
+    if a.tag == "dyn" and isinstance(a.info, Data) and a.info.family is b.info.family:
+        return Skeleton("dyn", Data(b.info.family, a.info.nullable or b.info.nullable))
+    if a.tag == "static" and a.info.value is None:
+        return Skeleton("dyn", Data(b.info.family, True))
+    if a.tag == "seq" and a.info[2] in b.info.family.numbers:
+        return b
+    return None
 
 
 def choose(a: Skeleton, b: Skeleton) -> Skeleton:
@@ -365,7 +390,7 @@ def choose(a: Skeleton, b: Skeleton) -> Skeleton:
     options = list(a.parts[1:]) if a.tag == "choice" else [a]
     for new in b.parts[1:] if b.tag == "choice" else [b]:
         for index, old in enumerate(options):
-            numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const")
+            numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const") or join_data(old, new) is not None
             sequences = old.tag == new.tag == "seq" and old.info == new.info and old.info[0] in ("tuple", "list")
             if numbers or old == new:
                 options[index] = join(old, new)

@@ -12,6 +12,7 @@ f(%x):
 
 from __future__ import annotations
 
+from ..abstract.types import Type
 from .node import Apply, Constant, Graph, Node, Parameter
 from .walk import graphs_reachable, operands
 
@@ -131,7 +132,7 @@ class _Printer:
             return f"@{self.graph_names.get(value, value.name)}"
         if isinstance(value, list):
             return "[" + ", ".join(self._attr(v[0] if isinstance(v, tuple) else v) for v in value) + "]"
-        return repr(value)
+        return str(value) if isinstance(value, Type) else repr(value)
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:

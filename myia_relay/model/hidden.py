@@ -16,6 +16,7 @@ from ..abstract.types import Array, Ref
 from ..infer.dependencies import Dependency
 from ..infer.engine import Context, Engine
 from ..infer.frames import Frame
+from ..infer.loop import widening
 from ..infer.transforms import parameter_key
 from ..infer.values import Dyn, Static
 from ..ir.node import Graph
@@ -122,8 +123,7 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     """
     graph = parse(model.__relay_model__)
     collector = Collector(model)
-    entry = Graph(graph.name)
-    values = []
+    types = []
     for index, name in enumerate(graph.signature.names):
         annotation = graph.signature.annotations.get(index)
         type_ = annotated_type(annotation) if annotation is not None else None
@@ -135,9 +135,14 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
                 f"for example {name}: Tensor[Float, (1, 28, 28)]",
                 graph.params[index].origin,
             )
-        values.append(Dyn(entry.add_parameter(name, type_)))
-    engine = Engine(parse)
-    program = engine.entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
+        types.append((name, type_))
+
+    def attempt(assumed: dict):
+        entry = Graph(graph.name)
+        values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
+        return Engine(parse, assumed).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
+
+    program = widening(attempt)
     spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
     spec.dependencies = program.dependencies
     return spec

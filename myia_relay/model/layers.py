@@ -39,12 +39,12 @@ class Operator(Relay):
         super().__init__(call, static=meaning.static)
         special(self)(self.compiled)
 
-    def _signature(self, args, kwargs, leaves):
+    def _signature(self, args, kwargs, leaves, structural=False):
         # Positional static arguments (an axis, say) are named, so that they are known at compile time.
         names = NN_OPS[self.meaning_name].positional
         static = {k: v for k, v in zip(names, args, strict=False) if k in self.static}
         kept = tuple(a for k, a in zip(names, args, strict=False) if k not in self.static) + args[len(names) :]
-        return super()._signature(kept, {**static, **kwargs}, leaves)
+        return super()._signature(kept, {**static, **kwargs}, leaves, structural)
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         """The meaning of a call in compiled code."""

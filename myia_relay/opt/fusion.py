@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..abstract.types import Array, Scalar, Type
+from ..abstract.types import Array, Data, Scalar, Type
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
 
@@ -38,7 +38,7 @@ REPEATED = 12  # operations an element that all but one of these may cost in all
 
 def is_scalar(t: Type) -> bool:
     """Whether values of this type live in registers: numbers, and arrays without axes."""
-    return isinstance(t, Scalar) or (isinstance(t, Array) and t.shape == ())
+    return isinstance(t, Scalar | Data) or (isinstance(t, Array) and t.shape == ())
 
 
 def is_fusable(node: Node) -> bool:

@@ -6,6 +6,7 @@ from . import (  # noqa: F401
     batching,
     broadcast,
     control,
+    data,
     effects,
     elementwise,
     forward,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Array, Type, numpy_dtype
+from ...abstract.types import Array, Data, Type, numpy_dtype
 
 ALIGN = 64  # bytes, of the area and of arrays in it
 
@@ -31,12 +31,15 @@ _MASK = (1 << 64) - 1
 class Slots:
     """Reads the slots of a state area."""
 
-    def __init__(self, address: int, count: int):
+    def __init__(self, address: int, count: int, heap: Any = None):
+        self.heap = heap
         self.ints = (ctypes.c_int64 * count).from_address(address)
         self.floats = (ctypes.c_double * count).from_address(address)
 
     def scalar(self, slot: int, t: Type) -> Any:
-        """A number, of exactly the kind that its type says."""
+        """A number, of exactly the kind that its type says; an object of an algebraic data type."""
+        if isinstance(t, Data):
+            return self.heap.take(self.ints[slot], t)
         if t.dtype.startswith(("float", "bfloat")):
             value: Any = self.floats[slot]
         else:

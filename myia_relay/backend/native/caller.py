@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, evaluate
-from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
+from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...prims.structure import rebuild
 from ...utils.errors import LoweringError
 from .arguments import conform
@@ -30,7 +30,7 @@ class Writer:
         self.signature = entry.signature
         self.names: dict[str, Any] = {
             "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
-            "broken": entry.broken,
+            "broken": entry.broken, "begin": entry.begin, "leave": entry.leave,
             "empty": np.empty, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
         }  # fmt: skip
         self.lines: list[str] = []
@@ -83,6 +83,7 @@ class Writer:
             self.lines.append(f"ws[2][{signature.frames[2]}] = stack_limit()")
         failed = f"return fail({{}}, ws, {every}, {'out' if self.into else 'None'})"
         returned = "r" if "return" in signature.results else ""
+        ready = len(self.lines)
         if packed:
             self.lines.append(f"r = main({', '.join(self.args)})")
             if area:
@@ -100,6 +101,11 @@ class Writer:
                 self.lines += [f"if q[{at}]:", "    " + failed.format(f"q[{at + 1}]")] if signature.state_slots else []
                 self.lines += ["r = None"] if self.into else []
         result = self.result(signature.output, iter(signature.results), returned)
+        if signature.heap is not None:
+            # Whatever happens, also where an argument does not fit its annotations: the heap is for others then.
+            body = ["    " + line for line in [*self.lines[ready:], f"result = {result}"]]
+            self.lines[ready:] = ["heap = begin(ws)", "try:", *body, "finally:", "    leave(ws)"]
+            result = "result"
         if area:
             self.lines += [f"result = {result}", "push(ws)", "return result"]
         else:
@@ -130,6 +136,8 @@ class Writer:
                 self.argument(text if t.weak and t.dtype == "int64" else f"int({text})")
         elif isinstance(t, Array):
             self.array(text, t)
+        elif isinstance(t, Data):
+            self.argument(f"heap.give({text}, {self.constant(t)})")
         elif isinstance(t, Ref):
             name = f"r{len(self.lines)}"
             self.lines.append(f"{name} = {text}.arrays")
@@ -198,6 +206,8 @@ class Writer:
         return self.number(t, returned if kind == "return" else None, kind[1] if kind != "return" else 0)
 
     def number(self, t: Type, returned: str | None, slot: int) -> str:
+        if isinstance(t, Data):
+            return f"heap.take(ws[2][{slot}], {self.constant(t)})"
         if t.dtype.startswith(("float", "bfloat")):
             text = returned or f"ws[1][{slot}]"
         else:

@@ -41,6 +41,7 @@ from .area import (
 )
 from .arguments import conform
 from .caller import Writer
+from .heap import Heap, heap
 from .sites import Site
 from .stack import continue_deeper, stack_limit
 
@@ -78,6 +79,7 @@ class Signature:
         regions: slots that hold addresses of memory that the program allocated.
         frames: for recursive functions, the slots of the beginning and the end of the region of frames, of the address that the
             C stack must not grow below, and the size of the region.
+        heap: for records, the first of the slots of their heap.
         needs: what the code calls that is not in it: "blas", "threads".
     """
 
@@ -92,6 +94,7 @@ class Signature:
     by_object: bool = True
     regions: list[int] = field(default_factory=list)
     frames: tuple[int, int, int, int] | None = None
+    heap: int | None = None
     needs: list[str] = field(default_factory=list)
 
 
@@ -113,6 +116,7 @@ class Entry:
         self.stopped: set[int] = set()  # state areas of calls that are to end
         self.free: list[tuple] = []
         self.waiting: dict[int, BaseException] = {}
+        self.heaps: dict[int, Heap] = {}  # of calls under way, by their state areas
         self.main = code.packed("main")
         self.kinds: list[str] = []  # of the arguments of `main`: "d" or "q", as `struct` names them
         self.own: int | None = None  # which of them is the area's own address
@@ -162,8 +166,20 @@ class Entry:
         at = address - block
         return (*area, arguments.cast("d"), words, self.code.bound("main", at, count, at + count * ARGUMENT))
 
+    def begin(self, area: tuple) -> Heap:
+        """The heap for a call's records."""
+        self.heaps[area[0]] = found = heap().start(area[2], self.signature.heap)
+        return found
+
+    def leave(self, area: tuple) -> None:
+        """A call with records is over."""
+        found = self.heaps.pop(area[0], None)
+        if found is not None:
+            found.finish()
+
     def release(self, area: tuple) -> None:
         """Put an area back after a call that returned a status."""
+        self.leave(area)
         if self.main is None:
             area[6][2 * len(self.kinds)] = NONE
         self.free.append(area)
@@ -174,10 +190,12 @@ class Entry:
             self.release(area)
             return self._convert(values, out)
         if status == INTERRUPTED:  # this area's server may have ended with it
+            self.leave(area)
             raise self.waiting.pop(area[0], None) or KeyboardInterrupt
         if status != FAILED:
+            self.leave(area)
             raise MemoryError("a native program ran out of memory")
-        slots = Slots(area[0], self.signature.state_slots)
+        slots = Slots(area[0], self.signature.state_slots, self.heaps.get(area[0]))
         site = self.signature.sites[slots.ints[SITE]]
         operands = [operand(slots) for operand in site.operands]
         self.release(area)
@@ -227,7 +245,7 @@ class Entry:
         kind = ints[REQUEST]
         if kind == PRINT:
             site = self.signature.sites[ints[OPERAND]]
-            slots = Slots(address, self.signature.state_slots)
+            slots = Slots(address, self.signature.state_slots, self.heaps.get(address))
             print(format_parts(site.text, [operand(slots) for operand in site.operands]), end=site.end)
         elif kind == DEEPER:
             self.deeper(ints, address, ints[OPERAND], ints[FRAME])

@@ -21,7 +21,7 @@ from ...ir.rewrite import all_graphs, recursive_components
 from ...opt.tail import MESSAGE
 from ...utils.raising import raise_at
 from ...utils.source import Origin, is_ours
-from . import statements  # noqa: F401  registers control, effects and structures
+from . import data, statements  # noqa: F401  register data types, control, effects and structures
 from .emit import Module, assign
 from .runtime import HELPERS, sizes_of
 

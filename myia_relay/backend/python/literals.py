@@ -76,7 +76,7 @@ RESERVED = {
         "float",
         "int",
     ),
-    *("bool", "len", "abs", "objects", "None", "True", "False"),
+    *("bool", "type", "len", "abs", "objects", "None", "True", "False"),
 }
 
 

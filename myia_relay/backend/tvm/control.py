@@ -18,7 +18,7 @@ from ...abstract.types import Array, NoneT, Ref, Struct, Tape, Type, Undefined, 
 from ...ir.node import Apply, Constant, Graph, Node
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
-from . import exact
+from . import data, exact
 from .block import idx, load
 from .inplace import handed_over, source
 from .plan import View
@@ -205,7 +205,9 @@ class _Loop:
     def step(self, head: list[Any]) -> None:
         """One iteration: run the body and put the new carried values in place."""
         given = [False] * len(head) + [True] * len(self.carry_types)
+        top = data.mark(self.lowering, self.body, self.body.output.type)
         self.lowering.run(self.body, [*head, *self.carry(), *self.constants], None, self.write_back, given)
+        data.release(self.lowering, top)
 
     def write_back(self, output: Node) -> None:
         """Put the body's results in the carried cells; see the module's docstring."""
@@ -243,8 +245,10 @@ def _while_loop(lowering: Any, node: Apply) -> None:
     go = block.local("int32", name="go")
     block.store(go, tirx.IntImm("int32", 1), 0)
     with block.while_(tirx.NE(load(go, 0), tirx.IntImm("int32", 0))):
+        top = data.mark(lowering, node.attrs["cond"], node.attrs["cond"].output.type)
         condition = lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants])
         block.store(go, tirx.Cast("int32", condition), 0)
+        data.release(lowering, top)
         with block.when(tirx.NE(load(go, 0), tirx.IntImm("int32", 0))):
             loop.step([])
             poll.emit()

@@ -21,12 +21,12 @@ import tvm_ffi
 from tvm import tirx
 
 from ...abstract.dims import DimLike, product
-from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
+from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
 from ...utils.errors import InternalError, LoweringError
-from . import inplace, nests
+from . import data, inplace, nests
 from .block import Block, const, dtype_of, idx, is_leaf, llvm
 from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
@@ -107,6 +107,9 @@ class Lowering:
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.current: Apply | None = None
         self.calls: Any = None  # of recursive functions; see `recursion`
+        self.heap: int | None = None  # the first of the slots of the records' heap; see `data`
+        self.records: Storage | None = None  # stands for the heap's memory in the plan
+        self.makers = data.Makers()
         self.interruptible = True
         self.b = Expr(self.block, self.dims, array=False)
         self.state = State(self.block)
@@ -148,7 +151,7 @@ class Lowering:
 
     def scalar(self, node: Node) -> Any:
         """The expression of a scalar node."""
-        if isinstance(node, Constant):
+        if isinstance(node, Constant) and not isinstance(node.type, Data):
             return constant(np.asarray(node.value).item(), node.type.dtype)
         value = self.value(node)
         if value is None:
@@ -177,6 +180,8 @@ class Lowering:
             from ...prims.structure import part
 
             return tuple(self.constant(part(value, type, i), t) for i, t in enumerate(type.elems))
+        if isinstance(type, Data):
+            return idx(0)  # None, the only one that is known when compiling
         if is_scalar(type):
             return constant(np.asarray(value).item(), type.dtype)
         if isinstance(type, Array):
@@ -255,6 +260,8 @@ class Lowering:
             effects.RULES[prim.name](self, node)
         elif prim.name in tapes.RULES:
             tapes.RULES[prim.name](self, node)
+        elif prim.name in data.RULES:
+            data.RULES[prim.name](self, node)
         elif prim.name == "make_struct":
             env[node] = tuple(self.value(a) for a in node.args)
         elif prim.name == "get_item":

@@ -20,14 +20,14 @@ import tvm
 from tvm import tirx
 
 from ...abstract.dims import product
-from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, type_symbols
+from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, type_symbols
 from ...ir.node import Graph, Node
 from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
-from . import layout, machine, pipeline, tapes, threads
+from . import data, layout, machine, pipeline, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .kernel import pointer_at, pointer_type
@@ -181,6 +181,8 @@ class _Main:
         self.checks = Block()
         values = [self.parameter(p.type, p.name) for p in self.graph.params]
         types = leaves(self.graph.output.type)
+        if any(data.holds_data(t) for t in (*types, *(p.type for p in self.graph.params))):
+            data.slots(lowering)
         dest: list[View | None] = []
         for t in types:
             if isinstance(t, Array) and not is_scalar(t):
@@ -241,7 +243,7 @@ class _Main:
         """The lowered value of a parameter of a type; adds to the function's parameters."""
         if isinstance(t, Struct):
             return unflatten([self.parameter(e, f"{name}_{i}") for i, leaf in enumerate(t.elems) for e in leaves(leaf)], t)
-        if isinstance(t, Scalar):
+        if isinstance(t, Scalar | Data):
             wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
             var = tirx.Var(name, wide)
             self.params.append(var)
@@ -347,6 +349,7 @@ class _Main:
             by_object=self.by_object,
             regions=[r.base for r in lowering.regions.values()],
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
+            heap=lowering.heap,
         )
 
 

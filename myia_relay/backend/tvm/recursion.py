@@ -24,7 +24,7 @@ from tvm import tirx
 from tvm.ir import PrimType
 
 from ...abstract.dims import DimLike, product
-from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Type, Undefined, leaves
+from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Type, Undefined, leaves
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import all_graphs
@@ -32,7 +32,7 @@ from ...opt.fusion import is_scalar
 from ...opt.tail import MESSAGE
 from ...utils.errors import LoweringError
 from ..native.area import DEEPER, INTERRUPTED
-from . import pipeline
+from . import data, pipeline
 from .block import Block, call, idx, llvm, load
 from .control import flatten, same_place, unflatten
 from .effects import Site, granted
@@ -79,7 +79,7 @@ def _parts(t: Type) -> list[Type]:
     for leaf in leaves(t):
         if isinstance(leaf, Ref):
             out += leaf.elems
-        elif isinstance(leaf, Scalar | Array):
+        elif isinstance(leaf, Scalar | Array | Data):
             out.append(leaf)
         elif not isinstance(leaf, NoneT | Str | Undefined):
             raise LoweringError(f"the native executor cannot pass a value of type {leaf} to a recursive function")
@@ -207,6 +207,7 @@ class Frame(Lowering):
         self.calls, self.function = calls, function
         self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
         self.kernels, self.interruptible = root.kernels, not calls.writes
+        self.makers = root.makers
         self.state = _FrameState(self.block, calls)
         self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")
         self.params = [self.state.address, self.frame]
@@ -239,7 +240,9 @@ class Frame(Lowering):
         function, graph = self.function, self.function.graph
         values = [unflatten([self.parameter(t) for t in leaves(p.type)], p.type) for p in graph.params]
         dest = [self.array(t, "out") if isinstance(t, Array) and not is_scalar(t) else None for t in function.results]
+        top = data.mark(self, graph, graph.output.type)
         self.run(graph, values, dest, lambda output: self.finish(output, dest))
+        data.release(self, top)
         self.plan.finish()
         unit = 16 if self.plan.size == 0 else 64
         header = -(-function.header // unit) * unit

@@ -1,0 +1,474 @@
+"""Families of algebraic data types: which frozen dataclasses belong together, and what their fields hold.
+
+Idea: dataclasses that stand together in the annotation of a field (`left: "Leaf | Node"`, `next: "Cell | None"`, a common base
+class) are the variants of one family. Where a family refers to itself, directly or through others, its values have no fixed
+shape, so they are run-time values of one type, `Data(family)`, whatever their shape. The types of the fields come from the
+annotations, which must say them in full (`float`, `int`, `bool`, `Tensor[Float, (10,)]`, tuples, other dataclasses, None). A
+family with an annotation that does not (`np.ndarray`, `Any`, `Tensor[Float, ("n",)]`) is no type: its values keep their
+structure in their types, as dataclasses that are not recursive do.
+
+Annotations are resolved where the class was defined: names in its module, or, for a class made in a function, the variables of
+that function, noted when a function beside it is decorated (`note_scope`).
+
+Input: classes. Output: `family_of(cls)`, a `Family`, or None.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ..utils.errors import OverflowError_, TypeError_
+from .annotations import annotated_type
+from .types import Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves, numpy_dtype, tuple_of
+
+_MARK = "__relay_family__"  # the attribute of a class that holds what is known of it
+_SCOPE = "__relay_scope__"  # names of the function in which a class was made
+
+
+class Misfit(TypeError_):
+    """A value that does not fit the annotations of its family; the message says where."""
+
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
+
+
+class Vague(Exception):
+    """An annotation that does not determine a type."""
+
+
+@dataclass(eq=False)
+class Variant:
+    """One class of a family.
+
+    Attributes:
+        cls: the class.
+        number: its number in the family, from 1 on; 0 is None.
+        fields: names of the fields.
+        types: their types.
+        starts: for each field the position of its first leaf among all leaves of the variant.
+        leaves: types of the leaves: numbers, arrays, references.
+    """
+
+    cls: type
+    number: int
+    fields: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+    starts: tuple[int, ...] = ()
+    leaves: tuple[Type, ...] = ()
+
+    def place(self, field: str) -> tuple[int, Type]:
+        """The position of the first leaf of a field, and the field's type."""
+        at = self.fields.index(field)
+        return self.starts[at], self.types[at]
+
+
+class Family:
+    """An algebraic data type.
+
+    Attributes:
+        name: as users write it: "Leaf | Node".
+        variants: its classes; the k-th has the number k + 1.
+        recursive: whether its values have no fixed shape: then constructing one gives a run-time value.
+    """
+
+    def __init__(self, classes: list[type], recursive: bool):
+        self.variants = tuple(Variant(cls, k) for k, cls in enumerate(classes, 1))
+        self.name = " | ".join(c.__name__ for c in classes)
+        self.recursive = recursive
+        self.numbers = {v.cls: v.number for v in self.variants}
+        self.evidence: list[tuple] = []
+
+    def __repr__(self) -> str:
+        """The whole definition, that of other families in it included."""
+        families = [self]
+        for family in families:
+            for v in family.variants:
+                families += [t.family for t in v.leaves if isinstance(t, Data) and t.family not in families]
+        text = [
+            f"{v.cls.__module__}.{v.cls.__qualname__}({', '.join(f'{n}: {t}' for n, t in zip(v.fields, v.types, strict=True))})"
+            for family in families
+            for v in family.variants
+        ]
+        return f"<family {self.name}: {'; '.join(text)}>"
+
+    def variant(self, cls: type) -> Variant:
+        """The variant of a class."""
+        return self.variants[self.numbers[cls] - 1]
+
+    def holds(self) -> bool:
+        """Whether the names in its annotations still mean what they did (a notebook cell may have been run again)."""
+        for namespace, name, value in self.evidence:
+            if namespace is None:
+                if tuple(name.__subclasses__()) != value:
+                    return False
+            elif namespace.get(name, value) is not value:
+                return False
+        return True
+
+
+def is_record_class(cls: Any) -> bool:
+    """Whether a class can be a variant: a frozen dataclass."""
+    return isinstance(cls, type) and "__dataclass_fields__" in cls.__dict__ and cls.__dataclass_params__.frozen
+
+
+def family_of(cls: type) -> Family | None:
+    """The recursive family that a class belongs to; None where it belongs to none.
+
+    Values of such a class are `Data`. Constant time after the first look at a class.
+    """
+    known = cls.__dict__.get(_MARK)
+    if known is None:
+        if not is_record_class(cls):
+            return None
+        discover(neighbours(cls))
+        known = cls.__dict__.get(_MARK)
+    family = known[0]
+    if family is not None and not family.holds():
+        for variant in family.variants:
+            type.__delattr__(variant.cls, _MARK)
+        return family_of(cls)
+    return family if family is not None and family.recursive else None
+
+
+def neighbours(cls: type) -> list[type]:
+    """The dataclasses defined beside a class: one without recursive fields may be a variant of another's family."""
+    namespace = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+    scope = cls.__dict__.get(_SCOPE, {})
+    found = [c for c in [*namespace.values(), *scope.values()] if is_record_class(c) and c.__module__ == cls.__module__]
+    return list(dict.fromkeys([*found, cls]))
+
+
+def note_scope(namespace: dict[str, Any]) -> None:
+    """Note the variables of a function, for the annotations of the dataclasses that were made in it."""
+    local = [c for c in namespace.values() if is_record_class(c) and "<locals>" in c.__qualname__]
+    if not local:
+        return
+    names = set()
+    for cls in local:
+        for f in fields(cls):
+            names.update(_strings(f.type))
+    scope = {n: v for n, v in namespace.items() if n in names or v in local}
+    for cls in local:
+        if not scope.items() <= cls.__dict__.get(_SCOPE, {}).items():
+            type.__setattr__(cls, _SCOPE, {**cls.__dict__.get(_SCOPE, {}), **scope})
+
+
+def _strings(annotation: Any) -> Iterator[str]:
+    """The names in the forward references of an annotation."""
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        try:
+            yield from (n.id for n in ast.walk(ast.parse(annotation, mode="eval")) if isinstance(n, ast.Name))
+        except SyntaxError:
+            return
+        for part in [n.value for n in ast.walk(ast.parse(annotation, mode="eval")) if isinstance(n, ast.Constant)]:
+            if isinstance(part, str):
+                yield from _strings(part)
+    for part in getattr(annotation, "__args__", ()):
+        yield from _strings(part)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A resolved annotation: a type, or a choice of classes and None, or a tuple of forms."""
+
+    type: Type | None = None
+    classes: tuple[type, ...] = ()
+    nullable: bool = False
+    parts: tuple[_Form, ...] | None = None
+
+    def mentioned(self) -> Iterator[_Form]:
+        if self.classes:
+            yield self
+        for part in self.parts or ():
+            yield from part.mentioned()
+
+
+class _Reader:
+    """Reads the annotations of one class; `evidence` collects what names meant."""
+
+    def __init__(self, cls: type):
+        self.cls = cls
+        module = sys.modules.get(cls.__module__)
+        self.globals = vars(module) if module is not None else {}
+        self.locals = {cls.__name__: cls, **cls.__dict__.get(_SCOPE, {})}
+        self.evidence: list[tuple] = []
+
+    def forms(self) -> dict[str, _Form]:
+        """The forms of the fields.
+
+        Raises:
+            Vague: one of them determines no type.
+        """
+        return {f.name: self.form(f.type) for f in fields(self.cls)}
+
+    def form(self, annotation: Any) -> _Form:
+        if isinstance(annotation, typing.ForwardRef):
+            annotation = annotation.__forward_arg__
+        if isinstance(annotation, str):
+            return self.form(self.evaluate(annotation))
+        if annotation is None or annotation is types.NoneType:
+            return _Form(nullable=True)
+        if isinstance(annotation, type) and not hasattr(annotation, "__origin__"):
+            classes = self.variants(annotation)
+            if classes:
+                return _Form(classes=classes)
+        concrete = annotated_type(annotation)
+        if concrete is None and isinstance(annotation, type) and issubclass(annotation, np.generic):
+            concrete = Scalar(np.dtype(annotation).name) if np.dtype(annotation).kind in "fiub" else None
+        if concrete is not None:
+            if not is_static_shape(concrete):
+                raise Vague(annotation)
+            return _Form(concrete)
+        if hasattr(annotation, "__value__"):  # `type Tree = Leaf | Node` of Python 3.12
+            return self.form(annotation.__value__)
+        origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+        if origin in (typing.Union, types.UnionType):
+            return self.union([self.form(a) for a in args])
+        if origin is tuple and args and Ellipsis not in args:
+            return _Form(parts=() if args == ((),) else tuple(self.form(a) for a in args))
+        raise Vague(annotation)
+
+    def union(self, parts: list[_Form]) -> _Form:
+        if any(p.type is not None or p.parts is not None for p in parts):
+            raise Vague(parts)
+        classes = tuple(dict.fromkeys(c for p in parts for c in p.classes))
+        return _Form(classes=classes, nullable=any(p.nullable for p in parts))
+
+    def evaluate(self, text: str) -> Any:
+        for name in set(_strings(text)):
+            if name not in self.locals and name in self.globals:
+                self.evidence.append((self.globals, name, self.globals[name]))
+        try:
+            return eval(text, dict(self.globals), self.locals)
+        except Exception:  # a name that is not bound here, "'Leaf' | Node", which is no union, ...
+            raise Vague(text) from None
+
+    def variants(self, cls: type) -> tuple[type, ...]:
+        """The dataclasses that an annotation with a class allows: it and those derived from it."""
+        if cls.__module__ == "builtins" or cls is object:
+            return ()
+        out, queue = [], [cls]
+        for top in queue:
+            if is_record_class(top):
+                out.append(top)
+            elif "__dataclass_fields__" in top.__dict__:
+                raise Vague(top)
+            below = tuple(type.__subclasses__(top))
+            self.evidence.append((None, top, below))
+            queue.extend(c for c in below if c not in queue)
+        return tuple(out)
+
+
+def discover(classes: list[type]) -> None:
+    """Find the families of classes, and of all that their fields mention, and mark the classes with them."""
+    forms: dict[type, dict[str, _Form] | None] = {}
+    evidence: dict[type, list[tuple]] = {}
+    todo = list(classes)
+    while todo:
+        cls = todo.pop()
+        if cls in forms:
+            continue
+        before = cls.__dict__.get(_MARK, (None,))[0]
+        if before is not None:
+            todo.extend(v.cls for v in before.variants)
+        reader = _Reader(cls)
+        try:
+            forms[cls] = reader.forms()
+        except Vague:
+            forms[cls] = None
+        evidence[cls] = reader.evidence
+        for form in _mentions(forms[cls]):
+            todo.extend(form.classes)
+    below = {cls: {c for form in _mentions(f) for c in form.classes} for cls, f in forms.items()}
+    reach = _reachable(below)
+    order = dict.fromkeys([c for f in forms.values() for form in _mentions(f) for c in form.classes] + list(forms))
+    families: dict[type, Family] = {}
+    for group in _groups(forms):
+        members = [c for c in order if c in group]
+        family = Family(members, any(c in reach[c] for c in members))
+        family.evidence = [e for c in members for e in evidence[c]]
+        families.update(dict.fromkeys(members, family))
+    sound = {c for c in forms if forms[c] is not None and all(forms[d] is not None for d in reach[c])}
+    for family in dict.fromkeys(families.values()):
+        if not all(v.cls in sound for v in family.variants):
+            continue
+        for v in family.variants:
+            v.fields = tuple(forms[v.cls])
+    for family in dict.fromkeys(families.values()):
+        usable = all(v.cls in sound for v in family.variants)
+        for v in family.variants:
+            if usable:
+                v.types = tuple(_type(f, families, forms) for f in forms[v.cls].values())
+                parts = [leaves(t) for t in v.types]
+                v.starts = tuple(sum(map(len, parts[:k])) for k in range(len(parts)))
+                v.leaves = tuple(t for part in parts for t in part)
+            type.__setattr__(v.cls, _MARK, (family if usable else None,))
+
+
+def _mentions(forms: dict[str, _Form] | None) -> Iterator[_Form]:
+    for form in (forms or {}).values():
+        yield from form.mentioned()
+
+
+def _reachable(below: dict[type, set[type]]) -> dict[type, set[type]]:
+    out = {}
+    for cls in below:
+        seen: set[type] = set()
+        stack = list(below[cls])
+        while stack:
+            top = stack.pop()
+            if top not in seen:
+                seen.add(top)
+                stack.extend(below[top])
+        out[cls] = seen
+    return out
+
+
+def _groups(forms: dict[type, dict[str, _Form] | None]) -> list[list[type]]:
+    """Classes that stand together in an annotation, joined."""
+    leader = {cls: cls for cls in forms}
+
+    def find(c: type) -> type:
+        while leader[c] is not c:
+            c = leader[c]
+        return c
+
+    for f in forms.values():
+        for form in _mentions(f):
+            first = find(form.classes[0])
+            for other in form.classes[1:]:
+                leader[find(other)] = first
+    out: dict[type, list[type]] = {}
+    for cls in forms:
+        out.setdefault(find(cls), []).append(cls)
+    return list(out.values())
+
+
+def _type(form: _Form, families: dict[type, Family], forms: dict) -> Type:
+    """The type of a field."""
+    if form.type is not None:
+        return form.type
+    if form.parts is not None:
+        return tuple_of(*[_type(p, families, forms) for p in form.parts])
+    if not form.classes:
+        return NoneT()
+    family = families[form.classes[0]]
+    if not family.recursive and len(family.variants) == 1 and not form.nullable:
+        inner = forms[form.classes[0]]
+        types_ = tuple(_type(f, families, forms) for f in inner.values())
+        return Struct("record", types_, tuple(inner), form.classes[0])
+    return Data(family, form.nullable)
+
+
+def misfit(record: Any, value: Any, t: Type) -> None:
+    """Complain of a value in a record (None: of an argument itself) that is not of the type its annotation says.
+
+    Raises:
+        Misfit: always.
+    """
+    kind = type(value).__name__ if value is not None else "None"
+    if record is None:
+        raise Misfit(f"a {kind} is passed where a value of {t} was")
+    names = [f.name for f in fields(record) if getattr(record, f.name, None) is value]
+    where = f"the field '{names[0]}' of {type(record).__name__}" if names else f"a field of {type(record).__name__}"
+    hint = ""
+    if isinstance(t, Array):
+        have = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else kind
+        raise Misfit(f"{where} is annotated as an array {t}, and holds {have}")
+    if str(t) == "float" and isinstance(value, int | np.floating):
+        hint = "; make it a float, or annotate the field with what it holds"
+    raise Misfit(f"{where} is annotated {t}, and holds {kind} {value!r}"[:200] + hint)
+
+
+def check_tree(root: Any, t: Data) -> None:
+    """Check a tree against the annotations of its family; each object once, without recursion.
+
+    Raises:
+        Misfit: something does not fit; the message says what.
+    """
+    if root is None and t.nullable:
+        return
+    if type(root) not in t.family.numbers:
+        misfit(None, root, t)
+    queue, seen = [(root, t.family)], {id(root)}
+    for obj, family in queue:
+        variant = family.variant(type(obj))
+        todo = [(getattr(obj, name), ft) for name, ft in zip(variant.fields, variant.types, strict=True)]
+        for value, ft in todo:
+            if isinstance(ft, Data):
+                if value is None and ft.nullable or id(value) in seen:
+                    continue
+                if type(value) not in ft.family.numbers:
+                    misfit(obj, value, ft)
+                seen.add(id(value))
+                queue.append((value, ft.family))
+            elif isinstance(ft, Struct):
+                kind = ft.cls if ft.kind == "record" else tuple
+                if type(value) is not kind or kind is tuple and len(value) != len(ft.elems):
+                    misfit(obj, value, ft)
+                parts = [getattr(value, n) for n in ft.fields] if ft.kind == "record" else value
+                todo.extend(zip(parts, ft.elems, strict=True))
+            elif not _is_of(value, ft):
+                misfit(obj, value, ft)
+
+
+def _is_of(value: Any, t: Type) -> bool:
+    if isinstance(t, Scalar):
+        if not t.weak:
+            return type(value) is numpy_dtype(t.dtype).type
+        if type(value) is not {"float64": float, "int64": int, "bool": bool}[t.dtype]:
+            return False
+        if t.dtype == "int64" and not -(2**63) <= value < 2**63:
+            raise OverflowError_(f"the integer {value} in a tree does not fit into 64 bits")
+        return True
+    if isinstance(t, Array):
+        return type(value) is np.ndarray and value.dtype == numpy_dtype(t.dtype) and value.shape == t.shape
+    return isinstance(t, NoneT) and value is None
+
+
+def annotation_type(annotation: Any) -> Data | None:
+    """The type of values that a parameter's annotation says to be of a recursive family; None where it does not."""
+    try:
+        nullable, classes = _members(annotation)
+    except Vague:
+        return None
+    found = {family_of(c) for c in classes}
+    if len(found) != 1 or None in found:
+        return None
+    return Data(found.pop(), nullable)
+
+
+@functools.lru_cache(maxsize=512)
+def _members_of(annotation: Any) -> tuple[bool, tuple[type, ...]]:
+    if annotation is None or annotation is types.NoneType:
+        return True, ()
+    if hasattr(annotation, "__value__"):
+        return _members(annotation.__value__)
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        parts = [_members(a) for a in typing.get_args(annotation)]
+        return any(n for n, _ in parts), tuple(c for _, cs in parts for c in cs)
+    if isinstance(annotation, type):
+        return False, _Reader(annotation).variants(annotation)
+    raise Vague(annotation)
+
+
+def _members(annotation: Any) -> tuple[bool, tuple[type, ...]]:
+    try:
+        return _members_of(annotation)
+    except TypeError:  # not hashable
+        raise Vague(annotation) from None
+
+
+__all__ = ["Family", "Misfit", "Variant", "annotation_type", "family_of", "is_record_class", "note_scope"]

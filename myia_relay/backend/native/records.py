@@ -1,0 +1,44 @@
+"""Where the leaves of a record lie, and what a reference to it looks like; both sides of a native program must agree on it.
+
+    reference = address of the record + number of the variant          (0 for None alone; a variant without leaves is its number)
+    record    = [leaf: 8 bytes for a number or a reference, arrays as they are, rounded up to 8]
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...abstract.families import Family
+from ...abstract.types import Array, NoneT, Type, numpy_dtype
+
+TOP, END, LIMIT = 0, 1, 2  # slots of a heap: the first free byte, where to look whether it is enough, where memory ends
+SLOTS = 3
+
+
+def is_array(t: Type) -> bool:
+    """Whether a leaf is kept as an array; one without axes is a number."""
+    return isinstance(t, Array) and t.shape != ()
+
+
+def nbytes(t: Array) -> int:
+    """The size of an array of static shape."""
+    return t.size * numpy_dtype(t.dtype).itemsize
+
+
+def alignment(family: Family) -> int:
+    """The alignment of a family's records: their addresses leave room for the numbers of its variants."""
+    return max(8, 1 << len(family.variants).bit_length())
+
+
+@functools.lru_cache(maxsize=1024)
+def layout(family: Family, number: int) -> tuple[tuple[int, ...], int]:
+    """The offsets of a variant's leaves in its record, and the record's size; 0 where it has no leaves."""
+    offsets, at = [], 0
+    for t in family.variants[number - 1].leaves:
+        offsets.append(at)
+        if is_array(t):
+            at += -(-nbytes(t) // 8) * 8
+        elif not isinstance(t, NoneT):
+            at += 8
+    unit = alignment(family)
+    return tuple(offsets), -(-at // unit) * unit
