@@ -114,8 +114,15 @@ class Relay:
         raise problem  # out here, where the compiler's exception is no context of it
 
     def _call(self, args: tuple, kwargs: dict):
+        try:
+            return self._run(args, kwargs)
+        except Misfit as misfit:
+            compiled, given = self._of_structure(args, kwargs, misfit)
+        return finish(compiled, given)
+
+    def _run(self, args: tuple, kwargs: dict):
         leaves: list = []
-        key = quick_key(args, leaves) if not kwargs and not self.static else None
+        key = quick_key(args, leaves) if not kwargs and not self.static and not self._structural else None
         if key is not None:
             found = self._quick.get(key)
             if found is not None:
@@ -132,10 +139,6 @@ class Relay:
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
             self._quick[key] = compiled, finisher(compiled)
-        try:
-            return finish(compiled, given)
-        except Misfit as misfit:
-            compiled, given = self._of_structure(args, kwargs, misfit)
         return finish(compiled, given)
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
