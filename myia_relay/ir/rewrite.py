@@ -95,6 +95,14 @@ def inline(builder: Builder, graph: Graph, args: Iterable[Node], call: Origin | 
     return lookup(env, graph.output)
 
 
+def as_call(graph: Graph) -> Graph:
+    """A function that calls `graph` and nothing else: what is done to a function that calls itself is done at its calls."""
+    caller, env = same_interface(graph)
+    caller.flags = {}
+    caller.output = caller.apply(graph, *env.values(), type=graph.output.type, origin=graph.origin)
+    return caller
+
+
 class Rewriter:
     """One pass over a graph and all graphs inside it; subclasses override `node`.
 
@@ -118,6 +126,7 @@ class Rewriter:
         """The rebuilt graph; the same one where nothing changed in it."""
         found = self.graphs.get(graph)
         if found is not None:
+            self.changed |= found is not graph
             return found
         if graph in self.shells:
             self.heads.add(graph)
@@ -265,6 +274,32 @@ def _own_effects(node: Apply, members: set[Graph], effects: Effects) -> frozense
     """The effects of an application but for those of graphs of its own component."""
     own = frozenset({node.fn.effect} if isinstance(node.fn, Primitive) and node.fn.effect else ())
     return own.union(*(effects.of_graph(g) for g in inner_graphs(node) if g not in members))
+
+
+class Recursion:
+    """Which recursive component a graph belongs to, and what it pushes on; memoised."""
+
+    def __init__(self):
+        self.memo: dict[Graph, frozenset[Graph] | None] = {}
+        self.pushes: dict[Graph, set[Any]] = {}
+
+    def component(self, graph: Graph) -> frozenset[Graph] | None:
+        """The graphs that run each other in turn with this one; None where it does not run itself."""
+        if graph not in self.memo:
+            numbers = mark_recursion(graph)
+            members: dict[int, set[Graph]] = {}
+            for g, number in numbers.items():
+                members.setdefault(number, set()).add(g)
+            whole = {number: frozenset(m) for number, m in members.items()}
+            self.memo.update({g: whole[numbers[g]] if g in numbers else None for g in all_graphs(graph)})
+        return self.memo[graph]
+
+    def pushed(self, graph: Graph) -> set[Any]:
+        """The types of tapes on which a graph, or one inside it, pushes."""
+        if graph not in self.pushes:
+            nodes = (n for g in all_graphs(graph) for n in g.nodes if isinstance(n.fn, Primitive))
+            self.pushes[graph] = {n.type for n in nodes if n.fn.name == "tape_push"}
+        return self.pushes[graph]
 
 
 def drop_dead(graph: Graph, effects: Effects | None = None) -> int:

@@ -105,6 +105,7 @@ class Lowering:
         self.profile: list[tuple[str, int]] | None = None  # kernels with the slots of their cycles, if they are counted
         self.scopes: list[Scope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
+        self.tape_slots: dict[Any, int] = {}  # the same for all functions of a program
         self.current: Apply | None = None
         self.calls: Any = None  # of recursive functions; see `recursion`
         self.heap: int | None = None  # the first of the slots of the records' heap; see `data`

@@ -347,7 +347,7 @@ class _Main:
             presets=self.presets,
             sites=[s.site() for s in lowering.sites],
             by_object=self.by_object,
-            regions=[r.base for r in lowering.regions.values()],
+            regions=list(lowering.tape_slots.values()),
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
             heap=lowering.heap,
         )

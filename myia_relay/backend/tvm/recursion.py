@@ -24,7 +24,7 @@ from tvm import tirx
 from tvm.ir import PrimType
 
 from ...abstract.dims import DimLike, product
-from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Type, Undefined, leaves
+from ...abstract.types import INT, Array, Data, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import all_graphs
@@ -64,7 +64,7 @@ class Function:
     results: list[Type] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.results = leaves(self.graph.output.type)
+        self.results = _passed(self.graph.output.type)
         self.places = {k: 8 * i for i, k in enumerate(k for k, t in enumerate(self.results) if is_scalar(t))}
         self.inputs = [t for p in self.graph.params for t in _parts(p.type)]
         self.outputs = [t for t in self.results if isinstance(t, Array) and not is_scalar(t)]
@@ -73,10 +73,15 @@ class Function:
         self.header = self.saved + 8 * (len(self.inputs) + len(self.outputs))
 
 
+def _passed(t: Type) -> list[Type]:
+    """The leaves of a type as they are passed: a tape is a number."""
+    return [INT if isinstance(leaf, Tape) else leaf for leaf in leaves(t)]
+
+
 def _parts(t: Type) -> list[Type]:
     """What is passed for a parameter: numbers, arrays."""
     out: list[Type] = []
-    for leaf in leaves(t):
+    for leaf in _passed(t):
         if isinstance(leaf, Ref):
             out += leaf.elems
         elif isinstance(leaf, Scalar | Array | Data):
@@ -143,7 +148,7 @@ def emit(lowering: Lowering, node: Apply) -> None:
     lowering.plan.tick()
     args: list[Any] = []
     for arg, value in zip(node.args, values):
-        for t, leaf in zip(leaves(arg.type), flatten(value, arg.type), strict=True):
+        for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
             if is_scalar(t):
                 args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
             for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
@@ -208,6 +213,7 @@ class Frame(Lowering):
         self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
         self.kernels, self.interruptible = root.kernels, not calls.writes
         self.makers = root.makers
+        self.tape_slots = root.tape_slots
         self.state = _FrameState(self.block, calls)
         self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")
         self.params = [self.state.address, self.frame]
@@ -238,7 +244,7 @@ class Frame(Lowering):
     def build(self) -> Any:
         """The function."""
         function, graph = self.function, self.function.graph
-        values = [unflatten([self.parameter(t) for t in leaves(p.type)], p.type) for p in graph.params]
+        values = [unflatten([self.parameter(t) for t in _passed(p.type)], p.type) for p in graph.params]
         dest = [self.array(t, "out") if isinstance(t, Array) and not is_scalar(t) else None for t in function.results]
         top = data.mark(self, graph, graph.output.type)
         self.run(graph, values, dest, lambda output: self.finish(output, dest))
@@ -266,8 +272,6 @@ class Frame(Lowering):
         for storage in self.plan.storages:
             if storage.kind == "arena" and storage.offset is not None:
                 top.emit(tirx.Bind(storage.var, pointer_at(base, self.b.dim(header + storage.offset), "uint8")))
-        if self.regions:
-            raise LoweringError("the native executor cannot differentiate in a recursive function", graph.origin)
         body = tirx.SeqStmt([*top._stmts, self.block.stmt()])
         return tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
 
