@@ -24,6 +24,11 @@ from ..ir.prim import Primitive
 from ..ir.rewrite import Effects, Rewriter, drop_dead, inline, inner_graphs, lookup
 from .algebra import FINAL, TABLE, sink_units, unbroadcast_operand, whole_struct
 from .rules import Table
+from .terms import collect_terms
+
+
+COMMUTATIVE = ("add", "mul")
+"""x + y and y + x are the same float."""
 
 
 def freeze(value: Any) -> Any:
@@ -102,6 +107,8 @@ class Simplifier(Builder):
             return folded
         loose = self.fastmath or self.origin.via == "vjp"
         found = self.table.apply(self, prim, args, attrs, type, loose)
+        if found is None and loose and self.table.rules:
+            found = collect_terms(self, prim, args, type, lambda n: self.fastmath or n.origin.via == "vjp")
         return found if found is not None or not self.table.rules else sink_units(self, prim, args, attrs, type)
 
     def key(self, prim: Primitive, args, attrs, type: Type | None) -> Any:
@@ -110,7 +117,10 @@ class Simplifier(Builder):
             return None
         if prim.kind == "control" and any(self.effects.of_graph(g) for v in attrs.values() for g in _graphs(v)):
             return None
-        key = (prim.name, tuple(self.argument(a) for a in args), tuple((k, freeze(attrs[k])) for k in sorted(attrs)))
+        operands: Any = tuple(self.argument(a) for a in args)
+        if prim.name in COMMUTATIVE and operands[0] != operands[1]:
+            operands = frozenset(operands)
+        key = (prim.name, operands, tuple((k, freeze(attrs[k])) for k in sorted(attrs)))
         try:
             hash(key)
         except TypeError:
