@@ -26,7 +26,6 @@ from .algebra import FINAL, TABLE, sink_units, unbroadcast_operand, whole_struct
 from .rules import Table
 from .terms import collect_terms
 
-
 COMMUTATIVE = ("add", "mul")
 """x + y and y + x are the same float."""
 
