@@ -149,3 +149,14 @@ def test_ratios_are_taken_within_a_round():
 
 def test_table_lines_up():
     assert common.table([["", "a"], ["name", "10"]]) == "       a\nname  10"
+
+
+def test_derivatives(tmp_path):
+    out = tmp_path / "derivatives.json"
+    words = ["--small", "--rounds", "2", "--seconds", "0.001", "--peers", "none", "--threads", "1", "--json", str(out)]
+    done = run("derivatives", *words)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())
+    assert set(results["objectives"]) == {"gmm", "lstm", "tree", "lenet"}
+    assert all(case["ratio"] > 0 for case in results["objectives"].values())
+    assert "gradient / objective" in done.stdout and results["jacobian"]["myia_relay"]["best"] > 0
