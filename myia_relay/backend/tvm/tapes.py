@@ -18,7 +18,7 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.dims import DimLike
-from ...abstract.types import Array, NoneT, Tape, Type, Undefined, leaves
+from ...abstract.types import Array, Data, NoneT, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
@@ -62,7 +62,7 @@ def region(lowering: Any, tape: Tape) -> Region:
             if isinstance(t, Array) and not is_scalar(t):
                 # A multiple of 8, so that numbers behind it are aligned; vectors take what they get.
                 at = at + ((t.size * ITEM[t.dtype] + 7) // 8) * 8
-            elif is_scalar(t) or isinstance(t, Tape):
+            elif is_scalar(t) or isinstance(t, Tape | Data):
                 at = at + 8
             elif not isinstance(t, NoneT | Undefined):
                 raise LoweringError(f"the native executor cannot keep a value of type {t} for the backward pass")
@@ -132,7 +132,7 @@ def _push(lowering: Any, node: Apply) -> None:
         if is_scalar(t):
             wide = value if t.dtype != "bool" else tirx.Cast("int8", value)
             block.store(record.word(offset, dtype_of(wide)), wide, 0)
-        elif isinstance(t, Tape):
+        elif isinstance(t, Tape | Data):
             block.store(record.word(offset, "int64"), value, 0)
         elif isinstance(t, Array):
             place = record.view(offset, t)
@@ -161,7 +161,7 @@ def _pop(lowering: Any, node: Apply) -> None:
                 values.append(b.let(tirx.NE(load(record.word(offset, "int8"), 0), tirx.IntImm("int8", 0))))
             else:
                 values.append(b.let(load(record.word(offset, t.dtype), 0)))
-        elif isinstance(t, Tape):
+        elif isinstance(t, Tape | Data):
             values.append(b.let(load(record.word(offset, "int64"), 0)))
         elif isinstance(t, Array):
             view = record.view(offset, t)
