@@ -13,7 +13,7 @@ from ..abstract.types import Array, Scalar, Struct, Tape, Type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import Recursion
-from ..utils.errors import InternalError
+from ..utils.errors import GradError, InternalError
 
 Act = bool | tuple
 
