@@ -27,7 +27,8 @@ def load(name: str):
     return sys.modules[full]
 
 
-trees, compare = load("tree_sources"), load("compare")
+trees, machine, compare = load("tree_sources"), load("machine_sources"), load("compare")
+CASES = [*trees.CASES, *machine.CASES]
 COMPILED: dict = {}
 
 
@@ -36,9 +37,9 @@ def compiled(function, executor):
     return COMPILED.setdefault((function, executor), relay(executor=executor)(function))
 
 
-@pytest.mark.parametrize("k", range(len(trees.CASES)), ids=lambda k: f"{trees.CASES[k][0].__name__}-{k}")
+@pytest.mark.parametrize("k", range(len(CASES)), ids=lambda k: f"{CASES[k][0].__name__}-{k}")
 def test_program(k, executor):
-    function, args = trees.CASES[k]
+    function, args = CASES[k]
     want = function(*args)
     f = compiled(function, executor)
     assert compare.differences(f(*args), want) == []
