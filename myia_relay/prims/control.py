@@ -233,14 +233,14 @@ def _(*, dim):
 
 
 @primitive("struct", differentiable=False)
-def tape_new(*, elem, owner=""):
-    """An empty tape for entries of type `elem`; `owner` as in `Tape`."""
+def tape_new(*, elem):
+    """An empty tape for entries of type `elem`."""
     raise InternalError("control", "tape_new is implemented by the executors")
 
 
 @tape_new.infer
-def _(*, elem, owner=""):
-    return Tape(elem, owner)
+def _(*, elem):
+    return Tape(elem)
 
 
 @primitive("struct")
