@@ -117,9 +117,9 @@ def refuse_recursion(graph: Graph) -> None:
 def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callable:
     """The callable that an executor makes of an optimised graph."""
     if executor == "interpreter":
-        from .backend.interpreter import run
+        from .backend.interpreter import in_native_order, run
 
-        return with_checked_trees(graph, in_whole_steps(graph, lambda *values: run(graph, values)))
+        return with_checked_trees(graph, in_whole_steps(graph, lambda *values: run(graph, [in_native_order(v) for v in values])))
     if executor == "python":
         from .backend.python import compile_python
 

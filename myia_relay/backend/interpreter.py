@@ -24,7 +24,14 @@ from ..opt.tail import MESSAGE
 from ..prims.structure import part, rebuild
 from ..utils.errors import InternalError
 from ..utils.interrupts import poll
-from ..utils.raising import format_parts, raise_at
+from ..utils.raising import exception_argument, format_parts, raise_at
+
+
+def in_native_order(value: Any) -> Any:
+    """An array of foreign byte order in this machine's, as typed graphs take it; anything else as it is."""
+    if isinstance(value, np.ndarray) and not value.dtype.isnative:
+        return value.astype(value.dtype.newbyteorder("="))
+    return value
 
 
 def run(graph: Graph, args: Sequence[Any]) -> Any:
@@ -266,14 +273,14 @@ def _check(m: Machine, node: Apply, inputs):
 
     def step(s):
         if not s[ok]:
-            raise_at(exception, format_parts(parts, [s[i] for i in operands]), origin)
+            raise_at(exception, exception_argument(parts, [s[i] for i in operands]), origin)
 
     return step
 
 
 def _raise(m: Machine, node: Apply, inputs):
     exception, parts, origin = node.attrs["exception"], node.attrs["parts"], node.origin
-    return lambda s: raise_at(exception, format_parts(parts, [s[i] for i in inputs]), origin)
+    return lambda s: raise_at(exception, exception_argument(parts, [s[i] for i in inputs]), origin)
 
 
 def _print(m: Machine, node: Apply, inputs):

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from ..ir.node import Constant, Node
 from ..utils.errors import ParseError
 from ..utils.source import Origin
+from .conditionals import condition
 from .context import CONTINUE, NORMAL, RETURN, STATEMENTS, Context, State, handles
 from .refusals import refuse_statement
 from .scope import bindings, jumps
@@ -195,7 +196,7 @@ def branches(p: Context, cond: Node, then, other, more: bool, live: set[str], at
 @handles(STATEMENTS, ast.If)
 def if_statement(p: Context, stmt: ast.If, more: bool, live_end: set[str]):
     """`if c: ... else: ...`."""
-    cond = p.expr(stmt.test)
+    cond = condition(p, stmt.test)
     live = live_after(p, stmt)
     frame = yield branches(
         p,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import operator
+import sys
 from collections.abc import Callable
 
 from ..ir import syntax
 from ..ir.node import Constant, Node
 from .assignments import bind_target
-from .conditionals import conditional
+from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
 from .tree import walk
 
@@ -41,6 +42,8 @@ def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Cal
     p.items[item] = iterable
     outer_captures = {name: p.captured_by.pop(name, []) for name in targets}
     p.hidden.extend(targets)
+    own = isinstance(node, ast.GeneratorExp) or sys.version_info < (3, 12)
+    p.own_scopes += own
     bind_target(p, gen.target, item)
     for name in more:
         p.state.graph.add_parameter(name, origin=origin)
@@ -53,6 +56,7 @@ def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Cal
             p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
         p.captured_by[name] = outer_captures[name]
         p.hidden.remove(name)
+    p.own_scopes -= own
     p.state.graph.output = out
     graph = p.state.graph
     p.state = base
@@ -63,7 +67,7 @@ def _condition(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, c: int
     """The conditions of a generator from `c` on, then the generators after it, then the element."""
     gen = node.generators[k]
     if c < len(gen.ifs):
-        test = p.expr(gen.ifs[c])
+        test = condition(p, gen.ifs[c])
         return conditional(
             p,
             test,
@@ -98,7 +102,7 @@ def _search(p: Context, node: ast.GeneratorExp, k: int, some: bool) -> Node:
     def decide(c: int) -> Node:
         gen = node.generators[k]
         if c < len(gen.ifs):
-            test = p.expr(gen.ifs[c])
+            test = condition(p, gen.ifs[c])
             return conditional(p, test, lambda: decide(c + 1), lambda: Constant(not some), gen.ifs[c], "if")
         if k + 1 < len(node.generators):
             return _search(p, node, k + 1, some)

@@ -1,4 +1,4 @@
-"""Conditional expressions: two graphs, of which one is evaluated."""
+"""Conditional expressions: two graphs, of which one is evaluated; conditions, of which only the truth matters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,31 @@ from collections.abc import Callable
 
 from ..ir.node import Constant, Node
 from .context import Context, State
+
+
+def condition(p: Context, node: ast.expr) -> Node:
+    """An expression of which only the truth is asked: `a and b`  =>  `if_(a, bool(b), False)`.
+
+    So the operands of `and` and `or` may be of different types, where the value of the whole could be of none.
+    """
+    if not isinstance(node, ast.BoolOp):
+        return p.expr(node)
+    both = isinstance(node.op, ast.And)
+
+    def chain(parts: list[ast.expr]) -> Node:
+        first = condition(p, parts[0])
+        if len(parts) == 1:
+            return p.apply(bool, first, at=parts[0])
+
+        def rest() -> Node:
+            return chain(parts[1:])
+
+        def decided() -> Node:
+            return Constant(not both)
+
+        return conditional(p, first, rest if both else decided, decided if both else rest, node, "and" if both else "or")
+
+    return chain(node.values)
 
 
 def conditional(

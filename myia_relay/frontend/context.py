@@ -87,8 +87,9 @@ class Context:
         analysis. captures: for an inner function, what it captures: name -> (node or None where not bound, $bound
         node or None). captured_by: local -> [(graph, place)]: who has captured a value of it so far. pending: inner
         functions that refer to names not bound yet; parsed when they are first used. loops: what is live around each
-        enclosing loop, innermost last. hidden: targets of the comprehensions that we are in. flows: joined value ->
-        the values that may flow into it; items: item of a loop -> the iterable; roots, checks: what
+        enclosing loop, innermost last. hidden: targets of the comprehensions that we are in. own_scopes: how many of these are
+        functions to CPython. flows: joined value -> the values that may flow into it; items: item of a loop -> the
+        iterable; roots, checks: what
             `ownership` makes of them.
         here: variables that are live after the current statement.
         cells: variables that inner functions assign to -> the node of their cell. held: (name, value) of all that was put
@@ -120,6 +121,7 @@ class Context:
         self.held: list[tuple[str, Node]] = outer.held if outer else []
         self.loops: list[set[str]] = []
         self.hidden: list[str] = []
+        self.own_scopes = 0
         self.here: set[str] = set()
         self.state = State(graph, {"$status": Constant(NORMAL)})
 
@@ -215,6 +217,10 @@ class Context:
         """Whether a name is a variable of this function, or of a comprehension that we are in."""
         return name in self.scope.locals or name in self.hidden
 
+    def is_free(self, name: str) -> bool:
+        """Whether CPython calls a variable free here: one of a function around, as seen from comprehensions of this one too."""
+        return not self.is_local(name) or (self.own_scopes > 0 and name not in self.hidden)
+
     def cell(self, name: str) -> Node | None:
         """The cell of a variable, of this function or of one around it, that inner functions assign to; else None."""
         context: Context | None = self
@@ -236,7 +242,7 @@ class Context:
         """The value of a name."""
         cell = self.cell(name)
         if cell is not None:
-            attrs = {"name": name, "free": not self.is_local(name)}
+            attrs = {"name": name, "free": self.is_free(name)}
             return self.apply(syntax.cell_get, cell, at=at, attrs=attrs, name=name)
         if self.is_local(name):
             node, flag = self.state.env.get(name), self.state.env.get(f"$bound.{name}")
@@ -247,7 +253,8 @@ class Context:
         if node is None:
             node = self._unbound(name, at)
         elif flag is not None:
-            node = self.apply(syntax.check_bound, flag, node, at=at, attrs={"name": name}, name=name)
+            attrs = {"name": name, "free": self.is_free(name)}
+            node = self.apply(syntax.check_bound, flag, node, at=at, attrs=attrs, name=name)
             if self.is_local(name):
                 # Past this point it is bound: checking again would only cost.
                 self.state.env[name] = node
@@ -265,7 +272,12 @@ class Context:
         if self.outer is None and self.state.graph is self.root:
             raise NameError_(f"local variable '{name}' is read before it is bound", self.origin(at))
         return self.apply(
-            syntax.check_bound, Constant(False), Constant(syntax.UNBOUND), at=at, attrs={"name": name}, name=name
+            syntax.check_bound,
+            Constant(False),
+            Constant(syntax.UNBOUND),
+            at=at,
+            attrs={"name": name, "free": self.is_free(name)},
+            name=name,
         )
 
 

@@ -10,7 +10,7 @@ from ..ir import syntax
 from ..ir.node import Node
 from .assignments import bind
 from .comprehensions import comprehension, search
-from .conditionals import conditional
+from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
 from .functions import closure
 
@@ -78,7 +78,8 @@ def unary(p: Context, node: ast.UnaryOp) -> Node:
     operand = node.operand
     if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
         return p.constant(-operand.value, node)
-    return p.apply(UNARY[type(node.op)], p.expr(operand), at=node)
+    value = condition(p, operand) if isinstance(node.op, ast.Not) else p.expr(operand)
+    return p.apply(UNARY[type(node.op)], value, at=node)
 
 
 @handles(EXPRESSIONS, ast.BoolOp)
@@ -124,7 +125,7 @@ def _lazily(p: Context, thunks: list[Callable[[], Node]], both: bool, at: ast.AS
 @handles(EXPRESSIONS, ast.IfExp)
 def ternary(p: Context, node: ast.IfExp) -> Node:
     """`a if c else b`."""
-    return conditional(p, p.expr(node.test), lambda: p.expr(node.body), lambda: p.expr(node.orelse), node, "if")
+    return conditional(p, condition(p, node.test), lambda: p.expr(node.body), lambda: p.expr(node.orelse), node, "if")
 
 
 @handles(EXPRESSIONS, ast.NamedExpr)

@@ -18,6 +18,7 @@ from . import ownership
 from . import scope as scopes
 from .assignments import bind_target
 from .blocks import Continuation, block, branches, live_after
+from .conditionals import condition
 from .context import BREAK, EXHAUSTED, NORMAL, RETURN, STATEMENTS, Context, State, handles
 
 
@@ -159,7 +160,7 @@ def while_statement(p: Context, stmt: ast.While):
     if forever or moved:
         head.output = going or Constant(True)
     elif going is None:
-        head.output = p.expr(stmt.test)
+        head.output = condition(p, stmt.test)
     else:
         head.output = _both(p, going, stmt.test)
     p.state = base
@@ -168,7 +169,7 @@ def while_statement(p: Context, stmt: ast.While):
     p.loops.append(carried.live)
     if moved:
         p.here = p.live.during(stmt) | carried.live
-        cond = p.expr(stmt.test)
+        cond = condition(p, stmt.test)
         yield branches(
             p,
             cond,
@@ -210,7 +211,7 @@ def _both(p: Context, going: Node, test: ast.expr) -> Node:
     base = p.state
     p.state = p.fork("while.and", p.origin(test))
     then = p.state.graph
-    then.output = p.expr(test)
+    then.output = p.apply(bool, condition(p, test), at=test)
     p.state = base
     other = Graph(f"{p.root.name}.while.stop", parent=base.graph, origin=p.origin(test))
     other.output = Constant(False)

@@ -7,6 +7,7 @@ import ast
 from ..ir import syntax
 from ..ir.node import Constant, Node
 from .assignments import append, bind
+from .conditionals import condition
 from .context import BREAK, CONTINUE, RETURN, STATEMENTS, Context, handles
 from .functions import closure
 
@@ -47,7 +48,7 @@ def continue_(p: Context, stmt: ast.Continue) -> None:
 @handles(STATEMENTS, ast.Assert)
 def assert_(p: Context, stmt: ast.Assert) -> None:
     """`assert c, m`  =>  `assert_(c, {m})`: the message is computed only where it is needed."""
-    cond = p.expr(stmt.test)
+    cond = condition(p, stmt.test)
     message = Constant(None)
     if stmt.msg is not None:
         base = p.state

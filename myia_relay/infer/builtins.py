@@ -17,7 +17,7 @@ from .calls import call_value, operate, special
 from .engine import Engine
 from .frames import Frame
 from .iterables import array_length, walk
-from .structures import PropertyVal, as_sequence, attribute, lift, to_node, to_python
+from .structures import PropertyVal, as_sequence, attribute, to_node, to_python
 from .syntax import meaning, text_parts, truth
 from .values import NONE_VAL, Bound, Closure, Derived, Dyn, Iter, Seq, SliceVal, Static, Text, Val, describe
 
@@ -184,7 +184,7 @@ async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args
     if isinstance(value, Static):
         return Static(str(value.value))
-    return value if isinstance(value, Text) else Text(((0, "", ""),), (value,))
+    return value if isinstance(value, Text) else Text(((0, "s", ""),), (value,))
 
 
 def _sequence(kind: str):
@@ -228,21 +228,6 @@ async def _fold(engine, frame, fn, values, origin):
     for value in values[1:]:
         result = await call_value(engine, frame, fn, [result, value], {}, origin, None)
     return result
-
-
-@special(builtins.sum)
-async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    value = args[0]
-    start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
-    if isinstance(value, Dyn) and isinstance(value.type, Array) and len(value.type.shape) == 1 and start.known:
-        import numpy as np
-
-        from ..prims.numpy_api import MEANINGS
-
-        total = lift(engine, frame, MEANINGS[np.sum](frame.builder, frame.var(value)))
-        return total if start.node.value == 0 else operate(engine, frame, operator.add, [start, total])
-    items = as_sequence(engine, frame, value, "sum")
-    return await _fold(engine, frame, Static(operator.add), [start, *items], origin)
 
 
 def _quantifier(stop_at: bool):
@@ -363,5 +348,7 @@ if hasattr(S, "list_append"):
             return Seq("list", (*xs.elems, x))
         raise TypeError_(f"append: {describe(xs)} is no list")
 
+
+from . import sums  # noqa: E402, F401  registers sum
 
 __all__ = ["Iter", "Text", "to_node"]

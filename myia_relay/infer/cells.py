@@ -223,7 +223,7 @@ async def cell_get(engine, frame: Frame, node: Apply) -> Val:
 
 async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     """What is in a cell."""
-    from .syntax import emit_raise
+    from .syntax import emit_raise, unbound
     from .values import Raised, Static
 
     if isinstance(cell, Choice):
@@ -235,8 +235,7 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     if value is PERHAPS_UNBOUND:
         raise NameError_(f"'{name}' may not be bound here; bind it before the branch")
     if isinstance(value, UnboundVal):
-        kind, what, where = (NameError, "free", " in enclosing scope") if node.attrs["free"] else (UnboundLocalError, "local", "")
-        message = f"cannot access {what} variable '{name}' where it is not associated with a value{where}"
+        kind, message = unbound(name, node.attrs["free"])
         return await emit_raise(engine, frame, Raised(kind, Static(message)))
     return value
 

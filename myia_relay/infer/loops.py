@@ -345,7 +345,8 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
                 current = list(carried)
 
                 async def more(region: Frame, rest=rest, current=current) -> Val:
-                    return await unroll(engine, region, node, rest, [region.bring(v) for v in current], run, stops)
+                    left, now = ([region.bring(v) for v in values] for values in (rest, current))
+                    return await unroll(engine, region, node, left, now, run, stops)
 
                 async def enough(region: Frame, current=current) -> Val:
                     return Seq("tuple", tuple(region.bring(v) for v in current))

@@ -226,7 +226,6 @@ def _identical(a: Val, b: Val) -> bool:
 def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """`a == b` as a bool scalar."""
     from .calls import operate
-    from .syntax import truth  # noqa: F401
 
     if is_data(a) or is_data(b):
         return data_equality(engine, frame, a, b)
@@ -238,7 +237,7 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         result: Dyn = frame.constant(True)
         order = range(len(a.elems)) if a.kind != "dict" else [b.fields.index(f) for f in a.fields]
         for x, j in zip(a.elems, order, strict=True):
-            part = equality(engine, frame, x, b.elems[j])
+            part = element_equality(engine, frame, x, b.elems[j])
             if part.known:
                 if not part.node.value:
                     return frame.constant(False)
@@ -255,6 +254,16 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     return frame.constant(False)
 
 
+def element_equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
+    """Whether elements of containers count as equal, as a Python bool: the same object does, NaN or not."""
+    from ..prims.operators import truth
+
+    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
+        return frame.constant(True)
+    same = equality(engine, frame, a, b)
+    return frame.constant(bool(same.node.value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
+
+
 def _contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
     """`item in container`."""
     if isinstance(container, Seq):
@@ -264,7 +273,7 @@ def _contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
 
         result: Dyn = frame.constant(False)
         for elem in container.elems:
-            same = equality(engine, frame, elem, item)
+            same = element_equality(engine, frame, elem, item)
             if same.known:
                 if same.node.value:
                     return frame.constant(True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from ..ir.node import Apply, Constant
 from ..prims.control import cond
 from ..prims.effects import check, raise_
 from ..utils.errors import CompileError, TypeError_
+from ..utils.raising import ITSELF
 from . import data
 from .annotate import check_value
 from .cells import MEANINGS, after_branch, changed_in_branch, with_contents
@@ -24,6 +26,7 @@ from .unions import dispatch, narrowed, test_of
 from .values import (
     NEVER,
     NONE_VAL,
+    UNBOUND_VAL,
     Bound,
     Cell,
     Choice,
@@ -326,13 +329,23 @@ def _differ(error: Mismatch, values: list, node: Apply) -> str:
 async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     flag, value = (engine.value(frame, a) for a in node.args)
     name = node.attrs["name"]
-    message = f"cannot access local variable '{name}' where it is not associated with a value"
-    if isinstance(flag, Dyn) and flag.known:
-        if flag.node.value:
+    exception, message = unbound(name, node.attrs["free"])
+    # A loop is first tried with what is bound before it: a variable that only its turns bind has no value there, nor a type.
+    if value is UNBOUND_VAL or (isinstance(flag, Dyn) and flag.known):
+        if value is not UNBOUND_VAL and flag.node.value:
             return value
-        return await emit_raise(engine, frame, Raised(UnboundLocalError, Static(message)))
-    frame.builder.emit(check, (flag.node,), {"exception": UnboundLocalError, "parts": (message,)})
+        return await emit_raise(engine, frame, Raised(exception, Static(message)))
+    frame.builder.emit(check, (flag.node,), {"exception": exception, "parts": (message,)})
     return value
+
+
+def unbound(name: str, free: bool) -> tuple[type[NameError], str]:
+    """What CPython raises where a variable has no value: one of the function itself, or of a function around it (`free`)."""
+    what, where = ("free", " in enclosing scope") if free else ("local", "")
+    kind = NameError if free else UnboundLocalError
+    if sys.version_info < (3, 11):
+        return kind, f"{what} variable '{name}' referenced before assignment{where}"
+    return kind, f"cannot access {what} variable '{name}' where it is not associated with a value{where}"
 
 
 @meaning(S.assert_)
@@ -372,6 +385,8 @@ async def raise_statement(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def emit_raise(engine: Engine, frame: Frame, value: Raised) -> Val:
     """Emit the raising of an exception."""
     parts, operands = text_parts(engine, frame, value.message)
+    if value.message is not None and not isinstance(value.message, Static | Text):
+        parts = ((0, ITSELF, ""),)
     frame.builder.emit(
         raise_, tuple(operands), {"exception": value.cls, "parts": parts, "type": tuple_of()}
     )
@@ -388,7 +403,7 @@ def text_parts(engine: Engine, frame: Frame, message: Val | None) -> tuple[tuple
         return (str(message.value),), []
     if isinstance(message, Text):
         return message.parts, [to_node(frame, o) for o in message.operands]
-    return ((0, "", ""),), [to_node(frame, message)]
+    return ((0, "s", ""),), [to_node(frame, message)]  # str(x), which is not always format(x): np.float32
 
 
 @meaning(S.format_)

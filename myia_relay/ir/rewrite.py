@@ -178,6 +178,24 @@ class Rewriter:
         self.graphs[graph] = new
         return new
 
+    def incomplete(self, graph: Graph) -> bool:
+        """Whether this is the new form of a recursive graph that is still being built: nothing may look inside."""
+        return any(graph is new for new, _ in self.shells.values())
+
+    def leads_back(self, graph: Graph) -> bool:
+        """Whether a branch or body inside of a graph is incomplete: inlined here, it would be inside of itself without a call."""
+        stack, seen = [graph] if self.shells else [], {graph}
+        while stack:
+            for node in stack.pop().nodes:
+                for inner in inner_graphs(node):
+                    if inner is node.fn or inner in seen:
+                        continue
+                    if self.incomplete(inner):
+                        return True
+                    seen.add(inner)
+                    stack.append(inner)
+        return False
+
     def interface(self, graph: Graph) -> tuple[Graph, Env]:
         """The new graph to build into, and the map from the old parameters to its own."""
         return self.shells[graph] if graph in self.shells else same_interface(graph)

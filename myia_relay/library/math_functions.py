@@ -6,6 +6,7 @@ Integers have 64 bits: a result beyond is an OverflowError. Exceptions and their
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -14,7 +15,7 @@ def gcd(*integers):
     """math.gcd."""
     out = 0
     for n in integers:
-        a, b = out, abs(n)
+        a, b = out, abs(operator.index(n))
         while b != 0:
             a, b = b, a % b
         out = a
@@ -25,6 +26,7 @@ def lcm(*integers):
     """math.lcm."""
     out = 1
     for n in integers:
+        n = operator.index(n)
         if n == 0 or out == 0:
             out = 0
         else:
@@ -34,6 +36,7 @@ def lcm(*integers):
 
 def isqrt(n):
     """math.isqrt: the float root, put right; quotients in place of squares, which might overflow."""
+    n = operator.index(n)
     if n < 0:
         raise ValueError("isqrt() argument must be nonnegative")
     root = int(math.sqrt(n))
@@ -46,6 +49,7 @@ def isqrt(n):
 
 def factorial(n):
     """math.factorial, up to 20."""
+    n = operator.index(n)
     if n < 0:
         raise ValueError("factorial() not defined for negative values")
     out = 1
@@ -56,6 +60,7 @@ def factorial(n):
 
 def comb(n, k):
     """math.comb: every partial product is a binomial coefficient, divided before it is multiplied."""
+    n, k = operator.index(n), operator.index(k)
     if n < 0:
         raise ValueError("n must be a non-negative integer")
     if k < 0:
@@ -72,6 +77,7 @@ def perm(n, k=None):
     """math.perm."""
     if k is None:
         return math.factorial(n)
+    n, k = operator.index(n), operator.index(k)
     if n < 0:
         raise ValueError("n must be a non-negative integer")
     if k < 0:
@@ -88,7 +94,7 @@ def dist(p, q):
         raise ValueError("both points must have the same number of dimensions")
     out = 0.0
     for x, y in zip(p, q):
-        out = math.hypot(out, x - y)
+        out = math.hypot(out, float(x) - float(y))
     return out
 
 
@@ -125,7 +131,7 @@ def modf(x):
 
 def ldexp(x, i):
     """math.ldexp: x * 2**i, rounded once."""
-    x = float(x)
+    x, i = float(x), operator.index(i)
     if x == 0.0 or not math.isfinite(x):
         return x
     while i > 1000 and abs(x) < 1.0:

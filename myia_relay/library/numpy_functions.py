@@ -26,12 +26,6 @@ def fmin(x1, x2):
     return np.where(np.isnan(x1) | (np.isnan(x2) == False) & (x2 < x1), x2, x1)[()]  # noqa: E712  an array
 
 
-def heaviside(x1, x2):
-    """np.heaviside: 0, x2 or 1 for x1 below, at or above 0."""
-    step = np.where(x1 < 0, np.zeros_like(x1), np.where(x1 == 0, x2, np.ones_like(x1)))
-    return np.where(np.isnan(x1), x1, step)[()]
-
-
 def sinc(x):
     """np.sinc: sin(pi x) / (pi x), 1 at 0."""
     y = np.asarray(x) * math.pi
@@ -366,7 +360,7 @@ def median(a, axis=None):
 SOURCES = {
     getattr(np, function.__name__): function
     for function in (
-        *(fmax, fmin, heaviside, sinc, logaddexp2, signbit, isneginf, isposinf),
+        *(fmax, fmin, sinc, logaddexp2, signbit, isneginf, isposinf),
         *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, array_equal, allclose),
         *(append, rot90, kron, cross, meshgrid, take_along_axis),
         *(polyval, vander, interp, convolve, correlate),

@@ -181,7 +181,7 @@ class _Thin(Rewriter):
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         thin = THIN.get(node.fn.name) if isinstance(node.fn, Primitive) else None
-        if thin is not None:
+        if thin is not None and not any(isinstance(g, Graph) and self.incomplete(g) for g in attrs.values()):
             builder.origin = node.origin
             found = thin(self, builder, node, args, attrs, self.used[-1].get(node, set()))
             if found is not None:

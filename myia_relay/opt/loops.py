@@ -53,7 +53,8 @@ class _Hoist(Rewriter):
         self.effects = Effects()
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
-        if isinstance(node.fn, Primitive) and node.fn.name in ("for_loop", "while_loop"):
+        loop = isinstance(node.fn, Primitive) and node.fn.name in ("for_loop", "while_loop")
+        if loop and not any(isinstance(g, Graph) and self.incomplete(g) for g in attrs.values()):
             found = hoist(builder, node, args, attrs)
             if found is not None:
                 self.changed = True

@@ -219,6 +219,8 @@ class _Walk(Rewriter):
             branch = taken(node.fn, args, attrs)
             if branch is not None:
                 self.changed = True
+                if self.incomplete(branch):  # a branch that leads back to itself
+                    return builder.graph.apply(branch, *args[1:], type=node.type, origin=node.origin)
                 return inline(builder, branch, args[1:])
             new = builder.emit(node.fn, args, attrs, node.type)
         if new.name is None and isinstance(new, Apply):
@@ -228,7 +230,7 @@ class _Walk(Rewriter):
     def inlines(self, before: Graph, graph: Graph) -> bool:
         """Whether calls of a graph are inlined."""
         limit = self.options.inline_limit
-        if limit is None or before.flags.get("noinline") or before in self.heads:
+        if limit is None or before.flags.get("noinline") or before in self.heads or self.leads_back(graph):
             return False
         return self.calls.get(before, 0) == 1 or not larger(graph, limit)
 

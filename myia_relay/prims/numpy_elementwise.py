@@ -120,7 +120,10 @@ def square(b: Builder, x) -> Var:
 @meaning(np.reciprocal)
 def reciprocal(b: Builder, x) -> Var:
     """np.reciprocal of floats."""
-    x = floating(operand(b, x))
+    x = operand(b, x)
+    if not x.type.is_float:
+        raise TypeError_("np.reciprocal of integers is 0 for all but 1 and -1; write 1 / x")
+    x = floating(x)
     return unwrap(P.div(x.const(1), x))
 
 
@@ -262,6 +265,15 @@ def hypot(b: Builder, x1, x2) -> Var:
     ratio = P.where(P.eq(large, zero), zero, small / P.where(P.eq(large, zero), large.const(1), large))
     out = large * P.sqrt(ratio * ratio + ratio.const(1))
     return unwrap(P.where(infinite, large.const(math.inf), out))
+
+
+@meaning(np.heaviside)
+def heaviside(b: Builder, x1, x2) -> Var:
+    """np.heaviside: 0, x2 or 1 for x1 below, at or above 0."""
+    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.heaviside")
+    zero = x.const(0)
+    step = P.where(P.lt(x, zero), zero, P.where(P.eq(x, zero), y, x.const(1)))
+    return unwrap(P.where(P.isnan(x), x, step))
 
 
 @meaning(np.logaddexp)

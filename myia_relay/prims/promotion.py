@@ -205,17 +205,22 @@ def float_dtype(dtype: str) -> str:
 
 def floating(x: Var) -> Var:
     """An operand of a NumPy function that computes in floats."""
-    if is_weak(x):
+    if is_weak(x) and x.dtype != "bool":  # a bool of Python's is one of NumPy's
         return astype(x, "float64")
     return astype(x, float_dtype(x.dtype))
 
 
 def floating_pair(b: Builder, x: Var, y: Var, what: str) -> list[Var]:
     """Two operands of a NumPy function that computes in floats, in its common float dtype."""
-    firm = [v for v in (x, y) if not is_weak(v)]
-    if not firm or (
-        any(is_weak(v) and v.dtype == "float64" for v in (x, y)) and not any(v.type.is_float for v in firm)
-    ):
+    firm = [v for v in (x, y) if not is_weak(v) or v.dtype == "bool"]
+    # A Python float is float64 beside integers, a Python int beside booleans.
+    wider = any(
+        (v.dtype == "float64" and not any(f.type.is_float for f in firm))
+        or (v.dtype == "int64" and all(f.dtype == "bool" for f in firm))
+        for v in (x, y)
+        if is_weak(v)
+    )
+    if wider:
         return [astype(v, "float64") for v in (x, y)]
     dtype = result_dtype([astype(v, float_dtype(v.dtype)) for v in firm], what)
     return [astype(v, dtype) for v in (x, y)]

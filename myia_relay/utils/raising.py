@@ -18,6 +18,7 @@ from .source import PACKAGE, Loc, Origin, is_ours
 # What may come from outside while the compiler runs: a full disk or memory, a missing library, warnings made errors.
 OUTSIDE = (OSError, ImportError, MemoryError, RecursionError, Warning, FloatingPointError)
 LIBRARIES = (f"{os.sep}tvm{os.sep}", f"{os.sep}tvm_ffi{os.sep}", f"{os.sep}numpy{os.sep}")
+ITSELF = "itself"  # the conversion of an operand that is an exception's argument as it is: KeyError(3), not KeyError("3")
 FOREIGN = (".cc", ".cpp", ".h", ".hpp", ".pyx", ".pxi")
 
 
@@ -41,13 +42,28 @@ def format_parts(parts, values) -> str:
     return "".join(text)
 
 
-def make_exception(exception: type[BaseException], message: str) -> BaseException:
-    """The exception that `raise exception(message)` makes; without a message, `raise exception`."""
-    return exception(message) if message else exception()
+def exception_argument(parts, values) -> Any:
+    """What an exception is made with: None for nothing, a value that is no text as it is, else the text."""
+    if not parts:
+        return None
+    if len(parts) == 1 and not isinstance(parts[0], str) and parts[0][1] == ITSELF:
+        return values[parts[0][0]]
+    return format_parts(parts, values)
 
 
-def raise_at(exception: type[BaseException], message: str, origin: Origin | None) -> NoReturn:
-    """Raise `exception(message)` with traceback frames at the user's lines: inlined calls, then itself."""
+def make_exception(exception: type[BaseException], message: Any) -> BaseException:
+    """The exception that `raise exception(message)` makes; where the message is None, `raise exception`."""
+    return exception() if message is None else exception(message)
+
+
+def raise_at(exception: type[BaseException], message: Any, origin: Origin | None) -> NoReturn:
+    """Raise `exception(message)` with traceback frames at the user's lines: inlined calls, then itself.
+
+    Args:
+        exception: its class.
+        message: its argument, mostly a text; None for none.
+        origin: the place.
+    """
     error = make_exception(exception, message)
     stack = origin.call_stack() if origin is not None else []
     if not stack:

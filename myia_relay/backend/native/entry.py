@@ -21,7 +21,7 @@ import numpy as np
 from ...abstract.dims import DimLike
 from ...abstract.types import Type
 from ...utils.errors import InternalError, TypeError_
-from ...utils.raising import format_parts, raise_at
+from ...utils.raising import exception_argument, format_parts, raise_at
 from .area import (
     ALIGN,
     DEEPER,
@@ -199,7 +199,7 @@ class Entry:
         site = self.signature.sites[slots.ints[SITE]]
         operands = [operand(slots) for operand in site.operands]
         self.release(area)
-        raise_at(site.exception, format_parts(site.text, operands), site.origin)
+        raise_at(site.exception, exception_argument(site.text, operands), site.origin)
 
     def broken(self, area: tuple) -> None:
         """Native code refused its arguments: a mistake of ours."""

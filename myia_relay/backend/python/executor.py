@@ -21,6 +21,7 @@ from ...ir.rewrite import all_graphs, recursive_components
 from ...opt.tail import MESSAGE
 from ...utils.raising import raise_at
 from ...utils.source import Origin, is_ours
+from ..interpreter import in_native_order
 from . import data, statements  # noqa: F401  register data types, control, effects and structures
 from .emit import Module, assign
 from .runtime import HELPERS, sizes_of
@@ -66,7 +67,7 @@ def compile_python(graph: Graph, compile_region: Callable[[Graph], Callable] | N
         if symbolic:
             namespace["sizes"] = sizes_of(types, values)
         with np.errstate(all="ignore"):
-            return function(*values)
+            return function(*map(in_native_order, values))
 
     if recursive:
         run = _located(run, filename, recursive[0][0].origin)

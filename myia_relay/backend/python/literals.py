@@ -14,6 +14,7 @@ import numpy as np
 
 from ...abstract.dims import Dim
 from ...abstract.types import Scalar, Struct, Type
+from ...utils.raising import ITSELF
 from ...utils.source import Origin
 from .runtime import pack
 
@@ -109,7 +110,8 @@ def constant(value: Any, t: Type, objects: Objects) -> ast.expr:
 
 def array(value: np.ndarray) -> ast.expr:
     """An array."""
-    if value.size > SMALL or value.dtype.kind not in "fiub":
+    nothing_nested = not value.size and value.ndim > 1  # whose list says less than its shape
+    if value.size > SMALL or value.dtype.kind not in "fiub" or nothing_nested:
         shape = display([ast.Constant(d) for d in value.shape])
         return call("packed", ast.Constant(pack(value)), ast.Constant(value.dtype.name), shape)
     return call(numpy("array"), nested(value.tolist()), dtype=ast.Constant(value.dtype.name))
@@ -173,7 +175,9 @@ def place(origin: Origin) -> ast.expr:
 
 
 def message(parts: tuple, values: list[ast.expr]) -> ast.expr:
-    """An f-string's text: a constant, or `"... {!r}".format(...)`."""
+    """An f-string's text: a constant, or `"... {!r}".format(...)`; for an exception also nothing, or a value as it is."""
+    if len(parts) == 1 and not isinstance(parts[0], str) and parts[0][1] == ITSELF:
+        return values[parts[0][0]]
     if all(isinstance(p, str) for p in parts):
         return ast.Constant("".join(parts))
     text, used = "", []

@@ -54,7 +54,8 @@ def _dim_size(f: Function, node: Apply, body):
 
 def _raising(f: Function, node: Apply, operands) -> ast.stmt:
     exception = f.module.objects.refer(node.attrs["exception"])
-    text = lit.message(node.attrs["parts"], [f.read(a) for a in operands])
+    parts = node.attrs["parts"]
+    text = lit.message(parts, [f.read(a) for a in operands]) if parts else ast.Constant(None)
     return ast.Expr(lit.call("raise_at", exception, text, lit.place(node.origin)))
 
 

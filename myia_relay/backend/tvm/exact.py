@@ -30,6 +30,7 @@ from .exact_int import (  # noqa: F401  (one namespace for callers)
     checked_sub,
     division_flags,
     int_divmod,
+    int_truediv,
     shift_left,
     shift_right,
     wrapping_add,

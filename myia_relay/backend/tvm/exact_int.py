@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
-from .block import Block, const, dtype_of, element, lanes_of, with_lanes
+from .block import Block, const, dtype_of, element, lanes_of, load, with_lanes
 
 
 def _bits(x: Any) -> int:
@@ -111,21 +111,59 @@ def int_divmod(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
     return tirx.Select(by_zero, zero, quotient), remainder
 
 
+def int_truediv(b: Block, x: Any, y: Any) -> Any:
+    """x / y of int64 scalars, rounded once (`numbers.Integral`'s quotient, not that of two rounded floats); inf or NaN by 0.
+
+    Within 2**53 both are floats exactly. Beyond, long division gives 55 bits of the quotient and whether anything is left, which
+    round to the right 53; the scale is a power of two.
+    """
+    x, y = b.once(x), b.once(y)
+
+    def size(v: Any) -> Any:
+        bits = tirx.Cast("uint64", v)
+        flipped = tirx.Add(tirx.BitwiseXor(bits, const((1 << 64) - 1, "uint64")), const(1, "uint64"))
+        return b.let(tirx.Select(_negative(v), flipped, bits))
+
+    n, d = size(x), size(y)
+    limit, enough = const(1 << 53, "uint64"), const(1 << 54, "uint64")
+    zero, one, two = const(0, "uint64"), const(1, "uint64"), const(2, "uint64")
+    long = b.let(tirx.And(tirx.Or(tirx.GT(n, limit), tirx.GT(d, limit)), tirx.And(tirx.NE(d, zero), tirx.NE(n, zero))))
+    quotient, rest, scale = b.local("uint64"), b.local("uint64"), b.local("float64")
+    divisor = b.let(tirx.Select(long, d, one))
+    b.store(quotient, tirx.Select(long, tirx.Div(n, divisor), enough), 0)
+    b.store(rest, tirx.Mod(n, divisor), 0)
+    b.store(scale, const(1.0, "float64"), 0)
+    with b.while_(tirx.LT(load(quotient, 0), enough)):
+        doubled = b.let(tirx.Mul(load(rest, 0), two))
+        bit = b.let(tirx.GE(doubled, divisor))
+        b.store(rest, tirx.Select(bit, tirx.Sub(doubled, divisor), doubled), 0)
+        b.store(quotient, tirx.Add(tirx.Mul(load(quotient, 0), two), tirx.Cast("uint64", bit)), 0)
+        b.store(scale, tirx.Mul(load(scale, 0), const(0.5, "float64")), 0)
+    sticky = tirx.BitwiseOr(load(quotient, 0), tirx.Cast("uint64", tirx.NE(load(rest, 0), zero)))
+    exact = b.let(tirx.Mul(tirx.Cast("float64", sticky), load(scale, 0)))
+    signed = tirx.Select(_negative(_xor(x, y)), tirx.Sub(const(-0.0, "float64"), exact), exact)
+    return tirx.Select(long, signed, tirx.Div(tirx.Cast("float64", x), tirx.Cast("float64", y)))
+
+
 def shift_left(b: Block, x: Any, n: Any) -> Any:
-    """x << n wrapped; 0 for n >= bits. n must not be negative (CPython raises: check first)."""
+    """x << n wrapped; 0 for n >= bits, and for a negative n, as in NumPy (CPython raises: check first)."""
     x, n = b.once(x), b.once(n)
     dtype, bits = dtype_of(x), _bits(x)
-    large = b.let(tirx.GE(n, const(bits, dtype)))
+    large = b.let(tirx.Or(tirx.GE(n, const(bits, dtype)), _negative(n)))
     # A shift by the width or more is undefined in LLVM even if unselected.
     amount = tirx.Select(large, const(0, dtype), n)
     return tirx.Select(large, const(0, dtype), tirx.LShift(x, amount))
 
 
 def shift_right(b: Block, x: Any, n: Any) -> Any:
-    """x >> n, floor; 0 or -1 for n >= bits. n must not be negative (CPython raises: check first)."""
+    """x >> n, floor; 0 or -1 for n >= bits, and for a negative n, as in NumPy (CPython raises: check first)."""
     n = b.once(n)
     most = const(_bits(x) - 1, dtype_of(x))
-    return tirx.RShift(x, tirx.Select(tirx.GT(n, most), most, n))
+    if element(dtype_of(x)).startswith("uint"):
+        large = b.let(tirx.GT(n, most))
+        zero = const(0, dtype_of(x))
+        return tirx.Select(large, zero, tirx.RShift(x, tirx.Select(large, zero, n)))
+    return tirx.RShift(x, tirx.Select(tirx.Or(tirx.GT(n, most), _negative(n)), most, n))
 
 
 def checked_shl(b: Block, x: Any, n: Any) -> tuple[Any, Any]:

@@ -95,7 +95,7 @@ class Expr:
         return exact.neg(x)
 
     def abs(self, x):
-        return exact.absolute(self.block, x)
+        return x if dtype_of(x).startswith("uint") else exact.absolute(self.block, x)
 
     def sign(self, x):
         if dtype_of(x).startswith("uint"):
@@ -118,6 +118,12 @@ class Expr:
 
     def mod(self, x, y):
         return self._divmod(x, y, 1)
+
+    def int_truediv(self, x, y):
+        x, y = self.widen(x, y)
+        if lanes_of(dtype_of(x)) == 1:
+            return exact.int_truediv(self.block, x, y)
+        return self.div(self.cast(x, "float64"), self.cast(y, "float64"))
 
     def pow(self, x, y):
         x, y = self.widen(x, y)

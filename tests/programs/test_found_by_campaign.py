@@ -1,0 +1,218 @@
+"""What random programs were reduced to: each was answered differently from CPython, crashed, or was refused needlessly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from myia_relay import relay
+from tests.property.oracle import call
+from tests.property.verdicts import difference
+
+
+def leaving_an_unrolled_loop_in_the_second_turn(x):
+    total = 0
+    for _, j in [(1, x), (2, x + 1)]:
+        total += j
+        if j > 3:
+            break
+    print("total", total)
+    return total
+
+
+def truth_of_operands_of_different_types(n, x):
+    if n and x > 1.0:
+        return 1
+    while n or x < 0.0:
+        n = 0
+        x = abs(x)
+        if not (n and x):
+            return 2
+    return 3 if n or x else 4
+
+
+def number_as_the_condition_of_a_loop_with_return(n, x):
+    while n:
+        n -= 1
+        if x == n:
+            return n
+    return -1
+
+
+def down(n, s):
+    return back(n - 1, n)
+
+
+def back(n, s):
+    if n <= 0:
+        return s
+    t = down(n, n)
+    u = down(n, 1) if s else n
+    return t + u - s
+
+
+def functions_inlined_into_branches_of_each_other(n, x):
+    for k in range(back(1, n), 0, -1):
+        n = down((x > 2) + 0, k) + n
+    return n
+
+
+def printed_numpy_scalars(x):
+    print(np.float32(x), f"{np.float32(x)}", str(np.float32(x)))
+    if x < 0:
+        raise ValueError(np.float32(x))
+    return np.float32(x)
+
+
+def arguments_of_exceptions(x, k):
+    if k == 0:
+        raise KeyError("")
+    if k == 1:
+        raise KeyError(x)
+    if k == 2:
+        raise KeyError(f"{x}")
+    if k == 3:
+        raise KeyError
+    if k == 4:
+        raise ValueError((x, 1))
+    return x
+
+
+def first_turn_of_a_loop_reads_what_only_turns_bind(n):
+    total = 0.0
+    for i in range(n):
+        if i > 0:
+            total = total + float(row.sum())  # noqa: F821
+        else:
+            total = 1.0
+        row = np.full(2, total)  # noqa: F841
+    return total
+
+
+def calls(n, s):
+    if n < 1:
+        return n
+    t = 7
+    for q in range(1):
+        t = t - calls_back(n - 1 - q, s)
+    return t
+
+
+def calls_back(n, s):
+    if n <= 0:
+        return n
+    t = 2
+    for q in range(2):
+        t = t + calls(n - 1 - q, s)
+    return n + t
+
+
+def loops_that_lead_back_to_themselves(n, x):
+    for i in range(2):
+        n = calls_back(calls(n, x) % 6, x) + i
+    return n
+
+
+def unbound_in_a_comprehension(n):
+    for i in range(n):
+        last = i
+    return [c + last for c in (1, 2)]
+
+
+def unbound_in_an_inner_function(n):
+    for i in range(n):
+        last = i
+
+    def read(c):
+        return c + last
+
+    return read(n), last
+
+
+def no_rows(x):
+    return np.ones((0, 0)), np.zeros((0, 2), np.int32), x
+
+
+def builtin_sum(x):
+    return sum(x), sum(x, 1)
+
+
+def compensated_sum(a, b, c):
+    return sum([a, b, c]), sum((a, 1, b, c)), sum([a, b], c), sum([a, np.float64(b), c]), sum(v * 2 for v in (a, b, c))
+
+
+def true_division(a, b):
+    return a / b
+
+
+def containment(x, y):
+    return x in (y, 1), (x,) == (y,), (x, y) != (y, x), x not in (y, y), x in (x,)
+
+
+def numpy_functions_of_bools(x):
+    return np.log1p(x), np.cbrt(x), np.arctan2(x, x), np.heaviside(x, x), np.heaviside(3, 2)
+
+
+def integers_of_math(a, b):
+    return math.gcd(a, b), math.lcm(a, b), math.isqrt(abs(a)), math.comb(abs(a), 2)
+
+
+def absolute_of_unsigned(x):
+    return abs(x), abs(x[0]), x - x
+
+
+def summed_in_foreign_order(x):
+    return np.sum(x), x.sum(axis=0), np.cumsum(x), np.prod(x)
+
+
+def shifts(x, n):
+    return x << n, x >> n
+
+
+def shifts_of_an_int(x, n):
+    return x << n, x >> n, np.int32(5) >> x
+
+
+PROGRAMS = [
+    (leaving_an_unrolled_loop_in_the_second_turn, [(1,), (3,), (5,)]),
+    (truth_of_operands_of_different_types, [(0, 2.0), (1, 2.0), (1, 0.5), (0, -1.0), (0, 0.0), (0, math.nan)]),
+    (number_as_the_condition_of_a_loop_with_return, [(3, 1), (3, 5), (0, 0)]),
+    (functions_inlined_into_branches_of_each_other, [(3, 1.0), (2, 3.0), (0, 3.0)]),
+    (printed_numpy_scalars, [(1e16,), (-0.1,), (1e-7,)]),
+    *[(arguments_of_exceptions, [(2.5, k)]) for k in range(6)],
+    (arguments_of_exceptions, [(np.int32(3), 1), (np.float32(1e16), 4)]),
+    (unbound_in_a_comprehension, [(2,), (0,)]),
+    (unbound_in_an_inner_function, [(2,), (0,)]),
+    (no_rows, [(1.0,)]),
+    (first_turn_of_a_loop_reads_what_only_turns_bind, [(0,), (1,), (4,)]),
+    (loops_that_lead_back_to_themselves, [(0, 1.0), (4, 2.0), (5, -1.0)]),
+    *[(builtin_sum, [(np.array(v, t),)]) for v in ([], [100, 100], [1] * 20) for t in (bool, np.int8, np.int32, np.float32)],
+    (builtin_sum, [(np.array([0.1] * 20),), (np.array([-0.0]),), (np.array([[0.1, 1e16], [1.0, -1e16]]),)]),
+    (compensated_sum, [(0.1, 0.2, 0.3), (1e16, 1.0, -1e16), (math.inf, 1.0, -math.inf), (-0.0, -0.0, -0.0)]),
+    (compensated_sum, [(1e308, 1e308, -1e308), (math.nan, 1.0, 2.0)]),
+    (true_division, [(10, 2**53 + 1), (2**63 - 1, 3), (-(2**63), 2**63 - 1), (1, -(2**63)), (2**54 + 2, 4), (0, 2**60)]),
+    (true_division, [(2**53 + 1, 1), (2**54 + 3, 1), (2**62 + 1, 2**61 - 1), (True, 2**53 + 1)]),
+    *[(containment, [a]) for a in ((1, 1.0), (np.float64(math.nan), 1), (np.int64(3), 3), (np.float32(1), 2), (np.True_, 1))],
+    (numpy_functions_of_bools, [(True,), (False,)]),
+    *[(integers_of_math, [a]) for a in ((12, -18), (np.int32(12), np.int32(-18)), (np.uint8(12), np.uint8(200)))],
+    *[(absolute_of_unsigned, [(np.array([0, 5, 255], t),)]) for t in (np.uint8, np.uint16, np.uint32, np.uint64)],
+    (summed_in_foreign_order, [(np.arange(4.0).astype(">f8"),), (np.arange(4).astype(">i4"),)]),
+    (shifts_of_an_int, [(-3, np.int32(-3)), (7, np.int32(40)), (2, np.int32(1))]),
+    *[
+        (shifts, [(np.array([0, 1, 5, np.iinfo(t).max, np.iinfo(t).min], t), np.full(5, n, t))])
+        for t in (np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64)
+        for n in (0, 7, 8, 33, 64, -1, -8)
+        if n >= np.iinfo(t).min
+    ],
+]
+
+
+@pytest.mark.parametrize("function, inputs", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_as_cpython(function, inputs, executor):
+    compiled = relay(executor=executor)(function)
+    for args in inputs:
+        wrong = difference(call(compiled, args, __file__), call(function, args, __file__))
+        assert not wrong, f"{args}: {wrong}"
