@@ -10,7 +10,6 @@ import functools
 import inspect
 import sys
 import threading
-import time
 import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -38,9 +37,8 @@ from .infer.loop import widening
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
-from .utils.collector import resting
 from .utils.debugging import debugging
-from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
+from .utils.errors import CompileError, GradError, LoweringError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
 from .utils.source import Origin, is_ours
 
@@ -116,8 +114,15 @@ class Relay:
         raise problem  # out here, where the compiler's exception is no context of it
 
     def _call(self, args: tuple, kwargs: dict):
+        try:
+            return self._run(args, kwargs)
+        except Misfit as misfit:
+            compiled, given = self._of_structure(args, kwargs, misfit)
+        return finish(compiled, given)
+
+    def _run(self, args: tuple, kwargs: dict):
         leaves: list = []
-        key = quick_key(args, leaves) if not kwargs and not self.static else None
+        key = quick_key(args, leaves) if not kwargs and not self.static and not self._structural else None
         if key is not None:
             found = self._quick.get(key)
             if found is not None:
@@ -134,10 +139,6 @@ class Relay:
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
             self._quick[key] = compiled, finisher(compiled)
-        try:
-            return finish(compiled, given)
-        except Misfit as misfit:
-            compiled, given = self._of_structure(args, kwargs, misfit)
         return finish(compiled, given)
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
@@ -269,23 +270,8 @@ class Relay:
         return engine.entry(Static(self), values[:count], named, entry, Context())
 
     def _compile(self, skels, keywords, keep: bool = False, structural: bool = False) -> Compiled:
-        return self._compile_for(skels, keywords, self.options["executor"], keep, structural)
-
-    def _compile_for(self, skels, keywords, executor: str, keep: bool = False, structural: bool = False) -> Compiled:
-        with resting():
-            start = time.perf_counter()
-            try:
-                program = self._infer(skels, keywords, structural)
-                inferred = time.perf_counter() - start
-                compiled = compile_program(program, executor, self.options, keep)
-            except RecursionError:
-                raise ParseError(
-                    f"{getattr(self, '__name__', 'this function')} is nested too deeply for Python's recursion limit of "
-                    f"{sys.getrecursionlimit()}; split it up, or raise the limit with sys.setrecursionlimit",
-                    self._place(),
-                ) from None
-            compiled.seconds = {"inferred": inferred, **compiled.seconds}
-            return compiled
+        program = self._infer(skels, keywords, structural)
+        return compile_program(program, self.options["executor"], self.options, keep)
 
     # Looking inside.
 
@@ -315,7 +301,7 @@ class Relay:
         return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
 
     def _compile_for_view(self, skels, keywords) -> Compiled:
-        return self._compile_for(skels, keywords, "interpreter", keep=True)
+        return compile_program(self._infer(skels, keywords), "interpreter", self.options, keep=True)
 
     @at_boundary
     def source(self, *args, **kwargs) -> str:
@@ -330,7 +316,7 @@ class Relay:
         """Run on the reference interpreter."""
         leaves: list = []
         _, skels, keywords = self._signature(args, kwargs, leaves)
-        return finish(self._compile_for(skels, keywords, "interpreter"), leaves)
+        return finish(compile_program(self._infer(skels, keywords), "interpreter", self.options), leaves)
 
     @at_boundary
     def explain(self, *args, **kwargs) -> str:
@@ -383,7 +369,7 @@ class Relay:
         if self.options["executor"] == "native":
             return self._compiled(args, kwargs)[0].run
         _, skels, keywords = self._signature(args, kwargs, [])
-        return self._compile_for(skels, keywords, "native").run
+        return compile_program(self._infer(skels, keywords), "native", self.options).run
 
     # Methods.
 

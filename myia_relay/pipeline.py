@@ -21,6 +21,7 @@ from .utils.debugging import debugging
 from .utils.errors import GradError, LoweringError
 
 REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
+ENDLESS = ("value_and_grad", "jvp", "vjp", "vmap")
 EXECUTORS = ("native", "python", "interpreter")
 
 
@@ -78,10 +79,8 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     # Passes rebuild, they never change a graph in place, so every stage can be kept.
     stage("simplified", optimize)
     refuse_recursion(graph)
-    before, fastmath = graph, options.get("fastmath", False)
     stage("differentiated", expand)
-    # Where nothing was differentiated, nothing is new to the optimiser.
-    stage("optimized", lambda g: g if g is before and not fastmath else optimize(g, fastmath=fastmath))
+    stage("optimized", lambda g: optimize(g, fastmath=options.get("fastmath", False)))
     if options.get("debug_nans"):
         from .opt.nans import check_nans
 
@@ -95,23 +94,25 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
 
 
 def refuse_recursion(graph: Graph) -> None:
-    """Refuse to differentiate or batch functions that call themselves (tail calls are loops by now).
+    """Refuse what has no finite expansion: a function that differentiates or batches itself.
 
     Raises:
         GradError, LoweringError: at the place of the transform.
     """
     from .ir.rewrite import all_graphs, inner_graphs, mark_recursion
-    from .ir.verify import TRANSFORMS
 
     recursive = mark_recursion(graph)
-    if not recursive:
-        return
-    for node in (n for g in all_graphs(graph) for n in g.nodes if isinstance(n.fn, Primitive) and n.fn.name in TRANSFORMS):
-        for inner in (h for g in inner_graphs(node) for h in all_graphs(g)):
-            if inner in recursive:
-                kind, what = (LoweringError, "batched") if node.fn.name == "vmap" else (GradError, "differentiated")
-                name = inner.name.split(".")[0]
-                raise kind(f"{name} calls itself, and recursive functions are not {what} yet; write it as a loop", node.origin)
+    for around in (g for g in all_graphs(graph) if g in recursive):
+        for node in (n for n in around.nodes if isinstance(n.fn, Primitive) and n.fn.name in ENDLESS):
+            for inner in (h for g in inner_graphs(node) for h in all_graphs(g)):
+                if recursive.get(inner) == recursive[around]:
+                    kind, what = (LoweringError, "batches") if node.fn.name == "vmap" else (GradError, "differentiates")
+                    name = inner.name.split(".")[0]
+                    raise kind(
+                        f"{name} {what} itself, so there is no bound on the number of transforms; call it with a depth that is "
+                        "known at compile time (static=...), or write the outer levels as functions of their own",
+                        node.origin,
+                    )
 
 
 def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callable:

@@ -23,5 +23,5 @@ def batched_type(t: Type, size: DimLike, flag: bool | tuple = True) -> Type:
         elems = tuple(batched_type(e, size, f) for e, f in zip(t.elems, flags, strict=True))
         return Struct(t.kind, elems, t.fields, t.cls)
     if isinstance(t, Tape):
-        return Tape(batched_type(t.elem, size))
+        return Tape(batched_type(t.elem, size, flag), t.owner)
     return t

@@ -135,7 +135,8 @@ def family_of(cls: type) -> Family | None:
     family = known[0]
     if family is not None and not family.holds():
         for variant in family.variants:
-            type.__delattr__(variant.cls, _MARK)
+            if _MARK in variant.cls.__dict__:
+                type.__delattr__(variant.cls, _MARK)
         return family_of(cls)
     return family if family is not None and family.recursive else None
 

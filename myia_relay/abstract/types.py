@@ -121,12 +121,18 @@ class Undefined(Type):
 
 @dataclass(frozen=True)
 class Tape(Type):
-    """A stack that an adjoint fills forwards and empties backwards; `elem` is the type of one entry (often a Struct)."""
+    """A stack that an adjoint fills forwards and empties backwards.
+
+    Attributes:
+        elem: the type of one entry (often a Struct).
+        owner: of a tape that is threaded through a recursion, which one; tangents of its entries have a tape of their own.
+    """
 
     elem: Type
+    owner: str = ""
 
     def __str__(self) -> str:
-        return f"tape<{self.elem}>"
+        return f"tape<{self.elem}>" if not self.owner else f"tape<{self.elem}, {self.owner}>"
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ def tangent(t: Type) -> Type:
         kind = "tuple" if t.kind == "closure" else t.kind
         return Struct(kind, tuple(tangent(e) for e in t.elems), t.fields, t.cls if kind != "tuple" else None)
     if isinstance(t, Tape):
-        return Tape(tangent(t.elem))
+        return Tape(tangent(t.elem), t.owner and t.owner + "'")
     return NONE
 
 

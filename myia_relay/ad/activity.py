@@ -12,6 +12,7 @@ from __future__ import annotations
 from ..abstract.types import Array, Scalar, Struct, Tape, Type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import Primitive
+from ..ir.rewrite import Recursion
 from ..utils.errors import GradError, InternalError
 
 Act = bool | tuple
@@ -52,9 +53,9 @@ def item(act: Act, index: int) -> Act:
 class Activity:
     """Activities of nodes, memoised by graph and activities of its parameters."""
 
-    def __init__(self):
+    def __init__(self, recursion: Recursion):
+        self.recursion = recursion
         self.memo: dict[tuple[Graph, tuple[Act, ...]], dict[Node, Act]] = {}
-        self.running: set[Graph] = set()
 
     def of_nodes(self, graph: Graph, acts: tuple[Act, ...]) -> dict[Node, Act]:
         """The activity of each active node of a graph; nodes that are missing are not active."""
@@ -62,17 +63,11 @@ class Activity:
         found = self.memo.get(key)
         if found is not None:
             return found
-        if graph in self.running:
-            raise GradError(
-                f"the gradient of the recursive function '{graph.name}' is not supported; write it as a loop"
-            )
-        self.running.add(graph)
         found = {p: a for p, a in zip(graph.params, acts, strict=True) if a is not False}
         for node in graph.nodes:
             act = self.of_application(node, tuple(found.get(a, False) for a in node.args))
             if act is not False:
                 found[node] = act
-        self.running.discard(graph)
         self.memo[key] = found
         return found
 
@@ -85,7 +80,7 @@ class Activity:
         if all(a is False for a in acts):
             return False
         if isinstance(node.fn, Graph):
-            return self.of_output(node.fn, acts)
+            return self.of_run(node, node.fn, acts)
         prim: Primitive = node.fn
         if prim.name in SPECIAL:
             return canonical(SPECIAL[prim.name](self, node, acts))
@@ -96,6 +91,20 @@ class Activity:
         if not prim.differentiable or prim.effect or prim.name == "stop_gradient":
             return False
         return full(node.type)
+
+    def of_run(self, node: Apply, graph: Graph, acts: tuple[Act, ...]) -> Act:
+        """The activity of what `node` makes of running a graph; all floats of a recursive one's result."""
+        if self.recursion.component(graph) is None:
+            return self.of_output(graph, acts)
+        return self.recursive(graph, node.type, {a.type for a, act in zip(node.args, acts, strict=True) if act is not False})
+
+    def recursive(self, graph: Graph, t: Type, active: set[Type]) -> Act:
+        """All floats, and tapes that had or get active entries."""
+        if isinstance(t, Struct):
+            return canonical(tuple(self.recursive(graph, e, active) for e in t.elems))
+        if isinstance(t, Tape) and t not in active and t not in self.recursion.pushed(graph):
+            return False
+        return full(t)
 
     def carried(self, node: Apply, acts: tuple[Act, ...]) -> tuple[Act, ...]:
         """The activities that the parameters of a loop's body settle at: (index,) carried values, constants.

@@ -31,7 +31,7 @@ from ..abstract.types import Array, Data, Scalar, Struct, Tape, Type
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import emit_like, same_interface
+from ..ir.rewrite import Recursion, as_call, emit_like, same_interface
 from ..prims.broadcast import broadcast_to
 from ..utils.errors import CompileError, InternalError, LoweringError, TypeError_
 
@@ -72,16 +72,23 @@ def item(flag: Flag, index: int) -> Flag:
     return flag[index] if isinstance(flag, tuple) else flag
 
 
+class Restart(Exception):
+    """More of what is on a recursion's tapes is batched than was known when they were made."""
+
+
 class Batcher:
     """Batching with one batch size.
 
     Attributes:
         size: of the batch axis.
+        tapes: which parts of the entries of a recursion's tapes are batched, by type of the tape.
     """
 
     def __init__(self, size: DimLike):
         self.size = size
         self.graphs: dict = {}
+        self.tapes: dict[Type, Flag] = {}
+        self.recursion = Recursion()
 
     def type(self, t: Type, flag: Flag) -> Type:
         """The type of a value with this flag."""
@@ -91,18 +98,27 @@ class Batcher:
         """A graph for batched arguments, and the flag of its result, which is batched at least where `want` is."""
         key = (graph, flags, want)
         if key not in self.graphs:
-            new = Graph(graph.name, None, graph.origin)
-            new.flags = dict(graph.flags)
-            params = [
-                new.add_parameter(p.name, self.type(p.type, f), p.origin)
-                for p, f in zip(graph.params, flags, strict=True)
-            ]
-            b = Builder(new, graph.origin)
-            out, flag = self.inline(b, graph, params, flags)
-            to = join(flag, want)
-            new.output = self.match(b, out, graph.output.type, flag, to)
-            self.graphs[key] = new, to
+            if self.recursion.component(graph) is not None:
+                from .batch_recursion import recursive_version
+
+                self.graphs[key] = recursive_version(self, graph, flags, want)
+            else:
+                new = Graph(graph.name, None, graph.origin)
+                self.graphs[key] = new, self.build(new, graph, flags, want)
         return self.graphs[key]
+
+    def build(self, new: Graph, graph: Graph, flags: tuple[Flag, ...], want: Flag) -> Flag:
+        """Make `new` the batched version of a graph; returns the flag of its result."""
+        new.flags = {k: v for k, v in graph.flags.items() if k != "effects"}
+        params = [
+            new.add_parameter(p.name, self.type(p.type, f), p.origin)
+            for p, f in zip(graph.params, flags, strict=True)
+        ]
+        b = Builder(new, graph.origin)
+        out, flag = self.inline(b, graph, params, flags)
+        to = join(flag, want)
+        new.output = self.match(b, out, graph.output.type, flag, to)
+        return to
 
     def inline(
         self, b: Builder, graph: Graph, args: Sequence[Node], flags: Sequence[Flag], mask: Node | None = None
@@ -146,6 +162,10 @@ class Batcher:
         plain = all(f is False for f in flags)
         if isinstance(node.fn, Graph):
             if mask is not None:
+                if self.recursion.component(node.fn) is not None:
+                    from .batch_recursion import OneByOne
+
+                    raise OneByOne
                 return self.inline(b, node.fn, args, flags, mask)
             callee, flag = self.graph(node.fn, tuple(flags))
             return b.call(callee, tuple(args)), flag
@@ -185,7 +205,7 @@ class Batcher:
         if isinstance(t, Tape):  # it is empty: only a tape on which something batched is pushed is batched
             if isinstance(node, Apply) and getattr(node.fn, "name", "") != "tape_new":
                 raise InternalError("vmap", "a tape gets its batch axis after something was pushed")
-            return b.emit(REGISTRY["tape_new"], (), {"elem": batched_type(t.elem, self.size)})
+            return b.emit(REGISTRY["tape_new"], (), {"elem": batched_type(t.elem, self.size), "owner": t.owner})
         return broadcast_to(Var(b, node), shape=(self.size, *t.shape)).node
 
 
@@ -209,8 +229,19 @@ def _get_item(p: Batcher, b, node, args, flags, mask):
     return b.emit(node.fn, tuple(args), node.attrs), item(flags[0], node.attrs["index"])
 
 
+def _tape_new(p: Batcher, b, node, args, flags, mask):
+    flag = p.tapes.get(node.type, False)
+    return b.emit(node.fn, (), {"elem": batched_type(node.type.elem, p.size, flag), "owner": node.type.owner}), flag
+
+
 def _tape_push(p: Batcher, b, node, args, flags, mask):
     tape, entry = node.args
+    if tape.type.owner:
+        want = join(flags[0], flags[1])
+        if want != flags[0]:
+            p.tapes[tape.type] = join(p.tapes.get(tape.type, False), want)
+            raise Restart
+        return b.emit(node.fn, (args[0], p.match(b, args[1], entry.type, flags[1], want))), want
     if flags[0] is False and flags[1] is False:
         return b.emit(node.fn, tuple(args)), False
     args = [p.match(b, args[0], tape.type, flags[0], True), p.match(b, args[1], entry.type, flags[1], full(entry.type))]
@@ -218,7 +249,8 @@ def _tape_push(p: Batcher, b, node, args, flags, mask):
 
 
 def _tape_pop(p: Batcher, b, node, args, flags, mask):
-    flag = False if flags[0] is False else canonical((True, full(node.type.elems[1])))
+    entry = full(node.type.elems[1]) if flags[0] is True else flags[0]
+    flag = canonical((flags[0], entry))
     return b.emit(node.fn, tuple(args)), flag
 
 
@@ -237,17 +269,17 @@ def _check(p: Batcher, b: Builder, node, args, flags, mask):
             vector = REGISTRY["logical_or"](vector, REGISTRY["logical_not"](Var(b, mask)))
         at = REGISTRY["argmin"](REGISTRY["cast"](vector, dtype="int8"), axis=0)
         ok = REGISTRY["reduce_all"](vector, axes=(0,)).node
-    operands = [_example(b, x, a.type, f, at) for x, a, f in zip(operands, node.args[1:], flags[1:])]
+    operands = [example(b, x, a.type, f, at) for x, a, f in zip(operands, node.args[1:], flags[1:])]
     return b.emit(node.fn, (ok, *operands), node.attrs), False
 
 
-def _example(b: Builder, x: Node, t: Type, flag: Flag, at: Var | None) -> Node:
+def example(b: Builder, x: Node, t: Type, flag: Flag, at: Var | None) -> Node:
     """The value of the example at a position."""
     if flag is False:
         return x
     if isinstance(t, Struct):
         parts = [b.emit(REGISTRY["get_item"], (x,), {"index": i}) for i in range(len(t.elems))]
-        parts = [_example(b, part, e, item(flag, i), at) for i, (part, e) in enumerate(zip(parts, t.elems))]
+        parts = [example(b, part, e, item(flag, i), at) for i, (part, e) in enumerate(zip(parts, t.elems))]
         return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": t})
     at = at if at is not None else Var(b, b.constant(0))
     found = REGISTRY["dynamic_index"](Var(b, x), at, axis=0)
@@ -261,11 +293,11 @@ def _example(b: Builder, x: Node, t: Type, flag: Flag, at: Var | None) -> Node:
 def _raise(p: Batcher, b: Builder, node, args, flags, mask):
     """In code that only some examples run: raise where any of them does; nobody looks at the value otherwise."""
     if mask is None:
-        operands = [_example(b, x, a.type, f, None) for x, a, f in zip(args, node.args, flags)]
+        operands = [example(b, x, a.type, f, None) for x, a, f in zip(args, node.args, flags)]
         return b.emit(node.fn, tuple(operands), node.attrs), False
     ok = REGISTRY["logical_not"](Var(b, mask))
     at = REGISTRY["argmin"](REGISTRY["cast"](ok, dtype="int8"), axis=0)
-    operands = [_example(b, x, a.type, f, at) for x, a, f in zip(args, node.args, flags)]
+    operands = [example(b, x, a.type, f, at) for x, a, f in zip(args, node.args, flags)]
     attrs = {"exception": node.attrs["exception"], "parts": node.attrs["parts"]}
     b.emit(REGISTRY["check"], (REGISTRY["reduce_all"](ok, axes=(0,)).node, *operands), attrs)
     return b.emit(REGISTRY["undef"], (), {"type": node.type}), False
@@ -292,6 +324,7 @@ RULES: dict[str, Rule] = {
     "data_make": _data_make,
     "make_struct": _make_struct,
     "get_item": _get_item,
+    "tape_new": _tape_new,
     "tape_push": _tape_push,
     "tape_pop": _tape_pop,
     "check": _check,
@@ -305,10 +338,21 @@ RULES: dict[str, Rule] = {
 def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, size: DimLike) -> Node:
     """Emit the batched graph; every array of the result gets a batch axis."""
     from . import batch_control  # noqa: F401  registers its rules
+    from .batch_recursion import OneByOne, one_by_one
 
     p = Batcher(size)
     flags = [expanded_flag(f, q.type) for f, q in zip(batched, graph.params, strict=True)]
-    out, flag = p.inline(b, graph, args, flags)
+    graph = graph if p.recursion.component(graph) is None else as_call(graph)
+    nodes = b.graph.nodes[:]
+    while True:
+        try:
+            out, flag = p.inline(b, graph, args, flags)
+            break
+        except OneByOne:
+            b.graph.nodes = nodes
+            return one_by_one(b, args, graph, flags, size)
+        except Restart:
+            b.graph.nodes, p.graphs = nodes[:], {}
     return p.match(b, out, graph.output.type, flag, full(graph.output.type))
 
 

@@ -28,6 +28,7 @@ from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import inline, lookup
 from .cotangents import Cotangent, Pattern, add, has_tangent, leaf_nodes, leaf_types, pattern, unflatten, union, zeros
+from .recursion import split_call
 from .reverse import RULES, Adjoint
 from .split import Split, holds_tape, split_graph
 
@@ -57,17 +58,16 @@ def _flow(adjoint: Adjoint, node: Apply, args: Sequence[int], patterns: Sequence
 def _call(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     """A call: of the forward version, and later of the backward one, which takes what the former saved."""
     b = adjoint.builder
-    dout = pattern(ct)
-    split = split_graph(adjoint.context, node.fn, _acts(adjoint, node), dout, tuple(range(len(node.args))))
+    split = split_call(adjoint.context, node.fn, _acts(adjoint, node), pattern(ct))
     args = [lookup(adjoint.env, a) for a in node.args]
     saved: list[Node] = []
-    if split.residuals:
+    if split.residuals or split.threads:
         with adjoint.before(node):
             both = b.call(split.forward, tuple(args))
             saved = _parts(b, both, range(1, 1 + len(split.residuals)))
         adjoint.replace(node, "get_item", (both,), {"index": 0})
-    douts = leaf_nodes(b, ct, dout, node.type)
-    if any(p is not None for p in split.patterns):
+    douts = leaf_nodes(b, ct, split.dout, node.type)
+    if split.threads or any(p is not None for p in split.patterns):
         result = b.call(split.backward, (*(args[i] for i in split.reused), *saved, *douts))
         _flow(adjoint, node, range(len(args)), split.patterns, result)
 
@@ -82,14 +82,15 @@ def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     slots, places = _slots(splits)
     condition, *operands = [lookup(adjoint.env, a) for a in node.args]
     saved: list[Node] = []
-    if slots:
+    threads = any(s.threads for s in splits)
+    if slots or threads:
         then, orelse = [_forward_branch(s, slots, p) for s, p in zip(splits, places, strict=True)]
         with adjoint.before(node):
             both = b.emit(REGISTRY["cond"], (condition, *operands), {"then": then, "orelse": orelse})
             saved = _parts(b, both, range(1, 1 + len(slots)))
         adjoint.replace(node, "get_item", (both,), {"index": 0})
     patterns = [union(p, q) for p, q in zip(splits[0].patterns, splits[1].patterns, strict=True)]
-    if all(p is None for p in patterns):
+    if all(p is None for p in patterns) and not threads:
         return
     reused = sorted({*splits[0].reused, *splits[1].reused})
     inputs = [*(operands[i] for i in reused), *saved, *leaf_nodes(b, ct, dout, node.type)]

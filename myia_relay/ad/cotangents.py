@@ -66,7 +66,7 @@ def zeros(builder: Builder, t: Type) -> Node:
         scalar = Scalar(t.dtype)
         return broadcast_to(Var(builder, builder.constant(as_type(0.0, scalar), scalar)), shape=t.shape).node
     if isinstance(t, Tape):
-        return builder.emit(REGISTRY["tape_new"], (), {"elem": t.elem})
+        return builder.emit(REGISTRY["tape_new"], (), {"elem": t.elem, "owner": t.owner})
     if isinstance(t, Struct):
         return builder.emit(REGISTRY["make_struct"], tuple(zeros(builder, e) for e in t.elems), {"type": t})
     return builder.constant(None, NONE)

@@ -34,13 +34,10 @@ NAMES = ("custom_vjp", "checkpoint")
 class _WithoutCustom(Rewriter):
     """Calls in place of what derivatives no longer need to recognise."""
 
-    changes_plain = False
-
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         if getattr(node.fn, "name", None) in NAMES and not isinstance(node.fn, Graph):
             self.changed = True
-            builder.origin = node.origin
-            return builder.call(attrs["graph"], args)
+            return builder.graph.apply(attrs["graph"], *args, type=node.type, origin=node.origin)
         return super().node(builder, node, args, attrs)
 
 
@@ -79,7 +76,7 @@ def inline_vjp(context: Context, b: Builder, args: tuple[Node, ...], graph: Grap
     """
     origin, n = b.origin, len(graph.params)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
-    adjoint = Adjoint(context, b, silent(graph), args[:n], acts)
+    adjoint = Adjoint(context, b, context.entered(silent(graph)), args[:n], acts)
     adjoint.forward()
     b.origin = origin
     cts = adjoint.backward(unflatten(float_pattern(graph.output.type), iter(args[n:])))
@@ -121,7 +118,7 @@ SPECIAL.update(
         "custom_vjp": lambda activity, node, acts: (
             full(node.type) if any(acts[i] is not False for i in node.attrs["wrt"]) else False
         ),
-        "checkpoint": lambda activity, node, acts: activity.of_output(node.attrs["graph"], acts),
+        "checkpoint": lambda activity, node, acts: activity.of_run(node, node.attrs["graph"], acts),
     }
 )
 

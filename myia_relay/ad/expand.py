@@ -47,7 +47,8 @@ def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
     dout = new.add_parameter("dout", tangent(graph.output.type))
     b = Builder(new, graph.origin)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
-    adjoint = Adjoint(Context(), b, graph, args, acts)
+    context = Context()
+    adjoint = Adjoint(context, b, context.entered(graph), args, acts)
     out = adjoint.forward()
     cts = adjoint.backward(split(b, dout))
     new.output = _pair(b, out, [materialise(b, cts[i], tangent(graph.params[i].type)) for i in wrt])
@@ -63,8 +64,6 @@ def _pair(b: Builder, value: Node, grads: list[Node]) -> Node:
 
 class Expand(Rewriter):
     """The pass."""
-
-    changes_plain = False
 
     def __init__(self):
         super().__init__()
@@ -126,7 +125,7 @@ def inline_value_and_grad(
         check_argument(graph, i, origin)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
     try:
-        adjoint = Adjoint(context, builder, graph, args, acts)
+        adjoint = Adjoint(context, builder, context.entered(graph), args, acts)
         out = adjoint.forward()
         builder.origin = origin
         one = builder.constant(as_type(np.ones((), float), result), result)

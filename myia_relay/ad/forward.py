@@ -19,17 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..abstract.types import Array, Scalar, Struct, tangent, tuple_of
+from ..abstract.types import Array, Scalar, Struct, Tape, Type, tangent, tuple_of
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, all_graphs, drop_dead, emit_like, mark_recursion, same_interface
+from ..ir.rewrite import Effects, Recursion, as_call, drop_dead, emit_like
 from ..prims.broadcast import broadcast_to
 from ..utils.errors import CompileError, GradError, InternalError
 from .cotangents import (
     Cotangent,
     Pattern,
     coerce,
+    has_tangent,
     leaf_nodes,
     leaf_types,
     materialise,
@@ -60,7 +61,8 @@ class Forward:
     def __init__(self, effects: Effects | None = None):
         self.effects = effects or Effects()
         self.graphs: dict[tuple, tuple[Graph, Pattern]] = {}
-        self.recursive: dict[Graph, bool] = {}
+        self.recursion = Recursion()
+        self.versions: dict[Graph, list[tuple[Pattern, ...]]] = {}
 
     def inline(
         self, b: Builder, graph: Graph, args: Sequence[Node], tangents: Sequence[Cotangent]
@@ -149,7 +151,8 @@ class Forward:
         recursive = self.is_recursive(graph)
         if recursive:
             # What it returns must be known before it is: every float has a tangent, if any has.
-            want = float_pattern(graph.output.type)
+            active = {p.type for p, q in zip(graph.params, patterns, strict=True) if q is not None}
+            want = self.recursive_pattern(graph, graph.output.type, active)
             if want is None:
                 return graph, None
         key = (graph, patterns, want)
@@ -172,10 +175,35 @@ class Forward:
 
     def is_recursive(self, graph: Graph) -> bool:
         """Whether a graph runs itself, directly or not."""
-        if graph not in self.recursive:
-            marked = mark_recursion(graph)
-            self.recursive.update({g: g in marked for g in all_graphs(graph)})
-        return self.recursive[graph]
+        return self.recursion.component(graph) is not None
+
+    def recursive_pattern(self, graph: Graph, t: Type, active: set[Type]) -> Pattern:
+        """Every float of a recursive function's result, and the tapes that had or get entries with tangents."""
+        if isinstance(t, Struct):
+            return canonical(tuple(self.recursive_pattern(graph, e, active) for e in t.elems))
+        if isinstance(t, Tape):
+            return True if has_tangent(t) and (t in active or t in self.recursion.pushed(graph)) else None
+        return True if t.is_float else None
+
+    def patterns(self, graph: Graph, patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+        """Which parameters of a function have tangents, if at least these do.
+
+        Of one that calls itself, a tape that it pushes on has one, so that all entries have; and each further version has
+        more than those before, so that there are few.
+        """
+        if not self.is_recursive(graph):
+            return patterns
+        pushed = self.recursion.pushed(graph)
+        tapes = (isinstance(p.type, Tape) and has_tangent(p.type) and p.type in pushed for p in graph.params)
+        patterns = tuple(True if t else p for p, t in zip(patterns, tapes, strict=True))
+        known = self.versions.setdefault(graph, [])
+        for other in known:
+            joined = tuple(union(p, q) for p, q in zip(patterns, other, strict=True))
+            if joined == other:
+                return other
+            patterns = joined
+        known.append(patterns)
+        return patterns
 
     @staticmethod
     def parameters(new: Graph, params: Sequence[Node], patterns: Sequence[Pattern]) -> list[Cotangent]:
@@ -273,10 +301,7 @@ def inline_jvp(f: Forward, b: Builder, args: Sequence[Node], graph: Graph, wrt: 
     tangents: list[Cotangent] = [None] * n
     for i, t in zip(wrt, args[n:], strict=True):
         tangents[i] = t
-    if f.is_recursive(graph):  # a call, so that it is the first of its component to be entered
-        caller, env = same_interface(graph)
-        caller.output = caller.apply(graph, *env.values(), type=graph.output.type, origin=origin)
-        graph = caller
+    graph = as_call(graph) if f.is_recursive(graph) else graph
     out, t = f.inline(b, graph, args[:n], tangents)
     b.origin = origin.derive("jvp")
     result = graph.output.type

@@ -27,7 +27,7 @@ def _unpack(b: Builder, both: Node, own: Pattern) -> tuple[Node, Cotangent]:
 
 
 def _call(f: Forward, b: Builder, node: Apply, args, tangents):
-    patterns = tuple(pattern(t) for t in tangents)
+    patterns = f.patterns(node.fn, tuple(pattern(t) for t in tangents))
     graph, own = f.graph(node.fn, patterns)
     if own is None:
         return emit_like(b, node, args), None

@@ -15,24 +15,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ..abstract.types import Struct, tangent
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, emit_like, lookup
+from ..ir.rewrite import Effects, Recursion, as_call, emit_like, lookup
 from ..utils.errors import CompileError, GradError
 from .activity import Act, Activity
 from .cotangents import Cotangent, add, coerce, materialise, split
 
 
 class Context:
-    """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.split`)."""
+    """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.split`).
+
+    Attributes:
+        recursion: which graphs run themselves.
+        versions: the recursive functions that are being differentiated (`ad.recursion.Versions`).
+        owners: how many recursions have been.
+    """
 
     def __init__(self):
-        self.activity = Activity()
+        self.recursion = Recursion()
+        self.activity = Activity(self.recursion)
         self.effects = Effects()
         self.splits: dict = {}
+        self.versions: Any = None
+        self.owners = 0
+
+    def entered(self, graph: Graph) -> Graph:
+        """A graph to be differentiated in place: of a function that calls itself, a call."""
+        return graph if self.recursion.component(graph) is None else as_call(graph)
+
+    def threads(self, node: Apply) -> bool:
+        """Whether an application runs a version of a function that is being differentiated."""
+        return self.versions is not None and self.versions.runs(node)
 
 
 class Adjoint:

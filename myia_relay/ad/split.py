@@ -61,6 +61,9 @@ class Split:
         backward: (*params[reused], *residuals, *nodes of dout) -> tuple of the nodes of the parameters' cotangents.
         reused: indices of the parameters that the backward half takes again.
         patterns: for each parameter, the shape of its cotangent.
+        dout: which parts of the result's cotangent the backward half takes.
+        threads: whether both halves run versions of functions that call themselves, whose residuals are on tapes that are
+            threaded through afterwards (`ad.recursion`): then neither half may be left out.
     """
 
     forward: Graph
@@ -68,6 +71,8 @@ class Split:
     backward: Graph
     reused: tuple[int, ...]
     patterns: tuple[Pattern, ...]
+    dout: Pattern
+    threads: bool = False
 
 
 def split_graph(
@@ -85,15 +90,20 @@ def split_graph(
     """
     key = (graph, acts, dout, again, loop)
     if key not in context.splits:
-        context.splits[key] = _Joint(context, graph, acts, dout, again, loop).cut()
+        context.splits[key] = Joint(context, graph, acts, dout, again, loop).cut()
     return context.splits[key]
 
 
-class _Joint:
-    """The adjoint of a graph in one straight line, and its cut."""
+class Joint:
+    """The adjoint of a graph in one straight line, and its cut.
 
-    def __init__(self, context: Context, graph: Graph, acts, dout: Pattern, again, loop: bool):
-        self.graph, self.loop = graph, loop
+    Args:
+        patterns: which parts of the parameters' cotangents are returned; by default those that are not zero.
+        Others: as for `split_graph`.
+    """
+
+    def __init__(self, context: Context, graph: Graph, acts, dout: Pattern, again, loop: bool = False, patterns=None):
+        self.context, self.graph, self.loop, self.dout = context, graph, loop, dout
         self.joint, env = same_interface(graph)
         self.params = self.joint.params[:]
         builder = Builder(self.joint, graph.origin)
@@ -102,7 +112,7 @@ class _Joint:
         plain = set(self.joint.nodes)
         self.douts = [self.joint.add_parameter(f"d{i}", t) for i, t in enumerate(leaf_types(dout, graph.output.type))]
         cts = adjoint.backward(unflatten(dout, iter(self.douts)))
-        self.patterns = tuple(pattern(ct) for ct in cts)
+        self.patterns = tuple(pattern(ct) for ct in cts) if patterns is None else patterns
         types = [p.type for p in self.params]
         self.results = [
             n for ct, p, t in zip(cts, self.patterns, types, strict=True) for n in leaf_nodes(builder, ct, p, t)
@@ -129,13 +139,15 @@ class _Joint:
             ),
             reused=indices,
             patterns=self.patterns,
+            dout=self.dout,
+            threads=any(self.context.threads(node) for node in (*self.first, *adjoints)),
         )
 
     def live(self) -> list[Apply]:
         """The adjoint applications that some result needs, in order."""
         needed, kept = set(self.results), []
         for node in reversed(self.second):
-            if node in needed:
+            if node in needed or self.context.threads(node):
                 needed.update(node.args)
                 kept.append(node)
         return kept[::-1]

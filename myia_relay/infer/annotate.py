@@ -6,6 +6,7 @@ from typing import Any
 
 from ..abstract.annotations import ScalarAnnotation, TensorAnnotation, check_annotation, normalise
 from ..utils.errors import TypeError_
+from .data import instances_of, is_data, possible
 from .values import Dyn, Seq, Static, Val, describe
 
 
@@ -26,6 +27,10 @@ def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
         if not isinstance(value, Dyn):
             raise TypeError_(f"{what} is annotated {annotation}, but it is {describe(value)}")
         check_annotation(value.type, annotation, names, what)
+    elif is_data(value):
+        fits = instances_of(value.type.family, annotation)
+        if fits is not None and not set(fits) & set(possible(value)):
+            raise TypeError_(f"{what} is annotated {getattr(annotation, '__name__', annotation)}, but it is {describe(value)}")
     elif annotation is None:
         if not (isinstance(value, Static) and value.value is None):
             raise TypeError_(f"{what} is annotated None, but it is {describe(value)}")

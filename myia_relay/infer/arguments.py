@@ -105,7 +105,7 @@ def quick_key(values: Any, leaves: list) -> tuple | None:
                 return None
             key.append(kind)
             key.append(spec)
-        elif isinstance(v, np.generic):
+        elif isinstance(v, np.generic) or family_of(kind) is not None:
             key.append(kind)
         else:
             return None

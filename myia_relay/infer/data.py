@@ -14,6 +14,7 @@ import functools
 import inspect
 import sys
 import types
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -202,6 +203,15 @@ def instances(family: Family, classes) -> tuple[int, ...]:
     if any(c is None or issubclass(types.NoneType, c) for c in flat):
         numbers.insert(0, 0)
     return tuple(numbers)
+
+
+def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
+    """The variants that an annotation allows; None where it says nothing about classes."""
+    plain = annotation is None or isinstance(annotation, type | types.UnionType) or typing.get_origin(annotation) is typing.Union
+    try:
+        return instances(family, type(None) if annotation is None else annotation) if plain else None
+    except TypeError:  # a part of the union is no class
+        return None
 
 
 def restricted(value: Dyn, numbers) -> Known:

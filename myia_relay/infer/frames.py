@@ -37,7 +37,6 @@ class Specialisation:
         changed: the caller's cells that it changes.
         escaped: cells made inside that the result holds; each call makes them anew.
         shared: the engine's set of arrays that something else may see; see `infer.sharing`.
-        free: a memo of the free variables of parsed graphs, shared by all.
     """
 
     key: Hashable
@@ -54,7 +53,6 @@ class Specialisation:
     changed: set[Cell] = field(default_factory=set)
     escaped: list[Cell] = field(default_factory=list)
     shared: set[Node] = field(default_factory=set)
-    free: dict[Graph, list[Node]] = field(default_factory=dict)
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are under way around this one."""
@@ -169,7 +167,7 @@ class Frame:
             return None
         value = frame.env[node]
         for inner in reversed(chain):
-            value = inner.env[node] = inner.bring(value)  # the next one need not look so far
+            value = inner.bring(value)
         return value
 
     def bring(self, value: Val) -> Val:
@@ -210,7 +208,7 @@ class Frame:
         if frame is None:
             raise InternalError("infer", f"the closure {closure.graph.name} left its frame without its captured values")
         env = []
-        for node in free_variables(closure.graph, self.spec.free):
+        for node in free_variables(closure.graph):
             value = frame.find(node)
             if value is None:
                 continue  # a variable that is bound later; a call that needs it fails there

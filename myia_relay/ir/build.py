@@ -37,6 +37,9 @@ class Builder:
         attrs = {**prim.attr_defaults, **(attrs or {})}
         if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":
             return args[0].args[attrs["index"]]
+        if prim.name == "undef" and isinstance(attrs["type"], Struct) and attrs["type"].kind != "dataset":
+            parts = tuple(self.emit(prim, (), {"type": t}) for t in attrs["type"].elems)
+            return self.emit(REGISTRY["make_struct"], parts, attrs)
         if type is None:
             if prim.infer_rule is None:
                 raise InternalError("build", f"primitive {prim.name} has no type relation")

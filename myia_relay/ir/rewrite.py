@@ -11,7 +11,7 @@ never inlined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..utils.errors import InternalError
@@ -23,17 +23,15 @@ from .prim import Primitive
 Env = dict[Node, Node]
 
 
-def inner_graphs(node: Apply) -> Sequence[Graph]:
+def inner_graphs(node: Apply) -> Iterator[Graph]:
     """The graphs that an application runs: the one it calls, the ones among its attributes."""
-    if not node.attrs:  # most of all applications, asked by every pass
-        return (node.fn,) if isinstance(node.fn, Graph) else ()
-    found = [node.fn] if isinstance(node.fn, Graph) else []
+    if isinstance(node.fn, Graph):
+        yield node.fn
     for value in node.attrs.values():
         if isinstance(value, Graph):
-            found.append(value)
+            yield value
         elif isinstance(value, tuple):
-            found.extend(v for v in value if isinstance(v, Graph))
-    return found
+            yield from (v for v in value if isinstance(v, Graph))
 
 
 def map_graphs(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
@@ -97,6 +95,14 @@ def inline(builder: Builder, graph: Graph, args: Iterable[Node], call: Origin | 
     return lookup(env, graph.output)
 
 
+def as_call(graph: Graph) -> Graph:
+    """A function that calls `graph` and nothing else: what is done to a function that calls itself is done at its calls."""
+    caller, env = same_interface(graph)
+    caller.flags = {}
+    caller.output = caller.apply(graph, *env.values(), type=graph.output.type, origin=graph.origin)
+    return caller
+
+
 class Rewriter:
     """One pass over a graph and all graphs inside it; subclasses override `node`.
 
@@ -105,10 +111,7 @@ class Rewriter:
     Attributes:
         shells: recursive graphs that are being rebuilt -> the new graph, incomplete, and its parameters.
         heads: recursive graphs that are called from inside: they stay functions.
-        changes_plain: whether graphs that run no other graph may become different; where not, they are not even looked at.
     """
-
-    changes_plain = True
 
     def __init__(self):
         self.graphs: dict[Graph, Graph] = {}
@@ -121,20 +124,19 @@ class Rewriter:
 
     def rewrite(self, graph: Graph) -> Graph:
         """The rebuilt graph; the same one where nothing changed in it."""
+        found = self.graphs.get(graph)
+        if found is not None:
+            self.changed |= found is not graph
+            return found
         if graph in self.shells:
             self.heads.add(graph)
             return self.shells[graph][0]
-        if graph not in self.graphs and graph not in self.known:
-            self.prepare(graph)
-        found = self.graphs.get(graph)
-        if found is not None:
-            if self.component.get(graph) not in self._inside:
-                self.changed |= found is not graph
-            return found
+        if graph not in self.known:
+            first = len(self.component)
+            self.component.update({g: first + k for g, k in mark_recursion(graph).items()})
+            self.known.update(all_graphs(graph))
         component = self.component.get(graph)
-        if component is None and not self.changes_plain and not any(map(inner_graphs, graph.nodes)):
-            found = graph
-        elif component is None:
+        if component is None:
             outside, self.changed = self.changed, False
             new = self.build(graph)
             found = new if self.changed else graph
@@ -153,23 +155,6 @@ class Rewriter:
             self.changed |= outside
         self.graphs[graph] = found
         return found
-
-    def prepare(self, graph: Graph) -> None:
-        """Look for recursion in a graph that is new here, and rewrite the graphs inside it, innermost first.
-
-        So the depth of Python's stack is that of a recursion in the program, never that of its calls and branches.
-        """
-        first = len(self.component)
-        order = components(graph)
-        self.component.update({g: first + k for g, k in mark_recursion(graph, order).items()})
-        self.known.update(g for members in order for g in members)
-        for inner in (members[0] for members in order):
-            if inner not in self.component and self.rewrites_alone(inner):
-                self.rewrite(inner)
-
-    def rewrites_alone(self, graph: Graph) -> bool:
-        """Whether a graph inside of another is rewritten by itself, before the graphs that refer to it."""
-        return True
 
     def _recursive(self, graph: Graph) -> Graph:
         self.shells[graph] = same_interface(graph)
@@ -284,22 +269,16 @@ def components(graph: Graph) -> list[list[Graph]]:
     return out
 
 
-def recursive_components(graph: Graph, order: list[list[Graph]] | None = None) -> list[list[Graph]]:
-    """The components that run themselves again, inner ones first; `order`: the graph's `components`, where they are known."""
-    found = components(graph) if order is None else order
-    return [c for c in found if len(c) > 1 or any(i is c[0] for n in c[0].nodes for i in inner_graphs(n))]
+def recursive_components(graph: Graph) -> list[list[Graph]]:
+    """The components that run themselves again, inner ones first."""
+    return [c for c in components(graph) if len(c) > 1 or any(i is c[0] for n in c[0].nodes for i in inner_graphs(n))]
 
 
-def mark_recursion(graph: Graph, order: list[list[Graph]] | None = None) -> dict[Graph, int]:
-    """The recursive graphs inside of a graph, each with the number of its component; flags them with their effects.
-
-    Args:
-        graph: where to look.
-        order: its `components`, where they are known.
-    """
+def mark_recursion(graph: Graph) -> dict[Graph, int]:
+    """The recursive graphs inside of a graph, each with the number of its component; flags them with their effects."""
     out: dict[Graph, int] = {}
     effects = Effects()
-    for number, members in enumerate(recursive_components(graph, order)):
+    for number, members in enumerate(recursive_components(graph)):
         found = frozenset({"raise"}) | {
             e for g in members for node in g.nodes for e in _own_effects(node, set(members), effects)
         }
@@ -313,6 +292,32 @@ def _own_effects(node: Apply, members: set[Graph], effects: Effects) -> frozense
     """The effects of an application but for those of graphs of its own component."""
     own = frozenset({node.fn.effect} if isinstance(node.fn, Primitive) and node.fn.effect else ())
     return own.union(*(effects.of_graph(g) for g in inner_graphs(node) if g not in members))
+
+
+class Recursion:
+    """Which recursive component a graph belongs to, and what it pushes on; memoised."""
+
+    def __init__(self):
+        self.memo: dict[Graph, frozenset[Graph] | None] = {}
+        self.pushes: dict[Graph, set[Any]] = {}
+
+    def component(self, graph: Graph) -> frozenset[Graph] | None:
+        """The graphs that run each other in turn with this one; None where it does not run itself."""
+        if graph not in self.memo:
+            numbers = mark_recursion(graph)
+            members: dict[int, set[Graph]] = {}
+            for g, number in numbers.items():
+                members.setdefault(number, set()).add(g)
+            whole = {number: frozenset(m) for number, m in members.items()}
+            self.memo.update({g: whole[numbers[g]] if g in numbers else None for g in all_graphs(graph)})
+        return self.memo[graph]
+
+    def pushed(self, graph: Graph) -> set[Any]:
+        """The types of tapes on which a graph, or one inside it, pushes."""
+        if graph not in self.pushes:
+            nodes = (n for g in all_graphs(graph) for n in g.nodes if isinstance(n.fn, Primitive))
+            self.pushes[graph] = {n.type for n in nodes if n.fn.name == "tape_push"}
+        return self.pushes[graph]
 
 
 def drop_dead(graph: Graph, effects: Effects | None = None) -> int:

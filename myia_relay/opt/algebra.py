@@ -39,6 +39,7 @@ ARITHMETIC = (
     Rule(
         "cube_pow_three", Op("pow", X, Val(3)), Op("mul", Op("mul", X, X), X), "x ** 3 = x x x", exact=False,
     ),
+    Rule("join_div", Op("mul", Op("div", Val(1), Y), X), Op("div", X, Y), "(1 / y) x = x / y", exact=False, swap=True),
     Rule("drop_floordiv_one", Op("floordiv", X, Val(1)), X, "x // 1 = x for integers", _is_int),
     Rule("fold_abs_abs", Op("abs", Op("abs", X)), Op("abs", X), "||x|| = |x|"),
     Rule("drop_abs_neg", Op("abs", Op("neg", X)), Op("abs", X), "|-x| = |x|"),

@@ -160,8 +160,6 @@ class ThinControl:
 
 
 class _Thin(Rewriter):
-    changes_plain = False
-
     def __init__(self):
         super().__init__()
         self.effects = Effects()

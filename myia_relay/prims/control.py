@@ -233,14 +233,14 @@ def _(*, dim):
 
 
 @primitive("struct", differentiable=False)
-def tape_new(*, elem):
-    """An empty tape for entries of type `elem`."""
+def tape_new(*, elem, owner=""):
+    """An empty tape for entries of type `elem`; `owner` as in `Tape`."""
     raise InternalError("control", "tape_new is implemented by the executors")
 
 
 @tape_new.infer
-def _(*, elem):
-    return Tape(elem)
+def _(*, elem, owner=""):
+    return Tape(elem, owner)
 
 
 @primitive("struct")

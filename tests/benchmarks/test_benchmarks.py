@@ -68,18 +68,6 @@ def test_calls(tmp_path):
     assert all(case["myia_relay"]["call"]["median"] > 0 for case in cases.values())
 
 
-def test_compile(tmp_path):
-    out = tmp_path / "compile.json"
-    done = run("compile", "--rounds", "1", "--only", "scalar", "--sizes", "5,6", "--json", str(out))
-    assert done.returncode == 0, done.stdout + done.stderr
-    figures = json.loads(out.read_text("utf-8"))
-    assert set(figures["imports"]) == {"import myia_relay", "import tvm"}
-    assert set(figures["families"]) == {"scalar"}
-    for sizes in figures["families"].values():
-        assert set(sizes) == {"5", "6"}
-        assert all(f["first"]["wall"] > 0 and set(f["stages"]) >= {"inferred", "lowered", "generated"} for f in sizes.values())
-
-
 def test_help_names_every_benchmark(capsys):
     assert benchmarks.main(["--help"]) == 0
     said = capsys.readouterr().out
@@ -161,3 +149,14 @@ def test_ratios_are_taken_within_a_round():
 
 def test_table_lines_up():
     assert common.table([["", "a"], ["name", "10"]]) == "       a\nname  10"
+
+
+def test_derivatives(tmp_path):
+    out = tmp_path / "derivatives.json"
+    words = ["--small", "--rounds", "2", "--seconds", "0.001", "--peers", "none", "--threads", "1", "--json", str(out)]
+    done = run("derivatives", *words)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())
+    assert set(results["objectives"]) == {"gmm", "lstm", "tree", "lenet"}
+    assert all(case["ratio"] > 0 for case in results["objectives"].values())
+    assert "gradient / objective" in done.stdout and results["jacobian"]["myia_relay"]["best"] > 0

@@ -11,7 +11,7 @@ import traceback
 import numpy as np
 import pytest
 
-from myia_relay import GradError, LoweringError, grad, relay, vmap
+from myia_relay import relay
 
 EXECUTORS = ["interpreter", "python", "native"]
 
@@ -249,21 +249,6 @@ def test_array_frames_end_in_an_error_too():
     np.testing.assert_allclose(f(x, 60), np.full(2000, 2.0))
     with pytest.raises(RecursionError):
         f(x, 1_000_000)
-
-
-def shrink(x, n):
-    return x if n == 0 else shrink(x * 0.5, n - 1) + 1.0
-
-
-def each(xs):
-    return vmap(lambda x: shrink(x, 5))(xs)
-
-
-def test_derivatives_and_batches_are_refused():
-    with pytest.raises(GradError, match="power calls itself"):
-        grad(power, "x")(1.5, 5)
-    with pytest.raises((LoweringError, GradError), match="calls itself"):
-        relay(each)(np.ones(3))
 
 
 def test_no_depth_ends_the_process():

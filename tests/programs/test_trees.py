@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,8 @@ def load(name: str):
     return sys.modules[full]
 
 
-trees, compare = load("tree_sources"), load("compare")
+trees, machine, compare = load("tree_sources"), load("machine_sources"), load("compare")
+CASES = [*trees.CASES, *machine.CASES]
 COMPILED: dict = {}
 
 
@@ -35,9 +37,9 @@ def compiled(function, executor):
     return COMPILED.setdefault((function, executor), relay(executor=executor)(function))
 
 
-@pytest.mark.parametrize("k", range(len(trees.CASES)), ids=lambda k: f"{trees.CASES[k][0].__name__}-{k}")
+@pytest.mark.parametrize("k", range(len(CASES)), ids=lambda k: f"{CASES[k][0].__name__}-{k}")
 def test_program(k, executor):
-    function, args = trees.CASES[k]
+    function, args = CASES[k]
     want = function(*args)
     f = compiled(function, executor)
     assert compare.differences(f(*args), want) == []
@@ -133,6 +135,33 @@ def test_memory_is_given_back_in_loops():
     assert f(3000, 8) == trees.build_and_drop(3000, 8)  # 50 MB of records, were they all kept
     used = [h.ints for h in heap._FREE]
     assert used and all(u is None for u in used)
+
+
+def test_a_full_heap_is_a_memory_error(monkeypatch):
+    from myia_relay.backend.native import heap
+
+    monkeypatch.setattr(heap, "_FREE", [])
+    monkeypatch.setattr(heap, "_space", lambda: 1 << 21)
+    monkeypatch.setattr(heap, "LEAST", 1 << 20)
+    f, g = relay(trees.build), relay(trees.total)
+    for _ in range(2):
+        assert f(3, 1.0) == trees.build(3, 1.0)
+        with pytest.raises(MemoryError):
+            f(20, 1.0)
+    with pytest.raises(MemoryError):
+        g(trees.build(17, 1.0))
+    assert g(trees.build(14, 1.0)) == trees.total(trees.build(14, 1.0))
+
+
+def test_threads_have_heaps_of_their_own():
+    f = relay(trees.build_and_drop)
+    want, got = f(10, 6), []
+    threads = [threading.Thread(target=lambda: got.extend(f(10, 6) == want for _ in range(20))) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert got == [True] * 80 and want == trees.build_and_drop(10, 6)
 
 
 def test_methods_are_decorated_too(executor):
@@ -328,6 +357,15 @@ def test_an_array_in_a_record_is_not_changed_behind_its_back(executor):
     with pytest.raises(TypeError_, match="in place"):
         relay(executor=executor)(filled_later)(1)
     assert compare.differences(relay(executor=executor)(filled_before)(1), filled_before(1)) == []
+
+
+def annotated_otherwise(t: trees.Expr):
+    return trees.total(t)
+
+
+def test_annotations_of_functions_are_checked(executor):
+    with pytest.raises(TypeError_, match="argument 't' of annotated_otherwise is annotated Expr, but it is Leaf . Node"):
+        relay(executor=executor)(annotated_otherwise)(trees.TALL)
 
 
 def test_a_variant_without_the_attribute_raises_when_it_is_reached(executor):

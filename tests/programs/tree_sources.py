@@ -163,6 +163,9 @@ class Mixed:
     ratio: Float = 0.5
 
 
+SMALL_DEFAULT = Node(Leaf(3.0), Leaf(9.0))
+
+
 def total(t: Tree):
     match t:
         case Leaf(value):
@@ -300,13 +303,6 @@ def evaluate(e, env):
             return env[i]
         case Let(v, b):
             return evaluate(b, (evaluate(v, env), env[0]))
-
-
-def simplified(e):
-    match e:
-        case Add(Num(0.0), x) | Add(x, Num(0.0)):
-            return simplified(x)
-    return e
 
 
 def simplify(e):
@@ -499,6 +495,25 @@ def method_of_some(t):
     return t.total
 
 
+def guarded(t):
+    if isinstance(t, Leaf) and t.value > 0.0:
+        return t.value
+    x = t.left if isinstance(t, Node) else t
+    return -x.value if isinstance(x, Leaf) else 100.0
+
+
+def listed(t):
+    many = [mirror(u) for u in (t, Leaf(1.0))]
+    return many, {"t": t == many[1], "in": t in (Leaf(1.0), t)}
+
+
+def by_default(x, t=SMALL_DEFAULT):
+    def inner(u):
+        return u.value if isinstance(u, Leaf) else inner(u.left) * x
+
+    return inner(t)
+
+
 @dataclass(frozen=True)
 class Button:
     name_length: int
@@ -562,6 +577,8 @@ MIXED2 = Mixed(True, 1, np.float32(1.5), Point(3.0, -2.0), (2.0, -7), X, MIXED, 
 BUTTON = Button(2, Button(3, None))
 
 CASES = [
+    (by_default, (2.0,)),
+    *[(f, (t,)) for f in (guarded, listed) for t in (TALL, ONE, Leaf(1.0), SMALL)],
     (clicks, (BUTTON, 1)), (clicks, (BUTTON.next, 1)),
     *[(f, (t,)) for f in (total, depth, mirror, leftmost, leftmost_leaf, sizes, pair_of, in_closure, nested) for t in TREES],
     (build, (0, 1.0)), (build, (4, 1.5)), (squares, (TALL, 0.5)), (grown, (ONE, 0)), (grown, (SMALL, 5)), (build_and_drop, (5, 3)),

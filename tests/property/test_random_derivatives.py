@@ -1,19 +1,33 @@
-"""Random programs once more: forward and reverse mode agree, in every order in which they can be nested."""
+"""Random programs: forward mode, reverse mode and central differences agree, in every order in which they can be nested.
+
+`python -m tests.property.test_random_derivatives FIRST COUNT [PROCESSES]` runs a campaign and prints what fails.
+"""
 
 from __future__ import annotations
+
+import math
+import multiprocessing
+import sys
+import time
 
 import numpy as np
 import pytest
 
+from myia_relay import grad, jvp, relay
 from myia_relay.abstract.types import FLOAT, INT
 from myia_relay.ad.expand import expand
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.verify import verify
+from tests.property.random_smooth import Writer
+from tests.property.test_programs_property import function_of
 from tests.property.test_random_programs import POINTS, TURNS, Program
-from tests.typed_graphs import apply, build, grad
+from tests.typed_graphs import apply, build
+from tests.typed_graphs import grad as graph_grad
+
+# Typed graphs.
 
 
-def tangent(f):
+def graph_tangent(f):
     """A staged function: the derivative of `f` by its first argument, by forward mode."""
 
     def derivative(x, n):
@@ -30,18 +44,91 @@ def values(f):
 
 def check(seed):
     f = Program(seed, 2)
-    np.testing.assert_allclose(values(tangent(f)), values(grad(f)), rtol=1e-9, atol=1e-11)
-    second = values(grad(grad(f)))
-    for g in (tangent(grad(f)), grad(tangent(f)), tangent(tangent(f))):
+    np.testing.assert_allclose(values(graph_tangent(f)), values(graph_grad(f)), rtol=1e-9, atol=1e-11)
+    second = values(graph_grad(graph_grad(f)))
+    for g in (graph_tangent(graph_grad(f)), graph_grad(graph_tangent(f)), graph_tangent(graph_tangent(f))):
         np.testing.assert_allclose(values(g), second, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(200, 210))
-def test_forward_is_reverse(seed):
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_forward_is_reverse_in_typed_graphs(seed):
     check(seed)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(1000, 1200))
-def test_forward_is_reverse_in_more_programs(seed):
+def test_forward_is_reverse_in_more_typed_graphs(seed):
     check(seed)
+
+
+# Python text.
+
+
+def forward(f):
+    return lambda t, n: jvp(lambda s: f(s, n), (t,), (1.0,))[1]
+
+
+def differences(f, n):
+    """The first three derivatives at 0 by central differences, each with two steps, or None where a kink is near."""
+    def at(h):
+        a, b, c, d, e = (f(k * h, n) for k in (-2, -1, 0, 1, 2))
+        return (d - b) / (2 * h), (d - 2 * c + b) / (h * h), (e - 2 * d + 2 * b - a) / (2 * h**3)
+
+    out = []
+    for order, (h, tolerance) in enumerate(((1e-5, 1e-6), (1e-3, 1e-4), (4e-3, 3e-3))):
+        one, two = at(h)[order], at(h / 2)[order]
+        out.append(two if abs(one - two) <= tolerance * (1 + abs(two)) else None)
+    return out
+
+
+def problems(seed: int, orders: int = 2, executor: str = "interpreter") -> list[str]:
+    """What is wrong with the derivatives of one random program, as readable lines."""
+    f = function_of(Writer(seed).text(), f"<smooth {seed}>")
+    first = [grad(f), forward(f)]
+    second = [grad(grad(f)), forward(grad(f)), grad(forward(f))]
+    third = [grad(grad(grad(f))), grad(forward(grad(f))), forward(grad(grad(f)))]
+    out = []
+    for n in (0, 3):
+        wanted = differences(f, n)
+        for order, group in enumerate((first, second, third)[:orders]):
+            got = [relay(g, executor=executor)(0.0, n) for g in group]
+            scale = 1 + max(map(abs, got))
+            if not all(abs(g - got[0]) <= 1e-9 * 100**order * scale for g in got):
+                out.append(f"order {order + 1}, n = {n}: modes differ: {got}")
+            limit = (1e-4, 1e-2, 1e-1)[order]
+            if wanted[order] is not None and not abs(got[0] - wanted[order]) <= limit * scale:
+                out.append(f"order {order + 1}, n = {n}: {got[0]} where differences give {wanted[order]}")
+            if not all(map(math.isfinite, got)):
+                out.append(f"order {order + 1}, n = {n}: {got}")
+    return out
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_modes_and_differences(seed):
+    assert not problems(seed, 1 + seed % 3, "native" if seed % 4 == 3 else "interpreter"), Writer(seed).text()
+
+
+def one(seed: int) -> tuple[int, str]:
+    try:
+        executor = "native" if seed % 10 == 9 else "python" if seed % 10 == 8 else "interpreter"
+        return seed, "; ".join(problems(seed, 3 if seed % 12 == 0 else 2 if seed % 3 == 0 else 1, executor))
+    except Exception as error:
+        return seed, f"{type(error).__name__}: {error}"
+
+
+def campaign(first: int, count: int, processes: int) -> int:
+    """Check programs, print what is wrong; returns how many are."""
+    start, failed = time.monotonic(), 0
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=50) as pool:
+        for done, (seed, wrong) in enumerate(pool.imap_unordered(one, range(first, first + count)), 1):
+            if wrong:
+                failed += 1
+                print(f"seed {seed}: {wrong[:600]}", flush=True)
+            if done % 100 == 0:
+                print(f"{done} programs, {failed} failed, {time.monotonic() - start:.0f} s", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    arguments = [int(a) for a in sys.argv[1:]]
+    sys.exit(bool(campaign(*(arguments + [0, 5000, 2][len(arguments) :]))))

@@ -67,8 +67,8 @@ class Heap:
     Attributes:
         base: its first address.
         limit: its end.
-        given: for each argument the address of its first record, its objects in the order of their records, and the sizes of
-            these by class.
+        given: for each argument the address of its first record, its objects in the order of their records, and the sizes and
+            alignments of these by class.
         seen: the reference of each object that has a record, by its identity.
     """
 
@@ -79,7 +79,7 @@ class Heap:
         self.base = self.array.ctypes.data
         self.limit = self.base + len(self.memory)
         self.top = self.arguments = self.base
-        self.given: list[tuple[int, list, dict]] = []
+        self.given: list[tuple[int, list, dict[type, tuple[int, int]]]] = []
         self.seen: dict[int, int] = {}
 
     def start(self, ints: Any, first: int) -> Heap:
@@ -136,8 +136,10 @@ class Heap:
         out = {}
         for at, queue, sizes in self.given:
             for obj in queue:
+                size, unit = sizes[type(obj)]
+                at = -(-at // unit) * unit
                 out[at] = obj
-                at += sizes[type(obj)]
+                at += size
         return out
 
 
@@ -206,12 +208,14 @@ class _Encoder:
                     self.names[f"c{self.count}"] = variant.cls
                     self.lines.append(f"        {word} cls is c{self.count}:")
                     self.count += 1
+                    if alignment(f) > 8:
+                        self.lines.append(f"            at = at + {alignment(f) - 1} & -{alignment(f)}")
                     self.variant(variant, offsets, size)
                     word = "elif"
         self.lines += ["    return root_ref, queue, top", ""]
         exec(compile("\n".join(self.lines), "<myia_relay records>", "exec"), self.names)
         encode = self.names["encode"]
-        encode.sizes = {v.cls: layout(f, v.number)[1] for f in self.families for v in f.variants}
+        encode.sizes = {v.cls: (layout(f, v.number)[1], alignment(f)) for f in self.families for v in f.variants}
         return encode
 
     def name(self, value: Any) -> str:
@@ -277,13 +281,14 @@ class _Encoder:
 
     def reference(self, pad: str, text: str, target: str, t: Data) -> None:
         """Find the reference of an object, or give it a record."""
-        k = self.families.index(t.family)
+        k, unit = self.families.index(t.family), alignment(t.family)
         lines = [
             f"key = id({text})",
             f"{target} = seen.get(key)",
             f"if {target} is None:",
             f"    size, {target} = of{k}.get(type({text})) or misfit(x if queue else None, {text}, t{k})",
             "    if size:",
+            *([f"        top = top + {unit - 1} & -{unit}"] if unit > 8 else []),
             f"        {target} += top",
             f"        seen[key] = {target}",
             "        top += size",

@@ -16,7 +16,7 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.families import Variant
-from ...abstract.types import Array, Data, NoneT, Type, leaves
+from ...abstract.types import Array, Data, NoneT, Tape, Type, leaves
 from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...prims.data import variant_of
@@ -51,10 +51,12 @@ def _view(lowering: Any, address: Any, offset: int, t: Array) -> View:
     return View(lowering.records, t.dtype, t.shape, offset, pointer)
 
 
-def allocate(lowering: Any, size: int) -> Any:
-    """The address of a new record."""
+def allocate(lowering: Any, size: int, unit: int) -> Any:
+    """The address of a new record, a multiple of `unit`."""
     block, b, state, first = lowering.block, lowering.b, lowering.state, slots(lowering)
     address = b.let(state.get(first + TOP))
+    if unit > 8:  # what lies below may be of a family of fewer variants
+        address = b.let(tirx.BitwiseAnd(b.add(address, idx(unit - 1)), idx(-unit)))
     top = b.let(b.add(address, idx(size)))
     with block.when(tirx.GT(top, state.get(first + END))):
         with block.when(tirx.GT(top, state.get(first + LIMIT))):
@@ -76,7 +78,7 @@ def _make(lowering: Any, node: Apply) -> None:
         if isinstance(value, View):
             lowering.flush_writers(value.storage)
     block = lowering.block
-    address = allocate(lowering, size)
+    address = allocate(lowering, size, alignment(t.family))
     for leaf, offset, value in zip(variant.leaves, offsets, values, strict=True):
         if is_scalar(leaf):
             wide = value if leaf.dtype != "bool" else tirx.Cast("int8", value)
@@ -134,7 +136,7 @@ def _same(lowering: Any, node: Apply) -> None:
 
 def holds_data(t: Type) -> bool:
     """Whether a value of a type refers to records."""
-    return any(isinstance(leaf, Data) for leaf in leaves(t))
+    return any(isinstance(leaf, Data) or (isinstance(leaf, Tape) and holds_data(leaf.elem)) for leaf in leaves(t))
 
 
 class Makers:

@@ -105,8 +105,9 @@ class Lowering:
         self.profile: list[tuple[str, int]] | None = None  # kernels with the slots of their cycles, if they are counted
         self.scopes: list[Scope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
+        self.tape_slots: dict[Any, int] = {}  # the same for all functions of a program
         self.current: Apply | None = None
-        self.calls: Any = None  # of functions that are not written out; see `recursion`
+        self.calls: Any = None  # of recursive functions; see `recursion`
         self.heap: int | None = None  # the first of the slots of the records' heap; see `data`
         self.records: Storage | None = None  # stands for the heap's memory in the plan
         self.makers = data.Makers()
@@ -244,7 +245,7 @@ class Lowering:
 
         env = self.scope.env
         if isinstance(node.fn, Graph):
-            if self.calls is not None and node.fn in self.calls.called:
+            if self.calls is not None and node.fn in self.calls.recursive:
                 from .recursion import emit
 
                 emit(self, node)

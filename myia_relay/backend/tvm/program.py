@@ -32,7 +32,6 @@ from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .kernel import pointer_at, pointer_type
 from .lower import Lowering, RefValue
-from .outline import outlined
 from .plan import ALIGN, ITEM, View
 from .recursion import Calls
 
@@ -164,10 +163,7 @@ class _Main:
         self.graph = graph
         self.lowering = Lowering()
         recursive = set(mark_recursion(graph))
-        others = outlined(graph, recursive)
-        if recursive or others:
-            self.lowering.calls = Calls(self.lowering, graph, recursive, others)
-        self.calls: Calls | None = self.lowering.calls
+        self.calls = self.lowering.calls = Calls(self.lowering, graph, recursive) if recursive else None
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
         self.by_object = layout.supported()
@@ -351,7 +347,7 @@ class _Main:
             presets=self.presets,
             sites=[s.site() for s in lowering.sites],
             by_object=self.by_object,
-            regions=[r.base for r in lowering.regions.values()],
+            regions=list(lowering.tape_slots.values()),
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
             heap=lowering.heap,
         )

@@ -1,4 +1,4 @@
-"""Functions that are called: private functions of native code, recursive ones above all, with frames in memory of our own.
+"""Recursive functions: private functions of native code that call each other, with frames in memory of our own.
 
 Idea: a function takes scalars by value and arrays by address. Its frame (results first, then copies of its arguments, then its
 arrays) begins where the caller's ends, in a region that Python allocated; so a call is a call and a few moves, and the caller
@@ -11,10 +11,7 @@ Two guards at each entry. A frame that does not fit into the region is a Recursi
 its end is continued on a thread with a large one: the function leaves its arguments in its frame and asks Python to run it
 there (`deeper`), which happens once in some tens of thousands of nested calls, and takes a tenth of a millisecond.
 
-Functions that are not recursive but too long to be written out at every call (`outline`) are called in the same way; where nothing
-is recursive, nothing needs a guard.
-
-Input: a typed graph with such functions in it. Output: more functions of the module.
+Input: a typed graph with recursive functions in it. Output: more functions of the module.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from tvm import tirx
 from tvm.ir import PrimType
 
 from ...abstract.dims import DimLike, product
-from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Type, Undefined, leaves
+from ...abstract.types import INT, Array, Data, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import all_graphs
@@ -67,7 +64,7 @@ class Function:
     results: list[Type] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.results = leaves(self.graph.output.type)
+        self.results = _passed(self.graph.output.type)
         self.places = {k: 8 * i for i, k in enumerate(k for k, t in enumerate(self.results) if is_scalar(t))}
         self.inputs = [t for p in self.graph.params for t in _parts(p.type)]
         self.outputs = [t for t in self.results if isinstance(t, Array) and not is_scalar(t)]
@@ -76,10 +73,15 @@ class Function:
         self.header = self.saved + 8 * (len(self.inputs) + len(self.outputs))
 
 
+def _passed(t: Type) -> list[Type]:
+    """The leaves of a type as they are passed: a tape is a number."""
+    return [INT if isinstance(leaf, Tape) else leaf for leaf in leaves(t)]
+
+
 def _parts(t: Type) -> list[Type]:
     """What is passed for a parameter: numbers, arrays."""
     out: list[Type] = []
-    for leaf in leaves(t):
+    for leaf in _passed(t):
         if isinstance(leaf, Ref):
             out += leaf.elems
         elif isinstance(leaf, Scalar | Array | Data):
@@ -90,18 +92,10 @@ def _parts(t: Type) -> list[Type]:
 
 
 class Calls:
-    """The functions of a program that are called, shared by all that call them.
+    """The recursive functions of a program, shared by all that call them."""
 
-    Args:
-        lowering: the main function's.
-        graph: the program.
-        recursive: those that run themselves again.
-        others: further ones; see `outline`.
-    """
-
-    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph], others: set[Graph] = frozenset()):
+    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph]):
         self.lowering, self.graph, self.recursive = lowering, graph, recursive
-        self.called = recursive | others
         self.functions: dict[Graph, Function] = {}
         self.sizes: list[DimLike] = []
         self.status = lowering.state.slot(4)
@@ -128,17 +122,14 @@ class Calls:
             for function in todo:
                 done.add(function.graph)
                 out[function.var] = Frame(self, function).build()
-                if self.recursive:
-                    name = f"again{function.number}"
-                    out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
+                name = f"again{function.number}"
+                out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
         return out
 
     def bytes(self) -> int:
         """The size of the region of frames."""
         if not all(isinstance(s, int) for s in self.sizes):
             return MAX_BYTES
-        if not self.recursive:  # each is under way once at most
-            return sum(self.sizes)
         return min(MAX_BYTES, MAX_DEPTH * max(self.sizes, default=0))
 
     def prologue(self) -> list[Any]:
@@ -157,7 +148,7 @@ def emit(lowering: Lowering, node: Apply) -> None:
     lowering.plan.tick()
     args: list[Any] = []
     for arg, value in zip(node.args, values):
-        for t, leaf in zip(leaves(arg.type), flatten(value, arg.type), strict=True):
+        for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
             if is_scalar(t):
                 args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
             for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
@@ -222,6 +213,7 @@ class Frame(Lowering):
         self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
         self.kernels, self.interruptible = root.kernels, not calls.writes
         self.makers = root.makers
+        self.tape_slots = root.tape_slots
         self.state = _FrameState(self.block, calls)
         self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")
         self.params = [self.state.address, self.frame]
@@ -252,7 +244,7 @@ class Frame(Lowering):
     def build(self) -> Any:
         """The function."""
         function, graph = self.function, self.function.graph
-        values = [unflatten([self.parameter(t) for t in leaves(p.type)], p.type) for p in graph.params]
+        values = [unflatten([self.parameter(t) for t in _passed(p.type)], p.type) for p in graph.params]
         dest = [self.array(t, "out") if isinstance(t, Array) and not is_scalar(t) else None for t in function.results]
         top = data.mark(self, graph, graph.output.type)
         self.run(graph, values, dest, lambda output: self.finish(output, dest))
@@ -271,8 +263,7 @@ class Frame(Lowering):
                 self.calls.dims[name] = self.state.slot()
             top.emit(tirx.Bind(var, self.state.get(self.calls.dims[name])))
         top.emit(tirx.Bind(self.next, tirx.Add(self.frame, self.b.dim(size))))
-        if self.calls.recursive:
-            self.guard(top)
+        self.guard(top)
         for array, view, *_ in self.constants.values():
             slot = self.state.slot()
             self.calls.constants.append((slot, array))
@@ -281,8 +272,6 @@ class Frame(Lowering):
         for storage in self.plan.storages:
             if storage.kind == "arena" and storage.offset is not None:
                 top.emit(tirx.Bind(storage.var, pointer_at(base, self.b.dim(header + storage.offset), "uint8")))
-        if self.regions:
-            raise LoweringError("the native executor cannot differentiate in a recursive function", graph.origin)
         body = tirx.SeqStmt([*top._stmts, self.block.stmt()])
         return tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
 

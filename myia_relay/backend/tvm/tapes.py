@@ -18,7 +18,7 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.dims import DimLike
-from ...abstract.types import Array, NoneT, Tape, Type, Undefined, leaves
+from ...abstract.types import Array, Data, NoneT, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
@@ -52,26 +52,28 @@ class Region:
     storage: Storage
 
 
-def region(lowering: Any, elem: Type) -> Region:
-    """The region of an entry type."""
-    if elem not in lowering.regions:
-        types, offsets = leaves(elem), []
+def region(lowering: Any, tape: Tape) -> Region:
+    """The region of a type of tapes."""
+    if tape not in lowering.regions:
+        types, offsets = leaves(tape.elem), []
         at: DimLike = HEADER
         for t in types:
             offsets.append(at)
             if isinstance(t, Array) and not is_scalar(t):
                 # A multiple of 8, so that numbers behind it are aligned; vectors take what they get.
                 at = at + ((t.size * ITEM[t.dtype] + 7) // 8) * 8
-            elif is_scalar(t) or isinstance(t, Tape):
+            elif is_scalar(t) or isinstance(t, Tape | Data):
                 at = at + 8
             elif not isinstance(t, NoneT | Undefined):
                 raise LoweringError(f"the native executor cannot keep a value of type {t} for the backward pass")
         state = lowering.state
         state.needed = True
         storage = lowering.storage("tape", 0, "tape")
-        slots = state.slot(3)
-        lowering.regions[elem] = Region(slots, slots + 1, slots + 2, types, offsets, at, storage)
-    return lowering.regions[elem]
+        if tape not in lowering.tape_slots:
+            lowering.tape_slots[tape] = state.slot(3)
+        slots = lowering.tape_slots[tape]
+        lowering.regions[tape] = Region(slots, slots + 1, slots + 2, types, offsets, at, storage)
+    return lowering.regions[tape]
 
 
 class _Record:
@@ -103,7 +105,7 @@ def _new(lowering: Any, node: Apply) -> None:
 
 def _push(lowering: Any, node: Apply) -> None:
     tape, entry = node.args
-    r = region(lowering, tape.type.elem)
+    r = region(lowering, tape.type)
     block, b, state = lowering.block, lowering.b, lowering.state
     below = lowering.value(tape)
     values = flatten(lowering.value(entry), entry.type)
@@ -130,7 +132,7 @@ def _push(lowering: Any, node: Apply) -> None:
         if is_scalar(t):
             wide = value if t.dtype != "bool" else tirx.Cast("int8", value)
             block.store(record.word(offset, dtype_of(wide)), wide, 0)
-        elif isinstance(t, Tape):
+        elif isinstance(t, Tape | Data):
             block.store(record.word(offset, "int64"), value, 0)
         elif isinstance(t, Array):
             place = record.view(offset, t)
@@ -142,7 +144,7 @@ def _push(lowering: Any, node: Apply) -> None:
 
 def _pop(lowering: Any, node: Apply) -> None:
     tape = node.args[0]
-    r = region(lowering, tape.type.elem)
+    r = region(lowering, tape.type)
     block, b = lowering.block, lowering.b
     lowering.flush_writers(r.storage)
     lowering.plan.tick()
@@ -151,7 +153,7 @@ def _pop(lowering: Any, node: Apply) -> None:
     head = record.word(0, "int64")
     below = b.let(load(head, 0))
     block.store(head, idx(1), 1)
-    keep = _overwritten(lowering, node, tape.type.elem)
+    keep = _overwritten(lowering, node, tape.type)
     values: list[Any] = []
     for t, offset in zip(r.types, r.offsets, strict=True):
         if is_scalar(t):
@@ -159,7 +161,7 @@ def _pop(lowering: Any, node: Apply) -> None:
                 values.append(b.let(tirx.NE(load(record.word(offset, "int8"), 0), tirx.IntImm("int8", 0))))
             else:
                 values.append(b.let(load(record.word(offset, t.dtype), 0)))
-        elif isinstance(t, Tape):
+        elif isinstance(t, Tape | Data):
             values.append(b.let(load(record.word(offset, "int64"), 0)))
         elif isinstance(t, Array):
             view = record.view(offset, t)
@@ -189,36 +191,36 @@ def _give_back(lowering: Any, r: Region) -> None:
                 block.store(more, idx(1), 0)
 
 
-def _overwritten(lowering: Any, node: Apply, elem: Type) -> bool:
+def _overwritten(lowering: Any, node: Apply, tape: Tape) -> bool:
     """Whether the popped record may be handed out again while its arrays are still looked at."""
     scope = lowering.scope
-    if not any(isinstance(t, Array) and not is_scalar(t) for t in leaves(elem)):
+    if not any(isinstance(t, Array) and not is_scalar(t) for t in leaves(tape.elem)):
         return False
     if isinstance(scope.caller.fn if scope.caller is not None else None, Graph):
         return True  # a called function's results live on in the caller
     memo: dict = {}
     later = scope.graph.nodes[scope.position[node] + 1 :]
-    return any(_pushes(n, elem, memo) for n in later)
+    return any(_pushes(n, tape, memo) for n in later)
 
 
-def _pushes(node: Apply, elem: Type, memo: dict) -> bool:
+def _pushes(node: Apply, tape: Tape, memo: dict) -> bool:
     if isinstance(node.fn, Graph):
-        return _graph_pushes(node.fn, elem, memo)
+        return _graph_pushes(node.fn, tape, memo)
     if node.fn.name == "tape_push":
-        return node.args[0].type.elem == elem
-    return any(_graph_pushes(g, elem, memo) for g in node.attrs.values() if isinstance(g, Graph))
+        return node.args[0].type == tape
+    return any(_graph_pushes(g, tape, memo) for g in node.attrs.values() if isinstance(g, Graph))
 
 
-def _graph_pushes(graph: Graph, elem: Type, memo: dict) -> bool:
+def _graph_pushes(graph: Graph, tape: Tape, memo: dict) -> bool:
     if graph not in memo:
         memo[graph] = False
-        memo[graph] = any(_pushes(n, elem, memo) for n in graph.nodes)
+        memo[graph] = any(_pushes(n, tape, memo) for n in graph.nodes)
     return memo[graph]
 
 
 def reset(lowering: Any) -> list[Any]:
     """Statements for the top of the program: all regions are empty."""
-    return [tirx.BufferStore(lowering.state.ints, idx(0), [idx(r.top)]) for r in lowering.regions.values()]
+    return [tirx.BufferStore(lowering.state.ints, idx(0), [idx(slots + 2)]) for slots in lowering.tape_slots.values()]
 
 
 RULES = {"tape_new": _new, "tape_push": _push, "tape_pop": _pop}

@@ -1,0 +1,230 @@
+"""Random differentiable functions of one number as Python text: loops, branches, closures, recursion, arrays, tuples.
+
+Every value is a smooth function of `t` but at the kinks of branches, `abs`, `max`; all of them stay small. Kinds: "f" float,
+"v" float64 array of three elements, "i" int, "p" tuple of two floats.
+"""
+
+from __future__ import annotations
+
+import random
+
+HEAD = """\
+def program(t, n):
+    x = {x} + t
+    w = np.array({w}) + t * np.array({v})
+"""
+
+
+class Writer:
+    """Writes one function `program(t, n)` that returns a float; the same for equal seeds."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.count = 0
+        self.budget = self.random.randint(3, 9)
+        self.env = {"t": "f", "x": "f", "w": "v", "n": "i"}
+        self.frozen = {"t", "n"}
+        self.functions: dict[str, str] = {}
+        self.loops = 0
+
+    def pick(self, options):
+        return self.random.choice(options)
+
+    def chance(self, one_in: int) -> bool:
+        return self.random.randrange(one_in) == 0
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    # Expressions.
+
+    def expr(self, kind: str, depth: int = 0) -> str:
+        names = [name for name, k in self.env.items() if k == kind]
+        if names and (depth > 2 or self.chance(4)):
+            return self.pick(names)
+        if depth > 3:
+            return {"f": "0.4", "i": "2", "v": "w", "p": "(0.3, x)"}[kind]
+        if kind == "f" and self.functions and self.chance(3):
+            name = self.pick(list(self.functions))
+            count = f", {self.pick(('2', '3', 'n', 'n % 3'))}" if self.functions[name] == "recursive" else ""
+            return f"{name}({self.expr('f', depth + 1)}{count})"
+        return getattr(self, f"expr_{kind}")(lambda k: self.expr(k, depth + 1))
+
+    def expr_f(self, e) -> str:
+        return self.pick((
+            lambda: f"math.sin({e('f')} * 1.3)",
+            lambda: f"math.tanh({e('f')} + {e('f')})",
+            lambda: f"({e('f')} * {e('f')} * 0.7)",
+            lambda: f"({e('f')} - {e('f')})",
+            lambda: f"({e('f')} / ({e('f')} ** 2 + 1.0))",
+            lambda: f"math.exp(-({e('f')} ** 2))",
+            lambda: f"math.sqrt({e('f')} ** 2 + 0.5)",
+            lambda: f"math.log({e('f')} ** 2 + 1.5)",
+            lambda: f"({e('f')} if {self.test(e)} else {e('f')})",
+            lambda: f"abs({e('f')})",
+            lambda: f"{self.pick(('min', 'max'))}({e('f')}, {e('f')})",
+            lambda: f"({e('f')} * {e('i')} * 0.3)",
+            lambda: f"float({e('v')}[{e('i')} % 3])",
+            lambda: f"float(np.sum({e('v')} * {e('v')}))",
+            lambda: f"float(np.mean({e('v')}))",
+            lambda: f"float({e('v')} @ {e('v')})",
+            lambda: f"{e('p')}[{self.pick('01')}]",
+        ))()  # fmt: skip
+
+    def expr_v(self, e) -> str:
+        return self.pick((
+            lambda: f"({e('v')} * {e('f')})",
+            lambda: f"({e('v')} {self.pick('+-*')} {e('v')})",
+            lambda: f"np.{self.pick(('tanh', 'sin', 'cos'))}({e('v')})",
+            lambda: f"np.where({e('v')} > {e('f')}, {e('v')}, {e('v')})",
+            lambda: f"np.maximum({e('v')}, {e('v')} * 0.5)",
+            lambda: f"{e('v')}[::-1]",
+            lambda: f"np.array([{e('f')}, {e('f')}, {e('f')}])",
+            lambda: f"(np.cumsum({e('v')}) * 0.5)",
+            lambda: f"np.outer({e('v')}, {e('v')})[{self.pick('012')}]",
+        ))()  # fmt: skip
+
+    def expr_i(self, e) -> str:
+        return self.pick((lambda: "n", lambda: f"({e('i')} + 1) % 3", lambda: self.pick("0123")))()
+
+    def expr_p(self, e) -> str:
+        return self.pick((lambda: f"({e('f')}, {e('f')})", lambda: f"({e('p')}[1], {e('f')})"))()
+
+    def test(self, e) -> str:
+        return self.pick((
+            lambda: f"{e('f')} < {e('f')}",
+            lambda: f"{e('i')} % 2 == 0",
+            lambda: f"{e('f')} > 0.1 and {e('i')} < 2",
+        ))()  # fmt: skip
+
+    def bounded(self, kind: str) -> str:
+        """An expression for a variable: values that loops feed back must not grow."""
+        text = self.expr(kind)
+        if kind == "f":
+            return f"math.tanh({text})"
+        return {"v": f"np.tanh({text})", "p": text, "i": f"({text}) % 4"}[kind]
+
+    # Statements.
+
+    def line(self, indent: int, text: str) -> None:
+        self.lines.append("    " * indent + text)
+
+    def block(self, indent: int) -> None:
+        before, functions = dict(self.env), dict(self.functions)
+        for _ in range(self.random.randint(1, 3)):
+            self.statement(indent)
+        self.env = {name: kind for name, kind in self.env.items() if name in before}
+        self.functions = functions
+
+    def assign(self, indent: int) -> None:
+        mine = [name for name in self.env if name not in self.frozen]
+        name = self.pick(mine) if mine and self.random.randrange(3) else self.fresh("a")
+        kind = self.env.get(name) or self.pick("ffffvvpi")
+        self.line(indent, f"{name} = {self.bounded(kind)}")
+        self.env[name] = kind
+
+    def statement(self, indent: int) -> None:
+        self.budget -= 1
+        if self.budget < 0 or indent > 3:
+            return self.assign(indent)
+        e = lambda kind: self.expr(kind, 1)  # noqa: E731
+        kind = self.random.randrange(12)
+        if kind < 3:
+            self.assign(indent)
+        elif kind < 5:
+            self.line(indent, f"if {self.test(e)}:")
+            self.block(indent + 1)
+            if self.random.randrange(2):
+                self.line(indent, "else:")
+                self.block(indent + 1)
+        elif kind < 8:
+            self.loop(indent, e)
+        elif kind == 8 and self.loops:
+            self.line(indent, f"if {self.test(e)}:")
+            self.line(indent + 1, self.pick(("break", "continue")))
+        elif kind == 9:
+            self.update(indent, e)
+        else:
+            self.function(indent)
+        return None
+
+    def update(self, indent: int, e) -> None:
+        """An array of one's own, changed element by element."""
+        name = self.fresh("u")
+        self.line(indent, f"{name} = {self.expr('v', 1)} * 1.0")
+        self.line(indent, f"{name}[{e('i')} % 3] {self.pick(('=', '+='))} {e('f')}")
+        self.env[name] = "v"
+        self.frozen.add(name)
+
+    def loop(self, indent: int, e) -> None:
+        before, frozen = dict(self.env), set(self.frozen)
+        index = self.fresh("j")
+        kind = self.random.randrange(4)
+        if kind < 2:
+            self.line(indent, f"for {index} in range({self.pick(('n', '3', 'n + 1', '1, 5, 2', 'n, -1, -1', '0'))}):")
+            self.env[index] = "i"
+        elif kind == 2:
+            self.line(indent, f"for {index} in {e('v')}:")
+            self.line(indent + 1, f"{index}f = float({index})")
+            self.env[f"{index}f"] = "f"
+            self.frozen.add(f"{index}f")
+        else:
+            self.line(indent, f"{index} = 0")
+            self.line(indent, f"while {index} < n + 1 and {e('f')} < 0.8:")
+            self.line(indent + 1, f"{index} += 1")
+            self.env[index] = "i"
+        self.frozen.add(index)
+        self.loops += 1
+        self.block(indent + 1)
+        self.loops -= 1
+        self.env = before
+        self.frozen = frozen
+
+    def function(self, indent: int) -> None:
+        """A closure, or one that calls itself; what it captures is not assigned to afterwards."""
+        name, argument = self.fresh("f"), self.fresh("y")
+        loops, functions = self.loops, dict(self.functions)
+        before = dict(self.env)
+        self.frozen |= set(self.env)
+        self.loops = 0
+        self.env[argument] = "f"
+        if self.random.randrange(2):
+            body = self.expr("f", 1)
+            self.line(indent, f"{name} = lambda {argument}: {body}")
+            kind = "plain"
+        else:
+            kind = "recursive"
+            self.line(indent, f"def {name}({argument}, k):")
+            self.env["k"] = "i"
+            self.line(indent + 1, "if k <= 0:")
+            self.line(indent + 2, f"return {self.expr('f', 1)}")
+            if self.random.randrange(2):
+                inner = self.fresh("s")
+                self.line(indent + 1, f"{inner} = {self.call(name, 1)}")
+                self.env[inner] = "f"
+                self.frozen.add(inner)
+            if self.chance(3):
+                inner = self.fresh("s")
+                self.line(indent + 1, f"{inner} = 0.1")
+                self.line(indent + 1, "for q in range(k):")
+                self.line(indent + 2, f"{inner} = math.tanh({inner} + {self.call(name, 1, 'k - 1 - q')} * {self.expr('f', 2)})")
+                self.env[inner] = "f"
+                self.frozen.add(inner)
+            result = self.pick((self.call(name, 1), f"{self.call(name, 1)} * {self.expr('f', 2)}", self.expr("f", 2)))
+            self.line(indent + 1, f"return math.tanh({result})")
+        self.env, self.functions, self.loops = before, functions, loops
+        self.functions[name] = kind
+
+    def call(self, name: str, depth: int, count: str = "") -> str:
+        return f"{name}({self.expr('f', depth + 1)} * 0.9, {count or self.pick(('k - 1', 'k - 2', 'k // 2 - 1'))})"
+
+    def text(self) -> str:
+        """The source of `program`."""
+        numbers = [round(self.random.uniform(-1.2, 1.2), 2) for _ in range(7)]
+        head = HEAD.format(x=numbers[0], w=numbers[1:4], v=numbers[4:7])
+        for _ in range(self.random.randint(2, 4)):
+            self.statement(1)
+        self.line(1, f"return math.tanh({self.expr('f')}) + {self.expr('f', 1)} * 0.5")
+        return head + "\n".join(self.lines) + "\n"
