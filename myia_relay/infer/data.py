@@ -232,7 +232,8 @@ def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
     verdicts = {n: keeps(Known(value.node, (n,))) for n in may}
     if None in verdicts.values() or len(set(verdicts.values())) < 2:
         return None
-    return tuple(restricted(value, [n for n in may if verdicts[n] is side]) for side in (True, False))
+    sides = [[n for n in may if verdicts[n] is side] for side in (True, False)]
+    return tuple(NONE_VAL if numbers == [0] else restricted(value, numbers) for numbers in sides)
 
 
 def either(frame, condition: Var, a: Node, b: Node) -> Node:
@@ -319,6 +320,9 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         names = [f for v in family.variants for f in v.fields]
         if may == (0,):
             raise AttributeError_(f"'NoneType' object has no attribute '{name}'")
+        if name in names:  # of another variant: CPython would find out when it gets here, and not before
+            message = f"'{name_of(family, may[0])}' object has no attribute '{name}'"
+            return await emit_raise(engine, frame, Raised(AttributeError, Static(message)))
         raise AttributeError_(f"{' | '.join(name_of(family, n) for n in may)} has no field '{name}'{nearest(name, names)}")
     if len(may) > 1 and all(is_method(found[n]) for n in having):
         for n in [n for n in may if n not in having]:

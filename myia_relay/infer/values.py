@@ -357,19 +357,26 @@ def join(a: Skeleton, b: Skeleton) -> Skeleton:
         found = join_data(a, b)
         if found is not None:
             return found
+        if isinstance(left, Data) or isinstance(right, Data):
+            return choose(a, b)
         raise Mismatch(a, b)
     if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts and a.tag != "choice":
         return Skeleton(a.tag, a.info, tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True)))
     return join_data(a, b) or choose(a, b)
 
 
+def is_data(skel: Skeleton) -> bool:
+    """Whether values with a skeleton are of an algebraic data type."""
+    return skel.tag == "dyn" and isinstance(skel.info, Data)
+
+
 def join_data(a: Skeleton, b: Skeleton) -> Skeleton | None:
     """The skeleton of a value that is one or the other where one is of an algebraic data type, and the other too, or None."""
-    if not (b.tag == "dyn" and isinstance(b.info, Data)):
+    if not is_data(b):
         a, b = b, a
-    if not (b.tag == "dyn" and isinstance(b.info, Data)):
+    if not is_data(b):
         return None
-    if a.tag == "dyn" and isinstance(a.info, Data) and a.info.family is b.info.family:
+    if is_data(a) and a.info.family is b.info.family:
         return Skeleton("dyn", Data(b.info.family, a.info.nullable or b.info.nullable))
     if a.tag == "static" and a.info.value is None:
         return Skeleton("dyn", Data(b.info.family, True))
@@ -390,7 +397,8 @@ def choose(a: Skeleton, b: Skeleton) -> Skeleton:
     options = list(a.parts[1:]) if a.tag == "choice" else [a]
     for new in b.parts[1:] if b.tag == "choice" else [b]:
         for index, old in enumerate(options):
-            numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const") or join_data(old, new) is not None
+            numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const") and not (is_data(old) or is_data(new))
+            numbers = numbers or join_data(old, new) is not None
             sequences = old.tag == new.tag == "seq" and old.info == new.info and old.info[0] in ("tuple", "list")
             if numbers or old == new:
                 options[index] = join(old, new)

@@ -396,10 +396,6 @@ def nth(c, n):
     return c.head
 
 
-def last_default():
-    return Cell(3)
-
-
 def insert(t: Search | None, key):
     if t is None:
         return Search(key, None, None)
@@ -495,6 +491,12 @@ def method_of_some(t):
     return t.total
 
 
+def find(t: Search | None, key):
+    while t and t.key != key:
+        t = t.left if key < t.key else t.right
+    return t and t.key, t is None or t.left is None, (t or SEARCH).key
+
+
 def guarded(t):
     if isinstance(t, Leaf) and t.value > 0.0:
         return t.value
@@ -536,12 +538,6 @@ def no_case(t):
             return 1.0
 
 
-def by_class(t):
-    if type(t) is Leaf:
-        return 1
-    return 2
-
-
 def printed(t):
     print(t, "has", total(t))
     return total(t)
@@ -577,7 +573,7 @@ MIXED2 = Mixed(True, 1, np.float32(1.5), Point(3.0, -2.0), (2.0, -7), X, MIXED, 
 BUTTON = Button(2, Button(3, None))
 
 CASES = [
-    (by_default, (2.0,)),
+    (by_default, (2.0,)), *[(find, (SEARCH, k)) for k in (3, 4, 5)],
     *[(f, (t,)) for f in (guarded, listed) for t in (TALL, ONE, Leaf(1.0), SMALL)],
     (clicks, (BUTTON, 1)), (clicks, (BUTTON.next, 1)),
     *[(f, (t,)) for f in (total, depth, mirror, leftmost, leftmost_leaf, sizes, pair_of, in_closure, nested) for t in TREES],
@@ -588,7 +584,6 @@ CASES = [
     *[(evaluate, (e, (3.0, 4.0))) for e in (E1, E2, Mul(E2, E1))], (derivative, (Mul(E1, Var(0)),)),
     *[(f, (c,)) for f in (length, sum_list, reversed_list, quicksorted, is_null, summed_floats) for c in (EMPTY, LIST)],
     (range_list, (0,)), (range_list, (6,)), (appended, (LIST, LIST)), (appended, (None, LIST)), (nth, (LIST, 2)),
-    (last_default, ()),
     *[(insert, (SEARCH, k)) for k in (4, 5, 10)], (insert, (None, 1)), (from_keys, (0,)), (from_keys, (12,)), (sort_by_tree, (30,)),
     *[(contains, (SEARCH, k)) for k in (3, 4)], (contains, (None, 4)),
     (run_term, (TERM, 1)), (run_statement, (Then(Skip(), Run(TERM)), 2)), (rename, (TERM,)),
