@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ..abstract.types import INT, Array, Scalar, Struct, Type
 from ..ir.build import Builder, Var
-from ..ir.node import Apply, Graph, Node
+from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..prims.broadcast import reshape
 from .batch import RULES, Batcher, Flag, canonical, full, is_undef, item, join
@@ -36,6 +36,31 @@ def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -
         return old if getattr(getattr(new, "fn", None), "name", "") == "tape_new" else new
     shaped = reshape(Var(b, mask), shape=(p.size, *(1,) * len(t.shape))) if t.shape else Var(b, mask)
     return REGISTRY["where"](shaped, Var(b, new), Var(b, old)).node
+
+
+def _entering(p: Batcher, b: Builder, mask: Node, args, params, flags) -> tuple[list[Node], list[Flag]]:
+    """Values as masked code gets them: x => where(mask, x, stop_gradient(x)), which is x.
+
+    What the examples outside of the mask compute there is never looked at, and may be infinite. A derivative of it must not
+    come back either, not even as 0 times infinity. Arrays that are the same for all examples stay so.
+    """
+    pairs = [_enters(p, b, mask, x, q.type, f) for x, q, f in zip(args, params, flags, strict=True)]
+    return [x for x, _ in pairs], [f for _, f in pairs]
+
+
+def _enters(p: Batcher, b: Builder, mask: Node, x: Node, t: Type, flag: Flag) -> tuple[Node, Flag]:
+    if is_undef(x) or isinstance(x, Constant) or (flag is False and not (isinstance(t, Scalar) and t.is_float)):
+        return x, flag
+    if isinstance(t, Struct):
+        parts = [b.emit(REGISTRY["get_item"], (x,), {"index": i}) for i in range(len(t.elems))]
+        pairs = [_enters(p, b, mask, part, e, item(flag, i)) for i, (part, e) in enumerate(zip(parts, t.elems, strict=True))]
+        new = canonical(tuple(f for _, f in pairs))
+        return b.emit(REGISTRY["make_struct"], tuple(y for y, _ in pairs), {"type": p.type(t, new)}), new
+    if not t.is_float:
+        return x, flag
+    batched = Var(b, p.match(b, x, t, flag, True))
+    shaped = reshape(Var(b, mask), shape=(p.size, *(1,) * len(t.shape))) if t.shape else Var(b, mask)
+    return REGISTRY["where"](shaped, batched, REGISTRY["stop_gradient"](batched)).node, True
 
 
 def _both(b: Builder, mask: Node | None, other: Node) -> Node:
@@ -60,7 +85,7 @@ def _cond(p: Batcher, b: Builder, node: Apply, args: list[Node], flags: list[Fla
     condition = p.match(b, condition, node.args[0].type, flags[0], True)
     results = []
     for graph, own in ((then, _both(b, mask, condition)), (orelse, _without(b, mask, condition))):
-        out, flag = p.inline(b, graph, operands, flags[1:], own)
+        out, flag = p.inline(b, graph, *_entering(p, b, own, operands, graph.params, flags[1:]), own)
         results.append(p.match(b, out, node.type, flag, full(node.type)))
     return _select(p, b, condition, node.type, *results), full(node.type)
 
@@ -133,7 +158,8 @@ def _masked_for(p: Batcher, b: Builder, node: Apply, args, flags, mask):
         running = at < count
     index = first + stride * at
     values = params[: len(inputs)]
-    out, flag = p.inline(inner, body, [index.node, *values], [True, *carried, *flags[3 + n :]], running.node)
+    entered, own = _entering(p, inner, running.node, values, body.params[1:], [*carried, *flags[3 + n :]])
+    out, flag = p.inline(inner, body, [index.node, *entered], [True, *own], running.node)
     t = body.output.type
     out = p.match(inner, out, t, flag, full(t))
     before = inner.emit(REGISTRY["make_struct"], tuple(values[:n]), {"type": p.type(t, full(t))})
@@ -177,7 +203,8 @@ def _masked_while(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     new_test, inner, _, going = begin(test)
     new_test.output = REGISTRY["reduce_any"](Var(inner, going), axes=(0,)).node
     new_body, inner, params, going = begin(body)
-    out, flag = p.inline(inner, body, params[: len(inputs)], inner_flags, going)
+    entered, own = _entering(p, inner, going, params[: len(inputs)], body.params, inner_flags)
+    out, flag = p.inline(inner, body, entered, own, going)
     t = body.output.type
     out = p.match(inner, out, t, flag, full(t))
     before = inner.emit(REGISTRY["make_struct"], tuple(params[:n]), {"type": p.type(t, full(t))})
