@@ -68,12 +68,20 @@ def forward(f):
     return lambda t, n: jvp(lambda s: f(s, n), (t,), (1.0,))[1]
 
 
+POINT = 0.0137  # no number of a program, so that nothing is a tie by construction
+
+
 def differences(f, n):
-    """The first three derivatives at 0 by central differences, each with two steps, or None where a kink is near."""
+    """The first three derivatives by central differences, each with two steps, or None where a kink is near."""
+
     def at(h):
-        a, b, c, d, e = (f(k * h, n) for k in (-2, -1, 0, 1, 2))
+        a, b, c, d, e = (f(POINT + k * h, n) for k in (-2, -1, 0, 1, 2))
         return (d - b) / (2 * h), (d - 2 * c + b) / (h * h), (e - 2 * d + 2 * b - a) / (2 * h**3)
 
+    h = 1e-6
+    left, right = (f(POINT, n) - f(POINT - h, n)) / h, (f(POINT + h, n) - f(POINT, n)) / h
+    if abs(left - right) > 1e-3 * (1 + abs(left)):
+        return [None] * 3
     out = []
     for order, (h, tolerance) in enumerate(((1e-5, 1e-6), (1e-3, 1e-4), (4e-3, 3e-3))):
         one, two = at(h)[order], at(h / 2)[order]
@@ -91,7 +99,7 @@ def problems(seed: int, orders: int = 2, executor: str = "interpreter") -> list[
     for n in (0, 3):
         wanted = differences(f, n)
         for order, group in enumerate((first, second, third)[:orders]):
-            got = [relay(g, executor=executor)(0.0, n) for g in group]
+            got = [relay(g, executor=executor)(POINT, n) for g in group]
             scale = 1 + max(map(abs, got))
             if not all(abs(g - got[0]) <= 1e-9 * 100**order * scale for g in got):
                 out.append(f"order {order + 1}, n = {n}: modes differ: {got}")
