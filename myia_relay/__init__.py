@@ -9,8 +9,8 @@
     f(2.0, 3.0)
     grad(f, "x")(2.0, 3.0)
 
-`relay` is both the decorator and the namespace of operators and tools. The compiler itself is imported when it is first
-needed.
+`relay` is both the decorator and the namespace of operators and tools. Imported at once is what a program needs that was compiled
+before and is found in a file; the compiler, TVM that is, is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public name -> where it lives. Everything is imported on first use, so that `import myia_relay` stays quick.
+# Public name -> where it lives. Most is imported on first use, so that `import myia_relay` stays quick.
 _PLACES = {
     **dict.fromkeys(
         ["Tensor", "Float", "Int", "Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
@@ -47,6 +47,7 @@ _PLACES = {
         "model.layers",
     ),
     "fit": "model.fit",
+    "load_compiled": "cache.export",
     "History": "model.history",
     "Dataset": "model.datasets",
 }
@@ -71,8 +72,7 @@ class _Namespace:
             fastmath: permit contraction and reassociation of floating-point arithmetic.
             debug_nans: raise FloatingPointError where a NaN is made.
         """
-        from .api import Relay
-
+        Relay = _api.Relay
         options = {"target": target, "executor": executor, "static": static, "fastmath": fastmath, "debug_nans": debug_nans}
         return (lambda f: Relay(f, **options)) if function is None else Relay(function, **options)
 
@@ -111,3 +111,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__():
     return sorted({*globals(), *_PLACES, *_MODULES})
+
+
+from . import api as _api  # noqa: E402  now rather than at the first call, which is to be quick

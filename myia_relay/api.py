@@ -19,6 +19,9 @@ import numpy as np
 
 from .abstract.families import Misfit, note_scope
 from .abstract.types import Data, Scalar, Type
+from .cache.program import LoadedProgram
+from .cache.programs import find
+from .cache.programs import keep as keep_in_file
 from .infer.arguments import (
     PLAIN,
     ReturnedFunction,
@@ -174,8 +177,13 @@ class Relay:
                 self._programs.move_to_end(key)
                 self._hits += 1
                 return compiled, leaves
-            self._misses += 1
-            compiled = self._compile(args_skels, names, structural=structural)
+            compiled = find(self, args_skels, names, structural)
+            if compiled is not None:
+                self._hits += 1
+            else:
+                self._misses += 1
+                compiled = self._compile(args_skels, names, structural=structural)
+                keep_in_file(self, args_skels, names, compiled, structural)
             self._programs[key] = compiled
             if len(self._programs) > CACHE_SIZE:
                 _, dropped = self._programs.popitem(last=False)
@@ -322,6 +330,9 @@ class Relay:
     def explain(self, *args, **kwargs) -> str:
         """Passes with times, kernels and the memory plan of the native program for these arguments."""
         compiled, _ = self._compiled(args, kwargs)
+        if isinstance(compiled.run, LoadedProgram):
+            _, skels, keywords = self._signature(args, kwargs, [])
+            compiled = self._compile(skels, keywords)
         lines = [f"{name:>16}: {seconds * 1e3:8.2f} ms" for name, seconds in compiled.seconds.items()]
         detail = getattr(compiled.run, "explain", None)
         return "\n".join(lines + ([detail()] if detail else []))
@@ -355,6 +366,27 @@ class Relay:
         return functools.partial(call, self)
 
     @at_boundary
+    def save(self, path: Any, *args, **kwargs) -> None:
+        """Write the program for these arguments as a library, which `relay.load_compiled` loads where there is no compiler.
+
+        Free names keep the values that they have now.
+
+        Args:
+            path: the file, a shared object.
+            *args, **kwargs: examples of the arguments; their types count.
+
+        Raises:
+            CompileError: the function cannot be compiled, or not be written.
+            OSError: the file cannot be written.
+        """
+        from .cache.export import write_library
+
+        leaves: list = []
+        _, skels, keywords = self._signature(args, kwargs, leaves)
+        compiled = compile_program(self._infer(skels, keywords), "native", self.options)
+        write_library(path, self.__name__, compiled, skels, keywords, leaves)
+
+    @at_boundary
     def tir(self, *args, **kwargs) -> Any:
         """The native program for these arguments as TVM's tensor IR: an IRModule, which prints as TVMScript."""
         return self._native(args, kwargs).tir
@@ -367,7 +399,9 @@ class Relay:
     def _native(self, args, kwargs) -> Any:
         """The native program, from the cache where this is what calls run."""
         if self.options["executor"] == "native":
-            return self._compiled(args, kwargs)[0].run
+            run = self._compiled(args, kwargs)[0].run
+            if hasattr(run, "tir"):
+                return run
         _, skels, keywords = self._signature(args, kwargs, [])
         return compile_program(self._infer(skels, keywords), "native", self.options).run
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .utils.errors import CompileError
-from .utils.files import CACHE_VARIABLE, cache_root
+from .utils.files import CACHE_VARIABLE, SIZE_VARIABLE, cache_root, programs_limit
 
 DATA_CHOICES = ("auto", "mnist", "fashion_mnist", "digits")
 DEFAULT_EPOCHS = {"mnist": 3, "fashion_mnist": 5, "digits": 20}
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
     compile_ = commands.add_parser(
         "compile",
-        help="compile a function of a file and report on it",
+        help="compile a function of a file, report on it, write it as a library",
         description="Compile a function for the types of example arguments; show its program, kernels, memory and times.",
     )
     compile_.add_argument("function", metavar="MODULE.py:FUNCTION", help="a file and a name in it")
@@ -96,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         type=_example,
         metavar="ARG",
         help="an example of each argument: a Python literal such as 2.0 or '(1, 2)', or a type such as float32[3,4]",
+    )
+    compile_.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write it as a library, which relay.load_compiled runs without a compiler"
     )
     compile_.add_argument("--ir", action="store_true", help="show the optimised program too")
     compile_.set_defaults(run=_compile)
@@ -197,6 +200,9 @@ def _compile(arguments: argparse.Namespace) -> int:
     if arguments.ir:
         print(compiled.ir(*arguments.args))
     print(compiled.explain(*arguments.args))
+    if arguments.output:
+        compiled.save(arguments.output, *arguments.args)
+        print(f"wrote {arguments.output}: {arguments.output.stat().st_size:,} bytes; load it with relay.load_compiled")
     return 0
 
 
@@ -322,11 +328,13 @@ def _threads() -> list[tuple[str, str]]:
 
 
 def _cache() -> list[tuple[str, str]]:
-    root = cache_root()
+    root, limit = cache_root(), programs_limit()
     files, size = _contents(root)
     what = f"{files} files, {size / 1e6:,.1f} MB" if root.is_dir() else "not there yet"
     origin = CACHE_VARIABLE if os.environ.get(CACHE_VARIABLE) else "the default; set " + CACHE_VARIABLE + " to move it"
-    return [("folder", f"{root} ({origin})"), ("holds", what)]
+    kept, bytes_ = _contents(root / "programs")
+    programs = f"{kept} compiled programs, {bytes_ / 1e6:,.1f} of at most {limit / 1e6:,.0f} MB ({SIZE_VARIABLE})"
+    return [("folder", f"{root} ({origin})"), ("holds", what), ("programs", programs if limit else "kept nowhere: switched off")]
 
 
 def _contents(root: Path) -> tuple[int, int]:

@@ -200,7 +200,7 @@ def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton
     """The skeleton of an array argument, with the annotation's symbolic dimensions."""
     if value.dtype.name not in DTYPES:
         raise TypeError_(f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)")
-    if isinstance(value, np.matrix | np.ma.MaskedArray):
+    if type(value) is not np.ndarray and isinstance(value, np.matrix | np.ma.MaskedArray):  # `np.ma` takes long to import
         kind = type(value).__name__
         raise TypeError_(f"a {kind} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)")
     leaves.append(value)

@@ -65,6 +65,7 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
     "attribute": getattr,
     "content": lambda place, name: content(place),
     "code": lambda place, name: code_of(place),
+    "absent": lambda place, name: name not in place,
 }
 
 
@@ -109,6 +110,7 @@ CHECKS = {
     "cell": "p{i}.cell_contents is v{i}",
     "dict": "p{i}[{name!r}] is v{i}",
     "attribute": "p{i}.{name} is v{i}",
+    "absent": "{name!r} not in p{i}",
     "code": "p{i}.__code__ is v{i}[0] and p{i}.__defaults__ is v{i}[1]",
 }
 

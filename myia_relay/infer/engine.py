@@ -211,6 +211,8 @@ class Engine:
             value = free.read()
         except CompileError as error:
             raise error.at(origin) from None
+        if place is not free.function.__globals__ and kind == "dict":  # a builtin: a global of that name would come first
+            self.depend("absent", free.function.__globals__, free.name, True)
         return self.from_python(frame, value, self.depend(kind, place, free.name, value))
 
     def depend(self, kind: str, place: Any, name: str, value: Any) -> Dependency:
@@ -233,8 +235,8 @@ class Engine:
         if isinstance(value, np.bool_ | np.number):
             return frame.constant(value)
         if isinstance(value, np.ndarray):
-            type_ = Array(value.dtype.name, value.shape)
-            return self.hide(frame, Hidden(dependency, value), type_, getattr(dependency, "name", "array"))
+            name = getattr(dependency, "name", "array")
+            return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
         closure = getattr(value, "__relay_value__", None)
         if closure is not None and not isinstance(value, type):
             return closure(self, frame)
@@ -255,14 +257,12 @@ class Engine:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, type(value))
         if isinstance(value, list | tuple):
-            kind = "list" if isinstance(value, list) else "tuple"
-            return Seq(kind, tuple(self.from_python(frame, v, None) for v in value))
+            return Seq("list" if isinstance(value, list) else "tuple", tuple(self.from_python(frame, v, None) for v in value))
         if isinstance(value, dict) and all(isinstance(k, str) for k in value):
             return Seq("dict", tuple(self.from_python(frame, v, None) for v in value.values()), tuple(value))
         if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
             fields = tuple(value.__dataclass_fields__)
-            parts = tuple(self.from_python(frame, getattr(value, f), None) for f in fields)
-            return Seq("record", parts, fields, type(value))
+            return Seq("record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, type(value))
         return Static(value)
 
     def hide(self, frame: Frame, hidden: Hidden, type: Type, name: str) -> Dyn:

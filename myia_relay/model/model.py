@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Ref, numpy_dtype
+from ..abstract.annotations import annotated_type
+from ..abstract.types import Array, Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
 from ..infer.calls import METHODS_OF_REFS, call_model_function, special
@@ -20,6 +21,7 @@ from ..infer.structures import to_python
 from ..infer.transforms import parameter_key, read_parameters
 from ..infer.values import Dyn, Seq, Static, Val, describe
 from ..ir.node import Parameter
+from ..pipeline import compile_program
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, nearest
 from ..utils.raising import for_user
@@ -176,18 +178,41 @@ class ExportedModel(Model):
     def arrays(self) -> list[np.ndarray]:
         return self.model.arrays
 
-    def save(self, path) -> None:
-        """Write the parameters to a safetensors file.
+    def save(self, path, *examples) -> None:
+        """Write the model: as a library, with its function and its parameters, or its parameters to a safetensors file.
+
+        Args:
+            path: a library if it ends in `.so`.
+            examples: for a library, an example of the input; by default its type is the annotated one.
 
         Raises:
-            LoweringError: for a shared library, which is not offered yet.
+            CompileError: the model cannot be compiled, or not be written.
+            OSError: the file cannot be written.
         """
-        if str(path).endswith((".so", ".dylib", ".dll")):
-            raise LoweringError(
-                "writing a model as a shared library is not offered yet; save its parameters, model.save('m.safetensors'), "
-                "and load them with relay.load_model"
-            )
-        super().save(path)
+        if not str(path).endswith((".so", ".dylib", ".dll")):
+            super().save(path)
+            return
+        from ..cache.export import write_library
+
+        try:
+            x = getattr(examples[0], "x", examples[0]) if examples else self._example()
+            leaves: list = []
+            _, skels, keywords = _apply._signature((self.model, x), {}, leaves)
+            compiled = compile_program(_apply._infer(skels, keywords), "native", _apply.options)
+            name = getattr(self.spec.function, "__name__", "model")
+            write_library(path, name, compiled, skels, keywords, leaves, model=True)
+            return
+        except BaseException as error:
+            problem = for_user(error, debugging())
+        raise problem
+
+    def _example(self) -> np.ndarray:
+        """An input of the annotated type."""
+        graph = parse(self.spec.function.__relay_model__)
+        type_ = annotated_type(graph.signature.annotations.get(0))
+        if not isinstance(type_, Array):
+            raise TypeError_("save: the type of the model's input is not annotated; give an example: save(path, x)")
+        return np.zeros(type_.shape, numpy_dtype(type_.dtype))
 
     def __repr__(self) -> str:
         return f"<exported {self.model!r}>"

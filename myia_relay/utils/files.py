@@ -7,6 +7,9 @@ import secrets
 from pathlib import Path
 
 CACHE_VARIABLE = "MYIA_RELAY_CACHE"
+SIZE_VARIABLE = "MYIA_RELAY_CACHE_SIZE"
+OFF = ("0", "off", "none")
+DEFAULT_MEGABYTES = 512
 
 
 def cache_root() -> Path:
@@ -14,13 +17,24 @@ def cache_root() -> Path:
 
     It need not exist. It is safe to delete, and to share between processes whose writers use `write_atomically`.
     """
-    if chosen := os.environ.get(CACHE_VARIABLE):
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen and chosen.lower() not in OFF:
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path("~/.cache").expanduser()) / "myia_relay"
 
 
-def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview) -> None:
+def programs_limit() -> int:
+    """How many bytes of compiled programs may be kept: `$MYIA_RELAY_CACHE_SIZE` in megabytes, none if the cache is switched off."""
+    if os.environ.get(CACHE_VARIABLE, "").lower() in OFF:
+        return 0
+    try:
+        return int(float(os.environ.get(SIZE_VARIABLE, DEFAULT_MEGABYTES)) * 1e6)
+    except ValueError:
+        return DEFAULT_MEGABYTES * 10**6
+
+
+def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview, sync: bool = True) -> None:
     """Write a file that others see either whole or not at all, whatever happens meanwhile.
 
     The contents go to a temporary file in the same folder, which then takes the name. On any failure, Ctrl-C included,
@@ -29,6 +43,7 @@ def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview) -> 
     Args:
         path: the file; a symbolic link is followed.
         contents: its bytes, in pieces.
+        sync: wait until they are on the disk; without, a crash of the machine may leave a file of other contents.
 
     Raises:
         OSError: the folder cannot be written, the disk is full, ...
@@ -41,7 +56,8 @@ def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview) -> 
             for piece in contents:
                 file.write(piece)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -27,6 +27,7 @@ from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
+from ..native.library import needs_of
 from . import data, layout, machine, pipeline, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
@@ -64,6 +65,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     built = pipeline.build(module, target=target)
     signature = writer.signature()
     code, object_ = machine.load(built)  # this is when LLVM makes machine code
+    signature.needs = needs_of(object_) if object_ is not None else []
     done = time.perf_counter()
     return NativeProgram(graph, Entry(code, signature), module, built, writer.lowering, (lowered - begin, done - lowered), object_)
 

@@ -207,15 +207,12 @@ class TestModel:
         with pytest.raises(AttributeError):
             exported.nonsense
 
-    def test_an_exported_model_saves_its_parameters_and_no_library(self, tmp_path):
+    def test_an_exported_model_saves_its_parameters(self, tmp_path):
         exported = relay.export_model(relay.create_model(small))
         exported.save(tmp_path / "m.safetensors")
         np.testing.assert_array_equal(
             relay.load_model(small, tmp_path / "m.safetensors").params["linear_0.bias"], exported.params["linear_0.bias"]
         )
-        with pytest.raises(CompileError, match="not offered yet"):
-            exported.save(tmp_path / "m.so")
-        assert not (tmp_path / "m.so").exists()
 
     def test_an_update_is_seen_through_every_alias(self):
         model = relay.create_model(small)

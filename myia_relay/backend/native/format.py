@@ -1,0 +1,251 @@
+"""What Python has to know of a native program, as JSON: types, signatures, sites.
+
+Input: a `Signature` (and other things made of types). Output: lists and strings for JSON, arrays apart; and back. What has no form
+in JSON raises `Unportable`. Nothing of TVM is in it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from ...abstract.dims import Dim
+from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
+from ...utils.source import Loc, Origin
+from .entry import Signature
+from .sites import Elements, Known, Number, Parts, Site
+
+
+class Unportable(Exception):
+    """Something that has no form outside of this process."""
+
+
+SINGLE: dict[str, Type] = {"none": NoneT(), "str": Str(), "undefined": Undefined()}
+
+
+# --- dimensions, classes, types ---------------------------------------------------------------------------------------
+
+
+def encode_dim(d: Any) -> Any:
+    """A dimension."""
+    if not isinstance(d, Dim):
+        return int(d)
+    atoms = {name: [op, [encode_dim(o) for o in operands]] for name, (op, operands) in d.atoms.items()}
+    return [[[list(monomial), c] for monomial, c in sorted(d.terms.items())], atoms]
+
+
+def decode_dim(data: Any) -> Any:
+    """The dimension that `encode_dim` has encoded."""
+    if isinstance(data, int):
+        return data
+    terms, atoms = data
+    return Dim(
+        {tuple(monomial): c for monomial, c in terms},
+        {name: (op, tuple(decode_dim(o) for o in operands)) for name, (op, operands) in atoms.items()},
+    )
+
+
+def encode_class(cls: Any) -> Any:
+    """A class, by the name it is found under."""
+    if cls is None:
+        return None
+    module, name = getattr(cls, "__module__", None), getattr(cls, "__qualname__", "<locals>")
+    if not isinstance(cls, type) or not isinstance(module, str) or _named(module, name) is not cls:
+        raise Unportable(f"{cls!r} is not found by its name")
+    return [module, name]
+
+
+def _named(module: str, name: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def decode_class(data: Any) -> Any:
+    """The class; its module is imported where it was not.
+
+    Raises:
+        Unportable: there is no such class here.
+    """
+    if data is None:
+        return None
+    module, name = data
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise Unportable(f"the class {module}.{name} is needed, and {error}") from error
+    cls = _named(module, name)
+    if not isinstance(cls, type):
+        raise Unportable(f"the class {module}.{name} is needed, and it is not there")
+    return cls
+
+
+def encode_type(t: Any) -> Any:
+    """A type of a value. Which model a reference is to is left out."""
+    kind = type(t)
+    if kind is Scalar:
+        return ["scalar", t.dtype, t.weak]
+    if kind is Array:
+        return ["array", t.dtype, [encode_dim(d) for d in t.shape]]
+    if kind is Struct and t.kind in ("tuple", "list", "dict", "record"):
+        return ["struct", t.kind, [encode_type(e) for e in t.elems], list(t.fields), encode_class(t.cls)]
+    if kind is Ref:
+        return ["ref", list(t.names), [encode_type(e) for e in t.elems]]
+    for name, single in SINGLE.items():
+        if t == single:
+            return [name]
+    raise Unportable(f"a value of type {t}")
+
+
+def decode_type(data: Any) -> Type:
+    """The type that `encode_type` has encoded."""
+    kind, *rest = data
+    if kind == "scalar":
+        return Scalar(rest[0], rest[1])
+    if kind == "array":
+        return Array(rest[0], tuple(map(decode_dim, rest[1])))
+    if kind == "struct":
+        return Struct(rest[0], tuple(map(decode_type, rest[1])), tuple(rest[2]), decode_class(rest[3]))
+    if kind == "ref":
+        return Ref(None, tuple(rest[0]), tuple(map(decode_type, rest[1])))
+    return SINGLE[kind]
+
+
+def encode_number(value: Any) -> Any:
+    """A number, a string or None, to the last bit."""
+    if value is None or isinstance(value, bool | str) and type(value) in (bool, str):
+        return value
+    if type(value) is int:
+        return ["int", str(value)]
+    if type(value) is float:
+        return ["float", value.hex()]
+    if isinstance(value, np.generic):
+        return ["scalar", value.dtype.name, value.tobytes().hex()]
+    raise Unportable(f"the value {value!r}")
+
+
+def decode_number(data: Any) -> Any:
+    """What `encode_number` has encoded."""
+    if not isinstance(data, list):
+        return data
+    kind, *rest = data
+    if kind == "scalar":
+        return np.frombuffer(bytes.fromhex(rest[1]), numpy_dtype(rest[0]))[0]
+    return int(rest[0]) if kind == "int" else float.fromhex(rest[0])
+
+
+# --- sites ------------------------------------------------------------------------------------------------------------
+
+
+def _encode_operand(operand: Any) -> Any:
+    if isinstance(operand, Known):
+        return ["known", encode_number(operand.value)]
+    if isinstance(operand, Number):
+        return ["number", operand.slot, encode_type(operand.type)]
+    if isinstance(operand, Elements):
+        return ["elements", operand.slot, operand.dtype, list(operand.sizes)]
+    if isinstance(operand, Parts):
+        return ["parts", encode_type(operand.type), [_encode_operand(p) for p in operand.parts]]
+    raise Unportable("an operand of a message")
+
+
+def _decode_operand(data: Any) -> Any:
+    kind, *rest = data
+    if kind == "known":
+        return Known(decode_number(rest[0]))
+    if kind == "number":
+        return Number(rest[0], decode_type(rest[1]))
+    if kind == "elements":
+        return Elements(rest[0], rest[1], tuple(rest[2]))
+    return Parts(decode_type(rest[0]), tuple(map(_decode_operand, rest[1])))
+
+
+def encode_text(parts: tuple) -> list:
+    """The parts of a message, as `utils.raising.format_parts` has them."""
+    for part in parts:
+        if not isinstance(part, str) and not all(p is None or isinstance(p, int | str) for p in part):
+            raise Unportable(f"the message {parts!r}")
+    return [part if isinstance(part, str) else list(part) for part in parts]
+
+
+def decode_text(data: list) -> tuple:
+    """The parts that `encode_text` has encoded."""
+    return tuple(part if isinstance(part, str) else tuple(part) for part in data)
+
+
+def encode_site(site: Site) -> list:
+    """A place where Python takes over."""
+    stack = site.origin.call_stack() if site.origin is not None else []
+    places = [[loc.file, loc.line, loc.col, loc.end_line, loc.end_col, loc.function] for loc in stack]
+    cls = site.exception
+    builtin = cls is not None and getattr(builtins, cls.__name__, None) is cls
+    exception = cls.__name__ if builtin else encode_class(cls)
+    return [[_encode_operand(o) for o in site.operands], encode_text(site.text), places, exception, site.end]
+
+
+def decode_site(data: list) -> Site:
+    """The site that `encode_site` has encoded."""
+    operands, text, places, exception, end = data
+    origin = None
+    for place in reversed(places):
+        origin = Origin(Loc(*place), "call", origin)
+    cls = getattr(builtins, exception) if isinstance(exception, str) else decode_class(exception)
+    return Site(tuple(map(_decode_operand, operands)), decode_text(text), origin, cls, end)
+
+
+# --- signatures -------------------------------------------------------------------------------------------------------
+
+
+def encode_signature(s: Signature, blobs: list[np.ndarray]) -> dict[str, Any]:
+    """A signature; the arrays that it refers to are appended to `blobs`."""
+    if s.heap is not None:
+        raise Unportable("a program with records")
+    presets = []
+    for slot, value in s.presets.items():
+        if isinstance(value, np.ndarray):
+            presets.append([slot, "array", len(blobs)])
+            blobs.append(value)
+        elif isinstance(value, np.dtype):
+            presets.append([slot, "dtype", value.name])
+        elif value is np.ndarray:
+            presets.append([slot, "class", None])
+        else:
+            raise Unportable(f"a program that refers to {value!r}")
+    return {
+        "params": [encode_type(t) for t in s.params],
+        "output": encode_type(s.output),
+        "symbols": s.symbols,
+        "results": s.results,
+        "slots": s.state_slots,
+        "arena": encode_dim(s.arena),
+        "presets": presets,
+        "sites": [encode_site(site) for site in s.sites],
+        "by_object": s.by_object,
+        "regions": s.regions,
+        "frames": s.frames,
+        "needs": s.needs,
+    }
+
+
+def decode_signature(data: dict[str, Any], blobs: list[np.ndarray]) -> Signature:
+    """The signature that `encode_signature` has encoded."""
+    values = {"array": lambda k: blobs[k], "dtype": numpy_dtype, "class": lambda _: np.ndarray}
+    return Signature(
+        params=[decode_type(t) for t in data["params"]],
+        output=decode_type(data["output"]),
+        symbols=data["symbols"],
+        results=[tuple(r) if isinstance(r, list) else r for r in data["results"]],
+        state_slots=data["slots"],
+        arena=decode_dim(data["arena"]),
+        presets={slot: values[kind](value) for slot, kind, value in data["presets"]},
+        sites=[decode_site(site) for site in data["sites"]],
+        by_object=data["by_object"],
+        regions=data["regions"],
+        frames=tuple(data["frames"]) if data["frames"] is not None else None,
+        needs=data["needs"],
+    )

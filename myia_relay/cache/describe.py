@@ -1,0 +1,275 @@
+"""Descriptions of Python objects that hold in other processes: two objects of one description compile to the same code.
+
+Idea: compiled code depends on functions, classes and values that inference met. Within a process their identity tells whether
+they are still the same; between processes their contents do: the code and the text of functions, what classes consist of, numbers
+by their exact text. What a function reads from elsewhere is not part of it; inference has written that down by itself. Whatever
+cannot be described with certainty is `Unportable`, and programs that depend on it are not kept.
+
+Input: an object. Output: nested lists of strings, the same in every process.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import linecache
+import os
+import sys
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from ..backend.native.format import Unportable
+
+# Modules whose functions are what their names say, for the versions that are part of every key.
+LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names} - {"__main__"}
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType)
+HEAP_TYPE = 1 << 9
+STANDARD = os.path.dirname(os.__file__) + os.sep
+PASSED = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__dataclass_fields__", "__annotate__")
+
+
+def digest(*texts: Any) -> str:
+    """A hash of the texts of objects, which must be the same in every process."""
+    h = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        h.update(repr(text).encode("utf-8", "surrogatepass"))
+        h.update(b"\0")
+    return h.hexdigest()
+
+
+def describe(value: Any) -> Any:
+    """The description of an object.
+
+    Raises:
+        Unportable: it has none.
+    """
+    return _Describer().any(value)
+
+
+def by_name(value: Any) -> tuple[str, str] | None:
+    """Module and qualified name where the object is found under these; None where it is not."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        return None
+    return (module, name) if named(module, name) is value else None
+
+
+def named(module: str, name: str) -> Any:
+    """The object of a module that is imported by a qualified name; None where there is none."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def code_text(code: types.CodeType) -> list:
+    """What a code object does and where it stands: equal texts are the same program text at the same place."""
+    constants = [code_text(c) if isinstance(c, types.CodeType) else _constant(c) for c in code.co_consts]
+    places = list(code.co_positions()) if hasattr(code, "co_positions") else list(code.co_lines())
+    numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return [code.co_filename, code.co_name, numbers, names, code.co_code.hex(), constants, digest(places)]
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, frozenset):
+        return "frozenset" + repr(sorted(map(_constant, value)))
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(_constant, value)) + ")"
+    return f"{type(value).__name__}:{value!r}"
+
+
+def source_text(function: types.FunctionType) -> str:
+    """The lines that a function is written in, as the file is now: the compiler reads these."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not hasattr(code, "co_positions"):
+        return "".join(lines)
+    last, stack = code.co_firstlineno, [code]
+    while stack:
+        inner = stack.pop()
+        last = max([last, *(p[1] for p in inner.co_positions() if p[1])])
+        stack.extend(c for c in inner.co_consts if isinstance(c, types.CodeType))
+    return "".join(lines[code.co_firstlineno - 1 : last])
+
+
+class _Describer:
+    """One description; objects that contain themselves are numbered."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, int] = {}
+        self.kept: list[Any] = []  # what is described stays alive, so that its id stays its own
+
+    def any(self, value: Any) -> Any:
+        if isinstance(value, PLAIN) and type(value) in PLAIN:
+            return [type(value).__name__, repr(value)]
+        if isinstance(value, np.generic):
+            return ["scalar", value.dtype.str, value.dtype.name, value.tobytes().hex()]
+        if isinstance(value, np.dtype):
+            return ["dtype", value.str, value.name, repr(value)]
+        if isinstance(value, types.ModuleType):
+            return ["module", value.__name__]
+        if id(value) in self.seen:
+            return ["seen", self.seen[id(value)]]
+        self.seen[id(value)] = len(self.seen)
+        self.kept.append(value)
+        for kind, method in _METHODS:
+            if isinstance(value, kind):
+                found = method(self, value)
+                if found is not None:
+                    return found
+        return self.other(value)
+
+    def items(self, values: Any) -> list:
+        return [self.any(v) for v in values]
+
+    def library(self, value: Any) -> Any:
+        """Something of a library, by its name."""
+        place = by_name(value)
+        if place is None or place[0].split(".")[0] not in LIBRARIES:
+            return None
+        return ["library", *place]
+
+    def function(self, f: types.FunctionType) -> Any:
+        if (found := self.library(f)) is not None:
+            return found
+        parts = [code_text(f.__code__), source_text(f), f.__module__, f.__qualname__]
+        return ["function", digest(*parts), self.any(f.__defaults__), self.any(f.__kwdefaults__), self.annotations(f)]
+
+    def annotations(self, holder: Any) -> list:
+        """The annotations of a function or class, evaluated where they can be."""
+        try:
+            found = inspect.get_annotations(holder, eval_str=True)
+        except Exception:
+            found = inspect.get_annotations(holder)
+        module = sys.modules.get(getattr(holder, "__module__", None) or "")
+        out = []
+        for name, a in found.items():
+            if isinstance(a, typing.ForwardRef):  # of a NamedTuple, whose annotations are no plain strings
+                try:
+                    a = eval(a.__forward_arg__, dict(vars(module)) if module is not None else {})
+                except Exception:
+                    a = a.__forward_arg__
+            out.append([name, self.any(a)])
+        return out
+
+    def builtin(self, value: Any) -> Any:
+        owner = getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, types.ModuleType):
+            name = getattr(owner, "__name__", None) or getattr(value, "__module__", None)
+            if name and named(name, value.__name__) is value:
+                return ["library", name, value.__name__]
+        return None
+
+    def ufunc(self, value: np.ufunc) -> Any:
+        return ["ufunc", value.__name__] if getattr(np, value.__name__, None) is value else None
+
+    def cls(self, value: type) -> Any:
+        if (found := self.library(value)) is not None:
+            return found
+        if not value.__flags__ & HEAP_TYPE:  # made in C, for good
+            return ["library", value.__module__, value.__qualname__]
+        if type(value) is not type or "<locals>" in value.__qualname__:
+            raise Unportable(f"the class {value.__qualname__}")
+        place = (value.__module__, value.__qualname__, self.items(value.__bases__))
+        contents = []
+        for name in sorted(vars(value)):
+            if name not in PASSED and not name.startswith(("_abc_", "__relay_")):
+                contents.append([name, self.member(vars(value)[name])])
+        fields = [
+            [f.name, self.any(f.default), self.any(f.default_factory), f.init, f.compare, f.kw_only, str(f._field_type)]
+            for f in vars(value).get("__dataclass_fields__", {}).values()
+        ]
+        return ["class", *place, contents, fields, self.annotations(value)]
+
+    def member(self, value: Any) -> Any:
+        """Something in the body of a class."""
+        if isinstance(value, SLOTS) or type(value).__name__ in ("_tuplegetter", "_DataclassParams"):
+            return [type(value).__name__, repr(value) if type(value).__name__ == "_DataclassParams" else ""]
+        if isinstance(value, types.FunctionType) and _generated(value.__code__.co_filename):
+            return ["generated", digest(code_text(value.__code__)), self.any(value.__defaults__)]  # by dataclass, NamedTuple
+        if isinstance(value, property):
+            return ["property", *self.items((value.fget, value.fset, value.fdel))]
+        if isinstance(value, staticmethod | classmethod):
+            return [type(value).__name__, self.any(value.__func__)]
+        return self.any(value)
+
+    def sequence(self, value: Any) -> list:
+        if type(value) in (tuple, list):
+            return [type(value).__name__, *self.items(value)]
+        if hasattr(value, "_fields"):
+            return ["record", self.any(type(value)), *self.items(value)]
+        raise Unportable(f"a {type(value).__name__}")
+
+    def mapping(self, value: dict) -> list:
+        if type(value) is not dict and not isinstance(value, types.MappingProxyType):
+            raise Unportable(f"a {type(value).__name__}")
+        return ["dict", *([self.any(k), self.any(v)] for k, v in value.items())]
+
+    def group(self, value: Any) -> list:
+        return [type(value).__name__, *sorted(map(repr, self.items(value)))]
+
+    def partial(self, value: functools.partial) -> list:
+        return ["partial", *self.items((value.func, value.args, value.keywords))]
+
+    def method(self, value: types.MethodType) -> list:
+        return ["method", *self.items((value.__func__, value.__self__))]
+
+    def alias(self, value: Any) -> list:
+        return ["alias", self.any(typing.get_origin(value)), self.items(typing.get_args(value))]
+
+    def other(self, value: Any) -> Any:
+        """Objects of this package and of its users' record classes."""
+        kind = type(value)
+        if hasattr(value, "__relay_derived__"):
+            transform, function, options = value.__relay_derived__
+            settings = getattr(value, "options", {})
+            return ["derived", transform, self.any(function), self.options(options), self.any(settings)]
+        if hasattr(value, "__relay_function__"):
+            return ["relay", self.any(value.__relay_function__), self.any(value.options), self.any(value.static)]
+        if hasattr(value, "__relay_model__"):
+            return ["model", self.any(value.__relay_model__)]
+        if isinstance(value, functools._lru_cache_wrapper):
+            return ["cached", self.any(value.__wrapped__)]
+        fields = getattr(kind, "__dataclass_fields__", None)
+        if fields is not None and (kind.__dataclass_params__.frozen or kind.__module__.startswith("myia_relay.")):
+            return ["record", self.any(kind), *self.items(getattr(value, f) for f in fields)]
+        if (found := self.library(value)) is not None:
+            return found
+        if value is getattr(sys.modules["myia_relay"], "relay", None):
+            return ["library", "myia_relay", "relay"]
+        if value is typing.Any:
+            return ["library", "typing", "Any"]
+        if type(value).__module__ in ("numpy", "dataclasses") and type(value).__name__ in ("_NoValueType", "_MISSING_TYPE"):
+            return [type(value).__name__]
+        raise Unportable(f"a {kind.__module__}.{kind.__qualname__}")
+
+    def options(self, options: tuple) -> list:
+        """Options of a transform; the holder of a rule contains what it is an option of."""
+        return [[name, self.any(v)] for name, v in options]
+
+
+def _generated(file: str) -> bool:
+    """Whether code was made by a module of the standard library, or belongs to one."""
+    return file.startswith("<") or (file.startswith(STANDARD) and "-packages" not in file)
+
+
+_ALIASES = (types.GenericAlias, types.UnionType, typing._GenericAlias)  # type: ignore[attr-defined]
+_METHODS: list[tuple[Any, Any]] = [
+    (types.FunctionType, _Describer.function),
+    (types.BuiltinFunctionType, _Describer.builtin),
+    (np.ufunc, _Describer.ufunc),
+    (_ALIASES, _Describer.alias),
+    (type, _Describer.cls),
+    ((tuple, list), _Describer.sequence),
+    ((dict, types.MappingProxyType), _Describer.mapping),
+    ((set, frozenset), _Describer.group),
+    (functools.partial, _Describer.partial),
+    (types.MethodType, _Describer.method),
+]

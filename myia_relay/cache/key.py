@@ -1,0 +1,117 @@
+"""What a compiled program was compiled for, as one hash: the machine, the versions, the settings, the function, its arguments.
+
+Everything that changes code and is no dependency (see `program`) is in it. It is found without inference, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..backend.native import layout
+from ..backend.native.library import wanted_threads
+from ..infer.values import Skeleton
+from ..utils.files import CACHE_VARIABLE, SIZE_VARIABLE
+from ..utils.source import PACKAGE
+from .describe import describe
+from .program import VERSION, describe_skeleton
+
+DISTRIBUTIONS = ("apache_tvm", "apache_tvm_ffi", "scipy_openblas32", "ml_dtypes")
+INSTRUCTION_SETS = (
+    *("sse4", "ssse3", "avx", "fma", "f16c", "bmi", "popcnt", "movbe", "abm", "adx", "amx", "gfni", "vaes", "vpclmul", "pclmul"),
+    *("sha", "aes", "cx16", "xsave", "rdseed", "rdrand", "fsgsbase", "asimd", "sve"),
+)
+WITHOUT_EFFECT = {CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA", "TVM_NUM_THREADS", "TVM_BIND_THREADS"}
+
+
+@functools.lru_cache(maxsize=1)
+def package_hash() -> str:
+    """A hash of this package's own sources."""
+    h = hashlib.blake2b(digest_size=16)
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = sorted(set(folders) - {"__pycache__"})
+        for name in sorted(names):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                h.update(f"{path[len(PACKAGE) :]}\0".encode())
+                with open(path, "rb") as file:
+                    h.update(file.read())
+    return h.hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def processor() -> str:
+    """The machine's processor: its name and what it can do, as the system reports it."""
+    try:
+        with open("/proc/cpuinfo", "rb") as file:
+            lines = file.read(1 << 14).split(b"\n\n")[0].decode(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    wanted = ("flags", "Features", "vendor_id", "cpu family", "model", "stepping", "CPU part", "CPU implementer")
+    found = [line for line in lines if line.split("\t")[0].split(":")[0].strip() in (*wanted, "model name")]
+    return "\n".join([platform.machine(), *found])
+
+
+def instruction_sets() -> set[str]:
+    """What the processor can do beyond the least of its kind, as far as machine code may use it."""
+    lines = [line for line in processor().splitlines() if line.startswith(("flags", "Features"))]
+    return {f for line in lines for f in line.split(":", 1)[1].split() if f.startswith(INSTRUCTION_SETS)}
+
+
+@functools.lru_cache(maxsize=1)
+def versions() -> list[str]:
+    """Versions of what takes part in compiling; packages are not imported for it."""
+    spec = importlib.util.find_spec("tvm")
+    site = Path(spec.origin).parents[1] if spec is not None and spec.origin else None
+    found = []
+    if site is not None:
+        found = sorted(n for n in os.listdir(site) if n.endswith(".dist-info") and n.startswith(DISTRIBUTIONS))
+        if not any(n.startswith("apache_tvm-") for n in found):  # not installed by pip: the library itself tells
+            libraries = (site / "tvm" / "lib").glob("*.so")
+            found += [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in sorted(libraries)]
+    return [sys.version, np.__version__, str(sys.flags.optimize), *found]
+
+
+def settings() -> list[str]:
+    """Switches in the environment, and the number of threads, now."""
+    names = sorted(n for n in os.environ if n.startswith(("MYIA_RELAY_", "TVM_", "LLVM_")) and n not in WITHOUT_EFFECT)
+    return [f"threads={wanted_threads()}", *(f"{n}={os.environ[n]}" for n in names)]
+
+
+def key_of(
+    function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], how: tuple = ()
+) -> tuple[str, list[Any]]:
+    """The key of a call.
+
+    Args:
+        function: the decorated function.
+        skeletons: of its arguments.
+        keywords: names of the last ones.
+        how: in which of the ways of compiling it.
+
+    Returns:
+        The key, and where paths to places begin: the function, and the static values among the arguments.
+
+    Raises:
+        Unportable: the function or an argument has no description outside of this process.
+    """
+    statics: list[Any] = []
+    arguments = [describe_skeleton(s, statics) for s in skeletons]
+    facts = [
+        [VERSION, package_hash(), processor(), versions(), settings(), layout.supported()],
+        describe(function),
+        arguments,
+        list(keywords),
+        list(how),
+    ]
+    text = json.dumps(facts, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=20).hexdigest(), [function, *statics]

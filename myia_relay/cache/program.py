@@ -1,0 +1,303 @@
+"""Compiled programs as bytes, and back: machine code, what Python has to know of it, and what it depends on.
+
+A file is a shared object. Its payload, which no loader looks at, is a length, a description in JSON, and the arrays that the code
+refers to. Free names are written with the way to their places and what they held; a program is good where all of that is found
+again. The dependencies of a program that is unpacked are checked at every call like those of one that was compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Type
+from ..backend.native import format
+from ..backend.native.elf import payload_of
+from ..backend.native.entry import Entry
+from ..backend.native.format import Unportable
+from ..backend.native.library import Library
+from ..infer.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
+from ..infer.engine import Program
+from ..infer.values import ConstInfo, Identity, Skeleton
+from ..pipeline import Compiled
+from .describe import describe
+from .paths import Paths
+
+VERSION = 1
+ALIGN = 64
+_LENGTH = struct.Struct("<Q")
+
+
+class LoadedProgram:
+    """A native program out of a file; called as `backend.tvm.program.NativeProgram` is.
+
+    Attributes:
+        name: of the function it was made from.
+        source: the Python source of its caller.
+    """
+
+    def __init__(self, name: str, entry: Entry, size: int):
+        self.name, self.entry, self.size = name, entry, size
+        self.call, self.into = entry.call, entry.into
+        self.source = entry.call.source
+
+    def __call__(self, *values: Any) -> Any:
+        return self.call(*values)
+
+    def explain(self) -> str:
+        """Where it comes from, as text."""
+        return f"native program {self.name}\n  loaded from a file of {self.size:,} bytes, not compiled in this process"
+
+
+# --- skeletons --------------------------------------------------------------------------------------------------------
+
+
+def encode_skeleton(skel: Skeleton) -> list:
+    """A skeleton of arguments or results.
+
+    Raises:
+        Unportable: it holds functions or other things of this process.
+    """
+    tag, info = skel.tag, skel.info
+    parts = [encode_skeleton(p) for p in skel.parts]
+    if tag == "dyn":
+        data: Any = format.encode_type(info)
+    elif tag == "const":
+        data = [format.encode_type(info.type), format.encode_number(info.value)]
+    elif tag == "static":
+        if info.value is not None and type(info.value) is not str:
+            raise Unportable(f"a result that holds {info.value!r}")
+        data = info.value
+    elif tag == "seq":
+        data = [info[0], list(info[1]), format.encode_class(info[2])]
+    elif tag == "text":
+        data = format.encode_text(info)
+    elif tag in ("again", "never", "choice"):
+        data = info
+    else:
+        raise Unportable(f"a {tag} as an argument or a result")
+    return [tag, data, parts]
+
+
+def decode_skeleton(data: list) -> Skeleton:
+    """The skeleton that `encode_skeleton` has encoded."""
+    tag, info, parts = data
+    if tag == "dyn":
+        info = format.decode_type(info)
+    elif tag == "const":
+        info = ConstInfo(format.decode_type(info[0]), format.decode_number(info[1]))
+    elif tag == "static":
+        info = Identity(info)
+    elif tag == "seq":
+        info = (info[0], tuple(info[1]), format.decode_class(info[2]))
+    elif tag == "text":
+        info = format.decode_text(info)
+    return Skeleton(tag, info, tuple(map(decode_skeleton, parts)))
+
+
+def describe_type(t: Type) -> Any:
+    """The description of an argument's type, with that of the model or optimiser it refers to."""
+    spec = getattr(t, "spec", None)
+    return [format.encode_type(t), describe_spec(spec) if spec is not None else None]
+
+
+def describe_spec(spec: Any) -> Any:
+    """The description of what a reference refers to: a model's function and parameters, an optimiser's kind."""
+    dependencies = getattr(spec, "dependencies", ())
+    if not all(d.holds() for d in dependencies):
+        raise Unportable("a model that was made before something it depends on changed")
+    parts = []
+    for name, value in sorted(vars(spec).items()):
+        if name in ("dependencies", "by_path"):  # where the parameters are used follows from the function
+            continue
+        if name == "types":
+            parts.append([name, [format.encode_type(t) for t in value]])
+        else:
+            parts.append([name, describe_spec(value) if hasattr(value, "ref") else describe(value)])
+    return [type(spec).__name__, parts]
+
+
+def functions_of(spec: Any) -> list[Any]:
+    """The functions of the models that a reference leads to: where further paths begin."""
+    if hasattr(spec, "function"):
+        return [spec.function]
+    return [f for _, value in sorted(getattr(spec, "__dict__", {}).items()) for f in functions_of(value)]
+
+
+def describe_skeleton(skel: Skeleton, statics: list[Any]) -> list:
+    """The description of an argument's skeleton; functions and other static values in it are appended to `statics`.
+
+    Raises:
+        Unportable: it has none.
+    """
+    tag, info = skel.tag, skel.info
+    if tag == "dyn":
+        data: Any = describe_type(info)
+        statics += functions_of(getattr(info, "spec", None))
+    elif tag == "const":
+        data = [format.encode_type(info.type), format.encode_number(info.value)]
+    elif tag == "static":
+        statics.append(info.value)
+        data = describe(info.value)
+    elif tag == "seq":
+        data = [info[0], list(info[1]), describe(info[2])]
+    elif tag == "again":
+        data = info
+    else:
+        raise Unportable(f"a {tag} as an argument")
+    return [tag, data, [describe_skeleton(p, statics) for p in skel.parts]]
+
+
+# --- dependencies -----------------------------------------------------------------------------------------------------
+
+
+def _held(d: Dependency, value: Any) -> Any:
+    """The description of what a dependency holds."""
+    if d.type is not None:
+        return ["type", *describe_type(d.type)]
+    if d.kind == "code":
+        return describe(d.place)
+    if d.kind == "content":
+        return describe(tuple(value) if value is not None else None)
+    return describe(value)
+
+
+def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> list[list]:
+    """Dependencies: kind, path of the place, name, description of the value.
+
+    Raises:
+        Unportable: there is no way from the roots to a place, or no description of a value.
+    """
+    paths, out = Paths(roots), []
+    for d in dependencies:
+        out.append([d.kind, paths.path(d.place), d.name, _held(d, d.value)])
+        paths.add(d.value)
+    return out
+
+
+def decode_dependencies(data: list[list], roots: list[Any]) -> list[Dependency] | None:
+    """The dependencies here and now; None where one does not hold what it held."""
+    paths, out = Paths.of_values(roots), []
+    for kind, path, name, held in data:
+        try:
+            place = paths.place(path)
+            d = Dependency(kind, place, name, None)
+            value = code_of(place) if kind == "code" else content(place) if kind == "content" else d.read()
+            d = Dependency(kind, place, name, value, type_of_hidden(value))
+            if json.loads(json.dumps(_held(d, value))) != held:
+                return None
+        except (LookupError, AttributeError, TypeError, ValueError, Unportable):
+            return None
+        out.append(d)
+        paths.values.append(value)
+    return out
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+
+def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: list[list], hidden: list[int]) -> bytes:
+    """A compiled program as the contents of a file.
+
+    Args:
+        compiled: made by the native executor, in this process.
+        name: of its function.
+        extra: more for the description.
+        dependencies: see `encode_dependencies`.
+        hidden: for each hidden argument the number of the dependency that it is found in.
+
+    Raises:
+        Unportable: it cannot be written.
+    """
+    from ..backend.tvm import machine
+
+    native: Any = compiled.run
+    if getattr(native, "code", None) is None:
+        raise Unportable("machine code that is not linked here")
+    blobs: list[np.ndarray] = []
+    description = {
+        "version": VERSION,
+        "name": name,
+        "signature": format.encode_signature(native.entry.signature, blobs),
+        "result": encode_skeleton(compiled.program.result),
+        "returned": compiled.returned,
+        "dependencies": dependencies,
+        "hidden": hidden,
+        **extra,
+    }
+    blobs += description.pop("arrays", [])
+    return machine.linked(native.code, _payload(description, blobs))
+
+
+def _payload(description: dict[str, Any], blobs: list[np.ndarray]) -> bytes:
+    arrays, at = [], 0
+    for blob in blobs:
+        arrays.append([blob.dtype.name, list(blob.shape), at])
+        at += -(-blob.nbytes // ALIGN) * ALIGN
+    text = json.dumps({**description, "arrays": arrays}, separators=(",", ":"), allow_nan=False).encode()
+    parts = [_LENGTH.pack(len(text)), text, bytes(-(_LENGTH.size + len(text)) % ALIGN)]
+    for blob in blobs:
+        data = np.ascontiguousarray(blob).tobytes()
+        parts += [data, bytes(-len(data) % ALIGN)]
+    return b"".join(parts)
+
+
+def unpack(data: bytes | memoryview) -> tuple[dict[str, Any], memoryview]:
+    """The description in a file's contents, and where its arrays begin.
+
+    Raises:
+        ValueError: it is no file of ours, or a damaged one, or one of another version.
+    """
+    payload = payload_of(data)
+    (length,) = _LENGTH.unpack_from(payload)
+    description = json.loads(bytes(payload[_LENGTH.size : _LENGTH.size + length]))
+    if description.get("version") != VERSION:
+        raise ValueError("the library was written by another version of this compiler")
+    return description, payload[-(-(_LENGTH.size + length) // ALIGN) * ALIGN :]
+
+
+def arrays_of(description: dict[str, Any], rest: memoryview) -> list[np.ndarray]:
+    """Copies of the arrays in a file."""
+    out = []
+    for name, shape, at in description["arrays"]:
+        dtype = format.numpy_dtype(name)
+        count = int(np.prod(shape, dtype=np.int64))
+        array = aligned(shape, dtype)
+        array.reshape(-1).view(np.uint8)[...] = np.frombuffer(rest, np.uint8, count * dtype.itemsize, at)
+        out.append(array)
+    return out
+
+
+def aligned(shape: list[int], dtype: np.dtype) -> np.ndarray:
+    """An uninitialised contiguous array whose data start on a 64-byte boundary."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(size + ALIGN, np.uint8)
+    start = -raw.ctypes.data % ALIGN
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def program_of(
+    description: dict[str, Any], arrays: list[np.ndarray], file: str | bytes, size: int, dependencies: list[Dependency]
+) -> Compiled:
+    """The compiled program of a description.
+
+    Args:
+        description: see `unpack`.
+        arrays: see `arrays_of`.
+        file: the code: a path, or the contents; see `Library`.
+        size: of the file.
+        dependencies: as they are here.
+
+    Raises:
+        Unportable: a class that it needs is not here.
+        OSError, ImportError: the code cannot be loaded.
+    """
+    signature = format.decode_signature(description["signature"], arrays)
+    entry = Entry(Library(file, signature.needs), signature)
+    hidden = [Hidden(dependencies[k], None) for k in description["hidden"]]
+    program = Program(None, decode_skeleton(description["result"]), hidden, dependencies)
+    returned = [(kind, index) for kind, index in description["returned"]]
+    return Compiled(program, LoadedProgram(description["name"], entry, size), {}, returned, {})

@@ -1,0 +1,84 @@
+"""Compiled programs found in files, and put there.
+
+`find` answers a call of a decorated function from the folder of programs, `keep` puts there what was compiled. Neither ever
+raises: what cannot be described, read or written is compiled as if there were no files. (Objects of users may do anything when
+they are looked at, hence the wide `except`.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from ..backend.native.format import Unportable
+from ..infer.values import Skeleton
+from ..pipeline import Compiled
+from ..utils.debugging import debugging
+from . import store
+from .key import key_of
+from .program import arrays_of, decode_dependencies, encode_dependencies, pack, program_of, unpack
+
+_why: list[Exception] = []  # why the last program was not kept, for whoever debugs this
+
+
+def _served(options: dict[str, Any]) -> bool:
+    return options["executor"] == "native" and options["target"] in (None, "cpu") and store.enabled() and not debugging()
+
+
+def find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], *how: bool) -> Compiled | None:
+    """The program for a call, out of a file; None where there is none that is good here and now."""
+    if not _served(function.options):
+        return None
+    try:
+        return _find(function, skeletons, keywords, how)
+    except Exception:
+        return None
+
+
+def _find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], how: tuple) -> Compiled | None:
+    key, roots = key_of(function, skeletons, keywords, how)
+    for path in store.files(key):
+        data = store.read(path)
+        if data is None:
+            continue
+        try:
+            description, rest = unpack(data)
+        except ValueError:  # damaged, or of another version
+            store.remove(path)
+            continue
+        dependencies = decode_dependencies(description["dependencies"], roots)
+        if dependencies is None:
+            continue
+        try:
+            # Names of files there are made of their contents, so the loader may know them by name.
+            return program_of(description, arrays_of(description, rest), str(path), len(data), dependencies)
+        except (Unportable, OSError, ImportError):
+            continue
+    return None
+
+
+def keep(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], compiled: Compiled, *how: bool) -> None:
+    """Put a compiled program into a file, where that is possible."""
+    if not _served(function.options) or getattr(compiled.run, "code", None) is None:
+        return
+    program = compiled.program
+    try:
+        key, roots = key_of(function, skeletons, keywords, how)
+        if not all(d.holds() for d in program.dependencies):
+            return
+        dependencies = encode_dependencies(program.dependencies, roots)
+        hidden = [_number(program.dependencies, h) for h in program.hidden]
+        data = pack(compiled, getattr(function, "__name__", "f"), {}, dependencies, hidden)
+    except Exception as error:
+        _why.append(error)
+        del _why[:-1]
+        return
+    store.write(key, hashlib.blake2b(data, digest_size=8).hexdigest(), data)
+
+
+def _number(dependencies: list[Any], hidden: Any) -> int:
+    """Which dependency a hidden argument is read from."""
+    for number, d in enumerate(dependencies):
+        if hidden.make is None and hidden.dependency is d:
+            return number
+    raise Unportable("a hidden argument that is found in no free name")
