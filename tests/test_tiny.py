@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,29 @@ def power(x, y):
         x = x * x
         y = y / 2.0
     return x**3 * y
+
+
+@dataclass(frozen=True)
+class Leaf:
+    value: float
+
+
+@dataclass(frozen=True)
+class Node:
+    left: Tree
+    right: Tree
+
+
+Tree = Leaf | Node
+
+
+@relay
+def total(t: Tree):
+    match t:
+        case Leaf(value):
+            return value
+        case Node(left, right):
+            return total(left) + total(right)
 
 
 @relay
@@ -104,6 +129,11 @@ def test_a_model_is_made_called_and_updated():
     relay.update_model_params(model, grads, lr=0.1)
     after, _ = value_and_grad(model, loss, (x, y))
     assert after < before and grads["linear_0.bias"].dtype == np.float32
+
+
+def test_trees_of_any_shape_are_one_compilation():
+    assert total(Node(Leaf(1.0), Node(Leaf(2.0), Leaf(3.0)))) == 6.0 and total(Leaf(4.0)) == 4.0
+    assert total.cache_info().misses == 1
 
 
 def test_a_loss_without_a_model_says_what_to_do():

@@ -196,7 +196,11 @@ def with_dtype(t: Type, dtype: str) -> Type:
 
 
 def tangent(t: Type) -> Type:
-    """The type of derivatives of a `t`: floats are their own, integers and strings have none, structures go part by part."""
+    """The type of derivatives of a `t`: floats are their own, integers and strings have none, structures go part by part.
+
+    A `Data` has none yet. It would be one of a second family: the same classes with the same numbers, fields of the tangents'
+    types, and references that may be None, which is a zero for a whole tree.
+    """
     if isinstance(t, Scalar | Array):
         return t if t.is_float else NONE
     if isinstance(t, Struct):
