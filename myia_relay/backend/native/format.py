@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -201,10 +202,16 @@ def decode_site(data: list) -> Site:
 # --- signatures -------------------------------------------------------------------------------------------------------
 
 
+KNOWN = {"params", "output", "symbols", "results", "state_slots", "arena", "presets", "sites", "by_object", "regions"}
+KNOWN |= {"frames", "needs", "heap"}
+
+
 def encode_signature(s: Signature, blobs: list[np.ndarray]) -> dict[str, Any]:
     """A signature; the arrays that it refers to are appended to `blobs`."""
     if s.heap is not None:
         raise Unportable("a program with records")
+    if unknown := {f.name for f in fields(s)} - KNOWN:
+        raise Unportable(f"a program with {', '.join(unknown)}, which this file does not write")
     presets = []
     for slot, value in s.presets.items():
         if isinstance(value, np.ndarray):
