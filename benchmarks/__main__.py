@@ -10,7 +10,7 @@ NAMES = {
     "accuracy": "what Figure 4 and relay.fit reach on the test images",
     "calls": "what a warm call costs over the kernel itself",
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",
-    "language": "scalar programs: loops, recursion, elements of arrays; beside CPython, C and Numba",
+    "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",
 }
 
 

@@ -25,6 +25,7 @@ from .programs import CASES, equal
 from .twins import KINDS, call, compile_twins
 
 OURS = "myia_relay"
+GROWTH = {"fib": (1 + 5**0.5) / 2, "binary_trees": 2.0}  # by which the work grows from size to size
 PEERS = ("cpython", "c", "numba")
 
 
@@ -90,8 +91,8 @@ def _numba(options: argparse.Namespace) -> Worker | None:
 def size_of(name: str, scale: float, which: int) -> int:
     """The size of a program at a scale of its work."""
     size = CASES[name].sizes[which]
-    if name == "fib":  # work grows by the golden ratio
-        return max(8, size + round(math.log(scale, (1 + 5**0.5) / 2)))
+    if name in GROWTH:
+        return max(6, size + round(math.log(scale, GROWTH[name])))
     return max(16, round(size * scale ** (0.5 if name in ("mandelbrot", "edit_distance") else 1)))
 
 
@@ -119,7 +120,7 @@ def measure(name: str, options: argparse.Namespace, libraries: dict[str, Any], n
         systems[kind] = lambda run=run: clocked(run)
     out: dict[str, Any] = {"size": size, "work": case.work(size, expected), "what": case.what, "differ": differ}
     out["compile"] = {OURS: max(0.0, first - systems[OURS]())}
-    if numba is not None:
+    if numba is not None and case.numba:
         answer = numba("warm", program=name, size=size, result=_plain(expected))
         out["compile"]["numba"] = answer["compile"]
         if not answer["same"]:
@@ -169,7 +170,7 @@ def report(programs: dict[str, Any]) -> None:
         cells += [f"{p['ratio'][k]:.2f}" if k in p["ratio"] else "" for k in kinds]
         rows.append([name, p["size"], *cells])
     print(common.table(rows))
-    print("medians of processor time; `/ c_checked` is our time over that of C, the median over the rounds; compile time is not in it")
+    print("medians of processor time, compiling apart; `/ c_checked`: our time over that of C, the median over the rounds")
     rows = [["apart", "compile ms", "numba's", "peak MiB", "of that ours"]]
     for name, p in programs.items():
         numba = f"{1e3 * p['compile']['numba']:,.0f}" if "numba" in p["compile"] else ""

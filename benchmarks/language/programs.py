@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,45 @@ def nbody(positions, velocities, masses, steps, dt):
     return p, v
 
 
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a tree."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """Two trees."""
+
+    left: Leaf | Node
+    right: Leaf | Node
+
+
+def make_tree(depth):
+    """A complete tree."""
+    if depth == 0:
+        return Node(Leaf(), Leaf())
+    return Node(make_tree(depth - 1), make_tree(depth - 1))
+
+
+def count_nodes(tree: Leaf | Node):
+    """How many nodes a tree has."""
+    match tree:
+        case Node(left, right):
+            return 1 + count_nodes(left) + count_nodes(right)
+        case _:
+            return 0
+
+
+def binary_trees(depth):
+    """Nodes of many trees, made and thrown away (the Benchmarks Game's binary-trees)."""
+    total = count_nodes(make_tree(depth + 1))
+    long_lived = make_tree(depth)
+    for d in range(4, depth + 1, 2):
+        for _ in range(1 << (depth - d + 4)):
+            total += count_nodes(make_tree(d))
+    return total + count_nodes(long_lived)
+
+
 # Jupiter and Saturn, Uranus and Neptune around the sun: astronomical units, days, and solar masses times 4 pi squared.
 _SOLAR = 4 * math.pi**2
 _DAYS = 365.24
@@ -127,6 +167,7 @@ class Case(NamedTuple):
         work: of a size and the result, how much there was to do: CPython's time at a small size is scaled by it.
         sizes: the size of the benchmark, and the one at which CPython is measured.
         what: the work, in words.
+        numba: whether Numba can compile it.
     """
 
     function: Callable[..., Any]
@@ -134,6 +175,7 @@ class Case(NamedTuple):
     work: Callable[[int, Any], float]
     sizes: tuple[int, int]
     what: str
+    numba: bool = True
 
 
 def _words(n: int) -> tuple:
@@ -151,6 +193,7 @@ CASES = {
         (1000, 120),
         "iterations",
     ),
+    "binary_trees": Case(binary_trees, lambda n: (n,), lambda n, result: result, (18, 8), "nodes", numba=False),
     "edit_distance": Case(edit_distance, _words, lambda n, result: float(n * n), (4000, 200), "cells"),
     "nbody": Case(nbody, lambda n: (*bodies(), n, 0.001), lambda n, result: float(n), (1_000_000, 1000), "steps"),
 }

@@ -89,3 +89,36 @@ void nbody(i64 n, double (*p)[3], double (*v)[3], const double *masses, i64 step
         }
     }
 }
+
+typedef struct node { struct node *left, *right; } node;
+
+static node *make_tree(i64 depth) {
+    node *n = malloc(sizeof *n);
+    if (depth == 0) n->left = n->right = NULL;
+    else n->left = make_tree(sub(depth, 1)), n->right = make_tree(sub(depth, 1));
+    return n;
+}
+
+static i64 count_nodes(const node *n) { return n ? add(add(1, count_nodes(n->left)), count_nodes(n->right)) : 0; }
+
+static void free_tree(node *n) {
+    if (n->left) free_tree(n->left), free_tree(n->right);
+    free(n);
+}
+
+static i64 one_tree(i64 depth) {
+    node *n = make_tree(depth);
+    i64 count = count_nodes(n);
+    free_tree(n);
+    return count;
+}
+
+i64 binary_trees(i64 depth) {
+    i64 total = one_tree(add(depth, 1));
+    node *long_lived = make_tree(depth);
+    for (i64 d = 4; d < add(depth, 1); d += 2)
+        for (i64 k = 0; k < (i64)1 << add(sub(depth, d), 4); k++) total = add(total, one_tree(d));
+    total = add(total, count_nodes(long_lived));
+    free_tree(long_lived);
+    return total;
+}

@@ -19,6 +19,30 @@ def _is_int(m: Match) -> bool:
     return not m.type.is_float
 
 
+def _power_of_two(m: Match) -> int | None:
+    """The exponent of a divisor that is a power of two, of signed integers."""
+    value = filled(m.args[1]) if m.type.dtype in ("int8", "int16", "int32", "int64") else None
+    if value is None or int(value) <= 0 or int(value) & (int(value) - 1):
+        return None
+    return int(value).bit_length() - 1
+
+
+def _mask(m: Match):
+    k, x = _power_of_two(m), Var(m.builder, m.args[0])
+    return None if k is None or x.type != m.type else REGISTRY["bitwise_and"](x, x.const((1 << k) - 1))
+
+
+def _shift(m: Match):
+    k, x = _power_of_two(m), Var(m.builder, m.args[0])
+    return None if k is None or x.type != m.type else REGISTRY["right_shift"](x, x.const(k))
+
+
+INTEGERS = (
+    Rule("mask_mod", Op("mod", X, Y), _mask, "x % 2**k = x & (2**k - 1) for integers"),
+    Rule("shift_floordiv", Op("floordiv", X, Y), _shift, "x // 2**k = x >> k for integers"),
+)
+
+
 ARITHMETIC = (
     Rule("drop_mul_one", Op("mul", X, Val(1)), X, "x * 1 = x", swap=True),
     Rule("drop_div_one", Op("div", X, Val(1)), X, "x / 1 = x"),
@@ -345,6 +369,6 @@ def whole_struct(args: tuple[Node, ...], type) -> Node | None:
 
 STOP = Rule("drop_stop_gradient", Op("stop_gradient", X), X, "stop_gradient(x) = x, once everything is differentiated")
 
-TABLE = Table(*ARITHMETIC, *LOGIC, *KINDS, *SHAPES, *PRODUCTS, *UPDATES)
+TABLE = Table(*ARITHMETIC, *INTEGERS, *LOGIC, *KINDS, *SHAPES, *PRODUCTS, *UPDATES)
 FINAL = Table(*TABLE.rules, STOP)
 """With `drop_stop_gradient`: for graphs without transforms."""

@@ -12,8 +12,11 @@ from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
 from .control import ThinControl
 from .loops import HoistInvariants
+from .prove import DropProven
+from .select import SelectBranches
 from .simplify import Simplify
 from .tail import LoopTailCalls
+from .unfold import UnfoldRecursion
 
 Pass = Callable[[Graph], Graph]
 ROUNDS = 8
@@ -58,6 +61,17 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
         fastmath: whether floats may be treated as reals.
         check: whether each pass is verified; by default the environment variable MYIA_RELAY_DEBUG says.
     """
-    simplify = Simplify(fastmath=fastmath, final=not has_transforms(graph))
+    final = not has_transforms(graph)
+    simplify = Simplify(fastmath=fastmath, final=final)
     passes = (simplify, LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
-    return Pipeline(passes, verify=debugging() if check is None else check)(graph)
+    verified = debugging() if check is None else check
+    graph = Pipeline(passes, verify=verified)(graph)
+    if not final:
+        return graph
+    proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
+    if proven is not graph:
+        graph = Pipeline(passes, verify=verified)(proven)
+    unfolded = Pipeline((UnfoldRecursion(),), rounds=1, verify=verified)(graph)
+    if unfolded is not graph:
+        graph = Pipeline((*passes, DropProven(), *passes), rounds=1, verify=verified)(unfolded)
+    return Pipeline((SelectBranches(), simplify), rounds=1, verify=verified)(graph)

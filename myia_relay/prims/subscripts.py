@@ -238,6 +238,10 @@ def getitem(b: Builder, x: Var, index) -> Var:
     own = [p for p in picks if p.kind != "new"]
     if any(p.kind == "empty" for p in own):
         return _nothing(x, picks)
+    if all(p.kind == "int" or p.single for p in picks) and any(p.kind == "int" for p in picks):
+        for p in picks:  # one element: picked axis by axis, without arrays in between
+            x = dynamic_index(x, p.at if p.kind == "int" else size_value(b, p.start), axis=0)
+        return x
     if any(p.kind == "slice" for p in own):
         static = [p.kind in ("slice", "all") for p in own]
         x = slice_(

@@ -160,3 +160,21 @@ def test_derivatives(tmp_path):
     assert set(results["objectives"]) == {"gmm", "lstm", "tree", "lenet"}
     assert all(case["ratio"] > 0 for case in results["objectives"].values())
     assert "gradient / objective" in done.stdout and results["jacobian"]["myia_relay"]["best"] > 0
+
+
+def test_language(tmp_path):
+    out = tmp_path / "language.json"
+    words = ["--programs", "fib,edit_distance,nbody", "--scale", "1e-5", "--rounds", "1", "--peers", "cpython,c"]
+    done = run("language", *words, "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    programs = json.loads(out.read_text("utf-8"))["programs"]
+    assert set(programs) == {"fib", "edit_distance", "nbody"}
+    for figures in programs.values():
+        assert not figures["differ"] and figures["work"] > 0 and figures["memory"]["peak"] > 0
+        assert figures["seconds"]["myia_relay"]["median"] > 0
+
+
+def test_a_result_that_differs_is_noticed():
+    from benchmarks.language.programs import equal
+
+    assert equal((1, 2.0), (1, 2.0)) and not equal((1, 2.0), (1, 2.5)) and not equal(1, 1.0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 import traceback
 
 import numpy as np
@@ -269,6 +271,27 @@ def test_no_depth_ends_the_process():
     done = subprocess.run([sys.executable, "-c", _as_file(code)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True", "True", "RecursionError"]
+
+
+def loops(n):
+    total = 0
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                total = (total * 3 + i + j + k) % 1000003
+    return total
+
+
+@pytest.mark.parametrize(("f", "small", "large"), [(fib, 5, 80), (loops, 3, 20_000)])
+def test_an_interrupt_is_heard(f, small, large):
+    # Not a loop that turns for long without another one in it: calls, and short loops in each other.
+    compiled = relay(f)
+    assert compiled(small) == f(small)
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(large)
+    assert time.perf_counter() - begin < 60  # not the years that it would take
 
 
 def _as_file(code: str) -> str:

@@ -109,6 +109,11 @@ def llvm(name: str, dtype: str, *args: Any) -> Any:
     return tirx.op.call_llvm_pure_intrin(dtype, f"llvm.{name}", *args)
 
 
+def expect(condition: Any, value: bool) -> Any:
+    """`condition`, a scalar, of which LLVM shall expect that it is `value`: the other way is cold code."""
+    return llvm("expect", "bool", condition, tirx.IntImm("bool", int(value)))
+
+
 def load(buffer: Any, *indices: Any) -> Any:
     """`buffer[indices]`."""
     return tirx.BufferLoad(buffer, [idx(i) for i in indices])

@@ -23,9 +23,6 @@ from .block import idx, load
 from .inplace import handed_over, source
 from .plan import View
 
-SMALL_TRIPS = 1000  # loops known to be shorter never poll
-POLL_NANOSECONDS = 500_000
-
 
 def leaf_nodes(node: Node, scope: Any) -> list[Node | None]:
     """For each leaf of a value the node that makes it, where that can be seen."""
@@ -242,15 +239,34 @@ def _while_loop(lowering: Any, node: Apply) -> None:
     poll = Poll(lowering, node)
     # The code generator has no `break`: a flag, so that the condition's code is there but once.
     block = lowering.block
-    go = block.local("int32", name="go")
-    block.store(go, tirx.IntImm("int32", 1), 0)
-    with block.while_(tirx.NE(load(go, 0), tirx.IntImm("int32", 0))):
-        top = data.mark(lowering, node.attrs["cond"], node.attrs["cond"].output.type)
-        condition = lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants])
-        block.store(go, tirx.Cast("int32", condition), 0)
-        data.release(lowering, top)
-        with block.when(tirx.NE(load(go, 0), tirx.IntImm("int32", 0))):
-            loop.step([])
+    flag = block.local("int32", name="go")
+    yes, no = tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)
+    going = tirx.NE(load(flag, 0), no)
+
+    def turns() -> None:
+        """Turn until the condition fails, or the budget is used up."""
+        block.store(flag, yes, 0)
+        with block.while_(going):
+            top = data.mark(lowering, node.attrs["cond"], node.attrs["cond"].output.type)
+            condition = lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants])
+            block.store(flag, tirx.Cast("int32", condition), 0)
+            data.release(lowering, top)
+            with block.when(going):
+                loop.step([])
+                if poll.needed:
+                    poll.spend()
+                    with block.when(poll.due()):
+                        block.store(more, yes, 0)
+                        block.store(flag, no, 0)
+
+    if not poll.needed:
+        turns()
+    else:
+        more = block.local("int32", name="more")
+        block.store(more, yes, 0)
+        with block.while_(tirx.NE(load(more, 0), no)):
+            block.store(more, no, 0)
+            turns()
             poll.emit()
     loop.finish()
 
@@ -258,19 +274,43 @@ def _while_loop(lowering: Any, node: Apply) -> None:
 def _for_loop(lowering: Any, node: Apply) -> None:
     from .effects import Poll
 
-    start, stop, step = (lowering.b.let(lowering.scalar(a)) for a in node.args[:3])
+    b, block = lowering.b, lowering.block
+    start, stop, step = (b.let(lowering.scalar(a)) for a in node.args[:3])
     loop = _Loop(lowering, node, node.args[3:])
     sizes = [a.value if isinstance(a, Constant) else None for a in node.args[:3]]
     if None not in sizes:
         trips: Any = len(range(*sizes))
     else:
-        trips = lowering.b.let(trip_count(lowering, start, stop, step, sizes[2]))
-    poll = Poll(lowering, node, trips if isinstance(trips, int) else None)
-    with lowering.block.loop(trips) as i:
-        turn = lowering.b.let(exact.wrapping_add(start, exact.wrapping_mul(i, step)))
-        loop.step([turn])
-        poll.emit()
+        trips = b.let(trip_count(lowering, start, stop, step, sizes[2]))
+    poll = Poll(lowering, node, trips if isinstance(trips, int) else _most_trips(lowering, node))
+
+    def turns(first: Any, count: Any) -> None:
+        with block.loop(count) as i:
+            far = i if sizes[2] == 1 else exact.wrapping_mul(i, step)
+            loop.step([i if sizes[2] == 1 and first is None else b.let(exact.wrapping_add(first, far))])
+
+    if not poll.needed:
+        turns(None if sizes[0] == 0 else start, trips)
+    else:
+        done = block.local("int64", name="done")
+        block.store(done, idx(0), 0)
+        with block.while_(tirx.LT(load(done, 0), idx(trips))):
+            rest = b.let(b.sub(idx(trips), load(done, 0)))
+            count = b.let(b.minimum(rest, idx(poll.turns)))
+            turns(b.let(b.add(start, b.mul(load(done, 0), step))), count)
+            block.store(done, b.add(load(done, 0), count), 0)
+            poll.spend(count)
+            poll.emit()
     loop.finish()
+
+
+def _most_trips(lowering: Any, node: Apply) -> int | None:
+    """How often a loop turns at most, if its bounds have ranges and its step is known."""
+    start, stop = (lowering.ranges.interval(a) for a in node.args[:2])
+    step = node.args[2].value if isinstance(node.args[2], Constant) else 0
+    if start is None or stop is None or step == 0:
+        return None
+    return len(range(start[0], stop[1], step)) if step > 0 and stop[1] - start[0] < 1 << 62 else None
 
 
 def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int | None) -> Any:

@@ -23,7 +23,8 @@ from ...opt.fusion import COST, UPDATES, is_scalar, is_view
 from ...utils.errors import LoweringError
 from ..native import library, sites
 from ..native.area import FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT, REQUEST, SERVER
-from .block import call, idx, load
+from . import exact
+from .block import call, expect, idx, load
 from .inplace import last_use
 from .kernel import view_pointer
 from .plan import View
@@ -107,8 +108,15 @@ def _check(lowering: Any, node: Apply) -> None:
     for arg in node.args[1:]:
         if isinstance(lowering.scope.env.get(arg), View):
             lowering.flush_writers(lowering.scope.env[arg].storage)
-    with lowering.block.when(tirx.Not(ok)):
-        lowering.state.fail(_site(lowering, node, node.args[1:]))
+    condition = node.args[0]
+    if isinstance(condition, Apply) and getattr(condition.fn, "name", "") == "logical_or":
+        # Two jumps: the second operand, a check of `opt.select`, nearly always decides, and the first may be anything.
+        first, second = (lowering.scalar(a) for a in condition.args)
+        with lowering.block.when(expect(tirx.Not(second), False)), lowering.block.when(tirx.Not(first)):
+            lowering.state.fail(_site(lowering, node, node.args[1:]))
+    else:
+        with lowering.block.when(expect(tirx.Not(ok), False)):
+            lowering.state.fail(_site(lowering, node, node.args[1:]))
     lowering.scope.env[node] = None
 
 
@@ -263,34 +271,43 @@ def _written_again(lowering: Any, node: Apply, value: Node) -> bool:
 
 
 class Poll:
-    """Asks for signals at the end of a loop's iterations, every half millisecond or so.
+    """Asks for signals between a loop's iterations, every half millisecond or so.
+
+    Loops draw on one budget of a function, so that short loops in long ones count too. The request stands outside of the loop over
+    the body: a call in it would cost the registers of all that the body keeps.
 
     Args:
         lowering: the walk.
         node: the loop.
-        trips: how many iterations it makes, if that is known.
+        trips: how many iterations it makes at most, if that is known.
     """
 
     def __init__(self, lowering: Any, node: Apply, trips: int | None = None):
         self.lowering = lowering
         nanoseconds = max(1.0, sum(estimate(g) for g in node.attrs.values() if isinstance(g, Graph)))
         short = trips is not None and trips * nanoseconds < POLL_NANOSECONDS_FREE
-        self.every = 0 if short or not may_interrupt(lowering, node) else max(1, int(500_000 / nanoseconds))
-        if self.every:
-            self.counter = lowering.block.local("int64", name="poll")
-            lowering.block.store(self.counter, idx(self.every), 0)
+        self.needed = not short and may_interrupt(lowering, node)
+        self.weight = int(nanoseconds)
+        self.turns = max(1, int(POLL_NANOSECONDS / nanoseconds))
+
+    def due(self) -> Any:
+        """Whether the budget is used up, which is not expected."""
+        return expect(tirx.LE(load(self.lowering.budget(), 0), idx(0)), False)
+
+    def spend(self, turns: Any = 1) -> None:
+        """Some iterations have been made."""
+        budget = self.lowering.budget()
+        spent = idx(self.weight) if turns == 1 else exact.wrapping_mul(turns, idx(self.weight))
+        self.lowering.block.store(budget, tirx.Sub(load(budget, 0), spent), 0)
 
     def emit(self) -> None:
-        """At the end of an iteration."""
-        if not self.every:
-            return
-        block = self.lowering.block
-        block.store(self.counter, tirx.Sub(load(self.counter, 0), idx(1)), 0)
-        with block.when(tirx.LE(load(self.counter, 0), idx(0))):
-            block.store(self.counter, idx(self.every), 0)
+        """Ask, if it is time."""
+        with self.lowering.block.when(self.due()):
+            self.lowering.block.store(self.lowering.budget(), idx(POLL_NANOSECONDS), 0)
             _request(self.lowering, POLL, idx(0))
 
 
+POLL_NANOSECONDS = 500_000
 POLL_NANOSECONDS_FREE = 2_000_000
 
 

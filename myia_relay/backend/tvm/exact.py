@@ -23,6 +23,7 @@ from tvm import tirx
 
 from .block import Block, const, dtype_of, element, lanes_of, llvm, with_lanes
 from .exact_int import (  # noqa: F401  (one namespace for callers)
+    beyond,
     checked_add,
     checked_mul,
     checked_neg,

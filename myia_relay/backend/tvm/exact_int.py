@@ -66,6 +66,12 @@ def checked_sub(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
     return total, _negative(tirx.BitwiseAnd(_xor(x, y), _xor(x, total)))
 
 
+def beyond(x: Any, step: int) -> Any:
+    """Whether x + step overflows, for a scalar x and a step other than 0 that is known."""
+    dtype, half = dtype_of(x), 1 << (_bits(x) - 1)
+    return tirx.GT(x, const(half - 1 - step, dtype)) if step > 0 else tirx.LT(x, const(-half - step, dtype))
+
+
 def checked_neg(b: Block, x: Any) -> tuple[Any, Any]:
     """(-x wrapped, whether it overflowed)."""
     return checked_sub(b, const(0, dtype_of(x)), x)

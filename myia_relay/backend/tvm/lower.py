@@ -25,6 +25,7 @@ from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Tape
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
+from ...opt.ranges import Ranges
 from ...utils.errors import InternalError, LoweringError
 from . import data, inplace, nests
 from .block import Block, const, dtype_of, idx, is_leaf, llvm
@@ -114,6 +115,20 @@ class Lowering:
         self.interruptible = True
         self.b = Expr(self.block, self.dims, array=False)
         self.state = State(self.block)
+        self._first = self.block._stmts
+        self._budget: Any = None
+        self.ranges = Ranges()
+
+    def budget(self) -> Any:
+        """The nanoseconds until the function asks for signals; see `effects.Poll`."""
+        from . import effects
+
+        if self._budget is None:
+            top = Block()
+            self._budget = top.local("int64", name="budget")
+            top.store(self._budget, idx(effects.POLL_NANOSECONDS), 0)
+            self._first[:0] = top._stmts
+        return self._budget
 
     @property
     def scope(self) -> Scope:

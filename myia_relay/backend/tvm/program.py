@@ -24,6 +24,7 @@ from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type
 from ...ir.node import Graph, Node
 from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
+from ...opt.ranges import analyse
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
@@ -164,6 +165,7 @@ class _Main:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.lowering = Lowering()
+        self.lowering.ranges = analyse(graph)
         recursive = set(mark_recursion(graph))
         self.calls = self.lowering.calls = Calls(self.lowering, graph, recursive) if recursive else None
         self.block: Block = self.lowering.block

@@ -31,9 +31,9 @@ from ...ir.rewrite import all_graphs
 from ...opt.fusion import is_scalar
 from ...opt.tail import MESSAGE
 from ...utils.errors import LoweringError
-from ..native.area import DEEPER, INTERRUPTED
+from ..native.area import DEEPER, INTERRUPTED, POLL
 from . import data, pipeline
-from .block import Block, call, idx, llvm, load
+from .block import Block, call, expect, idx, llvm, load
 from .control import flatten, same_place, unflatten
 from .effects import Site, granted
 from .kernel import flat_buffer, pointer_at, pointer_type
@@ -42,6 +42,7 @@ from .plan import ITEM, View
 from .state import State
 
 MAX_DEPTH = 200_000  # calls, of the function with the largest frame
+TURNS = 1 << 15  # calls between two requests for signals
 MAX_BYTES = 1 << 30  # of all frames; address space, of which only what is used becomes memory
 
 
@@ -98,6 +99,7 @@ class Calls:
         self.lowering, self.graph, self.recursive = lowering, graph, recursive
         self.functions: dict[Graph, Function] = {}
         self.sizes: list[DimLike] = []
+        self.turns = lowering.state.slot()
         self.status = lowering.state.slot(4)
         self.base, self.end, self.stack = self.status + 1, self.status + 2, self.status + 3
         lowering.state.needed = True
@@ -135,7 +137,7 @@ class Calls:
     def prologue(self) -> list[Any]:
         """Statements for the top of the program."""
         ints = self.lowering.state.ints
-        out = [tirx.BufferStore(ints, idx(0), [idx(self.status)])]
+        out = [tirx.BufferStore(ints, idx(value), [idx(slot)]) for slot, value in ((self.status, 0), (self.turns, TURNS))]
         return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
 
 
@@ -165,7 +167,7 @@ def emit(lowering: Lowering, node: Apply) -> None:
             results.append(None)
     frame = lowering.next_frame()
     block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [state.address, frame, *args], ret_ty="int32")))
-    with block.when(tirx.NE(state.get(calls.status), idx(0))):
+    with block.when(expect(tirx.NE(state.get(calls.status), idx(0)), False)):
         lowering.relay()
     for k, offset in function.places.items():
         t = function.results[k]
@@ -209,6 +211,7 @@ class Frame(Lowering):
     def __init__(self, calls: Calls, function: Function):
         super().__init__()
         root = calls.lowering
+        self.ranges = root.ranges
         self.calls, self.function = calls, function
         self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
         self.kernels, self.interruptible = root.kernels, not calls.writes
@@ -280,16 +283,22 @@ class Frame(Lowering):
         function, calls, state = self.function, self.calls, self.state
         attrs = {"exception": RecursionError, "parts": (MESSAGE,)}
         self.sites.append(Site(Apply(function.graph, REGISTRY["raise"], (), attrs, origin=function.origin), []))
-        with top.when(tirx.GT(self.next, state.get(calls.end))):
+        with top.when(expect(tirx.GT(self.next, state.get(calls.end)), False)):
             state.fail(len(self.sites) - 1)
         here = call("tirx.reinterpret", "int64", llvm("frameaddress.p0", "handle", tirx.IntImm("int32", 0)))
-        with top.when(tirx.LT(here, state.get(calls.stack))):
+        with top.when(expect(tirx.LT(here, state.get(calls.stack)), False)):
             for k, param in enumerate(self.params[2:]):
                 value = param if not _is_pointer(param) else call("tirx.reinterpret", "int64", param)
                 top.store(_word(top, self.frame, function.saved + 8 * k, str(value.ty.dtype)), value, 0)
             with top.when(tirx.Not(granted(state, top, DEEPER, idx(function.number), self.frame))):
                 state.put(calls.status, idx(INTERRUPTED))
             top.emit(tirx.Return(tirx.IntImm("int32", 0)))
+        if self.interruptible:
+            top.store(state.ints, tirx.Sub(state.get(calls.turns), idx(1)), calls.turns)
+            with top.when(expect(tirx.LE(state.get(calls.turns), idx(0)), False)):
+                top.store(state.ints, idx(TURNS), calls.turns)
+                with top.when(tirx.Not(granted(state, top, POLL, idx(0)))):
+                    state.leave(INTERRUPTED)
 
     def finish(self, output: Node, dest: list[View | None]) -> None:
         """Results to where the caller looks for them."""

@@ -12,7 +12,7 @@ from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, Scalar, Tape, tup
 from myia_relay.ir.build import Builder, Var
 from myia_relay.ir.node import Constant, Graph
 from myia_relay.ir.rewrite import all_graphs, count_nodes
-from myia_relay.opt.algebra import ARITHMETIC, KINDS, LOGIC, PRODUCTS, SHAPES
+from myia_relay.opt.algebra import ARITHMETIC, INTEGERS, KINDS, LOGIC, PRODUCTS, SHAPES
 from myia_relay.opt.control import ThinControl
 from myia_relay.opt.loops import HoistInvariants
 from myia_relay.opt.pipeline import optimize
@@ -121,7 +121,7 @@ def test_what_is_not_exact_stays(x, wrong):
 
 
 def test_all_rules_say_what_they_mean():
-    for rule in (*ARITHMETIC, *LOGIC, *KINDS, *SHAPES, *PRODUCTS):
+    for rule in (*ARITHMETIC, *INTEGERS, *LOGIC, *KINDS, *SHAPES, *PRODUCTS):
         assert rule.equation and isinstance(rule.pattern, Op)
 
 
