@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .abstract.families import Misfit, note_scope
-from .abstract.types import Data, Scalar, Type
+from .abstract.types import Data, List, Scalar, Type
 from .cache.program import LoadedProgram
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
@@ -28,6 +28,7 @@ from .infer.arguments import (
     constant_skeleton,
     copy_results,
     describe_argument,
+    holds_list,
     python_value,
     quick_key,
     resolve_again,
@@ -41,7 +42,7 @@ from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
 from .utils.debugging import debugging
-from .utils.errors import CompileError, GradError, LoweringError, TypeError_, ValueError_, nearest
+from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
 from .utils.source import Origin, is_ours
 
@@ -91,6 +92,7 @@ class Relay:
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
         self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program and what makes its result
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
+        self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._annotations: tuple[list[str], list] | None = None
@@ -125,7 +127,7 @@ class Relay:
 
     def _run(self, args: tuple, kwargs: dict):
         leaves: list = []
-        key = quick_key(args, leaves) if not kwargs and not self.static and not self._structural else None
+        key = quick_key(args, leaves, self._listed) if not kwargs and not self.static and not self._structural else None
         if key is not None:
             found = self._quick.get(key)
             if found is not None:
@@ -182,7 +184,13 @@ class Relay:
                 self._hits += 1
             else:
                 self._misses += 1
-                compiled = self._compile(args_skels, names, structural=structural)
+                try:
+                    compiled = self._compile(args_skels, names, structural=structural)
+                except CompileError as error:
+                    # That a change would be seen elsewhere does not depend on lengths.
+                    if isinstance(error, ParseError) or not any(holds_list(s) for s in args_skels):
+                        raise
+                    return self._compiled_by_entries(args, kwargs, error, structural)
                 keep_in_file(self, args_skels, names, compiled, structural)
             self._programs[key] = compiled
             if len(self._programs) > CACHE_SIZE:
@@ -190,6 +198,18 @@ class Relay:
                 self._quick = {k: v for k, v in self._quick.items() if v[0] is not dropped}
             self._remember_fast(args, kwargs, compiled)
         return compiled, leaves
+
+    def _compiled_by_entries(self, args: tuple, kwargs: dict, error: CompileError, structural: bool) -> tuple[Compiled, list]:
+        """The program for lists of exactly these lengths: something in the function needs to know them."""
+        self._listed = False
+        try:
+            found = self._compiled(args, kwargs, structural)
+            self._misses -= 1  # one compilation, after all
+            return found
+        except CompileError:
+            self._listed = True
+            self._misses -= 1
+        raise error
 
     def _remember_fast(self, args, kwargs, compiled: Compiled) -> None:
         """Serve later calls with the same scalar classes without building a signature."""
@@ -217,6 +237,7 @@ class Relay:
             self._annotations = parameter_annotations(self.__relay_function__)
         names, annotations = self._annotations
         refs: dict[int, int] = {}
+        listed = self._listed
         skels = []
         name: str | int = 0
         try:
@@ -225,13 +246,14 @@ class Relay:
                 if name in self.static:
                     skels.append(constant_skeleton(arg))
                 else:
-                    skels.append(describe_argument(arg, annotations[i] if i < len(annotations) else None, leaves, refs, structural))
+                    annotation = annotations[i] if i < len(annotations) else None
+                    skels.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
             for name, arg in kwargs.items():
                 if name in self.static:
                     skels.append(constant_skeleton(arg))
                 else:
                     annotation = annotations[names.index(name)] if name in names else None
-                    skels.append(describe_argument(arg, annotation, leaves, refs, structural))
+                    skels.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
         except CompileError as error:
             what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
@@ -252,10 +274,29 @@ class Relay:
         return graph.origin
 
     def _infer(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool = False):
+        """What inference makes of the function; lists stay static where the program needs to know their lengths."""
+        return self._attempt(skels, keywords, structural, lambda program: program)
+
+    def _attempt(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, then: Callable):
+        """`then(program)`; a second time with static lists, if the first fails and made a list a run-time list by choice."""
+        chosen: list[bool] = []
+        try:
+            return then(self._program(skels, keywords, structural, False, chosen))
+        except CompileError as error:
+            if not chosen or isinstance(error, ParseError):
+                raise
+            problem = error
+        try:
+            return then(self._program(skels, keywords, structural, True, chosen))
+        except CompileError:
+            raise problem from None
+
+    def _program(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]):
         from .frontend import parse
 
         def attempt(assumed: dict):
             engine = Engine(parse, assumed, structural)
+            engine.static_lists, engine.promotes = static, chosen
             try:
                 return self._inferred(engine, skels, keywords)
             finally:
@@ -278,8 +319,10 @@ class Relay:
         return engine.entry(Static(self), values[:count], named, entry, Context())
 
     def _compile(self, skels, keywords, keep: bool = False, structural: bool = False) -> Compiled:
-        program = self._infer(skels, keywords, structural)
-        return compile_program(program, self.options["executor"], self.options, keep)
+        def then(program):
+            return compile_program(program, self.options["executor"], self.options, keep)
+
+        return self._attempt(skels, keywords, structural, then)
 
     # Looking inside.
 
@@ -465,9 +508,10 @@ def finisher(compiled: Compiled) -> Callable[[list], Any]:
     result, plain = compiled.program.result, not compiled.program.hidden
     kinds = [kind for kind, _ in compiled.returned]
     if plain and "arg" not in kinds:
-        if result.tag == "dyn":
+        if result.tag == "dyn" and not isinstance(result.info, List):
             return lambda leaves: run(*leaves)
-        if result.tag == "seq" and all(p.tag == "dyn" for p in result.parts) and len(result.parts) > 1:
+        plain = all(p.tag == "dyn" and not isinstance(p.info, List) for p in result.parts)
+        if result.tag == "seq" and plain and len(result.parts) > 1:
             kind, fields, _ = result.info
             if kind == "tuple":
                 return lambda leaves: run(*leaves)

@@ -3,7 +3,7 @@
 Types are immutable and compare by value. Python numbers and NumPy scalars are different types, as in Python: a `Scalar` is
 `weak` where it is a Python number (its dtype yields to an array's, NumPy 2 promotion, NEP 50). Tuples, lists of static
 length, dicts with string keys, records (NamedTuples and frozen dataclasses) and closures are all `Struct`, told apart by
-`kind`; passes that only care for the parts treat them alike.
+`kind`; passes that only care for the parts treat them alike. A list whose length is known at run time only is a `List`.
 """
 
 from __future__ import annotations
@@ -136,6 +136,16 @@ class Tape(Type):
 
 
 @dataclass(frozen=True)
+class List(Type):
+    """A list whose length is known at run time; `elem` is the type of one entry (a `Struct` for tuples and records)."""
+
+    elem: Type
+
+    def __str__(self) -> str:
+        return f"list[{self.elem}]"
+
+
+@dataclass(frozen=True)
 class Ref(Type):
     """A reference to a mutable host object: a model or an optimiser.
 
@@ -208,6 +218,8 @@ def tangent(t: Type) -> Type:
         return Struct(kind, tuple(tangent(e) for e in t.elems), t.fields, t.cls if kind != "tuple" else None)
     if isinstance(t, Tape):
         return Tape(tangent(t.elem), t.owner and t.owner + "'")
+    if isinstance(t, List):
+        return List(tangent(t.elem)) if any(leaf.is_float for leaf in leaves(t.elem)) else NONE
     return NONE
 
 
@@ -223,6 +235,11 @@ def leaves(t: Type) -> list[Type]:
     return out
 
 
+def holds(t: Type, cls: type) -> bool:
+    """Whether a kind of type occurs in a type, in entries of lists too."""
+    return any(isinstance(leaf, cls) or isinstance(leaf, List) and holds(leaf.elem, cls) for leaf in leaves(t))
+
+
 def type_symbols(t: Type) -> set[str]:
     """The symbolic dimension names that occur in a type."""
     out: set[str] = set()
@@ -230,7 +247,7 @@ def type_symbols(t: Type) -> set[str]:
         if isinstance(leaf, Array):
             for dim in leaf.shape:
                 out |= symbols(dim)
-        elif isinstance(leaf, Tape):
+        elif isinstance(leaf, Tape | List):
             out |= type_symbols(leaf.elem)
         elif isinstance(leaf, Ref):
             for elem in leaf.elems:
@@ -254,6 +271,7 @@ __all__ = [
     "Array",
     "Data",
     "Dim",
+    "List",
     "NoneT",
     "Ref",
     "Scalar",
@@ -262,6 +280,7 @@ __all__ = [
     "Tape",
     "Type",
     "Undefined",
+    "holds",
     "is_static_shape",
     "leaves",
     "numpy_dtype",

@@ -9,7 +9,7 @@ Source: "varied" variables in A. Griewank and A. Walther, Evaluating Derivatives
 
 from __future__ import annotations
 
-from ..abstract.types import Array, Scalar, Struct, Tape, Type
+from ..abstract.types import Array, List, Scalar, Struct, Tape, Type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import Recursion
@@ -24,7 +24,7 @@ def full(t: Type) -> Act:
         return t.is_float
     if isinstance(t, Struct):
         return canonical(tuple(full(e) for e in t.elems))
-    if isinstance(t, Tape):
+    if isinstance(t, Tape | List):
         return full(t.elem) is not False
     return False
 

@@ -172,6 +172,8 @@ class Batcher:
         special = RULES.get(node.fn.name)
         if special is not None:
             return special(self, b, node, args, flags, mask)
+        if node.fn.name.startswith("list_") and (mask is not None or not plain):
+            raise TypeError_(LISTS)
         if plain:
             return emit_like(b, node, tuple(args)), False
         if node.fn.batch_rule is None:
@@ -207,6 +209,12 @@ class Batcher:
                 raise InternalError("vmap", "a tape gets its batch axis after something was pushed")
             return b.emit(REGISTRY["tape_new"], (), {"elem": batched_type(t.elem, self.size), "owner": t.owner})
         return broadcast_to(Var(b, node), shape=(self.size, *t.shape)).node
+
+
+LISTS = (
+    "vmap: the entries, indices or lengths of a run-time list differ between examples here; use an array (np.zeros, and fill "
+    "it), or a tuple"
+)
 
 
 def is_undef(node: Node) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..abstract.types import NONE, Array, NoneT, Scalar, Struct, Tape, Type, tangent
+from ..abstract.types import NONE, Array, List, NoneT, Scalar, Struct, Tape, Type, tangent
 from ..ir.build import Builder, Var, as_type
 from ..ir.node import Constant, Node
 from ..ir.prim import REGISTRY
@@ -26,7 +26,7 @@ def has_tangent(t: Type) -> bool:
     """Whether there is anything to differentiate in a type."""
     if isinstance(t, Struct):
         return any(has_tangent(e) for e in t.elems)
-    if isinstance(t, Tape):
+    if isinstance(t, Tape | List):
         return has_tangent(t.elem)
     return t.is_float
 
@@ -51,6 +51,10 @@ def add(builder: Builder, a: Cotangent, b: Cotangent) -> Cotangent:
         return tuple(add(builder, x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a.type, Tape):
         raise InternalError("ad", "a tape is used twice: two cotangents meet")
+    if isinstance(a.type, List):
+        from .lists import add_lists
+
+        return add_lists(builder, a, b)
     return builder.emit(REGISTRY["add"], (a, b))
 
 
@@ -67,6 +71,8 @@ def zeros(builder: Builder, t: Type) -> Node:
         return broadcast_to(Var(builder, builder.constant(as_type(0.0, scalar), scalar)), shape=t.shape).node
     if isinstance(t, Tape):
         return builder.emit(REGISTRY["tape_new"], (), {"elem": t.elem, "owner": t.owner})
+    if isinstance(t, List):  # entries that it lacks are zero
+        return builder.emit(REGISTRY["list_new"], (), {"elem": t.elem})
     if isinstance(t, Struct):
         return builder.emit(REGISTRY["make_struct"], tuple(zeros(builder, e) for e in t.elems), {"type": t})
     return builder.constant(None, NONE)

@@ -18,7 +18,7 @@ from ..ir.prim import REGISTRY
 from ..ir.rewrite import Rewriter, drop_dead, emit_like
 from ..utils.errors import GradError
 from ..utils.source import Origin
-from . import control  # noqa: F401  registers the adjoints of control
+from . import control, lists  # noqa: F401  registers their adjoints
 from .activity import full
 from .cotangents import has_tangent, materialise, split
 from .custom import inline_vjp, without_custom

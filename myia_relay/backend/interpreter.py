@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..abstract.bind import bind_symbols, has_dims, substitute
+from ..abstract.types import List
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import Effects, components, inner_graphs
 from ..opt.tail import MESSAGE
+from ..prims.lists import Items
 from ..prims.structure import part, rebuild
 from ..utils.errors import InternalError
 from ..utils.interrupts import poll
@@ -329,7 +331,7 @@ def _tape_pop(m: Machine, node: Apply, inputs):
 
 
 def _undef(m: Machine, node: Apply, inputs):
-    value = placeholder(node.type)
+    value = Items([]) if isinstance(node.type, List) else placeholder(node.type)
     return lambda s: value
 
 

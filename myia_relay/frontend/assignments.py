@@ -9,6 +9,7 @@ from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
 from ..utils.errors import ParseError
 from . import ownership
+from . import scope as scopes
 from .context import STATEMENTS, Context, handles
 from .functions import annotation, closure
 from .scope import appended
@@ -90,6 +91,10 @@ def bind_target(p: Context, target: ast.AST, value: Node) -> None:
     elif isinstance(target, (ast.Tuple, ast.List)):
         stars = [k for k, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
         count = len(target.elts)
+        if not stars and (elements := _written_out(value, count)) is not None:
+            for part, element in zip(target.elts, elements, strict=True):
+                bind_target(p, part, element)
+            return
         before = stars[0] if stars else count
         attrs = {"before": before, "star": bool(stars), "after": count - before - 1 if stars else 0}
         parts = p.apply(syntax.unpack, value, at=target, attrs=attrs)
@@ -110,6 +115,16 @@ def bind_target(p: Context, target: ast.AST, value: Node) -> None:
         raise p.refuse(f"'{type(target).__name__}' cannot be assigned to", target)
 
 
+def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
+    """The elements of a display `a, b` with so many elements: what one is has nothing to do with the others."""
+    if not isinstance(value, Apply) or not isinstance(value.fn, Constant) or len(value.args) != count:
+        return None
+    if value.fn.value not in (syntax.make_tuple, syntax.make_list):
+        return None
+    stars = any(isinstance(a, Apply) and isinstance(a.fn, Constant) and a.fn.value is syntax.star for a in value.args)
+    return None if stars else value.args
+
+
 def _changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
     """The `x` of `x[i] = v`."""
     base = target.value
@@ -128,17 +143,98 @@ def _changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
 def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
     """Rebind a variable to its value changed by `op`, refused where something else can see the old one."""
 
-    def report(reason: str | None) -> None:
-        if reason is None:
-            return
-        if op is syntax.list_append:
-            advice = f"write {name} = [*{name}, value]"
-        else:
-            advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
-        raise p.refuse(f"'{name}' cannot be changed in place: {reason}; {advice}", at)
+    node = p.apply(op, old, *args, at=at, attrs={"name": name})
+
+    def report(reasons: list[ownership.Conflict]) -> None:
+        node.attrs["shared"] = noted = []
+        for reason, other, arrays in reasons:
+            if arrays and op is syntax.list_append:
+                continue
+            if op is syntax.list_append:
+                advice = f"write {name} = [*{name}, value]"
+            else:
+                advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
+            message = f"'{name}' cannot be changed in place: {reason}; {advice}"
+            if other is None and not arrays:
+                raise p.refuse(message, at)
+            noted.append((message, other, arrays))
 
     ownership.check(p, name, old, report)
-    bind(p, name, p.apply(op, old, *args, at=at, attrs={"name": name}), at)
+    bind(p, name, node, at)
+
+
+def change_list(p: Context, call: ast.AST, base: ast.Name, method: str, args: list[Node], keywords: tuple[str, ...] = ()) -> Node:
+    """A call of a method that changes a list: the variable is bound to the list afterwards; returns what the method returns."""
+    name = base.id
+    old = p.load(name, base)
+    pair = p.apply(syntax.list_change, old, *args, at=call, attrs={"name": name, "method": method}, keywords=keywords)
+
+    stale: list = [(_READ_BEFORE.format(name=name), None, False)] if _read_before(p, call, name) else []
+
+    def report(reasons: list[ownership.Conflict]) -> None:
+        advice = f"change a copy of it: {name} = {name}.copy()"
+        notes = [(f"'{name}' cannot be changed in place: {reason}; {advice}", *rest) for reason, *rest in reasons]
+        pair.attrs["shared"] = notes + stale
+
+    ownership.check(p, name, old, report)
+    new = p.apply(operator.getitem, pair, Constant(0), at=call)
+    p.flows[new] = (old, *(args[-1:] if method == "insert" else ()))
+    result = p.apply(operator.getitem, pair, Constant(1), at=call)
+    p.items[result] = old
+    bind(p, name, new, base)
+    return result
+
+
+_READ_BEFORE = (
+    "'{name}' is changed in an expression that also reads it as a whole, and what that sees depends on the order; "
+    "write two statements"
+)
+
+
+def _read_before(p: Context, call: ast.AST, name: str) -> bool:
+    """Whether the expression around a method that changes a list reads the whole list before.
+
+    In `f(xs, xs.pop())` Python gives the function the list as it is after the pop. Elements, lengths and truth values are taken at
+    once, so those may be read.
+    """
+    parents = p.parents()
+    top = call
+    while not isinstance(top, (ast.stmt, ast.comprehension)) and top in parents:
+        below, top = top, parents[top]
+    parts = [below] if isinstance(top, (ast.If, ast.While, ast.For, ast.Match)) else [top]
+    own = set(ast.walk(call))  # what the method itself is given is read in time
+    for node in (n for part in parts for n in ast.walk(part)):
+        if node in own or not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+            continue
+        if (node.lineno, node.col_offset) >= (call.end_lineno, call.end_col_offset):
+            continue  # read afterwards
+        parent = parents.get(node)
+        if isinstance(parent, ast.Attribute) and scopes.changed(parents.get(parent)) is node:
+            continue
+        if isinstance(parent, ast.Subscript) and parent.value is node and name not in scopes.mutated([parent.slice]):
+            continue
+        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
+            continue
+        if isinstance(parent, (ast.BoolOp, ast.If, ast.While)) or isinstance(parent, ast.IfExp) and parent.test is node:
+            continue
+        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+            continue
+        return True
+    return False
+
+
+@handles(STATEMENTS, ast.Delete)
+def delete(p: Context, stmt: ast.Delete) -> None:
+    """`del xs[i]` of a local list."""
+    for target in stmt.targets:
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or not p.is_local(target.value.id):
+            raise p.refuse(
+                "'del' is not part of the language but for entries of a local list: variables end with their function; "
+                "use another name instead",
+                stmt,
+            )
+        index = p.expr(target.slice)
+        change_list(p, target, target.value, "__delitem__", [index])
 
 
 @handles(STATEMENTS, ast.Assign)
@@ -174,10 +270,10 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
         old = p.load(target.id, target)
         node = p.apply(op, old, p.expr(stmt.value), at=stmt)
 
-        def report(reason: str | None) -> None:
+        def report(reasons: list[ownership.Conflict]) -> None:
             # Of numbers and tuples `+=` makes new ones; only for arrays and lists inference has to look at this.
-            if reason is not None:
-                node.attrs["shared"] = reason
+            if reasons:
+                node.attrs["shared"] = reasons
 
         ownership.check(p, target.id, old, report)
         bind(p, target.id, node, target)
@@ -197,6 +293,7 @@ def append(p: Context, stmt: ast.Expr) -> bool:
     base = appended(stmt)
     if base is None or not p.is_local(base.id) or base.id in p.hidden:
         return False
-    old = p.load(base.id, base)
-    change(p, base.id, stmt.value, syntax.list_append, old, p.expr(stmt.value.args[0]))
+    p.load(base.id, base)
+    value = p.expr(stmt.value.args[0])
+    change(p, base.id, stmt.value, syntax.list_append, p.load(base.id, base), value)
     return True

@@ -87,9 +87,9 @@ class Context:
         analysis. captures: for an inner function, what it captures: name -> (node or None where not bound, $bound
         node or None). captured_by: local -> [(graph, place)]: who has captured a value of it so far. pending: inner
         functions that refer to names not bound yet; parsed when they are first used. loops: what is live around each
-        enclosing loop, innermost last. hidden: targets of the comprehensions that we are in. own_scopes: how many of these are
-        functions to CPython. flows: joined value -> the values that may flow into it; items: item of a loop -> the
-        iterable; roots, checks: what
+        enclosing loop, innermost last. iterated: what these run over. hidden: targets of the comprehensions that we are in.
+        own_scopes: how many of these are functions to CPython. flows: joined value -> the values that may flow into it;
+        items: item of a loop -> the iterable; roots, levels, checks: what
             `ownership` makes of them.
         here: variables that are live after the current statement.
         cells: variables that inner functions assign to -> the node of their cell. held: (name, value) of all that was put
@@ -116,14 +116,24 @@ class Context:
         self.errors: list[ParseError] = outer.errors if outer else []
         self.items: dict[Node, Node] = outer.items if outer else {}
         self.roots: dict[Node, tuple] = outer.roots if outer else {}
+        self.levels: dict[tuple, dict[Node, int]] = outer.levels if outer else {}
         self.checks: list[Any] = []
         self.cells: dict[str, Node] = {}
         self.held: list[tuple[str, Node]] = outer.held if outer else []
         self.loops: list[set[str]] = []
+        self.iterated: list[Node] = []
         self.hidden: list[str] = []
         self.own_scopes = 0
         self.here: set[str] = set()
         self.state = State(graph, {"$status": Constant(NORMAL)})
+
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each part of the function's tree."""
+        known = getattr(self.node, "_parents", None)
+        if known is None:
+            known = {child: parent for parent in ast.walk(self.node) for child in ast.iter_child_nodes(parent)}
+            self.node._parents = known
+        return known
 
     # -- places ------------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from ..ir import syntax
 from ..ir.node import Node
-from .assignments import bind
+from .assignments import bind, change_list
 from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
 from .functions import closure
+from .scope import changed
 
 BINARY = {
     ast.Add: operator.add,
@@ -205,6 +206,11 @@ def call(p: Context, node: ast.Call) -> Node:
         raise p.refuse(
             "'super()' is not part of the language; name the class and call its function: Base.method(self)", node
         )
+    base = changed(node)
+    if base is not None and base.id in p.scope.locals - p.scope.captured and not p.hidden:
+        if not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords):
+            args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
+            return change_list(p, node, base, node.func.attr, args, tuple(k.arg for k in node.keywords))
     fn = p.expr(node.func)
     if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
         found = search(p, node)

@@ -127,9 +127,11 @@ def for_statement(p: Context, stmt: ast.For):
     p.items[item] = iterable
     params = _enter(p, graph, carried, origin)
     p.loops.append(carried.live)
+    p.iterated.append(iterable)
     p.here = p.live.bound(stmt)
     bind_target(p, stmt.target, item)
     yield block(p, stmt.body, carried.live, "loop")
+    p.iterated.pop()
     p.loops.pop()
     stops = bool(carried.leaves)
     _ends(p, carried, params, origin, [_go_on(p, origin)] if stops else [])
@@ -147,7 +149,7 @@ def while_statement(p: Context, stmt: ast.While):
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
     # A condition that binds variables is moved into the body, where they are seen: `while True: if not c: exhausted;
     # ...`
-    moved = bool(scopes.bindings([stmt.test])) or _may_change(p, stmt.test)
+    moved = bool((scopes.bindings([stmt.test]) | scopes.mutated([stmt.test])) & p.scope.locals) or _may_change(p, stmt.test)
     leaves = bool(scopes.jumps(stmt.body) & {"break", "return"}) or moved
     carried = _carried(p, stmt, [stmt.test, *stmt.body], leaves)
     head = Graph(f"{p.root.name}.while.test", parent=base.graph, origin=p.origin(stmt.test))

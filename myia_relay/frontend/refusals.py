@@ -14,7 +14,6 @@ _ADVICE: dict[type, str] = {
     ast.AsyncWith: "'async with' is not part of the language: compiled functions do not wait",
     ast.With: "'with' is not part of the language: there are no resources to hold; open it around the call",
     ast.ClassDef: "'class' inside a function is not part of the language; define it at the top level of the module",
-    ast.Delete: "'del' is not part of the language: variables end with their function; use another name instead",
     ast.Try: "'try' is not part of the language: exceptions end the function; test the condition with 'if', "
     "or catch the exception around the call",
     ast.Import: "'import' inside a function is not part of the language; import at the top of the module",

@@ -73,18 +73,34 @@ def appended(stmt: ast.AST) -> ast.Name | None:
     return None
 
 
+CHANGING = frozenset(("extend", "insert", "pop", "remove", "clear", "reverse", "sort"))
+"""Methods that change a list; of other objects they may be anything, which inference knows."""
+
+
+def changed(node: ast.AST) -> ast.Name | None:
+    """The `xs` of a call `xs.pop()`, `xs.extend(ys)`, ..., which is treated as an assignment to `xs`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as base, attr=method)) if method in CHANGING:
+            return base
+        case ast.Call(func=ast.Attribute(value=ast.Name() as base, attr="append"), args=[arg], keywords=[]):
+            return None if isinstance(arg, ast.Starred) else base
+    return None
+
+
 def mutated(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names whose value these nodes change in place: `x[i] = v` and `xs.append(v)`."""
+    """Names whose value these nodes change in place: `x[i] = v`, `del xs[i]`, `xs.append(v)`, `xs.pop()`."""
     out: set[str] = set()
     stack = list(nodes)
     while stack:
         node = stack.pop()
         if isinstance(node, FUNCTIONS):
             continue
-        base = appended(node)
+        base = changed(node)
         if base is not None:
             out.add(base.id)
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+        if isinstance(node, COMPREHENSIONS):
+            continue
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and isinstance(node.value, ast.Name):
             out.add(node.value.id)
         stack.extend(ast.iter_child_nodes(node))
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from ..abstract.annotations import Rows, TensorAnnotation
 from ..abstract.dims import symbol
 from ..abstract.families import annotation_type, family_of
-from ..abstract.types import Array, Data, Scalar, Struct
+from ..abstract.types import Array, Data, List, Scalar, Struct
 from ..ir.build import type_of_constant
+from ..prims.lists import to_python
 from ..prims.structure import rebuild as rebuild_value
 from ..utils.errors import OverflowError_, ShapeError, TypeError_
 from ..utils.raising import format_parts
@@ -58,7 +60,24 @@ class ReturnedFunction:
         return f"<compiled function {self.__name__}>"
 
 
-def quick_key(values: Any, leaves: list) -> tuple | None:
+CODES = {float: "d", int: "q"}  # of `array.array`
+
+
+def as_numbers(values: list) -> np.ndarray | None:
+    """A list of Python numbers of one type as an array; None for other lists. About 20 ns an entry.
+
+    Raises:
+        OverflowError: an int that does not fit into 64 bits.
+    """
+    if not values or type(values[0]) not in PLAIN or len(kinds := set(map(type, values))) > 1:
+        return None
+    (kind,) = kinds
+    if kind is bool:
+        return np.frombuffer(bytearray(values), np.bool_)
+    return np.frombuffer(array(CODES[kind], values), np.float64 if kind is float else np.int64)
+
+
+def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
     """A key that equal argument types share, made without building skeletons; the leaves are appended.
 
     Arrays count by dtype and shape, so one program with symbolic sizes has many such keys.
@@ -66,6 +85,7 @@ def quick_key(values: Any, leaves: list) -> tuple | None:
     Args:
         values: a tuple of arguments.
         leaves: receives numbers, arrays and references.
+        listed: whether a list of numbers is a leaf, of whatever length.
 
     Returns:
         The key, or None for arguments that need a closer look.
@@ -83,7 +103,7 @@ def quick_key(values: Any, leaves: list) -> tuple | None:
                 return None
             key.append(kind)
         elif kind is dict:
-            inner = quick_key(v.values(), leaves)
+            inner = quick_key(v.values(), leaves, listed)
             if inner is None:
                 return None
             key.append(dict)
@@ -91,7 +111,16 @@ def quick_key(values: Any, leaves: list) -> tuple | None:
             key.append(inner)
             continue
         elif kind is tuple or kind is list:
-            inner = quick_key(v, leaves)
+            try:
+                numbers = as_numbers(v) if listed and kind is list else None
+            except OverflowError:
+                return None
+            if numbers is not None:
+                key.append(list)
+                key.append(numbers.dtype)
+                leaves.append(numbers)
+                continue
+            inner = quick_key(v, leaves, listed)
             if inner is None:
                 return None
             key.append(kind)
@@ -113,7 +142,9 @@ def quick_key(values: Any, leaves: list) -> tuple | None:
     return tuple(key)
 
 
-def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int, int], structural: bool = False) -> Skeleton:
+def describe_argument(
+    value: Any, annotation: Any, leaves: list, refs: dict[int, int], structural: bool = False, listed: bool = True
+) -> Skeleton:
     """The skeleton of an argument; its leaf values are appended to `leaves`.
 
     Args:
@@ -122,6 +153,7 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
         leaves: receives numbers, arrays and references.
         refs: references seen so far by identity: the same model passed twice is one.
         structural: whether recursive dataclasses are told apart by their structure, as other ones are.
+        listed: whether a list of numbers is a leaf, of whatever length.
 
     Raises:
         TypeError_: a value that compiled code cannot take.
@@ -161,10 +193,12 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
         return Skeleton("seq", (kind, fields, cls), skels)
 
     def parts(values) -> tuple[Skeleton, ...]:
-        return tuple(describe_argument(v, None, leaves, refs, structural) for v in values)
+        return tuple(describe_argument(v, None, leaves, refs, structural, listed) for v in values)
 
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return Skeleton("seq", ("record", value._fields, type(value)), parts(value))
+    if kind is list and listed and (found := list_skeleton(value, annotation, leaves)) is not None:
+        return found
     if isinstance(value, list | tuple):
         return Skeleton("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
     if isinstance(value, dict):
@@ -194,6 +228,30 @@ def describe_argument(value: Any, annotation: Any, leaves: list, refs: dict[int,
         f"a value of type {kind.__module__}.{kind.__qualname__} cannot be passed to compiled code; pass numbers, arrays, "
         "tuples, lists, dicts with string keys, NamedTuples, frozen dataclasses, models or functions"
     )
+
+
+def list_skeleton(value: list, annotation: Any, leaves: list) -> Skeleton | None:
+    """The skeleton of a list of numbers, which serves every length; None for other lists.
+
+    An empty list says nothing of its type, but its annotation may: `list[float]`.
+    """
+    try:
+        numbers = as_numbers(value)
+    except OverflowError:
+        big = next(v for v in value if not -(2**63) <= v < 2**63)
+        raise OverflowError_(f"the integer {big} in a list argument does not fit into 64 bits") from None
+    element = getattr(annotation, "__args__", (None,))[0] if getattr(annotation, "__origin__", None) is list else None
+    if numbers is None and not value and element in PLAIN:
+        numbers = np.zeros(0, SCALARS[element].dtype)
+    if numbers is None:
+        return None
+    leaves.append(numbers)
+    return Skeleton("listed", None, (Skeleton("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
+
+
+def holds_list(skel: Skeleton) -> bool:
+    """Whether an argument is, or has a part that is, a list of whatever length."""
+    return skel.tag == "listed" or any(holds_list(p) for p in skel.parts)
 
 
 def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
@@ -283,7 +341,9 @@ def python_value(skel: Skeleton, leaves: Iterator):
     """The Python value of a result."""
     tag, info = skel.tag, skel.info
     if tag == "dyn":
-        return next(leaves)
+        return to_python(next(leaves)) if isinstance(info, List) else next(leaves)
+    if tag == "listed":
+        return next(leaves).tolist()
     if tag == "static":
         return info.value
     if tag == "const":

@@ -9,14 +9,16 @@ import operator
 
 from ..abstract.types import Array, Scalar
 from ..ir import syntax as S
+from ..library import lists as prelude
 from ..prims.control import cond  # noqa: F401  registered before use
 from ..prims.effects import print_
 from ..utils.errors import TypeError_
-from . import data
+from . import data, list_methods, lists
 from .calls import call_value, operate, special
 from .engine import Engine
 from .frames import Frame
 from .iterables import array_length, walk
+from .lists import LONG, is_list, is_run_time, pushed, static_items
 from .structures import PropertyVal, as_sequence, attribute, to_node, to_python
 from .syntax import meaning, text_parts, truth
 from .values import NONE_VAL, Bound, Closure, Derived, Dyn, Iter, Seq, SliceVal, Static, Text, Val, describe
@@ -94,6 +96,8 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if value.kind == "dataset":
             return array_length(frame, value.elems[0])
         return frame.constant(len(value.elems))
+    if is_run_time(value):
+        return lists.length(engine, frame, value)
     if isinstance(value, Dyn) and isinstance(value.type, Array):
         if not value.type.shape:
             raise TypeError_("len() of unsized object")
@@ -135,6 +139,8 @@ def python_class(value: Val) -> type:
 
     from ..abstract.types import numpy_dtype
 
+    if is_list(value):
+        return list
     if isinstance(value, Dyn):
         if isinstance(value.type, Array):
             return np.ndarray
@@ -187,11 +193,24 @@ async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     return value if isinstance(value, Text) else Text(((0, "s", ""),), (value,))
 
 
+def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:
+    """Whether an iterable has a length that is known at run time only."""
+    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
+        return len(range(*[p.node.value for p in value.parts])) > LONG and not lists.keeps_static(engine)
+    if is_run_time(value):
+        return static_items(frame, value) is None
+    if isinstance(value, Iter):
+        return walk(engine, frame, value).items is None
+    return isinstance(value, Dyn) and isinstance(value.type, Array) and not isinstance((*value.type.shape, 0)[0], int)
+
+
 def _sequence(kind: str):
     async def make(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if not args:
             return Seq(kind, ())
         value = args[0]
+        if kind == "list" and needs_loop(engine, frame, value):
+            return await list_methods.copied(engine, frame, value)
         if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
             numbers = range(*[p.node.value for p in value.parts])
             return Seq(kind, tuple(frame.constant(n) for n in numbers))
@@ -234,6 +253,8 @@ def _quantifier(stop_at: bool):
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         from ..ir.prim import REGISTRY
 
+        if needs_loop(engine, frame, args[0]):
+            return await list_methods.call(engine, frame, prelude.any_of if stop_at else prelude.all_of, args[0])
         name = "logical_or" if stop_at else "logical_and"
         result: Dyn | None = None
         for item in as_sequence(engine, frame, args[0], "any" if stop_at else "all"):
@@ -255,6 +276,8 @@ special(builtins.all)(_quantifier(False))
 @special(builtins.map)
 async def map_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     fn, *sequences = args
+    if len(sequences) == 1 and needs_loop(engine, frame, sequences[0]):
+        return await list_methods.call(engine, frame, prelude.mapped, fn, sequences[0], site=site)
     columns = [as_sequence(engine, frame, s, "map over") for s in sequences]
     out = [await call_value(engine, frame, fn, list(row), {}, origin, site) for row in zip(*columns, strict=False)]
     return Seq("tuple", tuple(out))
@@ -263,6 +286,8 @@ async def map_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 @special(functools.reduce)
 async def reduce_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     fn, sequence, *start = args
+    if start and needs_loop(engine, frame, sequence):
+        return await list_methods.call(engine, frame, prelude.reduced, fn, sequence, start[0], site=site)
     items = [*start, *as_sequence(engine, frame, sequence, "reduce")]
     if not items:
         raise TypeError_("reduce() of empty iterable with no initial value")
@@ -275,6 +300,8 @@ def _extreme(name: str):
 
         if kwargs:
             raise TypeError_(f"{name}: key= and default= are not part of the language; write a loop")
+        if len(args) == 1 and needs_loop(engine, frame, args[0]) and not isinstance(getattr(args[0], "type", None), Array):
+            return await list_methods.extreme(engine, frame, name, args[0])
         items = args if len(args) > 1 else as_sequence(engine, frame, args[0], f"take the {name} of")
         if not items:
             raise TypeError_(f"{name}() iterable argument is empty")
@@ -291,6 +318,12 @@ def _extreme(name: str):
 
 special(builtins.min)(_extreme("min"))
 special(builtins.max)(_extreme("max"))
+
+
+@special(builtins.sorted)
+async def sorted_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    return await list_methods.ordered(engine, frame, value, dict(kwargs))
 
 
 @special(dataclasses.replace)
@@ -330,6 +363,9 @@ if hasattr(S, "match_sequence"):
     @meaning(S.match_sequence)
     async def match_sequence(engine: Engine, frame: Frame, node) -> Val:
         subject = engine.value(frame, node.args[0])
+        if is_run_time(subject):
+            compare = operator.ge if node.attrs.get("star") else operator.eq
+            return operate(engine, frame, compare, [lists.length(engine, frame, subject), frame.constant(node.attrs["length"])])
         if not isinstance(subject, Seq) or subject.kind not in ("tuple", "list", "record"):
             return frame.constant(False)
         if subject.kind == "record" and not issubclass(subject.cls, tuple):
@@ -344,8 +380,9 @@ if hasattr(S, "list_append"):
     @meaning(S.list_append)
     async def list_append(engine: Engine, frame: Frame, node) -> Val:
         xs, x = (engine.value(frame, a) for a in node.args)
-        if isinstance(xs, Seq) and xs.kind == "list":
-            return Seq("list", (*xs.elems, x))
+        if is_list(xs):
+            list_methods.refuse_shared(engine, frame, node, xs)
+            return pushed(engine, frame, xs, x)
         raise TypeError_(f"append: {describe(xs)} is no list")
 
 

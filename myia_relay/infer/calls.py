@@ -22,6 +22,7 @@ from . import data
 from .engine import Context, Engine
 from .frames import Frame
 from .iterables import reach
+from .lists import is_list, is_run_time
 from .sharing import arrays_of
 from .unions import dispatch, first_choice
 from .values import Bound, Choice, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
@@ -123,6 +124,10 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await handler(engine, frame, args, kwargs, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site)
+        if own is None and any(is_run_time(a) for a in args):
+            from .list_methods import list_operator
+
+            own = await list_operator(engine, frame, value, args)
         return operate(engine, frame, value, args) if own is None else own
     meaning = lookup(MEANINGS, value)
     if meaning is not None:
@@ -324,6 +329,7 @@ def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
     return Dyn(OPERATORS[op](frame.builder, *[frame.var(a) for a in args]).node)
 
 
+LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "copy", "count", "index")
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|", "xor": "^",
@@ -372,6 +378,10 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
             return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Array | Scalar):
             return numeric(engine, frame, METHODS[fn.function], [receiver, *args], kwargs, f"ndarray.{fn.function}")
+        if is_list(receiver) and (is_run_time(receiver) or fn.function in LIST_METHODS):
+            from .list_methods import list_method
+
+            return await list_method(engine, frame, receiver, fn.function, args, kwargs)
         return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
     return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
 

@@ -25,6 +25,7 @@ from ..utils.source import Origin
 from .calls import call_value, derived
 from .engine import Engine
 from .frames import Frame, Specialisation, explode
+from .lists import refuse_run_time, refuse_run_time_result
 from .structures import to_python
 from .transforms import (
     gradient_value,
@@ -87,7 +88,9 @@ class Staged:
 async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Origin, site) -> Staged:
     """Specialise a function for arguments of which some are to be differentiated by."""
     dynamic = tuple(i in chosen for i in range(len(args)))
+    refuse_run_time([args[i] for i in chosen], "a derivative other than grad")
     spec, nodes = await specialise_call(engine, frame, fn, args, {}, origin, site, frame.context, dynamic)
+    refuse_run_time_result(spec.result, "a derivative other than grad")
     counts = [leaf_count(frame, fn, True)]
     counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
     starts = {i: sum(counts[: i + 1]) for i in chosen}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..abstract.families import family_of
-from ..abstract.types import Array, Data, Type
+from ..abstract.types import Array, Data, List, Type
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import UNBOUND, FreeName, Syntax
 from ..utils.errors import CompileError, InternalError, TypeError_
@@ -26,7 +26,7 @@ from . import cells as cell_rules
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
 from .loop import Any_, Future, Loop, Task, Widened
-from .sharing import mark_result, require_own
+from .sharing import mark_result
 from .values import (
     NEVER,
     NONE_VAL,
@@ -129,6 +129,8 @@ class Engine:
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[CompileError] = []
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `infer.cells`
+        self.static_lists = False  # whether long lists of known length stay static
+        self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node] = set()  # arrays that something else may see; see `infer.sharing`
 
     # Entry.
@@ -283,6 +285,7 @@ class Engine:
 
     async def apply(self, frame: Frame, node: Apply) -> Val:
         """Evaluate one application."""
+        from .list_methods import refuse_in_place
         from .syntax import SYNTAX
 
         frame.at(node.origin)
@@ -291,14 +294,8 @@ class Engine:
                 return await SYNTAX[node.fn.value](self, frame, node)
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
-            if "shared" in node.attrs and not (isinstance(args[0], Dyn) and not isinstance(args[0].type, Array)):
-                if isinstance(args[0], Dyn) or (isinstance(args[0], Seq) and args[0].kind == "list"):
-                    kind = "array" if isinstance(args[0], Dyn) else "list"
-                    raise TypeError_(
-                        f"this changes the {kind} in place, and {node.attrs['shared']}; write x = x + y, which makes a new {kind}"
-                    )
             if isinstance(fn, Static) and any(fn.value is op for op in IN_PLACE):
-                require_own(self.shared, args[0])
+                refuse_in_place(self, frame, node, args[0])
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             return result
@@ -307,7 +304,7 @@ class Engine:
 
     def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
         """The evaluated arguments of a call, starred ones spread."""
-        from .syntax import Spread
+        from .syntax import Spread, starred
 
         values = [self.value(frame, a) for a in node.args]
         count = len(values) - len(node.keywords)
@@ -318,7 +315,7 @@ class Engine:
                 if value.double:
                     kwargs.update(zip(value.value.fields, value.value.elems, strict=True))
                 else:
-                    args.extend(value.value.elems)
+                    args.extend(starred(value))
             else:
                 args.append(value)
         kwargs.update(zip(node.keywords, values[count:], strict=True))
@@ -403,7 +400,7 @@ class Engine:
         if spec.finished.done:
             mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
         else:
-            self.shared.update(n for n in made if isinstance(n.type, Array))
+            self.shared.update(n for n in made if isinstance(n.type, Array | List))
         return result
 
     def specialise(
@@ -564,6 +561,7 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
     """
     from ..prims.control import undef
     from .data import adapt
+    from .lists import leaf_node
     from .unions import conform_choice
 
     nodes: list[Node] = []
@@ -574,7 +572,7 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
         elif skel.tag == "choice":
             nodes.extend(conform_choice(frame, value, skel, conform))
         elif skel.tag == "dyn":
-            nodes.append(adapt(frame, value, skel.info) if isinstance(skel.info, Data) else value.node)
+            nodes.append(adapt(frame, value, skel.info) if isinstance(skel.info, Data) else leaf_node(frame, value, skel.info))
         elif isinstance(value, Seq):
             for part, part_skel in zip(value.elems, skel.parts, strict=True):
                 go(part, part_skel)

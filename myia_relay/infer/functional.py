@@ -22,6 +22,7 @@ from .derivatives import named_arguments
 from .engine import Engine, conform
 from .frames import Frame
 from .iterables import Walk, array_length, first_axis, reach
+from .lists import refuse_run_time
 from .loops import (
     counted,
     emit_while,
@@ -102,6 +103,7 @@ async def scan(
     engine, frame: Frame, fn: Val, init: Val, xs: Val, length: int | None, backwards: bool, origin: Origin
 ) -> Val:
     """A `for_loop` that carries `carry` and writes each `y` into a preallocated stack."""
+    refuse_run_time([xs], "scan")
     count, size = scan_length(frame, xs, length)
     b = frame.at(origin)
 
@@ -294,6 +296,7 @@ async def tree_map(engine: Engine, frame: Frame, args, kwargs, origin: Origin, s
 
     async def go(parts: list[Val]) -> Val:
         first = parts[0]
+        refuse_run_time(parts, "tree_map")
         if isinstance(first, Static) and first.value is None:
             return first
         if not isinstance(first, Seq):

@@ -11,7 +11,7 @@ from ..ir.node import Constant
 from ..utils.errors import TypeError_
 from .engine import Engine
 from .frames import Frame
-from .values import Dyn, Iter, Seq, Static, Val, describe
+from .values import NONE_VAL, Dyn, Iter, Seq, Static, Val, describe
 
 UNROLL_RANGE = 0  # ranges stay loops, however short: compile time must not depend on their length
 
@@ -68,6 +68,8 @@ def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
     Raises:
         TypeError_: it is not iterable.
     """
+    from .lists import entry, is_run_time, length
+
     if isinstance(value, Seq):
         if value.kind == "dict":
             return Walk([Static(k) for k in value.fields])
@@ -90,6 +92,12 @@ def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
             return first_axis(inner, reach(frame, inner, value), index)
 
         return Walk(None, zero, array_length(frame, value), one, element)
+    if is_run_time(value):
+
+        def nth(inner: Frame, index: Dyn) -> Val:
+            return entry(engine, inner, reach(frame, inner, value), index)
+
+        return Walk(None, frame.constant(0), length(engine, frame, value), frame.constant(1), nth)
     if isinstance(value, Iter):
         return _walk_iter(engine, frame, value)
     if isinstance(value, Static) and isinstance(value.value, str):
@@ -132,7 +140,8 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
         walks = [walk(engine, frame, p) for p in value.parts]
         static = [len(w.items) for w in walks if w.items is not None]
         if static and len(static) < len(walks):
-            raise TypeError_("zip of tuples and run-time sequences: make them all arrays, or all tuples")
+            walks = [_at_run_time(engine, frame, w) for w in walks]
+            static = []
         if static:
             return Walk([Seq("tuple", items) for items in zip(*[w.items for w in walks], strict=False)])
         counts = [_count(engine, frame, w) for w in walks]
@@ -148,6 +157,25 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
 
         return Walk(None, frame.constant(0), shortest, frame.constant(1), together)
     raise TypeError_(f"{value.kind} cannot be iterated here")
+
+
+def _at_run_time(engine: Engine, frame: Frame, steps: Walk) -> Walk:
+    """A walk over items of a static number beside one that is not.
+
+    Raises:
+        TypeError_: the items differ in type.
+    """
+    from .lists import promoted
+
+    if steps.items is None:
+        return steps
+    if not steps.items:
+        zero = frame.constant(0)
+        return Walk(None, zero, zero, frame.constant(1), lambda inner, index: NONE_VAL)
+    try:
+        return walk(engine, frame, promoted(frame, Seq("list", tuple(steps.items))))
+    except TypeError_ as error:
+        raise TypeError_(f"zip of a tuple or list display and a run-time sequence: {error.message}") from None
 
 
 def _plus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:

@@ -28,7 +28,6 @@ from .values import (
     NEVER,
     UNBOUND_VAL,
     Dyn,
-    Iter,
     Mismatch,
     Raised,
     Seq,
@@ -484,26 +483,4 @@ def operate_node(frame: Frame, name: str, *values: Dyn):
     return frame.builder.emit(REGISTRY[name], tuple(v.node for v in values))
 
 
-@meaning(S.comprehension)
-async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
-    iterable = engine.value(frame, node.args[0])
-    body = node.args[1].value
-    steps = walk(engine, frame, iterable)
-    if isinstance(iterable, Iter) and iterable.kind == "range" and all(p.known for p in iterable.parts):
-        # A comprehension makes a list of static length, so its range, unlike a loop's, is spelt out.
-        steps.items = [frame.constant(i) for i in range(*[p.node.value for p in iterable.parts])]
-    if steps.items is None:
-        raise TypeError_(
-            "a comprehension needs an iterable of static length here (a tuple, a list display, range of constants); "
-            "for arrays, write the operation on the whole array or use relay.scan"
-        )
-    run = graph_runner(engine, body)
-    out: list[Val] = []
-    for item in steps.items:
-        scope = frame.scope()
-        result = await run(scope, [item])
-        if result is NEVER:
-            return NEVER
-        out.extend(scope.leave(v) for v in parts_of(result))
-    return Seq("list", tuple(out))
-
+from . import comprehensions  # noqa: E402, F401  registers them

@@ -7,13 +7,13 @@ marks the results of such calls, and whatever carries them into branches and loo
 
 from __future__ import annotations
 
-from ..abstract.types import Array
+from ..abstract.types import Array, List
 from ..ir.node import Apply, Graph, Node, Parameter
-from ..utils.errors import TypeError_
-from .values import Dyn, Val, skeleton
+from ..utils.errors import ParseError, TypeError_
+from .values import Dyn, Listed, Val, skeleton
 
 # NumPy answers these with a view of the first argument.
-VIEWS = frozenset(("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast"))
+VIEWS = frozenset(("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast", "list_get"))
 
 
 def output_leaf(graph: Graph, index: int) -> Node:
@@ -52,11 +52,11 @@ def comes_from_outside(node: Node, seen: set | None = None) -> bool:
             if (node.fn, index) not in seen:
                 seen.add((node.fn, index))
                 if comes_from_outside(output_leaf(node.fn, index), seen):
-                    stack.extend(a for a in node.args if isinstance(a.type, Array))
+                    stack.extend(a for a in node.args if isinstance(a.type, Array | List))
         elif name == "cond":
             for arm in (node.attrs["then"], node.attrs["orelse"]):
                 if comes_from_outside(output_leaf(arm, index), set()):
-                    stack.extend(a for a in node.args if isinstance(a.type, Array))
+                    stack.extend(a for a in node.args if isinstance(a.type, Array | List))
         elif name in ("while_loop", "for_loop"):
             stack.append(node.args[index + (3 if name == "for_loop" else 0)])  # a loop may run no turn
         elif name in VIEWS:
@@ -67,10 +67,10 @@ def comes_from_outside(node: Node, seen: set | None = None) -> bool:
 
 
 def arrays_of(value: Val) -> list[Node]:
-    """The array leaves of a value."""
+    """The leaves of a value that are arrays or run-time lists."""
     nodes: list[Node] = []
     skeleton(value, nodes, capture=lambda closure: ())
-    return [n for n in nodes if isinstance(n.type, Array)]
+    return [n for n in nodes if isinstance(n.type, Array | List)]
 
 
 def mark_result(shared: set[Node], graph: Graph, count: int, nodes: list[Node]) -> None:
@@ -83,7 +83,7 @@ def mark_result(shared: set[Node], graph: Graph, count: int, nodes: list[Node]) 
         nodes: the leaves at the call.
     """
     for index in range(count):
-        if isinstance(nodes[index].type, Array) and comes_from_outside(output_leaf(graph, index)):
+        if isinstance(nodes[index].type, Array | List) and comes_from_outside(output_leaf(graph, index)):
             shared.add(nodes[index])
 
 
@@ -99,6 +99,11 @@ def require_own(shared: set[Node], value: Val) -> None:
     Raises:
         TypeError_: with advice.
     """
+    if isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List) and value.node in shared:
+        raise ParseError(
+            "this list came from a function that returns its own argument, or out of another list, so changing it in place would "
+            "change that too; copy it first (xs = xs.copy())"
+        )
     if isinstance(value, Dyn) and value.node in shared:
         raise TypeError_(
             "this array came from a function that returns its own argument, so changing it in place would change that "

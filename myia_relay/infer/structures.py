@@ -21,6 +21,7 @@ from .values import (
     Bound,
     Closure,
     Dyn,
+    Listed,
     Raised,
     Seq,
     SliceVal,
@@ -37,6 +38,10 @@ def to_node(frame: Frame, value: Val) -> Node:
 
     if isinstance(value, Dyn):
         return value.node
+    if isinstance(value, Listed):
+        from .lists import promoted
+
+        return promoted(frame, value).node
     if isinstance(value, Seq):
         nodes = tuple(to_node(frame, e) for e in value.elems)
         type_ = Struct(value.kind, tuple(n.type for n in nodes), value.fields, value.cls)
@@ -76,8 +81,12 @@ def from_node(frame: Frame, node: Node) -> Val:
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
     """A value as an argument of a NumPy meaning: a plain Python value where the parameter is static, else staged."""
+    from .lists import array_of, is_run_time
+
     if static:
         return to_python(value, f"{function}: {parameter}")
+    if is_run_time(value):
+        return array_of(frame, value, function)
     if isinstance(value, Dyn):
         return frame.var(value)
     if isinstance(value, Seq):
@@ -119,10 +128,13 @@ def to_python(value: Val, what: str) -> Any:
 def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
     """The elements of something of static length: a structure, or an array by its first axis."""
     from .iterables import first_axis, walk
+    from .lists import is_run_time, static_items
 
+    if is_run_time(value) and (items := static_items(frame, value)) is not None:
+        return items
     if isinstance(value, Dyn) and isinstance(value.type, Array) and value.type.shape and isinstance(value.type.shape[0], int):
         return [first_axis(frame, value, frame.constant(i)) for i in range(value.type.shape[0])]
-    if isinstance(value, Seq) or not isinstance(value, Dyn):
+    if isinstance(value, Seq) or not isinstance(value, Dyn | Listed):
         steps = walk(engine, frame, value)
         if steps.items is not None:
             return steps.items
@@ -131,6 +143,8 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
 def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
+    from . import lists
+
     if op is operator.getitem:
         return get(engine, frame, *args)
     if op is operator.not_:
@@ -171,8 +185,12 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             return concat_text(a, b)
     if op in (operator.mul, operator.imul):
         for seq, count in ((a, b), (b, a)):
+            if isinstance(seq, Seq) and seq.kind == "list" and isinstance(count, Dyn) and lists.is_index(count):
+                long = count.known and len(seq.elems) * count.node.value > lists.LONG
+                if not count.known or long and lists.has_entry_type(frame, seq) and not lists.keeps_static(engine):
+                    return lists.repeated(engine, frame, seq, count)
             if isinstance(seq, Seq) and seq.kind in ("tuple", "list") and isinstance(count, Dyn) and count.known:
-                return Seq(seq.kind, seq.elems * max(0, count.node.value))
+                return Seq(seq.kind, seq.elems * max(0, operator.index(count.node.value)))
     if op is operator.or_ and all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args):
         return Static(a.value | b.value)
     if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
@@ -226,7 +244,10 @@ def _identical(a: Val, b: Val) -> bool:
 def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """`a == b` as a bool scalar."""
     from .calls import operate
+    from .lists import is_run_time
 
+    if is_run_time(a) or is_run_time(b):
+        raise TypeError_("lists within tuples or records cannot be compared in compiled code; compare them apart")
     if is_data(a) or is_data(b):
         return data_equality(engine, frame, a, b)
     if isinstance(a, Dyn) and isinstance(b, Dyn):
@@ -287,6 +308,10 @@ def _contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
 
 def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     """`value[index]`."""
+    from . import lists
+
+    if lists.is_run_time(value):
+        return lists.get(engine, frame, value, index)
     if isinstance(value, Seq):
         if value.kind == "dict":
             key = to_python(index, "a dict key")
@@ -295,7 +320,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return value.get(key)
         if value.kind == "dataset":
             return _example(engine, frame, value, index)
-        if isinstance(index, SliceVal):
+        if isinstance(index, SliceVal) and lists.slices_statically(frame, value, index):
             part = value.elems[to_python(index, "the bounds of a slice of a tuple")]
             return Seq(value.kind if value.kind != "record" else "tuple", part)
         if isinstance(index, Dyn) and index.known:
@@ -305,6 +330,10 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
                 return _out_of_range(engine, frame, value)
             except TypeError:
                 pass
+        if value.kind == "list" and lists.is_index(index) and len(value.elems) > lists.LONG and lists.has_entry_type(frame, value):
+            return lists.get(engine, frame, lists.promoted(frame, value), index)
+        if isinstance(index, SliceVal):
+            return lists.sliced(engine, frame, value, index)
         if isinstance(index, Dyn) and isinstance(index.type, Scalar) and index.type.dtype.startswith(("int", "uint")):
             return _choose(engine, frame, value, index)
         raise TypeError_(f"{value.kind} indices must be integers or slices, not {describe(index)}")
@@ -393,19 +422,15 @@ def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
 
 def set_item(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -> Val:
     """`x[index] = new` as a new value of `x`."""
-    if isinstance(value, Seq) and value.kind in ("list", "dict"):
-        if value.kind == "dict":
-            key = to_python(index, "a dict key")
-            fields = value.fields if key in value.fields else (*value.fields, key)
-            items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
-            return Seq("dict", tuple(items[f] for f in fields), fields)
-        position = to_python(index, "the index of an assignment into a list")
-        try:
-            elems = list(value.elems)
-            elems[position] = new
-        except IndexError:
-            raise TypeError_("list assignment index out of range") from None
-        return Seq("list", tuple(elems))
+    from . import lists
+
+    if lists.is_list(value):
+        return lists.with_entry(engine, frame, value, index, new)
+    if isinstance(value, Seq) and value.kind == "dict":
+        key = to_python(index, "a dict key")
+        fields = value.fields if key in value.fields else (*value.fields, key)
+        items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
+        return Seq("dict", tuple(items[f] for f in fields), fields)
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
         from ..prims.subscripts import setitem
 
@@ -462,6 +487,10 @@ LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasse
 
 def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     """`value.name`."""
+    from .lists import is_run_time
+
+    if is_run_time(value) and hasattr(list, name):
+        return Bound(value, name)
     if isinstance(value, Seq):
         if name in value.fields and value.kind == "record":
             return value.get(name)

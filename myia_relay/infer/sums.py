@@ -30,13 +30,18 @@ UNROLLED = 8  # elements of an array up to which a sum is spelt out
 
 @special(builtins.sum)
 async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    """`sum(xs, start)`: over a long array a loop, else spelt out."""
+    """`sum(xs, start)`: over a long array or a run-time list a loop, else spelt out."""
+    from .builtins import needs_loop
+    from .list_methods import summed
+
     value = args[0]
     start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
     if isinstance(value, Dyn) and isinstance(value.type, Array) and value.type.shape:
         size = value.type.shape[0]
         if not isinstance(size, int) or size > UNROLLED:
             return await _loop(engine, frame, value, start, origin)
+    if needs_loop(engine, frame, value):
+        return await summed(engine, frame, value, start, COMPENSATED)
     total = _Total(engine, frame, origin, start)
     for item in as_sequence(engine, frame, value, "sum"):
         await total.add(item)

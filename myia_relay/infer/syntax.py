@@ -21,7 +21,7 @@ from .annotate import check_value
 from .cells import MEANINGS, after_branch, changed_in_branch, with_contents
 from .engine import Engine, conform
 from .frames import Frame, explode, pack, packed_type
-from .sharing import mark_like, require_own
+from .sharing import mark_like
 from .unions import dispatch, narrowed, test_of
 from .values import (
     NEVER,
@@ -55,7 +55,7 @@ SYNTAX: dict[S.Syntax, Callable] = dict(MEANINGS)
 class Spread(Val):
     """A starred argument: its elements take its place."""
 
-    value: Seq
+    value: Val
     double: bool = False
 
 
@@ -73,8 +73,19 @@ def spread(values: list[Val]) -> tuple[Val, ...]:
     """Values with starred ones spread."""
     out: list[Val] = []
     for value in values:
-        out.extend(value.value.elems if isinstance(value, Spread) else (value,))
+        out.extend(starred(value) if isinstance(value, Spread) else (value,))
     return tuple(out)
+
+
+def starred(value: Spread) -> tuple[Val, ...]:
+    """What takes the place of a starred value.
+
+    Raises:
+        TypeError_: its length is not known at compile time.
+    """
+    if not isinstance(value.value, Seq):
+        raise TypeError_(f"*: cannot spread {describe(value.value)} here; its length must be known at compile time")
+    return value.value.elems
 
 
 @meaning(S.make_tuple)
@@ -84,7 +95,19 @@ async def make_tuple(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.make_list)
 async def make_list(engine: Engine, frame: Frame, node: Apply) -> Val:
-    return Seq("list", spread([engine.value(frame, a) for a in node.args]))
+    from .lists import concatenated, is_run_time
+
+    values = [engine.value(frame, a) for a in node.args]
+    if not any(isinstance(v, Spread) and is_run_time(v.value) for v in values):
+        return Seq("list", spread(values))
+    out: Val = Seq("list", ())
+    for value in values:
+        if not isinstance(value, Spread):
+            value = Spread(Seq("list", (value,)))
+        elif not is_run_time(value.value):
+            value = Spread(Seq("list", starred(value)))
+        out = concatenated(engine, frame, out, value.value)
+    return out
 
 
 @meaning(S.make_dict)
@@ -96,8 +119,10 @@ async def make_dict(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.star)
 async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
+    from .lists import is_run_time
+
     value = engine.value(frame, node.args[0])
-    if not isinstance(value, Seq):
+    if not isinstance(value, Seq) and not is_run_time(value):
         raise TypeError_(f"*: cannot spread {describe(value)}; its length must be known at compile time")
     return Spread(value)
 
@@ -112,10 +137,14 @@ async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.unpack)
 async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
+    from .list_methods import unpacked
+    from .lists import is_run_time
     from .structures import as_sequence
 
     before, starred, after = node.attrs["before"], node.attrs["star"], node.attrs["after"]
     value = engine.value(frame, node.args[0])
+    if is_run_time(value):
+        return unpacked(engine, frame, value, before, starred, after)
     parts = as_sequence(engine, frame, value, "unpack")
     need = before + after
     if len(parts) < need or (len(parts) > need and not starred):
@@ -135,11 +164,15 @@ async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     """Python's truth value: a bool where it is known at compile time, else a bool scalar."""
     from ..prims.operators import truth as numeric_truth
+    from .lists import emit, is_run_time, length
 
     if isinstance(value, Static):
         return bool(value.value)
     if isinstance(value, Seq):
         return len(value.elems) > 0
+    if is_run_time(value):
+        count = length(engine, frame, value)
+        return count.node.value > 0 if count.known else emit(frame, "ne", count, frame.constant(0))
     if data.is_data(value):
         for name in ("__bool__", "__len__"):
             if data.defines(value, name):
@@ -170,18 +203,24 @@ async def if_(engine: Engine, frame: Frame, node: Apply) -> Val:
         graph = (then if decided else orelse).value
         scope = frame.scope()
         return scope.leave(await engine.body(scope, graph))
+    arms = arms_of(engine, frame, node, lambda graph, facts: _arm(engine, graph, facts))
+    return await branch(engine, frame, decided, arms, node)
+
+
+def arms_of(engine: Engine, frame: Frame, node: Apply, arm: Callable) -> list[Callable]:
+    """The two arms of an `if_`, made by `arm(graph, facts)`: `facts` are values that the condition has narrowed there."""
+    condition, *graphs = node.args
     known: list[dict] = [{}, {}]
     test = test_of(engine, frame, condition)
     if test is not None and (subject := frame.find(test[0])) is not None:
         sides = data.split(subject, test[1]) or narrowed(engine, frame, subject, test[1])
         if sides is not None:
             known = [{test[0]: part} for part in sides]
-    arms = [_arm(engine, graph.value, facts) for graph, facts in zip((then, orelse), known, strict=True)]
-    return await branch(engine, frame, decided, arms, node)
+    return [arm(graph.value, facts) for graph, facts in zip(graphs, known, strict=True)]
 
 
 def _arm(engine: Engine, graph, facts: dict):
-    """One arm of a branch; `facts` are values that the condition has narrowed there."""
+    """One arm of a branch."""
 
     async def run(frame: Frame) -> Val:
         for node, value in facts.items():
@@ -445,10 +484,11 @@ async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.setitem)
 async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
+    from .list_methods import refuse_shared
     from .structures import set_item
 
     value, index, new = (engine.value(frame, a) for a in node.args)
-    require_own(engine.shared, value)
+    refuse_shared(engine, frame, node, value)
     return set_item(engine, frame, value, index, new)
 
 

@@ -18,8 +18,9 @@ from ..utils.source import Origin
 from .calls import call_value, derived
 from .engine import Context, Engine, Source
 from .frames import Frame, Specialisation
+from .lists import refuse_run_time, refuse_run_time_result
 from .structures import from_node, to_python
-from .values import NONE_VAL, At, Bound, Closure, Derived, Dyn, Seq, Skeleton, Static, Val, rebuild, skeleton
+from .values import NONE_VAL, At, Bound, Closure, Derived, Dyn, Listed, Seq, Skeleton, Static, Val, rebuild, skeleton
 
 
 async def specialise_call(
@@ -152,6 +153,7 @@ async def differentiate(
         if not (0 <= index < len(args)):
             raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
         require_differentiable(args[index], names[index] if index < len(names) else f"{index}")
+    refuse_run_time([args[index] for index in chosen], "grad", given=False)
     spec, nodes = await specialise_call(engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic)
     # Which leaves of the callee's parameters belong to the chosen arguments.
     counts = [leaf_count(frame, fn, True)]
@@ -200,6 +202,11 @@ def gradient_value(skel: Skeleton, gradients) -> Val:
     if skel.tag == "dyn":
         node = next(gradients)
         return Dyn(node) if node is not None else NONE_VAL
+    if skel.tag == "listed":
+        node = next(gradients)
+        if node is None:
+            raise GradError(f"cannot differentiate by a {skel}; pass a list of floats")
+        return Listed(Dyn(node))
     if skel.tag == "seq":
         return Seq(skel.info[0], tuple(gradient_value(p, gradients) for p in skel.parts), skel.info[1], skel.info[2])
     for part in skel.parts:
@@ -371,6 +378,7 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
     """The arguments with their batch axis first, which of their leaves are batched, and the batch size."""
     from ..ir.prim import REGISTRY
 
+    refuse_run_time(args, "vmap")
     for axis in in_axes if isinstance(in_axes, tuple) else (in_axes,):
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
             raise TypeError_(f"vmap: in_axes={in_axes!r}: an axis is an int, or None for an argument that is not batched")
@@ -441,6 +449,7 @@ async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origi
         batched += flag
     implicit = [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     batched += [False] * len(implicit)
+    refuse_run_time_result(spec.result, "vmap")
     builder = frame.at(origin)
     attrs = {"graph": spec.graph, "batched": tuple(batched), "size": size}
     node = builder.emit(P_vmap, (*operands, *implicit), attrs)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..abstract.types import INT, Array, Data, Ref, Scalar, Type
+from ..abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
 from ..ir.node import Constant, Graph, Node
 
 
@@ -63,6 +63,13 @@ class Seq(Val):
 
     def get(self, field: str) -> Val:
         return self.elems[self.fields.index(field)]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Val):
+    """A list of Python numbers that is given as an array of one dimension: an argument, which nobody may change."""
+
+    array: Dyn
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +181,9 @@ class Skeleton:
     """A value without its nodes.
 
     Attributes:
-        tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "closure",
-            "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the cell),
-            "unbound", "never".
+        tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
+            "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the
+            cell), "unbound", "never".
         info: what makes two skeletons of a tag differ; hashable.
         parts: skeletons of the parts.
     """
@@ -209,6 +216,8 @@ class Skeleton:
             return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
         if self.tag == "closure":
             return f"function {self.info[0].name}"
+        if self.tag == "listed":
+            return str(List(entry_of(self)))
         if self.tag == "choice":
             return " | ".join(map(str, self.parts[1:]))
         return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)
@@ -272,6 +281,8 @@ def skeleton(val: Val, out: list[Node] | None = None, keep_constants: bool = Tru
             return Skeleton("static", Identity(val.value))
         if isinstance(val, Seq):
             return Skeleton("seq", (val.kind, val.fields, val.cls), tuple(go(e) for e in val.elems))
+        if isinstance(val, Listed):
+            return Skeleton("listed", None, (go(val.array),))
         if isinstance(val, Closure):
             env = val.env if val.env is not None else capture(val)
             return Skeleton("closure", (val.graph, tuple(n for n, _ in env)), tuple(go(v) for _, v in env))
@@ -310,6 +321,8 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
     parts = tuple(rebuild(p, nodes) for p in skel.parts)
     if tag == "seq":
         return Seq(info[0], parts, info[1], info[2])
+    if tag == "listed":
+        return Listed(*parts)
     if tag == "closure":
         return Closure(info[0], None, tuple(zip(info[1], parts, strict=True)))
     if tag == "bound":
@@ -350,7 +363,7 @@ def join(a: Skeleton, b: Skeleton) -> Skeleton:
         return b if a.tag == "never" else unknown(b)
     if b.tag == "unbound":
         return unknown(a)
-    if a.tag in ("dyn", "const") and b.tag in ("dyn", "const"):
+    if a.tag in ("dyn", "const") and b.tag in ("dyn", "const") and not (is_list(a) and is_list(b)):
         left, right = (s.info if s.tag == "dyn" else s.info.type for s in (a, b))
         if left == right:
             return Skeleton("dyn", left)
@@ -360,6 +373,8 @@ def join(a: Skeleton, b: Skeleton) -> Skeleton:
         if isinstance(left, Data) or isinstance(right, Data):
             return choose(a, b)
         raise Mismatch(a, b)
+    if is_list(a) and is_list(b) and (a.tag != "seq" or b.tag != "seq" or len(a.parts) != len(b.parts)):
+        return join_lists(a, b)
     if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts and a.tag != "choice":
         return Skeleton(a.tag, a.info, tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True)))
     return join_data(a, b) or choose(a, b)
@@ -385,6 +400,71 @@ def join_data(a: Skeleton, b: Skeleton) -> Skeleton | None:
     return None
 
 
+def is_list(skel: Skeleton) -> bool:
+    """Whether values of this skeleton are lists."""
+    if skel.tag == "dyn":
+        return isinstance(skel.info, List)
+    return skel.tag == "listed" or skel.tag == "seq" and skel.info[0] == "list"
+
+
+def join_lists(a: Skeleton, b: Skeleton) -> Skeleton:
+    """The skeleton of one of two lists of different lengths: a run-time list.
+
+    Raises:
+        Mismatch: their entries differ in type, or cannot be entries of a run-time list.
+    """
+    first, second = entries_of(a), entries_of(b)
+    entry = first if second is None else second if first is None else unknown(join(first, second))
+    t = type_of(entry)
+    if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
+        raise Mismatch(a, b)
+    return Skeleton("dyn", List(t))
+
+
+def entries_of(skel: Skeleton) -> Skeleton | None:
+    """The skeleton that all entries of a list have; None for an empty list.
+
+    Raises:
+        Mismatch: there is none.
+    """
+    if skel.tag != "seq":
+        return from_type(entry_of(skel))
+    common = None
+    for part in skel.parts:
+        common = unknown(part) if common is None else unknown(join(common, part))
+    return common
+
+
+def entry_of(skel: Skeleton) -> Type:
+    """The type of the entries of a run-time list."""
+    return Scalar(skel.parts[0].info.dtype, True) if skel.tag == "listed" else skel.info.elem
+
+
+def type_of(skel: Skeleton) -> Type:
+    """The type of a list entry with this skeleton.
+
+    Raises:
+        Mismatch: no run-time list has such entries.
+    """
+    if skel.tag == "dyn" and not isinstance(skel.info, Ref):
+        return skel.info
+    if skel.tag == "listed":
+        return List(entry_of(skel))
+    if skel.tag == "static" and skel.info.value is None:
+        return NONE
+    if skel.tag == "seq" and skel.info[0] in ("tuple", "list", "dict", "record"):
+        kind, fields, cls = skel.info
+        return Struct(kind, tuple(type_of(p) for p in skel.parts), fields, cls)
+    raise Mismatch(skel, skel)
+
+
+def from_type(t: Type) -> Skeleton:
+    """The skeleton of a list entry of a type."""
+    if isinstance(t, Struct):
+        return Skeleton("seq", (t.kind, t.fields, t.cls), tuple(from_type(e) for e in t.elems))
+    return Skeleton("static", Identity(None)) if isinstance(t, NoneT) else Skeleton("dyn", t)
+
+
 def choose(a: Skeleton, b: Skeleton) -> Skeleton:
     """The skeleton of a choice between values of different kinds.
 
@@ -398,8 +478,8 @@ def choose(a: Skeleton, b: Skeleton) -> Skeleton:
     for new in b.parts[1:] if b.tag == "choice" else [b]:
         for index, old in enumerate(options):
             numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const") and not (is_data(old) or is_data(new))
-            numbers = numbers or join_data(old, new) is not None
-            sequences = old.tag == new.tag == "seq" and old.info == new.info and old.info[0] in ("tuple", "list")
+            numbers = numbers or join_data(old, new) is not None or is_list(old) and is_list(new)
+            sequences = old.tag == new.tag == "seq" and old.info == new.info and old.info[0] == "tuple"
             if numbers or old == new:
                 options[index] = join(old, new)
                 break

@@ -54,10 +54,19 @@ assert_ = Syntax(
 )
 raise_ = Syntax("raise_", "(exception): raises; its result joins with anything")
 format_ = Syntax("format", "(*values), attrs parts: tuple of str | (index, conversion, format_spec): an f-string")
-setitem = Syntax("setitem", "(x, index, value) -> x with x[index] = value; x is a local that nothing else can see")
+setitem = Syntax(
+    "setitem",
+    "(x, index, value), attrs shared -> x with x[index] = value; x is a local that nothing else can see. Here, and in the "
+    "operations on lists below, `shared` has (message, node) for each variable that may show the change, if its type can",
+)
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
 list_append = Syntax(
     "list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees"
+)
+list_change = Syntax(
+    "list_change",
+    "(list, *arguments), attrs name, method -> (the list after a method that changes it, what the method returns); the list is a "
+    "local that nothing else sees. Of anything that is no list the method is called, and it stays as it is",
 )
 recapture = Syntax(
     "recapture",

@@ -118,8 +118,9 @@ def movable(node: Apply) -> bool:
     """Whether an application may be computed earlier, and for nothing."""
     if not isinstance(node.fn, Primitive) or node.fn.effect or node.fn.kind in ("control", "effect"):
         return False
-    # A field of a record is there only where the variant has been tested.
-    return node.fn.name != "data_field" and not node.fn.name.startswith("tape_") and not holds_tape(node.type)
+    # A field of a record is there only where the variant has been tested. Lists are changed in place where they are not looked at
+    # again, and an index is in range where it is used.
+    return node.fn.name != "data_field" and not node.fn.name.startswith(("tape_", "list_")) and not holds_tape(node.type)
 
 
 def needed_outside(graph: Graph, roots: list[Apply]) -> list[Apply]:

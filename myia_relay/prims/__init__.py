@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     forward,
     indexing,
     linalg,
+    lists,
     nn,
     reduction,
     shape,

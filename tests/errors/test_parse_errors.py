@@ -208,7 +208,7 @@ def item_of_parameter(x):
 
 @refused(ParseError, "parameter 'x'")
 def item_of_view_of_parameter(x):
-    y = x.T[1:]
+    y = x.T
     y[0] = 1.0  # <-- y[0]
     return y
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.types import Array, Data, Type, numpy_dtype
+from .lists import release
 
 ALIGN = 64  # bytes, of the area and of arrays in it
 
@@ -66,16 +67,18 @@ def _c_free() -> Callable:
     return ctypes.CDLL(None).free
 
 
-_free = _c_free()
+free = _c_free()
 
 
 class Regions:
-    """Owns a state area and what its program allocated for tapes."""
+    """Owns a state area and what its program allocated for tapes and lists."""
 
-    def __init__(self, memory: np.ndarray, ints: memoryview, slots: list[int]):
-        self.memory, self.ints, self.slots = memory, ints, slots
+    def __init__(self, memory: np.ndarray, ints: memoryview, slots: list[int], head: int | None = None):
+        self.memory, self.ints, self.slots, self.head = memory, ints, slots, head
 
-    def __del__(self, free=_free):
+    def __del__(self, free=free, release=release):
+        if self.head is not None:
+            release(self.ints, self.head, free)
         for slot in self.slots:
             if self.ints[slot]:
                 free(ctypes.c_void_p(self.ints[slot]))

@@ -17,6 +17,7 @@ from ...prims.structure import rebuild
 from ...utils.errors import LoweringError
 from .arguments import conform
 from .into import Finish, choose_targets
+from .lists import read
 from .stack import stack_limit
 
 _MASK = (1 << 64) - 1
@@ -31,6 +32,7 @@ class Writer:
         self.names: dict[str, Any] = {
             "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
             "broken": entry.broken, "begin": entry.begin, "leave": entry.leave,
+            "read": read, "release": entry.release_lists,
             "empty": np.empty, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
         }  # fmt: skip
         self.lines: list[str] = []
@@ -107,7 +109,10 @@ class Writer:
             self.lines[ready:] = ["heap = begin(ws)", "try:", *body, "finally:", "    leave(ws)"]
             result = "result"
         if area:
-            self.lines += [f"result = {result}", "push(ws)", "return result"]
+            self.lines.append(f"result = {result}")
+            if signature.list_head is not None:
+                self.lines.append("release(ws)")
+            self.lines += ["push(ws)", "return result"]
         else:
             self.lines.append(f"return {result}")
         head = f"def call({', '.join((['out'] if self.into else []) + params)}):"
@@ -203,6 +208,8 @@ class Writer:
             return "None"
         if kind[0] == "array":
             return f"o{kind[1]}"
+        if kind[0] == "list":
+            return f"read(ws[2][{kind[1]}], {self.constant(t)})"
         return self.number(t, returned if kind == "return" else None, kind[1] if kind != "return" else 0)
 
     def number(self, t: Type, returned: str | None, slot: int) -> str:

@@ -37,11 +37,13 @@ from .area import (
     SITE,
     Regions,
     Slots,
+    free,
     round_up,
 )
 from .arguments import conform
 from .caller import Writer
 from .heap import Heap, heap
+from .lists import release
 from .sites import Site
 from .stack import continue_deeper, stack_limit
 
@@ -70,7 +72,7 @@ class Signature:
         params: types of the parameters.
         output: type of the result.
         symbols: names of symbolic dimensions, in the order in which they are passed.
-        results: for each leaf of the output: ("slot", k), ("array", k), "return" or "none".
+        results: for each leaf of the output: ("slot", k), ("array", k), ("list", k), "return" or "none".
         state_slots: how many slots the state area has; 0 where the program takes none.
         arena: bytes of the arena, maybe symbolic.
         presets: slot -> what it has from the start: an array (its address), a dtype or the class of arrays (their identity).
@@ -80,6 +82,7 @@ class Signature:
         frames: for recursive functions, the slots of the beginning and the end of the region of frames, of the address that the
             C stack must not grow below, and the size of the region.
         heap: for records, the first of the slots of their heap.
+        list_head: the slot of the first block of lists; None where there are no lists.
         needs: what the code calls that is not in it: "blas", "threads".
     """
 
@@ -95,6 +98,7 @@ class Signature:
     regions: list[int] = field(default_factory=list)
     frames: tuple[int, int, int, int] | None = None
     heap: int | None = None
+    list_head: int | None = None
     needs: list[str] = field(default_factory=list)
 
 
@@ -146,8 +150,8 @@ class Entry:
             holder.append(server)
         for slot, value in signature.presets.items():
             ints[slot] = word_of(value)
-        if signature.regions:
-            holder.append(Regions(raw, ints, signature.regions))
+        if signature.regions or signature.list_head is not None:
+            holder.append(Regions(raw, ints, signature.regions, signature.list_head))
         if signature.frames is not None:
             base, end, _, nbytes = signature.frames
             frames = np.empty(nbytes + ALIGN, np.uint8)
@@ -200,6 +204,10 @@ class Entry:
         operands = [operand(slots) for operand in site.operands]
         self.release(area)
         raise_at(site.exception, exception_argument(site.text, operands), site.origin)
+
+    def release_lists(self, area: tuple) -> None:
+        """Free the lists of a call whose results have been read."""
+        release(area[2], self.signature.list_head, free)
 
     def broken(self, area: tuple) -> None:
         """Native code refused its arguments: a mistake of ours."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...abstract.types import Struct, Type
+from ...abstract.types import List, Struct, Type
 from ...prims.structure import rebuild
 from ...utils.source import Origin
 from .area import Slots
+from .lists import read
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,18 @@ class Elements:
 
 
 @dataclass(frozen=True)
+class Entries:
+    """A run-time list whose block's address is in a slot."""
+
+    slot: int
+    type: List
+
+    def __call__(self, slots: Slots) -> Any:
+        """The operand's value: a copy."""
+        return read(slots.ints[self.slot], self.type)
+
+
+@dataclass(frozen=True)
 class Parts:
     """A structure of operands."""
 
@@ -67,7 +80,7 @@ class Site:
     """A place where Python takes over.
 
     Attributes:
-        operands: `(slots) -> value` of each operand of the message: `Known`, `Number`, `Elements`, `Parts`.
+        operands: `(slots) -> value` of each operand of the message: `Known`, `Number`, `Elements`, `Entries`, `Parts`.
         text: the message, as in `utils.raising.format_parts`.
         origin: the place in the user's source.
         exception: the class to raise; None for a print.

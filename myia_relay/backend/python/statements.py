@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from ...abstract.types import Array, Scalar, Struct, Type
+from ...abstract.types import Array, List, Scalar, Struct, Type
 from ...ir.build import placeholder
 from ...ir.node import Apply, Graph
 from ...ir.rewrite import Effects
@@ -30,6 +30,8 @@ def _nothing(f: Function, node: Apply, body):
 def _undef(f: Function, node: Apply, body):
     # A zero and not None: operations on it may have moved to where they run on every path, their results unused.
     t = node.type
+    if isinstance(t, List):
+        return lit.call(lit.attribute(lit.name("ops"), "list_new"))
     if isinstance(t, Scalar):
         return lit.constant(placeholder(t), t, f.module.objects)
     if isinstance(t, Array) and (value := placeholder(t)) is not None:
@@ -46,6 +48,10 @@ def _tape_pop(f: Function, node: Apply, body):
     target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
     body.append(ast.Assign([target], f.read(node.args[0]), lineno=0))
     return [lit.name(n) for n in names]
+
+
+def _list_new(f: Function, node: Apply, body):
+    return lit.call(lit.attribute(lit.name("ops"), "list_new"), *[f.read(a) for a in node.args])
 
 
 def _dim_size(f: Function, node: Apply, body):
@@ -211,6 +217,7 @@ SPECIAL.update(
         "get_item": _get_item,
         "undef": _undef,
         "none": _nothing,
+        "list_new": _list_new,
         "tape_new": _nothing,
         "tape_push": _tape_push,
         "tape_pop": _tape_pop,

@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ...abstract.types import Array, NoneT, Ref, Struct, Tape, Type, Undefined, leaves
+from ...abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Constant, Graph, Node
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
@@ -72,7 +72,7 @@ class Cells:
                 self.places.append(taken[k])
             elif is_scalar(t):
                 self.places.append(lowering.block.local(t.dtype, name="c"))
-            elif isinstance(t, Tape):
+            elif isinstance(t, Tape | List):
                 self.places.append(lowering.block.local("int64", name="tape"))
             elif isinstance(t, Array):
                 self.places.append(lowering.new_view(t))
@@ -86,7 +86,7 @@ class Cells:
         block = self.lowering.block
         scalars = []
         for k, (t, place, value) in enumerate(zip(self.types, self.places, values, strict=True)):
-            if is_scalar(t) or isinstance(t, Tape):
+            if is_scalar(t) or isinstance(t, Tape | List):
                 # Through a temporary: the value may be another cell's load.
                 scalars.append((place, block.let(value)))
             elif isinstance(t, Ref):
@@ -98,7 +98,7 @@ class Cells:
         """The values in the cells, as of now."""
         out = []
         for t, place in zip(self.types, self.places, strict=True):
-            out.append(self.lowering.block.let(load(place, 0)) if is_scalar(t) or isinstance(t, Tape) else place)
+            out.append(self.lowering.block.let(load(place, 0)) if is_scalar(t) or isinstance(t, Tape | List) else place)
         return out
 
 
@@ -138,9 +138,11 @@ def settle(lowering: Any, places: list[Any], output: Node) -> list[Any]:
 
 
 def _cond(lowering: Any, node: Apply) -> None:
+    from .references import hand_over
+
     condition = lowering.scalar(node.args[0])
     operands = [lowering.value(a) for a in node.args[1:]]
-    given = handed_over(lowering.scope, node)[1:]
+    given = hand_over(lowering, node, handed_over(lowering.scope, node))[1:]
     lowering.flush_all()
     types = leaves(node.type)
     branches = (node.attrs["then"], node.attrs["orelse"])
@@ -176,10 +178,13 @@ class _Loop:
     """What `while_loop` and `for_loop` share: carried cells, the body, the step."""
 
     def __init__(self, lowering: Any, node: Apply, args: tuple[Node, ...]):
+        from .references import take_initial
+
         self.lowering, self.node = lowering, node
         carried = node.attrs["carried"]
         self.carry_types = [a.type for a in args[:carried]]
         values = [lowering.value(a) for a in args]
+        take_initial(lowering, node, args[:carried])
         given = handed_over(lowering.scope, node)[len(node.args) - len(args) :]
         lowering.flush_all()
         self.constants = values[carried:]

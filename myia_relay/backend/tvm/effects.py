@@ -16,7 +16,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx
 
-from ...abstract.types import Array, NoneT, Ref, Str, Struct, Type, leaves
+from ...abstract.types import Array, List, NoneT, Ref, Str, Struct, Type, leaves
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...opt.fusion import COST, UPDATES, is_scalar, is_view
@@ -82,6 +82,9 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
         for at, d in zip(sizes, t.shape):
             lowering.state.put(at, lowering.b.dim(d))
         return sites.Elements(slot, t.dtype, sizes)
+    if isinstance(t, List):
+        lowering.state.put(slot, value)
+        return sites.Entries(slot, t)
     raise LoweringError(f"the native executor cannot show a value of type {t}")
 
 

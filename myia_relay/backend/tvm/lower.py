@@ -21,7 +21,7 @@ import tvm_ffi
 from tvm import tirx
 
 from ...abstract.dims import DimLike, product
-from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
+from ...abstract.types import Array, Data, List, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
@@ -82,6 +82,7 @@ class Scope:
         self.ref_writes: list[Any] | None = None  # see `effects`
         self.done: set[Node] = set()  # lowered ahead of their turn
         self.updates = find_updates(self)
+        self.references: Any = None  # to lists; see `references`
 
 
 class Lowering:
@@ -107,6 +108,8 @@ class Lowering:
         self.scopes: list[Scope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.tape_slots: dict[Any, int] = {}  # the same for all functions of a program
+        self.lists: Any = None  # see `lists`
+        self.layouts: dict[Type, Any] = {}
         self.current: Apply | None = None
         self.calls: Any = None  # of recursive functions; see `recursion`
         self.heap: int | None = None  # the first of the slots of the records' heap; see `data`
@@ -222,14 +225,17 @@ class Lowering:
             finish: called with the output node in the graph's scope before it is left; its result is returned.
             given: for each parameter whether its memory may be overwritten.
         """
+        from . import references
         from .control import leaf_nodes
 
+        given = list(given)
         if any(s.graph is graph for s in self.scopes):
             raise LoweringError(f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin)
         scope = Scope(graph, values)
         scope.caller = self.current
         scope.given = {p for p, g in zip(graph.params, given) if g}
         self.scopes.append(scope)
+        references.enter(self, scope, given)
         if dest is not None:
             for node, view in zip(leaf_nodes(graph.output, scope), dest, strict=True):
                 if view is not None and node is not None and _is_fresh(node, scope) and node not in scope.dest:
@@ -242,6 +248,10 @@ class Lowering:
                 self.node(node)
             except LoweringError as error:
                 raise error.at(node.origin) from None
+            if scope.references is not None:
+                references.after(self, scope, node)
+        if scope.references is not None:
+            references.leave(self, scope)
         result = finish(graph.output) if finish is not None else self.settled(graph.output)
         self.flush_all()
         self.scopes.pop()
@@ -256,7 +266,7 @@ class Lowering:
 
     def node(self, node: Apply) -> None:
         """Lower one application."""
-        from . import control, effects, opaque, tapes
+        from . import control, effects, lists, opaque, references, tapes
 
         env = self.scope.env
         if isinstance(node.fn, Graph):
@@ -267,7 +277,7 @@ class Lowering:
                 return
             args = [self.value(a) for a in node.args]
             self.flush_all()
-            env[node] = self.run(node.fn, args, given=inplace.handed_over(self.scope, node))
+            env[node] = self.run(node.fn, args, given=references.hand_over(self, node, inplace.handed_over(self.scope, node)))
             return
         prim: Primitive = node.fn
         if prim.name in control.RULES:
@@ -278,6 +288,8 @@ class Lowering:
             tapes.RULES[prim.name](self, node)
         elif prim.name in data.RULES:
             data.RULES[prim.name](self, node)
+        elif prim.name in lists.RULES:
+            lists.RULES[prim.name](self, node)
         elif prim.name == "make_struct":
             env[node] = tuple(self.value(a) for a in node.args)
         elif prim.name == "get_item":
@@ -312,6 +324,10 @@ class Lowering:
             return view
         if isinstance(type, Tape):
             return idx(0)
+        if isinstance(type, List):
+            from .lists import empty
+
+            return empty(self)
         if isinstance(type, NoneT | Undefined | Str):
             return None
         raise LoweringError(f"no placeholder for a value of type {type}")

@@ -20,7 +20,21 @@ import tvm
 from tvm import tirx
 
 from ...abstract.dims import product
-from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, type_symbols
+from ...abstract.types import (
+    Array,
+    Data,
+    List,
+    NoneT,
+    Ref,
+    Scalar,
+    Str,
+    Struct,
+    Type,
+    Undefined,
+    holds,
+    leaves,
+    type_symbols,
+)
 from ...ir.node import Graph, Node
 from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
@@ -29,7 +43,7 @@ from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
 from ..native.library import needs_of
-from . import data, layout, machine, pipeline, tapes, threads
+from . import data, layout, lists, machine, pipeline, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .kernel import pointer_at, pointer_type
@@ -198,6 +212,12 @@ class _Main:
             elif is_scalar(t):
                 self.results.append(("slot", state.slot()))
                 dest.append(None)
+            elif isinstance(t, List):
+                if type_symbols(t) or holds(t, Data):
+                    what = "arrays whose sizes are symbolic" if type_symbols(t) else "trees"
+                    raise LoweringError(f"a list of {what} cannot be returned by the native executor yet", self.graph.origin)
+                self.results.append(("list", state.slot()))
+                dest.append(None)
             elif isinstance(t, NoneT | Undefined):
                 self.results.append("none")
                 dest.append(None)
@@ -234,6 +254,8 @@ class _Main:
                 place = next(outs)
                 if not same_place(value, place):
                     lowering.copy(value, place)
+            elif isinstance(t, List):
+                lowering.state.put(result[1], value)
             elif is_scalar(t):
                 lowering.state.block = self.stores
                 lowering.state.put(result[1], value)
@@ -315,7 +337,7 @@ class _Main:
         if state.used:
             params.append(state.address)
             calls = self.calls.prologue() if self.calls is not None else []
-            for statement in [*state.declarations(), *tapes.reset(lowering), *calls]:
+            for statement in [*state.declarations(), *tapes.reset(lowering), *lists.reset(lowering), *calls]:
                 top.emit(statement)
             base = tirx.Var("arena", pointer_type("uint8"))
             head = -(-state.count * 8 // ALIGN) * ALIGN
@@ -352,6 +374,7 @@ class _Main:
             sites=[s.site() for s in lowering.sites],
             by_object=self.by_object,
             regions=list(lowering.tape_slots.values()),
+            list_head=lowering.lists.head if lowering.lists is not None else None,
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
             heap=lowering.heap,
         )

@@ -24,7 +24,7 @@ from tvm import tirx
 from tvm.ir import PrimType
 
 from ...abstract.dims import DimLike, product
-from ...abstract.types import INT, Array, Data, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
+from ...abstract.types import INT, Array, Data, List, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import all_graphs
@@ -75,8 +75,8 @@ class Function:
 
 
 def _passed(t: Type) -> list[Type]:
-    """The leaves of a type as they are passed: a tape is a number."""
-    return [INT if isinstance(leaf, Tape) else leaf for leaf in leaves(t)]
+    """The leaves of a type as they are passed: a tape is a number, a list its address."""
+    return [INT if isinstance(leaf, Tape | List) else leaf for leaf in leaves(t)]
 
 
 def _parts(t: Type) -> list[Type]:

@@ -18,7 +18,7 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.dims import DimLike
-from ...abstract.types import Array, Data, NoneT, Tape, Type, Undefined, leaves
+from ...abstract.types import Array, Data, List, NoneT, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
@@ -27,6 +27,7 @@ from .block import call, dtype_of, idx, load
 from .control import flatten, leaf_nodes, unflatten
 from .kernel import flat_buffer, pointer_type
 from .plan import ITEM, Storage, View
+from .references import given
 
 HEADER = 16
 FIRST_BYTES = 4096
@@ -62,7 +63,7 @@ def region(lowering: Any, tape: Tape) -> Region:
             if isinstance(t, Array) and not is_scalar(t):
                 # A multiple of 8, so that numbers behind it are aligned; vectors take what they get.
                 at = at + ((t.size * ITEM[t.dtype] + 7) // 8) * 8
-            elif is_scalar(t) or isinstance(t, Tape | Data):
+            elif is_scalar(t) or isinstance(t, Tape | Data | List):
                 at = at + 8
             elif not isinstance(t, NoneT | Undefined):
                 raise LoweringError(f"the native executor cannot keep a value of type {t} for the backward pass")
@@ -134,6 +135,8 @@ def _push(lowering: Any, node: Apply) -> None:
             block.store(record.word(offset, dtype_of(wide)), wide, 0)
         elif isinstance(t, Tape | Data):
             block.store(record.word(offset, "int64"), value, 0)
+        elif isinstance(t, List):
+            block.store(record.word(offset, "int64"), given(lowering, value, node), 0)
         elif isinstance(t, Array):
             place = record.view(offset, t)
             if made is None or not lowering.retarget(made, place, keep=True):
@@ -161,7 +164,7 @@ def _pop(lowering: Any, node: Apply) -> None:
                 values.append(b.let(tirx.NE(load(record.word(offset, "int8"), 0), tirx.IntImm("int8", 0))))
             else:
                 values.append(b.let(load(record.word(offset, t.dtype), 0)))
-        elif isinstance(t, Tape | Data):
+        elif isinstance(t, Tape | Data | List):
             values.append(b.let(load(record.word(offset, "int64"), 0)))
         elif isinstance(t, Array):
             view = record.view(offset, t)

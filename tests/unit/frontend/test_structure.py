@@ -179,7 +179,7 @@ def test_shared_is_noted_on_augmented_assignment():
         return x
 
     attrs = [node.attrs for node in parse(f).nodes if node.fn.value.__name__ == "iadd"]
-    assert "shared" not in attrs[0] and "parameter 'x'" in attrs[1]["shared"]
+    assert "shared" not in attrs[0] and "parameter 'x'" in attrs[1]["shared"][0][0]
 
 
 GUARDS = "".join(f"    if x == {i}:\n        return {i}\n" for i in range(800))

@@ -1,0 +1,356 @@
+"""Derivatives of run-time lists.
+
+    ys = push(xs, x)     =>   dx = at(dys, len(xs));  dxs = truncate(dys, len(xs))
+    x = get(xs, i)       =>   dxs = accumulate(dxs, i, dx)
+
+A cotangent (or tangent) of a list is a list that may be shorter: entries that it lacks are zero, so that a zero costs nothing and
+grows as it is written to. What the adjoint needs of a list is its length alone, which is taken when the list is at hand; lists
+are never kept for the backward pass.
+
+A sum of cotangents of which one is made by accumulating into zeros accumulates into the other instead, through branches and
+loops: a loop that reads a list is then as fast backwards as forwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..abstract.types import INT, List, Struct, tangent, tuple_of
+from ..ir.build import Builder
+from ..ir.node import Apply, Graph, Node
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import emit_like, inline, lookup, same_interface
+from .cotangents import Cotangent, materialise, split, zeros
+from .forward import RULES as FORWARD
+from .forward import Forward
+from .reverse import RULES, Adjoint
+
+
+def emit(b: Builder, name: str, *args: Node) -> Node:
+    """Apply a primitive of lists."""
+    prim = REGISTRY[name]
+    return b.emit(prim, args, {"elem": args[0].type.elem} if "elem" in prim.attr_names else {})
+
+
+def op(b: Builder, name: str, *args: Node) -> Node:
+    """Apply a primitive of numbers."""
+    return b.emit(REGISTRY[name], args)
+
+
+def number(b: Builder, value: int) -> Node:
+    """An int."""
+    return b.constant(value, INT)
+
+
+def length(b: Builder, xs: Node) -> Node:
+    """The length of a list."""
+    return emit(b, "list_len", xs)
+
+
+def at_least(b: Builder, ds: Node, count: Node) -> Node:
+    """A cotangent with so many entries, or more."""
+    return emit(b, "list_resize", ds, op(b, "maximum", length(b, ds), count))
+
+
+def over(b: Builder, count: Node, start: Node, constants: list[Node], step: Callable) -> Node:
+    """`for k in range(count): start = step(builder, k, start, *constants)`."""
+    body = Graph("list", None, b.origin)
+    k = body.add_parameter("k", INT)
+    carried = body.add_parameter("ds", start.type)
+    rest = [body.add_parameter(f"x{i}", c.type) for i, c in enumerate(constants)]
+    inner = Builder(body, b.origin)
+    out = step(inner, k, carried, *rest)
+    body.output = inner.emit(REGISTRY["make_struct"], (out,), {"type": tuple_of(out.type)})
+    args = (number(b, 0), count, number(b, 1), start, *constants)
+    loop = b.emit(REGISTRY["for_loop"], args, {"body": body, "carried": 1})
+    return b.emit(REGISTRY["get_item"], (loop,), {"index": 0})
+
+
+# Sums of cotangents.
+
+
+def add_lists(b: Builder, a: Node, c: Node) -> Node:
+    """The sum of two cotangents of one list; `c` was made later."""
+    for first, second in ((a, c), (c, a)):
+        if _is_zero(second):
+            return first
+    onto = _onto(b, a, c)
+    if onto is not None:
+        return onto
+
+    def step(inner: Builder, k: Node, total: Node, more: Node) -> Node:
+        return emit(inner, "list_accumulate", total, k, emit(inner, "list_at", more, k))
+
+    return over(b, length(b, c), a, [c], step)
+
+
+def _is_zero(node: Node) -> bool:
+    return isinstance(node, Apply) and getattr(node.fn, "name", "") == "list_new" and not node.args
+
+
+def _grows_from(node: Node) -> Node | None:
+    """The list that a cotangent is made of by accumulating into it, where nothing else is done to it."""
+    while isinstance(node, Apply):
+        name = getattr(node.fn, "name", "")
+        if name == "list_accumulate":
+            node = node.args[0]
+        elif name == "get_item" and isinstance(node.args[0], Apply):
+            inner, k = node.args[0], node.attrs["index"]
+            name = getattr(inner.fn, "name", "")
+            if name not in ("for_loop", "while_loop"):
+                return None
+            body, lead = inner.attrs["body"], 3 if name == "for_loop" else 0
+            out = body.output
+            if getattr(getattr(out, "fn", None), "name", "") != "make_struct":
+                return None
+            if _grows_from(out.args[k]) is not body.params[(1 if lead else 0) + k] or _uses(body, (1 if lead else 0) + k) > 1:
+                return None
+            node = inner.args[lead + k]
+        else:
+            return node
+    return node
+
+
+def _uses(graph: Graph, index: int) -> int:
+    """How often a parameter is used."""
+    param = graph.params[index]
+    return sum(a is param for n in graph.nodes for a in n.args) + (graph.output is param)
+
+
+def _onto(b: Builder, a: Node, c: Node) -> Node | None:
+    """`a + c`, of a `c` that is accumulated into zeros: the same accumulated into `a`; None where it is not so."""
+    if not isinstance(c, Apply):
+        return None
+    name = getattr(c.fn, "name", "")
+    if name == "list_accumulate":
+        base = add_lists(b, a, c.args[0])
+        return b.emit(c.fn, (base, *c.args[1:]), c.attrs)
+    if name == "get_item" and isinstance(c.args[0], Apply):
+        inner, k = c.args[0], c.attrs["index"]
+        kind = getattr(inner.fn, "name", "")
+        if not _precedes(b, a, inner):
+            return None
+        # In place, as what else these make is made of tapes, which are emptied but once.
+        if kind == "cond":
+            _into_branches(b, a, inner, k)
+            return c
+        start = _grows_from(c)
+        if kind == "for_loop" and start is not None and _is_zero(start):
+            inner.args = (*inner.args[: 3 + k], a, *inner.args[4 + k :])
+            return c
+    return None
+
+
+def _into_branches(b: Builder, a: Node, node: Apply, k: int) -> None:
+    """cond(c, f, g)[k] + a = cond(c, f[k] + a, g[k] + a), in the place of the branch."""
+    attrs = {}
+    for name in ("then", "orelse"):
+        old: Graph = node.attrs[name]
+        new, env = same_interface(old)
+        total = new.add_parameter("ds", a.type)
+        inner = Builder(new, b.origin)
+        out = inline(inner, old, [env[p] for p in old.params])
+        parts = [inner.emit(REGISTRY["get_item"], (out,), {"index": i}) for i in range(len(out.type.elems))]
+        parts[k] = add_lists(inner, total, parts[k])
+        new.output = inner.emit(REGISTRY["make_struct"], tuple(parts), {"type": out.type})
+        attrs[name] = new
+    node.args, node.attrs = (*node.args, a), attrs
+
+
+def _precedes(b: Builder, a: Node, node: Apply) -> bool:
+    """Whether a value is there before an application."""
+    if not isinstance(a, Apply):
+        return True
+    for other in reversed(b.graph.nodes):
+        if other is a:
+            return False
+        if other is node:
+            return True
+    return False
+
+
+# Reverse mode.
+
+
+def _now(adjoint: Adjoint, node: Apply, which: int = 0) -> Node:
+    """The length of an argument, taken when it is at hand."""
+    b = adjoint.builder
+    with adjoint.before(node):
+        return length(b, lookup(adjoint.env, node.args[which]))
+
+
+def _arg(adjoint: Adjoint, node: Apply, k: int) -> Node:
+    return lookup(adjoint.env, node.args[k])
+
+
+def _entry_out(adjoint: Adjoint, node: Apply, k: int, entry: Node) -> None:
+    """An entry of a cotangent flows to argument `k`."""
+    if node.args[k] in adjoint.acts:
+        ct = split(adjoint.builder, entry) if isinstance(entry.type, Struct) else entry
+        adjoint.accumulate(node.args[k], ct, node.fn.name)
+
+
+def _new(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    for k, _ in enumerate(node.args):
+        _entry_out(adjoint, node, k, emit(adjoint.builder, "list_at", ct, number(adjoint.builder, k)))
+
+
+def _from_array(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    (array,) = node.args
+    out = adjoint.builder.emit(REGISTRY["list_to_array"], (ct,), {"size": array.type.shape[0]})
+    adjoint.accumulate(array, out, "list_from_array")
+
+
+def _to_array(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    adjoint.accumulate(node.args[0], emit_plain(adjoint.builder, "list_from_array", ct), "list_to_array")
+
+
+def emit_plain(b: Builder, name: str, *args: Node) -> Node:
+    """Apply a primitive without attributes."""
+    return b.emit(REGISTRY[name], args)
+
+
+def _get(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, xs = adjoint.builder, node.args[0]
+    d = materialise(b, ct, tangent(node.type))
+    zero = zeros(b, tangent(xs.type))
+    adjoint.accumulate(xs, emit(b, "list_accumulate", zero, _arg(adjoint, node, 1), d), node.fn.name)
+
+
+def _set(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, i = adjoint.builder, _arg(adjoint, node, 1)
+    _entry_out(adjoint, node, 2, emit(b, "list_at", ct, i))
+    if node.args[0] in adjoint.acts:
+        wide = at_least(b, ct, op(b, "add", i, number(b, 1)))
+        adjoint.accumulate(node.args[0], emit(b, "list_set", wide, i, zeros(b, ct.type.elem)), "list_set")
+
+
+def _push(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, n = adjoint.builder, _now(adjoint, node)
+    _entry_out(adjoint, node, 1, emit(b, "list_at", ct, n))
+    adjoint.accumulate(node.args[0], emit(b, "list_truncate", ct, n), "list_push")
+
+
+def _shorter(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    adjoint.accumulate(node.args[0], emit(adjoint.builder, "list_truncate", ct, _arg(adjoint, node, 1)), node.fn.name)
+
+
+def _insert(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, i = adjoint.builder, _arg(adjoint, node, 1)
+    _entry_out(adjoint, node, 2, emit(b, "list_at", ct, i))
+    wide = at_least(b, ct, op(b, "add", i, number(b, 1)))
+    adjoint.accumulate(node.args[0], emit(b, "list_delete", wide, i), "list_insert")
+
+
+def _delete(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, i = adjoint.builder, _arg(adjoint, node, 1)
+    out = emit(b, "list_insert", at_least(b, ct, i), i, zeros(b, ct.type.elem))
+    adjoint.accumulate(node.args[0], out, "list_delete")
+
+
+def _concat(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, n = adjoint.builder, _now(adjoint, node)
+    count = op(b, "sub", length(b, ct), n)
+    adjoint.accumulate(node.args[0], emit(b, "list_truncate", ct, n), "list_concat")
+    adjoint.accumulate(node.args[1], emit(b, "list_slice", ct, n, count, number(b, 1)), "list_concat")
+
+
+def _slice(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b = adjoint.builder
+    start, step = _arg(adjoint, node, 1), _arg(adjoint, node, 3)
+
+    def one(inner: Builder, k: Node, ds: Node, dys: Node, start: Node, step: Node) -> Node:
+        place = op(inner, "add", start, op(inner, "mul", k, step))
+        return emit(inner, "list_accumulate", ds, place, emit(inner, "list_at", dys, k))
+
+    zero = zeros(b, tangent(node.args[0].type))
+    adjoint.accumulate(node.args[0], over(b, length(b, ct), zero, [ct, start, step], one), "list_slice")
+
+
+def _repeat(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    b, n = adjoint.builder, _now(adjoint, node)
+
+    def one(inner: Builder, k: Node, ds: Node, dys: Node, n: Node) -> Node:
+        return emit(inner, "list_accumulate", ds, op(inner, "mod", k, n), emit(inner, "list_at", dys, k))
+
+    zero = zeros(b, tangent(node.args[0].type))
+    adjoint.accumulate(node.args[0], over(b, length(b, ct), zero, [ct, n], one), "list_repeat")
+
+
+def _accumulate(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    _entry_out(adjoint, node, 2, emit(adjoint.builder, "list_at", ct, _arg(adjoint, node, 1)))
+    adjoint.accumulate(node.args[0], ct, "list_accumulate")
+
+
+RULES.update(
+    {
+        "list_new": _new,
+        "list_from_array": _from_array,
+        "list_to_array": _to_array,
+        "list_get": _get,
+        "list_at": _get,
+        "list_set": _set,
+        "list_push": _push,
+        "list_truncate": _shorter,
+        "list_resize": _shorter,
+        "list_insert": _insert,
+        "list_delete": _delete,
+        "list_concat": _concat,
+        "list_slice": _slice,
+        "list_repeat": _repeat,
+        "list_accumulate": _accumulate,
+    }
+)
+
+
+# Forward mode: the same operation on tangents, which are made as long as the list where that matters.
+
+
+def _plain(f: Forward, b: Builder, node: Apply, args, tangents):
+    """Operations whose meaning does not depend on the length: tangents of lists, the same numbers."""
+    out = emit_like(b, node, args)
+    lists = [k for k, a in enumerate(node.args) if isinstance(a.type, List)]
+    return out, _apply(b, node, args, tangents, lists, {})
+
+
+def _aligned(f: Forward, b: Builder, node: Apply, args, tangents):
+    """Operations at the end of a list, or that move entries."""
+    n = length(b, args[0])
+    out = emit_like(b, node, args)
+    lists = [k for k, a in enumerate(node.args) if isinstance(a.type, List)]
+    return out, _apply(b, node, args, tangents, lists, {0: n})
+
+
+ENTRY = {"list_set": 2, "list_push": 1, "list_insert": 2, "list_accumulate": 2}
+"""Which argument is an entry."""
+
+
+def _apply(b: Builder, node: Apply, args, tangents, lists: list[int], sizes: dict[int, Node]) -> Node:
+    name = "list_at" if node.fn.name == "list_get" else node.fn.name
+    given = []
+    for k, (arg, t) in enumerate(zip(args, tangents, strict=True)):
+        entry = name == "list_new" or ENTRY.get(name) == k
+        if k in lists and not entry:
+            t = materialise(b, t, tangent(node.args[k].type))
+            given.append(emit(b, "list_resize", t, sizes[k]) if k in sizes else t)
+        elif entry or name == "list_from_array":
+            given.append(materialise(b, t, tangent(node.args[k].type)))
+        else:
+            given.append(arg)
+    attrs = dict(node.attrs)
+    if "elem" in REGISTRY[name].attr_names:
+        attrs["elem"] = given[0].type.elem if lists and name != "list_new" else tangent(node.attrs["elem"])
+    return split_entry(b, b.emit(REGISTRY[name], tuple(given), attrs))
+
+
+def split_entry(b: Builder, node: Node) -> Cotangent:
+    """A tangent of an entry, in parts where it is a structure."""
+    return split(b, node) if isinstance(node.type, Struct) else node
+
+
+FORWARD.update(dict.fromkeys(("list_new", "list_from_array", "list_to_array", "list_get", "list_at"), _plain))
+FORWARD.update(dict.fromkeys(("list_truncate", "list_resize", "list_accumulate"), _plain))
+FORWARD.update(dict.fromkeys(("list_set", "list_push", "list_insert", "list_delete", "list_concat"), _aligned))
+FORWARD.update(dict.fromkeys(("list_slice", "list_repeat"), _aligned))
+
+__all__ = ["add_lists"]

@@ -1,0 +1,195 @@
+"""What Python's list operations do, written in Python: inference compiles these functions like the user's own.
+
+They change no argument: `out = out + [x]` appends in place where `out` is not looked at again. They raise nothing: their callers,
+`infer.builtins` and `infer.list_methods`, check before.
+"""
+
+from __future__ import annotations
+
+
+def listed(xs):
+    """`list(xs)`."""
+    out = []
+    for x in xs:
+        out = out + [x]
+    return out
+
+
+def extended(out, xs):
+    """`out.extend(xs)`."""
+    for x in xs:
+        out = out + [x]
+    return out
+
+
+def mapped(f, xs):
+    """`list(map(f, xs))`."""
+    out = []
+    for x in xs:
+        out = out + [f(x)]
+    return out
+
+
+def reduced(f, xs, start):
+    """`functools.reduce(f, xs, start)`."""
+    for x in xs:
+        start = f(start, x)
+    return start
+
+
+def total(xs, start):
+    """`sum(xs, start)`."""
+    for x in xs:
+        start = start + x
+    return start
+
+
+def total_compensated(xs, start):
+    """`sum(xs, start)` of floats from Python 3.12 on: Neumaier's sum."""
+    error = 0.0
+    for x in xs:
+        t = start + x
+        if abs(start) >= abs(x):
+            error = error + ((start - t) + x)
+        else:
+            error = error + ((x - t) + start)
+        start = t
+    if error != 0.0 and error - error == 0.0:
+        start = start + error
+    return start
+
+
+def smallest(xs):
+    """`min(xs)` of a list that is not empty."""
+    best = xs[0]
+    for x in xs:
+        if x < best:
+            best = x
+    return best
+
+
+def largest(xs):
+    """`max(xs)` of a list that is not empty."""
+    best = xs[0]
+    for x in xs:
+        if x > best:
+            best = x
+    return best
+
+
+def any_of(xs):
+    """`any(xs)`."""
+    for x in xs:
+        if x:
+            return True
+    return False
+
+
+def all_of(xs):
+    """`all(xs)`."""
+    for x in xs:
+        if not x:
+            return False
+    return True
+
+
+def place_of(xs, x):
+    """`xs.index(x)`, or -1 where it is not there."""
+    for i in range(len(xs)):
+        if xs[i] == x:
+            return i
+    return -1
+
+
+def count_of(xs, x):
+    """`xs.count(x)`."""
+    count = 0
+    for y in xs:
+        if y == x:
+            count += 1
+    return count
+
+
+def equal(xs, ys):
+    """`xs == ys`."""
+    if len(xs) != len(ys):
+        return False
+    for i in range(len(xs)):
+        if not (xs[i] == ys[i]):
+            return False
+    return True
+
+
+def has_nan(xs):
+    """Whether an entry is not equal to itself."""
+    for x in xs:
+        if x != x:
+            return True
+    return False
+
+
+def ordered(xs, reverse):
+    """`sorted(xs, reverse=reverse)`: a stable merge sort from the bottom up."""
+    n = len(xs)
+    width = 1
+    while width < n:
+        out = xs[:0]
+        low = 0
+        while low < n:
+            i = low
+            middle = min(low + width, n)
+            j = middle
+            high = min(middle + width, n)
+            while i < middle or j < high:
+                if j >= high:
+                    first = True
+                elif i >= middle:
+                    first = False
+                elif reverse:
+                    first = not (xs[i] < xs[j])
+                else:
+                    first = not (xs[j] < xs[i])
+                if first:
+                    out = out + [xs[i]]
+                    i += 1
+                else:
+                    out = out + [xs[j]]
+                    j += 1
+            low = high
+        xs = out
+        width = 2 * width
+    return xs
+
+
+def ordered_by(xs, keys, reverse):
+    """`sorted(xs, key=..., reverse=reverse)`, with the keys of all entries."""
+    places = list(range(len(keys)))
+    n = len(keys)
+    width = 1
+    while width < n:
+        out = places[:0]
+        low = 0
+        while low < n:
+            i = low
+            middle = min(low + width, n)
+            j = middle
+            high = min(middle + width, n)
+            while i < middle or j < high:
+                if j >= high:
+                    first = True
+                elif i >= middle:
+                    first = False
+                elif reverse:
+                    first = not (keys[places[i]] < keys[places[j]])
+                else:
+                    first = not (keys[places[j]] < keys[places[i]])
+                if first:
+                    out = out + [places[i]]
+                    i += 1
+                else:
+                    out = out + [places[j]]
+                    j += 1
+            low = high
+        places = out
+        width = 2 * width
+    return [xs[i] for i in places]

@@ -1,0 +1,316 @@
+"""Run-time lists: sequences of one element type whose length is known at run time only.
+
+In typed graphs a list is a value like any other: `list_push` gives a new list, and the old one is as it was. In the user's
+program a change is one of a local that nothing else can see, so the old value is dead as a rule, and every executor changes
+memory in place then. Indices are in range and not negative: inference emits the checks.
+
+In Python a list is an `Items`: the newest version of a list holds the entries, older ones how they differ from the next. So
+changes of the newest version take constant time, and older versions are still there for whoever asks.
+
+Input: entries of one type, as Python values (a tuple or record where the element type is a structure).
+Source: H. Baker, "Shallow binding makes functional arrays fast" (SIGPLAN Notices, 1991).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type
+from ..ir.build import as_type, placeholder
+from ..ir.prim import primitive
+from ..utils.errors import InternalError
+from .structure import part, rebuild
+
+
+class Items:
+    """One version of a list.
+
+    Attributes:
+        entries: its entries, for the newest version; else None, and
+        newer: the version made of it, and
+        undo: `(entries) -> None` turns the newer version's entries back into these.
+    """
+
+    __slots__ = ("entries", "newer", "undo")
+
+    def __init__(self, entries: list):
+        self.entries: list | None = entries
+        self.newer: Items | None = None
+        self.undo: Any = None
+
+    def read(self) -> list:
+        """The entries, not to be changed. An old version gets a copy of its own when it is looked at."""
+        if self.entries is None:
+            chain = [self]
+            while chain[-1].entries is None:
+                chain.append(chain[-1].newer)
+            entries = list(chain.pop().entries)
+            for version in reversed(chain):
+                version.undo(entries)
+            self.entries, self.newer, self.undo = entries, None, None
+        return self.entries
+
+    def change(self, do: Any, undo: Any) -> Items:
+        """The next version: `do(entries)` makes it, `undo(entries)` leads back."""
+        entries = self.read()
+        do(entries)
+        new = Items(entries)
+        self.entries, self.newer, self.undo = None, new, undo
+        return new
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __iter__(self) -> Iterator:
+        return iter(self.read())
+
+    def __repr__(self) -> str:
+        return repr(to_python(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(to_python(self), spec)
+
+
+def to_python(value: Any) -> Any:
+    """A list, and whatever is made of lists, as Python has it."""
+    if isinstance(value, Items):
+        return [to_python(v) for v in value.read()]
+    if isinstance(value, tuple) and any(isinstance(v, Items) for v in value):
+        parts = [to_python(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+def _list(t: Type, what: str) -> List:
+    if not isinstance(t, List):
+        raise InternalError(what, f"{t} is no list")
+    return t
+
+
+def _entry(t: Type, entry: Type, what: str) -> List:
+    if _list(t, what).elem != entry:
+        raise InternalError(what, f"an entry of type {entry} for {t}")
+    return t
+
+
+@primitive("struct")
+def list_new(*entries, elem=None):
+    """A list of these entries; `elem` is their type."""
+    return Items(list(entries))
+
+
+@list_new.infer
+def _(*entries, elem):
+    for entry in entries:
+        _entry(List(elem), entry, "list_new")
+    return List(elem)
+
+
+@primitive("struct")
+def list_from_array(array):
+    """The entries of an array with one axis, as Python numbers. Linear time."""
+    return Items(array.tolist())
+
+
+@list_from_array.infer
+def _(array):
+    if not isinstance(array, Array) or len(array.shape) != 1:
+        raise InternalError("list_from_array", f"{array} has not one axis")
+    return List(Scalar(array.dtype, True))
+
+
+@primitive("struct", differentiable=False)
+def list_len(xs):
+    """How many entries."""
+    return len(xs)
+
+
+@list_len.infer
+def _(xs):
+    _list(xs, "list_len")
+    return INT
+
+
+@primitive("struct")
+def list_get(xs, index):
+    """Entry `index`, which is in range; any value where it is not and nobody looks at the result."""
+    entries = xs.read()
+    return entries[index] if 0 <= index < len(entries) else 0
+
+
+@list_get.infer
+def _(xs, index):
+    return _list(xs, "list_get").elem
+
+
+@primitive("struct")
+def list_set(xs, index, entry):
+    """The list with another entry at `index`."""
+    if not 0 <= index < len(xs):
+        return xs
+    old = xs.read()[index]
+    return xs.change(lambda e: e.__setitem__(index, entry), lambda e: e.__setitem__(index, old))
+
+
+@list_set.infer
+def _(xs, index, entry):
+    return _entry(xs, entry, "list_set")
+
+
+@primitive("struct")
+def list_push(xs, entry):
+    """The list with one more entry at its end. Amortised constant time."""
+    return xs.change(lambda e: e.append(entry), lambda e: e.pop())
+
+
+@list_push.infer
+def _(xs, entry):
+    return _entry(xs, entry, "list_push")
+
+
+@primitive("struct")
+def list_truncate(xs, count):
+    """The first `count` entries, all of them where there are fewer."""
+    rest = xs.read()[count:]
+    return xs.change(lambda e: e.__delitem__(slice(count, None)), lambda e: e.extend(rest))
+
+
+@list_truncate.infer
+def _(xs, count):
+    return _list(xs, "list_truncate")
+
+
+@primitive("struct")
+def list_insert(xs, index, entry):
+    """The list with a new entry before `index`, which is at most its length. Linear time."""
+    return xs.change(lambda e: e.insert(index, entry), lambda e: e.__delitem__(index))
+
+
+@list_insert.infer
+def _(xs, index, entry):
+    return _entry(xs, entry, "list_insert")
+
+
+@primitive("struct")
+def list_delete(xs, index):
+    """The list without entry `index`. Linear time."""
+    if not 0 <= index < len(xs):
+        return xs
+    old = xs.read()[index]
+    return xs.change(lambda e: e.__delitem__(index), lambda e: e.insert(index, old))
+
+
+@list_delete.infer
+def _(xs, index):
+    return _list(xs, "list_delete")
+
+
+@primitive("struct")
+def list_concat(xs, ys):
+    """The entries of both. Takes time for those of `ys` where `xs` is not looked at any more."""
+    more, count = list(ys.read()), len(xs)
+    return xs.change(lambda e: e.extend(more), lambda e: e.__delitem__(slice(count, None)))
+
+
+@list_concat.infer
+def _(xs, ys):
+    if xs != ys:
+        raise InternalError("list_concat", f"{xs} and {ys}")
+    return _list(xs, "list_concat")
+
+
+@primitive("struct")
+def list_slice(xs, start, count, step):
+    """A new list of `count` entries: those at `start`, `start + step`, ..., all in range; empty where count is negative."""
+    entries = xs.read()
+    return Items([entries[start + k * step] for k in range(max(0, count))])
+
+
+@list_slice.infer
+def _(xs, start, count, step):
+    return _list(xs, "list_slice")
+
+
+@primitive("struct")
+def list_repeat(xs, count):
+    """`xs * count`, a new list."""
+    return Items(xs.read() * count)
+
+
+@list_repeat.infer
+def _(xs, count):
+    return _list(xs, "list_repeat")
+
+
+# Of derivatives. The tangent or cotangent of a list is a list that may be shorter: entries that it lacks are zero.
+
+
+def zero(t: Type) -> Any:
+    """The zero of an entry's type; of an array of unknown size a number, which is added alike."""
+    if isinstance(t, Struct):
+        return rebuild(t, [zero(e) for e in t.elems])
+    if isinstance(t, List):
+        return Items([])
+    value = placeholder(t)
+    return 0.0 if value is None and isinstance(t, Array) else value
+
+
+def plus(a: Any, b: Any, t: Type) -> Any:
+    """The sum of two entries of a type."""
+    if isinstance(t, Struct):
+        return rebuild(t, [plus(part(a, t, i), part(b, t, i), e) for i, e in enumerate(t.elems)])
+    return None if isinstance(t, NoneT) else as_type(a + b, t)
+
+
+@primitive("struct")
+def list_at(xs, index, *, elem):
+    """Entry `index`, or zero where the list is too short; `elem` is the type of an entry."""
+    entries = xs.read()
+    return entries[index] if index < len(entries) else zero(elem)
+
+
+@list_at.infer
+def _(xs, index, *, elem):
+    return _list(xs, "list_at").elem
+
+
+@primitive("struct")
+def list_resize(xs, count, *, elem):
+    """A list of `count` entries: the first ones, then zeros."""
+    entries = xs.read()
+    return Items(entries[: max(0, count)] + [zero(elem) for _ in range(count - len(entries))])
+
+
+@list_resize.infer
+def _(xs, count, *, elem):
+    return _list(xs, "list_resize")
+
+
+@primitive("struct")
+def list_accumulate(xs, index, entry, *, elem):
+    """The list with something added to entry `index`; longer by zeros where it is too short."""
+    if index >= len(xs):
+        xs = list_resize.meaning(xs, index + 1, elem=elem)
+    return list_set.meaning(xs, index, plus(xs.read()[index], entry, elem))
+
+
+@list_accumulate.infer
+def _(xs, index, entry, *, elem):
+    return _entry(xs, entry, "list_accumulate")
+
+
+@primitive("struct")
+def list_to_array(xs, *, size):
+    """An array with `size` elements: the entries of a list of numbers, then zeros."""
+    out = np.zeros(size)
+    entries = xs.read()[:size]
+    out[: len(entries)] = entries
+    return out
+
+
+@list_to_array.infer
+def _(xs, *, size):
+    return Array(_list(xs, "list_to_array").elem.dtype, (size,))
