@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--small", action="store_true", help="sizes that show only that it runs")
     parser.add_argument("--seconds", type=float, default=0.1, help="to spend on each figure (default: %(default)s)")
     options = parser.parse_args(argv)
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # ours runs in this process
     info = common.environment()
     common.print_environment(info)
     results: dict[str, Any] = {"benchmark": "derivatives", "environment": info}
