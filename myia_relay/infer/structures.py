@@ -10,8 +10,8 @@ from ..abstract.types import NONE, Array, Ref, Scalar, Struct, Type, tuple_of
 from ..ir.build import Var
 from ..ir.node import Constant, Node
 from ..utils.errors import AttributeError_, TypeError_, nearest
+from .comparisons import contains, equality, identical, ordering
 from .data import either, is_data, possible
-from .data import equality as data_equality
 from .data import test as data_test
 from .engine import Engine
 from .frames import Frame
@@ -19,7 +19,6 @@ from .values import (
     NONE_VAL,
     At,
     Bound,
-    Closure,
     Dyn,
     Listed,
     Raised,
@@ -160,10 +159,10 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             may = [n for n in possible(tree) if (n == 0) is (op is operator.is_)]
             found = data_test(frame, tree, may)
             return frame.constant(found) if isinstance(found, bool) else found
-        same = _identical(*args)
+        same = identical(*args)
         return frame.constant(same if op is operator.is_ else not same)
     if op is operator.contains:
-        return _contains(engine, frame, *args)
+        return contains(engine, frame, *args)
     if op in (operator.eq, operator.ne) and any(map(is_data, args)):
         equal = equality(engine, frame, *args)
         return equal if op is operator.eq else operate_not(frame, equal)
@@ -176,6 +175,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         if op is operator.eq:
             return equal
         return frame.constant(not equal.node.value) if equal.known else operate_not(frame, equal)
+    if op in (operator.lt, operator.le, operator.gt, operator.ge) and isinstance(a, Seq) and isinstance(b, Seq):
+        return ordering(engine, frame, op, a, b)
     if op in (operator.add, operator.iadd) and b is not None:
         if isinstance(a, Seq) and isinstance(b, Seq) and a.kind == b.kind and a.kind in ("tuple", "list"):
             return Seq(a.kind, a.elems + b.elems)
@@ -226,84 +227,6 @@ def _static_truth(value: Val) -> bool:
     if isinstance(value, Static):
         return bool(value.value)
     return True
-
-
-def _identical(a: Val, b: Val) -> bool:
-    """`a is b`, decided at compile time: for None, classes, functions, strings and booleans."""
-    if isinstance(a, Static) and isinstance(b, Static):
-        return a.value is b.value or (isinstance(a.value, str) and a.value == b.value)
-    if isinstance(a, Static) or isinstance(b, Static):
-        return False
-    if isinstance(a, Closure) and isinstance(b, Closure):
-        return a.graph is b.graph and a.frame is b.frame
-    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.known and b.known and isinstance(a.node.value, bool):
-        return a.node.value is b.node.value
-    raise TypeError_(f"`is` between {describe(a)} and {describe(b)} depends on how Python stores them; compare with ==")
-
-
-def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
-    """`a == b` as a bool scalar."""
-    from .calls import operate
-    from .lists import is_run_time
-
-    if is_run_time(a) or is_run_time(b):
-        raise TypeError_("lists within tuples or records cannot be compared in compiled code; compare them apart")
-    if is_data(a) or is_data(b):
-        return data_equality(engine, frame, a, b)
-    if isinstance(a, Dyn) and isinstance(b, Dyn):
-        return operate(engine, frame, operator.eq, [a, b])
-    if isinstance(a, Seq) and isinstance(b, Seq):
-        if a.kind != b.kind or a.cls is not b.cls or len(a.elems) != len(b.elems) or set(a.fields) != set(b.fields):
-            return frame.constant(False)
-        result: Dyn = frame.constant(True)
-        order = range(len(a.elems)) if a.kind != "dict" else [b.fields.index(f) for f in a.fields]
-        for x, j in zip(a.elems, order, strict=True):
-            part = element_equality(engine, frame, x, b.elems[j])
-            if part.known:
-                if not part.node.value:
-                    return frame.constant(False)
-                continue
-            from ..ir.prim import REGISTRY
-
-            both = (result.node, part.node)
-            result = part if result.known else Dyn(frame.builder.emit(REGISTRY["logical_and"], both))
-        return result
-    if isinstance(a, Static) and isinstance(b, Static):
-        return frame.constant(bool(a.value == b.value))
-    if isinstance(a, Text) or isinstance(b, Text):
-        raise TypeError_("strings made at run time cannot be compared in compiled code")
-    return frame.constant(False)
-
-
-def element_equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
-    """Whether elements of containers count as equal, as a Python bool: the same object does, NaN or not."""
-    from ..prims.operators import truth
-
-    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
-        return frame.constant(True)
-    same = equality(engine, frame, a, b)
-    return frame.constant(bool(same.node.value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
-
-
-def _contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
-    """`item in container`."""
-    if isinstance(container, Seq):
-        if container.kind == "dict":
-            return frame.constant(to_python(item, "a dict key") in container.fields)
-        from ..ir.prim import REGISTRY
-
-        result: Dyn = frame.constant(False)
-        for elem in container.elems:
-            same = element_equality(engine, frame, elem, item)
-            if same.known:
-                if same.node.value:
-                    return frame.constant(True)
-                continue
-            result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))
-        return result
-    if isinstance(container, Static) and isinstance(container.value, str):
-        return frame.constant(to_python(item, "the string searched for") in container.value)
-    raise TypeError_(f"`in` needs a tuple, list, dict or string on the right, not {describe(container)}")
 
 
 def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:

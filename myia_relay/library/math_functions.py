@@ -131,7 +131,9 @@ def modf(x):
 
 def ldexp(x, i):
     """math.ldexp: x * 2**i, rounded once."""
-    x, i = float(x), operator.index(i)
+    x = float(x)
+    if not isinstance(i, int):
+        raise TypeError("Expected an int as second argument to ldexp.")
     if x == 0.0 or not math.isfinite(x):
         return x
     while i > 1000 and abs(x) < 1.0:

@@ -6,13 +6,14 @@ import math
 
 from ..abstract.types import INTS
 from ..ir.build import Builder, Var
+from ..utils.errors import TypeError_
 from . import elementwise as P
 from . import special as S
 from .arithmetic import nonzero, power
 from .meanings import meaning
 from .numpy_elementwise import _copysign, hypot
 from .operators import float_, float_to_int, int_, scalar_of
-from .promotion import guard, operand, python, unwrap, weak
+from .promotion import guard, is_weak, operand, python, unwrap, weak
 
 DOMAIN = "math domain error"
 RANGE = "math range error"
@@ -199,6 +200,8 @@ for _fn, _prim in ((math.floor, P.floor), (math.ceil, P.ceil), (math.trunc, P.tr
     @meaning(_fn)
     def _(b: Builder, x, _prim=_prim, _name=_fn.__name__) -> Var:
         x = scalar_of(operand(b, x, f"math.{_name}"), f"math.{_name}")
+        if _name == "trunc" and not is_weak(x) and x.dtype != "float64":
+            raise TypeError_(f"type np.{x.dtype} doesn't define __trunc__ method; write int(x)")
         return float_to_int(b, _prim(x)) if x.type.is_float else int_(b, x)
 
 

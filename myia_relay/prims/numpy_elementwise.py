@@ -98,7 +98,13 @@ def positive(b: Builder, x) -> Var:
     return A.positive(b, strong(operand(b, x)))
 
 
-@meaning(np.abs, np.absolute, np.fabs)
+@meaning(np.fabs)
+def fabs(b: Builder, x) -> Var:
+    """np.fabs: a float, unlike np.abs."""
+    return unwrap(P.abs_(floating(operand(b, x))))
+
+
+@meaning(np.abs, np.absolute)
 def absolute(b: Builder, x) -> Var:
     """np.abs."""
     return A.absolute(b, strong(operand(b, x)))
@@ -151,6 +157,10 @@ def degrees(b: Builder, x) -> Var:
 def round_(b: Builder, a, decimals=0) -> Var:
     """np.round: scaled by a power of ten, rounded to even, scaled back."""
     x = strong(operand(b, a))
+    if x.dtype == "bool":
+        if decimals:
+            raise TypeError_("np.round rounds no booleans to decimals")
+        return unwrap(P.rint(floating(x)))
     if not x.type.is_float:
         if decimals >= 0:
             return unwrap(x)
@@ -414,8 +424,9 @@ def result_type(b: Builder, *arrays):
 
 @meaning(np.real)
 def real(b: Builder, val) -> Var:
-    """np.real of a real number: itself."""
-    return strong(operand(b, val))
+    """np.real of a real number: itself; a bool of Python's is an int."""
+    x = operand(b, val)
+    return weak(x, "int64") if is_weak(x) and x.dtype == "bool" else x
 
 
 __all__ = ["as_int", "as_scalar", "broadcast_to", "dtype_name", "numpy_pair", "reshape"]

@@ -163,7 +163,8 @@ def float_(b: Builder, x: Var | None = None) -> Var:
 def index_(b: Builder, x: Var) -> Var:
     """`operator.index(x)`."""
     x = unwrap(x)
-    if not isinstance(x.type, Scalar) or x.dtype not in (*INTS, "bool"):
+    whole = isinstance(x.type, Scalar) and (x.dtype in INTS or (x.dtype == "bool" and is_weak(x)))
+    if not whole:
         raise TypeError_(f"'{describe(x.type)}' object cannot be interpreted as an integer; convert it with int(...)")
     return int_(b, x)
 
@@ -180,6 +181,8 @@ def round_(b: Builder, x: Var, ndigits: Var | None = None) -> Var:
         digits = static_int(ndigits)
         if x.dtype in INTS and isinstance(digits, int) and digits >= 0:
             return x
+        if x.dtype == "bool" and is_weak(x) and isinstance(digits, int) and digits >= 0:
+            return weak(x, "int64")
         if digits != 0:
             raise TypeError_(
                 "round(x, n) to n decimal digits is decided on the decimal text of a number; in compiled code write "

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
+from tests.property.generator.records import Pair
 from tests.property.oracle import call
 from tests.property.verdicts import difference
 
@@ -135,6 +136,21 @@ def no_rows(x):
     return np.ones((0, 0)), np.zeros((0, 2), np.int32), x
 
 
+def t1(n, x):
+    return x if n <= 0 else t1(n - 1, x * 2) + a0(n - 1, x)
+
+
+def a0(n, x):
+    y = x if n <= 0 else a0(n - 1, x + 1) - t1(n - 2, x)
+    return y
+
+
+def functions_named_as_temporaries(n, x):
+    y = t1(n, x) * x
+    x1 = a0(n, y)
+    return x1 + y, t1(n, x1)
+
+
 def builtin_sum(x):
     return sum(x), sum(x, 1)
 
@@ -151,8 +167,18 @@ def containment(x, y):
     return x in (y, 1), (x,) == (y,), (x, y) != (y, x), x not in (y, y), x in (x,)
 
 
+def ordering(a, b, c, d):
+    x, y = (a, b), (c, d)
+    return x < y, x <= y, x > y, x >= y, (a,) < (c, d), (a, b, 1) > (a, b), [a, b] <= [c, d], () < (a,)
+
+
+def equal_tuples(a, b):
+    pair = Pair(a, b)
+    return pair == (a, b), (a, b) == pair, pair == [a, b], pair < (b, a), [a] == (a,), (pair, 1) == ((a, b), 1)
+
+
 def numpy_functions_of_bools(x):
-    return np.log1p(x), np.cbrt(x), np.arctan2(x, x), np.heaviside(x, x), np.heaviside(3, 2)
+    return np.fabs(x), np.log1p(x), np.cbrt(x), np.arctan2(x, x), np.heaviside(x, x), np.heaviside(3, 2)
 
 
 def integers_of_math(a, b):
@@ -186,6 +212,7 @@ PROGRAMS = [
     (unbound_in_a_comprehension, [(2,), (0,)]),
     (unbound_in_an_inner_function, [(2,), (0,)]),
     (no_rows, [(1.0,)]),
+    (functions_named_as_temporaries, [(3, 1.5), (0, 2.0)]),
     (first_turn_of_a_loop_reads_what_only_turns_bind, [(0,), (1,), (4,)]),
     (loops_that_lead_back_to_themselves, [(0, 1.0), (4, 2.0), (5, -1.0)]),
     *[(builtin_sum, [(np.array(v, t),)]) for v in ([], [100, 100], [1] * 20) for t in (bool, np.int8, np.int32, np.float32)],
@@ -196,6 +223,8 @@ PROGRAMS = [
     (true_division, [(2**53 + 1, 1), (2**54 + 3, 1), (2**62 + 1, 2**61 - 1), (True, 2**53 + 1)]),
     *[(containment, [a]) for a in ((1, 1.0), (np.float64(math.nan), 1), (np.int64(3), 3), (np.float32(1), 2), (np.True_, 1))],
     (numpy_functions_of_bools, [(True,), (False,)]),
+    *[(ordering, [a]) for a in ((1.0, 2.0, 1.0, 3.0), (1.0, math.nan, 1.0, 2.0), (2, 2, 2, 2), (3.0, 0, 2, 5.0))],
+    (equal_tuples, [(1.0, 2.0), (2.0, 1.0)]),
     *[(integers_of_math, [a]) for a in ((12, -18), (np.int32(12), np.int32(-18)), (np.uint8(12), np.uint8(200)))],
     *[(absolute_of_unsigned, [(np.array([0, 5, 255], t),)]) for t in (np.uint8, np.uint16, np.uint32, np.uint64)],
     (summed_in_foreign_order, [(np.arange(4.0).astype(">f8"),), (np.arange(4).astype(">i4"),)]),

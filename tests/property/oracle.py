@@ -150,28 +150,12 @@ def integers(limit: int, error: type[Exception]) -> dict:
 
 
 # Functions whose last bits are an implementation's own, and the size of what may differ in units in the last place.
-TRANSCENDENTAL = {
-    *(
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sinh",
-        "cosh",
-        "arctan",
-        "atan",
-        "erf",
-    ),
-    *("atan2", "hypot", "pow", "dist", "arctan2", "power", "float_power"),
-}
+TRANSCENDENTAL = set(
+    """exp expm1 exp2 log log1p log2 log10 sin cos tan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh asin arcsin
+    acos arccos atan arctan erf erfc gamma lgamma cbrt atan2 arctan2 hypot dist pow power float_power logaddexp""".split()
+)
 SUMS = {"sum", "mean", "prod", "dot", "matmul", "var", "std", "inner", "trace", "cumsum", "cumprod"}
-EXTREMA = {"max", "min", "maximum", "minimum", "amax", "amin", "clip"}
+EXTREMA = {"max", "min", "maximum", "minimum", "amax", "amin", "clip", "fmax", "fmin"}
 PRODUCTS = {"multiply", "outer", "square"}
 
 

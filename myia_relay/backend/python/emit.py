@@ -58,6 +58,7 @@ class Module:
     Attributes:
         functions: definitions, callees before callers.
         names: the function of each called graph.
+        taken: these names; variables: those of all functions' variables, none of which may hide a function.
         objects: what the source refers to.
         regions: outlined straight-line groups of array operations, by name.
     """
@@ -66,6 +67,7 @@ class Module:
     functions: list[ast.FunctionDef] = field(default_factory=list)
     names: dict[Graph, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    variables: set[str] = field(default_factory=set)
     objects: lit.Objects = field(default_factory=lit.Objects)
     regions: dict[str, Region] = field(default_factory=dict)
 
@@ -74,7 +76,7 @@ class Module:
         if graph not in self.names:
             base = text = lit.identifier(graph.name, "f")
             count = 1
-            while text in self.taken:
+            while text in self.taken or text in self.variables:
                 count += 1
                 text = f"{base}_{count}"
             self.taken.add(text)
@@ -111,10 +113,11 @@ class Function:
         base = lit.identifier(text, default)
         count = 1 if text else self.unnamed + 1
         out = base if text else f"{base}{count}"
-        while out in self.taken:
+        while out in self.taken or out in self.module.taken:
             count += 1
             out = f"{base}_{count}" if text else f"{base}{count}"
         self.taken.add(out)
+        self.module.variables.add(out)
         self.unnamed = self.unnamed if text else count
         return out
 

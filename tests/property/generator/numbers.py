@@ -165,7 +165,9 @@ class Numbers:
             lambda: f"len(({E('int')}, {E('float')}, 1)[{self.pick(('1:', '::-1', ':2', '-1:'))}])",
             lambda: f"sum({self.comprehended('int', d)})",
             lambda: f"int({self.pick(('max', 'min', 'sum'))}({self.some_array(('i8',), d, ranks=(1,))[0]}))",
-            lambda: f"int(isinstance({E(self.pick(('int', 'bool', 'f8')))}, {self.pick(('int', 'float', '(int, bool)'))}))",
+            lambda: (
+                f"int(isinstance({E(self.pick(('int', 'bool', 'f8')))}, {self.pick(('int', 'float', '(int, bool)'))}))"
+            ),
         ]
 
     def make_float(self, d: int) -> list:
@@ -240,7 +242,9 @@ class Numbers:
             lambda: f"({E('float')} in ({E('float')}, 0.0))",
             lambda: f"(({E('int')}, {E('float')}) {self.pick(order)} ({E('int')}, {E('float')}))",
             lambda: f"{self.pick(('any', 'all'))}({self.comprehended('bool', d)})",
-            lambda: f"bool({self.pick(('any', 'all'))}({self.some_array(('b1', 'f8', 'i8'), d, ranks=(1,), empty=True)[0]}))",
+            lambda: (
+                f"bool({self.pick(('any', 'all'))}({self.some_array(('b1', 'f8', 'i8'), d, ranks=(1,), empty=True)[0]}))"
+            ),
             lambda: f"{self.pick(('any', 'all'))}([{E('bool')}, {E('bool')}])",
             lambda: f"({E(Tup(('int', 'float')))} {self.pick(('==', '!='))} {E(Tup(('int', 'float')))})",
             lambda: f"bool({self.pick(('np.any', 'np.all'))}({self.some_array(('b1', 'f8', 'i8'), d, empty=True)[0]}))",

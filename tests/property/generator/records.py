@@ -66,7 +66,24 @@ class Box:
         return Box(self.low, self.high + Point(1.0, 2.0), self.count + n)
 
 
-CLASSES = {c.__name__: c for c in (Pair, Point, Box)}
+@dataclass(frozen=True)
+class Leaf:
+    """A tree without branches."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Node:
+    """A tree with two branches and a count."""
+
+    left: Tree
+    right: Tree
+    count: int
+
+
+Tree = Leaf | Node
+CLASSES = {c.__name__: c for c in (Pair, Point, Box, Leaf, Node)} | {"Tree": Tree}
 FIELDS = {
     "Pair": (("left", "float"), ("right", "float")),
     "Point": (("x", "float"), ("y", "float")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .records import FIELDS
-from .types import CODES, PYTHON, Arr, Dic, Fn, Rec, Tup
+from .types import CODES, PYTHON, TREE, Arr, Dic, Fn, Rec, Tup
 
 
 class Statements:
@@ -412,6 +412,8 @@ class Statements:
             return self.array_type()
         if kind < 18:
             return Tup(tuple(self.scalar_type() for _ in range(1 + self.draw(3))))
+        if kind == 18 and self.draw(2) and any(n.startswith("t") or n == "p0" for n in self.env):
+            return TREE
         if kind == 18:
             return Rec(self.pick(tuple(FIELDS)))
         return Dic((("a", self.scalar_type()), ("b", self.scalar_type())))

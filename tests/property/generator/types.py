@@ -51,6 +51,9 @@ class Fn:
     result: object
 
 
+TREE = "Tree"  # of `records`: Leaf or Node
+
+
 def constructor(code: str) -> str:
     """How a NumPy scalar of a dtype is made: `np.float64`."""
     return "np.bool_" if code == "b1" else f"np.{CODES[code]}"

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from .records import CLASSES, FIELDS
-from .types import CODES, Arr, Dic, Rec, Tup, numpy_dtype
+from .records import CLASSES, FIELDS, Leaf, Node
+from .types import CODES, TREE, Arr, Dic, Rec, Tup, numpy_dtype
 
 INF, NAN = math.inf, math.nan
 TAME = {
@@ -76,9 +76,17 @@ class Values:
             return tuple(self.value(e) for e in t.elems)
         if isinstance(t, Dic):
             return {k: self.value(e) for k, e in t.items}
+        if t == TREE:
+            return self.tree(3)
         if isinstance(t, Rec):
             return CLASSES[t.name](*(self.value(e) for _, e in FIELDS[t.name]))
         raise AssertionError(t)
+
+    def tree(self, depth: int):
+        """A tree of at most a depth."""
+        if depth == 0 or self.draw(3) == 0:
+            return Leaf(self.value("float"))
+        return Node(self.tree(depth - 1), self.tree(depth - 1), self.value("int"))
 
     def element(self, code: str):
         """A number for a NumPy scalar or an element."""

@@ -10,7 +10,7 @@ from .idioms import Idioms
 from .numbers import Numbers
 from .records import FIELDS
 from .statements import Statements
-from .types import CODES, FLOATS, PYTHON, Arr, Dic, Fn, Rec, Tup, constructor
+from .types import CODES, FLOATS, PYTHON, TREE, Arr, Dic, Fn, Rec, Tup, constructor
 from .values import Values
 
 
@@ -101,6 +101,9 @@ class Writer(Numbers, Arrays, Statements, Idioms):
             return self.make_array(t, d)
         if isinstance(t, Rec):
             return self.make_record(t, d)
+        if t == TREE:
+            E = self.inner(d)
+            return [lambda: f"Leaf({E('float')})", lambda: f"Node({E(TREE)}, {E(TREE)}, {E('int')})"]
         return [lambda: self.built(t, d)]
 
     def atom(self, t, d: int) -> str:
@@ -115,6 +118,8 @@ class Writer(Numbers, Arrays, Statements, Idioms):
             return text
         if t in PYTHON or t in CODES:
             return self.literal(t)
+        if t == TREE:
+            return f"Leaf({self.e('float', d + 1)})"
         if t == "str":
             return self.pick(("'left'", "'right'"))
         if isinstance(t, Arr):
@@ -211,7 +216,9 @@ class Writer(Numbers, Arrays, Statements, Idioms):
 
     def helper(self) -> None:
         """A function of the module: plain, with a star or a default, higher-order, or recursive."""
-        kind = self.pick(("plain", "star", "keyword", "higher", "recursive", "mutual", "maker"))
+        kind = self.pick(("plain", "star", "keyword", "higher", "recursive", "mutual", "maker", "tree", "tree"))
+        if kind == "tree":
+            return self.tree_function()
         result = self.pick(("float", "int", "float", "f8", "bool", Arr("f8", (self.dims[0],))))
         if kind in ("recursive", "mutual"):
             return self.recursive(kind, self.pick(("float", "int", "float", "f8")))
@@ -247,6 +254,49 @@ class Writer(Numbers, Arrays, Statements, Idioms):
         self.env = outer
         self.heads[name] = kind
         self.env[name] = Variable(Fn(tuple(t for _, t in args), result), fixed=True)
+
+    def tree_function(self) -> None:
+        """A function that folds a tree, makes another of it, or grows one."""
+        outer, self.env = self.env, {}
+        kind = self.draw(3)
+        name = self.fresh("r" if kind == 2 else "t")
+        if kind == 2:
+            self.line(0, f"def {name}(n, s):")
+            self.env |= {"n": Variable("int", fixed=True), "s": Variable("float", fixed=True)}
+            self.fuel = 8
+            self.line(1, f"if n <= 0{self.pick(('', ' or ' + self.e('bool', 3)))}:")
+            self.line(2, f"return Leaf({self.e('float', 2)})")
+            again = f"{name}(n - 1, {self.e('float', 2)}), {name}(n - 2, {self.e('float', 2)})"
+            self.line(1, f"return Node({again}, {self.e('int', 2)})")
+            made = Fn(("int", "float"), TREE)
+        else:
+            result = TREE if kind else self.pick(("float", "int", "float"))
+            self.line(0, f"def {name}(t: Tree, s):")
+            self.env["s"] = Variable("float", fixed=True)
+            self.line(1, "match t:")
+            self.line(2, "case Leaf(v):")
+            with self.bound({"v": "float"}):
+                self.fuel = 6
+                leaf = self.e("float", 2) if kind else self.e(result, 1)
+                self.line(3, f"return Leaf({leaf})" if kind else f"return {leaf}")
+            self.line(2, self.pick(("case Node(l, r, n):", "case Node(left=l, right=r, count=n):")))
+            with self.bound({"n": "int"}):
+                self.fuel = 8
+                one, two = f"{name}(l, {self.e('float', 2)})", f"{name}(r, s)"
+                if kind:
+                    self.line(
+                        3, f"return Node({self.pick((f'{two}, {one}', f'{one}, r', f'l, {two}'))}, {self.e('int', 2)})"
+                    )
+                elif self.draw(2):
+                    self.line(3, f"if {self.e('bool', 2)}:")
+                    self.line(4, f"return {one}")
+                    self.line(3, f"return {one} {self.pick('+-*')} {two}")
+                else:
+                    self.line(3, f"return {one} {self.pick('+-')} {two} * {self.e(result, 2)}")
+            made = Fn((TREE, "float"), result)
+        self.line(0, "")
+        self.env = outer
+        self.env[name] = Variable(made, fixed=True)
 
     def recursive(self, kind: str, result) -> None:
         """A function that calls itself, or two that call each other, counting `n` down."""
@@ -324,6 +374,8 @@ class Writer(Numbers, Arrays, Statements, Idioms):
                 Tup((Tup(("float", "int")), "bool")),
                 "str",
                 "str",
+                TREE,
+                TREE,
             )
         )
 

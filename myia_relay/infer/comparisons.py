@@ -1,0 +1,120 @@
+"""Equality, order, identity and membership of values: of structures element by element."""
+
+from __future__ import annotations
+
+import operator
+
+from ..abstract.types import Scalar
+from ..utils.errors import TypeError_
+from .data import equality as data_equality
+from .data import is_data
+from .engine import Engine
+from .frames import Frame
+from .values import Closure, Dyn, Seq, Static, Text, Val, describe
+
+
+def identical(a: Val, b: Val) -> bool:
+    """`a is b`, decided at compile time: for None, classes, functions, strings and booleans."""
+    if isinstance(a, Static) and isinstance(b, Static):
+        return a.value is b.value or (isinstance(a.value, str) and a.value == b.value)
+    if isinstance(a, Static) or isinstance(b, Static):
+        return False
+    if isinstance(a, Closure) and isinstance(b, Closure):
+        return a.graph is b.graph and a.frame is b.frame
+    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.known and b.known and isinstance(a.node.value, bool):
+        return a.node.value is b.node.value
+    raise TypeError_(f"`is` between {describe(a)} and {describe(b)} depends on how Python stores them; compare with ==")
+
+
+def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
+    """`a == b` as a bool scalar."""
+    from .calls import operate
+    from .lists import is_run_time
+
+    if is_run_time(a) or is_run_time(b):
+        raise TypeError_("lists within tuples or records cannot be compared in compiled code; compare them apart")
+    if is_data(a) or is_data(b):
+        return data_equality(engine, frame, a, b)
+    if isinstance(a, Dyn) and isinstance(b, Dyn):
+        return operate(engine, frame, operator.eq, [a, b])
+    if isinstance(a, Seq) and isinstance(b, Seq):
+        named = not (_is_tuple(a) and _is_tuple(b)) and (a.cls is not b.cls or set(a.fields) != set(b.fields))
+        if sequence_class(a) != sequence_class(b) or len(a.elems) != len(b.elems) or named:
+            return frame.constant(False)
+        result: Dyn = frame.constant(True)
+        order = range(len(a.elems)) if a.kind != "dict" else [b.fields.index(f) for f in a.fields]
+        for x, j in zip(a.elems, order, strict=True):
+            part = element_equality(engine, frame, x, b.elems[j])
+            if part.known:
+                if not part.node.value:
+                    return frame.constant(False)
+                continue
+            from ..ir.prim import REGISTRY
+
+            both = (result.node, part.node)
+            result = part if result.known else Dyn(frame.builder.emit(REGISTRY["logical_and"], both))
+        return result
+    if isinstance(a, Static) and isinstance(b, Static):
+        return frame.constant(bool(a.value == b.value))
+    if isinstance(a, Text) or isinstance(b, Text):
+        raise TypeError_("strings made at run time cannot be compared in compiled code")
+    return frame.constant(False)
+
+
+def _is_tuple(a: Seq) -> bool:
+    """Whether a structure is a tuple; a NamedTuple is one, and equals tuples with its elements."""
+    return a.kind == "tuple" or (a.kind == "record" and issubclass(a.cls, tuple))
+
+
+def sequence_class(a: Seq) -> str:
+    """What kinds of structures are compared as."""
+    return "tuple" if _is_tuple(a) else a.kind
+
+
+def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
+    """`a < b` of tuples or lists of Python numbers: what the first elements that differ say. None for what has no order."""
+    from ..ir.prim import REGISTRY
+    from .calls import operate
+
+    pairs = list(zip(a.elems, b.elems))
+    plain = all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.weak for pair in pairs for x in pair)
+    if sequence_class(a) != sequence_class(b) or sequence_class(a) not in ("tuple", "list") or not plain:
+        return None
+    result = frame.constant(op(len(a.elems), len(b.elems)))
+    for x, y in reversed(pairs):
+        same, here = element_equality(engine, frame, x, y), operate(engine, frame, op, [x, y])
+        result = Dyn(frame.builder.emit(REGISTRY["where"], (same.node, result.node, here.node)))
+    return result
+
+
+def element_equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
+    """Whether elements of containers count as equal, as a Python bool: the same object does, NaN or not."""
+    from ..prims.operators import truth
+
+    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
+        return frame.constant(True)
+    same = equality(engine, frame, a, b)
+    return frame.constant(bool(same.node.value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
+
+
+def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
+    """`item in container`."""
+    from .structures import to_python
+
+    if isinstance(container, Seq):
+        if container.kind == "dict":
+            return frame.constant(to_python(item, "a dict key") in container.fields)
+        from ..ir.prim import REGISTRY
+
+        result: Dyn = frame.constant(False)
+        for elem in container.elems:
+            same = element_equality(engine, frame, elem, item)
+            if same.known:
+                if same.node.value:
+                    return frame.constant(True)
+                continue
+            result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))
+        return result
+    if isinstance(container, Static) and isinstance(container.value, str):
+        return frame.constant(to_python(item, "the string searched for") in container.value)
+    raise TypeError_(f"`in` needs a tuple, list, dict or string on the right, not {describe(container)}")
