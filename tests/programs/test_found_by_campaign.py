@@ -151,6 +151,15 @@ def functions_named_as_temporaries(n, x):
     return x1 + y, t1(n, x1)
 
 
+def steps_from_zero(n):
+    total = 0
+    for i in range(0, n, 2):
+        total = total * 3 + i
+    for i in range(0, -n, -3):
+        total = total * 3 + i
+    return total
+
+
 def builtin_sum(x):
     return sum(x), sum(x, 1)
 
@@ -213,6 +222,7 @@ PROGRAMS = [
     (unbound_in_an_inner_function, [(2,), (0,)]),
     (no_rows, [(1.0,)]),
     (functions_named_as_temporaries, [(3, 1.5), (0, 2.0)]),
+    (steps_from_zero, [(7,), (0,), (-3,)]),
     (first_turn_of_a_loop_reads_what_only_turns_bind, [(0,), (1,), (4,)]),
     (loops_that_lead_back_to_themselves, [(0, 1.0), (4, 2.0), (5, -1.0)]),
     *[(builtin_sum, [(np.array(v, t),)]) for v in ([], [100, 100], [1] * 20) for t in (bool, np.int8, np.int32, np.float32)],

@@ -292,7 +292,8 @@ def _for_loop(lowering: Any, node: Apply) -> None:
     def turns(first: Any, count: Any) -> None:
         with block.loop(count) as i:
             far = i if sizes[2] == 1 else exact.wrapping_mul(i, step)
-            loop.step([i if sizes[2] == 1 and first is None else b.let(exact.wrapping_add(first, far))])
+            index = far if first is None else exact.wrapping_add(first, far)
+            loop.step([i if index is i else b.let(index)])
 
     if not poll.needed:
         turns(None if sizes[0] == 0 else start, trips)

@@ -156,7 +156,7 @@ class Statements:
             return f"{name}[{whole}] {op} {self.pick((small, self.e(t.dtype)))}"
         if kind == 5 and len(t.shape) == 2:
             return f"{name}[{self.index(t.shape[0], 1)}] {op} {self.e(Arr(t.dtype, t.shape[1:]))}"
-        if kind == 6 and len(t.shape) == 2:
+        if kind == 6 and len(t.shape) == 2 and t.shape[1]:
             return f"{name}[:, {self.draw(t.shape[1])}] {op} {self.e(Arr(t.dtype, t.shape[:1]))}"
         if kind == 7:
             return f"{name}[1:] {op} {self.pick((small, self.e(Arr(t.dtype, (t.shape[0] - 1, *t.shape[1:])))))}"
