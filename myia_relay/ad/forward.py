@@ -137,25 +137,28 @@ class Forward:
             t = broadcast_to(Var(b, t), shape=want.shape).node
         return coerce(b, t, want, node.fn.name)
 
-    def graph(self, graph: Graph, patterns: tuple[Pattern, ...], want: Pattern = None) -> tuple[Graph, Pattern]:
+    def graph(
+        self, graph: Graph, patterns: tuple[Pattern, ...], want: Pattern = None, called: bool = False
+    ) -> tuple[Graph, Pattern]:
         """The forward version of a graph: (*params, *nodes of their tangents) -> (out, *nodes of its tangent).
 
         Args:
             graph: typed, closed, transforms expanded.
             patterns: which parameters have tangents.
             want: of the result's tangent, what is returned at least; zeros where nothing flows.
+            called: whether it is called, and may be before it is complete; branches and bodies of loops are copied.
 
         Returns:
             The new graph, and which parts of its result have a tangent.
         """
-        recursive = self.is_recursive(graph)
+        recursive = called and self.is_recursive(graph)
         if recursive:
             # What it returns must be known before it is: every float has a tangent, if any has.
             active = {p.type for p, q in zip(graph.params, patterns, strict=True) if q is not None}
             want = self.recursive_pattern(graph, graph.output.type, active)
             if want is None:
                 return graph, None
-        key = (graph, patterns, want)
+        key = (graph, patterns, want, called)
         if key not in self.graphs:
             new = Graph(f"{graph.name}.jvp", None, graph.origin)
             new.flags = dict(graph.flags)

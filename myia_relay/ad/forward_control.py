@@ -28,7 +28,7 @@ def _unpack(b: Builder, both: Node, own: Pattern) -> tuple[Node, Cotangent]:
 
 def _call(f: Forward, b: Builder, node: Apply, args, tangents):
     patterns = f.patterns(node.fn, tuple(pattern(t) for t in tangents))
-    graph, own = f.graph(node.fn, patterns)
+    graph, own = f.graph(node.fn, patterns, called=True)
     if own is None:
         return emit_like(b, node, args), None
     # Of a function that calls itself the new version may not be complete yet, so the type is spelt out.
@@ -137,7 +137,7 @@ def all_leaves(b: Builder, value: Node) -> list[Node]:
 def _checkpoint(f: Forward, b: Builder, node: Apply, args, tangents):
     """The forward version, checkpointed."""
     patterns = tuple(pattern(t) for t in tangents)
-    graph, own = f.graph(node.attrs["graph"], patterns)
+    graph, own = f.graph(node.attrs["graph"], patterns, called=True)
     if own is None:
         return emit_like(b, node, args), None
     both = b.emit(node.fn, (*args, *flat(b, tangents, node.args, patterns)), {"graph": graph})
