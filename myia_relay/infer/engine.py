@@ -26,7 +26,7 @@ from . import cells as cell_rules
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
 from .loop import Any_, Future, Loop, Task, Widened
-from .sharing import mark_result
+from .sharing import hands_on, lists_of, mark_result
 from .values import (
     NEVER,
     NONE_VAL,
@@ -131,7 +131,7 @@ class Engine:
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `infer.cells`
         self.static_lists = False  # whether long lists of known length stay static
         self.promotes: list[bool] = []  # not empty where that was asked for
-        self.shared: set[Node] = set()  # arrays that something else may see; see `infer.sharing`
+        self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.sharing`
 
     # Entry.
 
@@ -354,9 +354,11 @@ class Engine:
             inner.env.update(zip(graph.params, values, strict=False))
             inner.env.update(zip([n for n, _ in env], values[len(args) : given], strict=True))
             inner.cells.update(zip(cells, values[given:], strict=True))
+            self.shared.update(v for value in values for v in lists_of(value))
             self.check_annotations(inner, graph)
             result = await self.body(inner, graph)
             self.check_result(inner, graph, result)
+            inner.spec.hands_on = hands_on(self.shared, result)
             if result is NEVER or not inner.cells:
                 return result
             contents = [inner.cell(c) for c in cells]
@@ -397,10 +399,10 @@ class Engine:
         result = explode(frame, call, cell_rules.refreshed(spec.result, fresh) if fresh else spec.result)
         made: list[Node] = []
         skeleton(result, made, keep_constants=True, capture=frame.captured)
-        if spec.finished.done:
+        if done := spec.finished.done:
             mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
-        else:
-            self.shared.update(n for n in made if isinstance(n.type, Array | List))
+        if spec.hands_on or not done:
+            self.shared.update([*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))])
         return result
 
     def specialise(

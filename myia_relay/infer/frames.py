@@ -17,6 +17,7 @@ from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..utils.errors import InternalError
 from ..utils.source import NOWHERE, Origin
 from .loop import Future
+from .sharing import mark_like
 from .values import Bound, Cell, Closure, Derived, Dyn, Known, Seq, Skeleton, UnboundVal, Val, rebuild, skeleton
 
 
@@ -36,7 +37,8 @@ class Specialisation:
         context: the ambient facts it was specialised under (see `Context`).
         changed: the caller's cells that it changes.
         escaped: cells made inside that the result holds; each call makes them anew.
-        shared: the engine's set of arrays that something else may see; see `infer.sharing`.
+        shared: the engine's set of arrays and lists that something else may see; see `infer.sharing`.
+        hands_on: whether its result is, or holds, a list of known length that it was given.
     """
 
     key: Hashable
@@ -52,7 +54,8 @@ class Specialisation:
     sites: list[tuple[Frame, Apply]] = field(default_factory=list)
     changed: set[Cell] = field(default_factory=set)
     escaped: list[Cell] = field(default_factory=list)
-    shared: set[Node] = field(default_factory=set)
+    shared: set[Node | Seq] = field(default_factory=set)
+    hands_on: bool = False
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are under way around this one."""
@@ -180,7 +183,10 @@ class Frame:
         if isinstance(value, Closure) and value.env is None:
             return value  # its free variables are looked up from here when it is called
         skel = skeleton(value, nodes, capture=self.resolve_from_parent)
-        return rebuild(skel, iter([self.import_node(n) for n in nodes]))
+        here = rebuild(skel, iter([self.import_node(n) for n in nodes]))
+        if isinstance(value, Seq):
+            mark_like(self.spec.shared, [value], [here])
+        return here
 
     def resolve_from_parent(self, closure: Closure):
         return self.parent.captured(closure)
@@ -251,7 +257,10 @@ class Frame:
         if isinstance(value, Closure) and value.frame is self:
             return Closure(value.graph, None, self.captured(value))
         if isinstance(value, Seq):
-            return Seq(value.kind, tuple(self.leave(e) for e in value.elems), value.fields, value.cls)
+            out = Seq(value.kind, tuple(self.leave(e) for e in value.elems), value.fields, value.cls)
+            if value in self.spec.shared:
+                self.spec.shared.add(out)
+            return out
         if isinstance(value, Derived):
             return Derived(value.transform, self.leave(value.function), value.options)
         if isinstance(value, Bound):

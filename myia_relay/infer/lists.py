@@ -87,7 +87,10 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
         one = Dyn(frame.builder.emit(REGISTRY["list_new"], (entry_node(frame, elems[0], elem),), {"elem": elem}))
         return emit(frame, "list_repeat", one, frame.constant(len(elems)))
     nodes = tuple(entry_node(frame, e, elem) for e in elems)
-    return Dyn(frame.builder.emit(REGISTRY["list_new"], nodes, {"elem": elem}))
+    made = frame.builder.emit(REGISTRY["list_new"], nodes, {"elem": elem})
+    if value in frame.spec.shared:
+        frame.spec.shared.add(made)
+    return Dyn(made)
 
 
 def leaf_node(frame: Frame, value: Val, t: Type) -> Node:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..abstract.types import Array, List
 from ..ir.node import Apply, Graph, Node, Parameter
 from ..utils.errors import ParseError, TypeError_
-from .values import Dyn, Listed, Val, skeleton
+from .values import Choice, Dyn, Listed, Seq, Val, skeleton
 
 # NumPy answers these with a view of the first argument.
 VIEWS = frozenset(("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast", "list_get"))
@@ -73,7 +73,26 @@ def arrays_of(value: Val) -> list[Node]:
     return [n for n in nodes if isinstance(n.type, Array | List)]
 
 
-def mark_result(shared: set[Node], graph: Graph, count: int, nodes: list[Node]) -> None:
+def lists_of(value: Val) -> list[Seq]:
+    """The lists of known length in a value, itself among them."""
+    out, stack = [], [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Seq):
+            stack.extend(top.elems)
+            if top.kind == "list":
+                out.append(top)
+        elif isinstance(top, Choice):
+            stack.extend(top.options)
+    return out
+
+
+def hands_on(shared: set[Node | Seq], result: Val) -> bool:
+    """Whether a function's result is, or holds, a list that it was given: those of known length are marked."""
+    return any(v in shared for v in lists_of(result)) or any(n in shared and isinstance(n.type, List) for n in arrays_of(result))
+
+
+def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[Node]) -> None:
     """Mark what a call returned where the function may have returned its argument.
 
     Args:
@@ -87,19 +106,20 @@ def mark_result(shared: set[Node], graph: Graph, count: int, nodes: list[Node]) 
             shared.add(nodes[index])
 
 
-def mark_like(shared: set[Node], sources: list[Val], targets: list[Val]) -> None:
-    """Mark the arrays of `targets` where one of the arrays that flow into them is marked."""
-    if any(n in shared for v in sources for n in arrays_of(v)):
-        shared.update(n for v in targets for n in arrays_of(v))
+def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:
+    """Mark the arrays and lists of `targets` where one of those that flow into them is marked."""
+    if any(n in shared for v in sources for n in (*arrays_of(v), *lists_of(v))):
+        shared.update(n for v in targets for n in (*arrays_of(v), *lists_of(v)))
 
 
-def require_own(shared: set[Node], value: Val) -> None:
+def require_own(shared: set[Node | Seq], value: Val) -> None:
     """Refuse the change of an array that something else may see.
 
     Raises:
         TypeError_: with advice.
     """
-    if isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List) and value.node in shared:
+    known = isinstance(value, Seq) and value in shared
+    if known or isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List) and value.node in shared:
         raise ParseError(
             "this list came from a function that returns its own argument, or out of another list, so changing it in place would "
             "change that too; copy it first (xs = xs.copy())"

@@ -329,6 +329,8 @@ async def branch(
             mark_like(engine.shared, arms_part, [part])
     else:
         mark_like(engine.shared, [v for v in values if v is not None], [result])
+    if any(v in engine.shared for v in values if isinstance(v, Seq)):
+        engine.shared.add(result.node if isinstance(result, Dyn) else result)
     return result
 
 

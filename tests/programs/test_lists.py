@@ -526,6 +526,35 @@ def same(x):
     return x
 
 
+def returned_static_list(n):
+    a = [1, 2]
+    b = same(a)
+    b.append(n)
+    return a
+
+
+def returned_on_one_way(n):
+    a = [1, 2]
+    b = first_or([3], a, n > 0)
+    for i in range(n):
+        b.append(i)
+    return a
+
+
+def first_or(xs, ys, condition):
+    if condition:
+        return ys
+    return xs
+
+
+def returned_in_a_tuple(n):
+    a = [1, 2]
+    b, _ = same((a, n))
+    if n > 2:
+        b.append(n)
+    return a
+
+
 def row_of_rows(n):
     rows = [[i] for i in range(n)]
     row = rows[0]
@@ -612,6 +641,9 @@ def add(xs):
         (change_while_iterating, "the loop around runs over 'xs'"),
         (read_and_changed_in_one_expression, "two statements"),
         (returned_argument, "returns its own argument"),
+        (returned_static_list, "returns its own argument"),
+        (returned_on_one_way, "returns its own argument"),
+        (returned_in_a_tuple, "returns its own argument"),
         (row_of_rows, "'rows' may be, or hold"),
         (row_in_a_loop, "'rows' may be, or hold|runs over"),
         (array_in_a_list, "'xs' may be, or hold|copy it first"),

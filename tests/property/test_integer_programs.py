@@ -111,7 +111,7 @@ class Source:
             self.loops += 1
             k = f"k{self.loops}"
             self.lines.append(f"{pad}{k} = 0")
-            self.lines.append(f"{pad}while {k} < 6 and {self.condition(names)}:")
+            self.lines.append(f"{pad}while {k} < 6 and ({self.condition(names)}):")
             self.statements(level + 1, 2, f"{names} {k}")
             self.lines.append(f"{pad}    {k} += {r.choice((1, 1, 2))}")
 
