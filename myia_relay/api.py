@@ -10,6 +10,7 @@ import functools
 import inspect
 import sys
 import threading
+import time
 import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -41,6 +42,7 @@ from .infer.loop import widening
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
+from .utils.collector import resting
 from .utils.debugging import debugging
 from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
@@ -318,11 +320,24 @@ class Relay:
         named = dict(zip(keywords, values[count:], strict=True))
         return engine.entry(Static(self), values[:count], named, entry, Context())
 
-    def _compile(self, skels, keywords, keep: bool = False, structural: bool = False) -> Compiled:
-        def then(program):
-            return compile_program(program, self.options["executor"], self.options, keep)
+    def _compile(self, skels, keywords, keep: bool = False, structural: bool = False, executor: str = "") -> Compiled:
+        start, executor = time.perf_counter(), executor or self.options["executor"]
 
-        return self._attempt(skels, keywords, structural, then)
+        def then(program) -> Compiled:
+            inferred = time.perf_counter() - start
+            compiled = compile_program(program, executor, self.options, keep)
+            compiled.seconds = {"inferred": inferred, **compiled.seconds}
+            return compiled
+
+        with resting():
+            try:
+                return self._attempt(skels, keywords, structural, then)
+            except RecursionError:
+                raise ParseError(
+                    f"{getattr(self, '__name__', 'this function')} is nested too deeply for Python's recursion limit of "
+                    f"{sys.getrecursionlimit()}; split it up, or raise the limit with sys.setrecursionlimit",
+                    self._place(),
+                ) from None
 
     # Looking inside.
 
@@ -352,7 +367,7 @@ class Relay:
         return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
 
     def _compile_for_view(self, skels, keywords) -> Compiled:
-        return compile_program(self._infer(skels, keywords), "interpreter", self.options, keep=True)
+        return self._compile_for(skels, keywords, "interpreter", keep=True)
 
     @at_boundary
     def source(self, *args, **kwargs) -> str:
@@ -367,7 +382,7 @@ class Relay:
         """Run on the reference interpreter."""
         leaves: list = []
         _, skels, keywords = self._signature(args, kwargs, leaves)
-        return finish(compile_program(self._infer(skels, keywords), "interpreter", self.options), leaves)
+        return finish(self._compile_for(skels, keywords, "interpreter"), leaves)
 
     @at_boundary
     def explain(self, *args, **kwargs) -> str:
@@ -446,7 +461,7 @@ class Relay:
             if hasattr(run, "tir"):
                 return run
         _, skels, keywords = self._signature(args, kwargs, [])
-        return compile_program(self._infer(skels, keywords), "native", self.options).run
+        return self._compile(skels, keywords, executor="native").run
 
     # Methods.
 

@@ -79,8 +79,10 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     # Passes rebuild, they never change a graph in place, so every stage can be kept.
     stage("simplified", optimize)
     refuse_recursion(graph)
+    before, fastmath = graph, options.get("fastmath", False)
     stage("differentiated", expand)
-    stage("optimized", lambda g: optimize(g, fastmath=options.get("fastmath", False)))
+    # Where nothing was differentiated, nothing is new to the optimiser.
+    stage("optimized", lambda g: g if g is before and not fastmath else optimize(g, fastmath=fastmath))
     if options.get("debug_nans"):
         from .opt.nans import check_nans
 

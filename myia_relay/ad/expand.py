@@ -65,6 +65,8 @@ def _pair(b: Builder, value: Node, grads: list[Node]) -> Node:
 class Expand(Rewriter):
     """The pass."""
 
+    changes_plain = False
+
     def __init__(self):
         super().__init__()
         self.context = Context()

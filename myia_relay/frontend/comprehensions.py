@@ -12,6 +12,7 @@ from ..ir.node import Constant, Node
 from .assignments import bind_target
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
+from .tree import walk
 
 
 @handles(EXPRESSIONS, ast.ListComp)
@@ -34,7 +35,7 @@ def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Cal
     origin, base = p.origin(node), p.state
     iterable = p.expr(gen.iter)
     p.state = p.fork("comprehension", origin)
-    targets = sorted({n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)})
+    targets = sorted({n.id for n in walk(gen.target) if isinstance(n, ast.Name)})
     item = p.state.graph.add_parameter(
         targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
     )

@@ -20,6 +20,7 @@ from .context import RETURN, Context, State
 from .refusals import check_kind
 from .source import Source
 from .trampoline import run
+from .tree import walk
 
 
 class Closure:
@@ -49,7 +50,7 @@ class Closure:
         while owner is not None and not owner.is_local(name):
             owner = owner.outer
         if owner is not None:
-            uses = [n for n in ast.walk(self.node) if isinstance(n, ast.Name) and n.id == name]
+            uses = [n for n in walk(self.node) if isinstance(n, ast.Name) and n.id == name]
             use = min(uses, key=lambda n: (n.lineno, n.col_offset), default=self.node)
             owner.captured_by.setdefault(name, []).append((self.graph, self.definer.origin(use).loc))
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from . import scope as scopes
 from .trampoline import run
+from .tree import children
 
 
 class Liveness:
@@ -176,7 +177,7 @@ def _inner_functions(node: ast.AST) -> list[tuple[str, ast.AST]]:
             continue
         if isinstance(part, ast.Assign) and isinstance(part.value, ast.Lambda):
             found.extend((t.id, part.value) for t in part.targets if isinstance(t, ast.Name))
-        stack.extend(ast.iter_child_nodes(part))
+        stack.extend(children(part))
     return found
 
 

@@ -7,6 +7,7 @@ import ast
 from ..utils.errors import ParseError
 from .context import EXPRESSIONS, Context, handles
 from .scope import FUNCTIONS, body_of
+from .tree import children
 
 _ADVICE: dict[type, str] = {
     ast.AsyncFunctionDef: "'async def' is not part of the language: functions do not wait; write 'def'",
@@ -73,7 +74,7 @@ def check_kind(p: Context) -> None:
         if isinstance(part, (ast.Yield, ast.YieldFrom)):
             raise p.refuse(_ADVICE[type(part)], part)
         if not isinstance(part, (*FUNCTIONS, ast.ClassDef)):
-            stack.extend(reversed(list(ast.iter_child_nodes(part))))
+            stack.extend(reversed(children(part)))
 
 
 @handles(EXPRESSIONS, *[kind for kind in _ADVICE if issubclass(kind, ast.expr)])

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .tree import children, walk
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -51,7 +53,7 @@ def bindings(nodes: Iterable[ast.AST]) -> set[str]:
             out.add(node.name)
         elif isinstance(node, COMPREHENSIONS):
             # Targets of a comprehension are its own; a walrus in it binds in the function.
-            out.update(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+            out.update(n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr))
         else:
             if isinstance(node, ast.alias):
                 out.add((node.asname or node.name).split(".")[0])
@@ -59,7 +61,7 @@ def bindings(nodes: Iterable[ast.AST]) -> set[str]:
                 out.add(node.name)
             elif isinstance(node, ast.MatchMapping) and node.rest:
                 out.add(node.rest)
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
     return out
 
 
@@ -102,7 +104,7 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
             continue
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and isinstance(node.value, ast.Name):
             out.add(node.value.id)
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(children(node))
     return out
 
 
@@ -129,7 +131,7 @@ def loads(nodes: Iterable[ast.AST]) -> set[str]:
         else:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 out.add(node.target.id)
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
     return out
 
 
@@ -169,7 +171,7 @@ def analyse(node: ast.AST) -> Scope:
             continue
         if isinstance(part, (ast.Nonlocal, ast.Global)):
             outer.update(dict.fromkeys(part.names, "nonlocal" if isinstance(part, ast.Nonlocal) else "global"))
-        stack.extend(ast.iter_child_nodes(part))
+        stack.extend(children(part))
     names = ({p.arg for p in parameters(node)} | bindings(body)) - set(outer)
     scope = Scope(names, outer)
     node._scope = scope
@@ -215,5 +217,5 @@ def jumps(nodes: Iterable[ast.AST]) -> set[str]:
             stack.extend((child, True) for child in node.body)
             stack.extend((child, inside) for child in node.orelse)
         elif isinstance(node, ast.stmt) and not isinstance(node, FUNCTIONS) or isinstance(node, ast.match_case):
-            stack.extend((child, inside) for child in ast.iter_child_nodes(node))
+            stack.extend((child, inside) for child in children(node))
     return out

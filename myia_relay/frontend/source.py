@@ -16,6 +16,7 @@ from typing import Any
 
 from ..utils.errors import ParseError
 from ..utils.source import Loc
+from .tree import children, walk
 
 _FILES: OrderedDict[tuple, Any] = OrderedDict()
 _FILES_KEPT = 64
@@ -68,8 +69,8 @@ def find(function: types.FunctionType) -> Source:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise _no_source(function, here)
-    tree, codes = _parsed(code.co_filename, "".join(lines), function, here)
-    candidates = [node for node in tree if _could_be(node, code)]
+    nodes, codes = _parsed(code.co_filename, "".join(lines), function, here)
+    candidates = [node for node in nodes.get(_place(code), ()) if _could_be(node, code)]
     matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
     if not matching and code.co_filename == "<string>":
         # From Python 3.13 on this name has the text of `python -c`, whatever code is made by exec under the same name.
@@ -89,7 +90,7 @@ def find(function: types.FunctionType) -> Source:
 
 
 def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
-    """Functions of a file, as syntax and as code objects by (name, first line)."""
+    """Functions of a file, as syntax and as code objects, both by (name, first line)."""
     flags = function.__code__.co_flags & (0x1000000 | 0x2000000)  # "from __future__ import annotations" and its kin
     key = (file, text, flags)
     known = _FILES.get(key)
@@ -106,25 +107,34 @@ def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
         raise ParseError(f"the source of '{function.__name__}' is nested too deeply; split it up", here) from None
     _mangle(module)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    tree = [node for node in ast.walk(module) if isinstance(node, kinds)]
+    nodes: dict[tuple[str, int], list[ast.AST]] = {}
+    for node in walk(module):
+        if isinstance(node, kinds):
+            name = "<lambda>" if isinstance(node, ast.Lambda) else getattr(node, "_written", node.name)
+            nodes.setdefault((name, _first_line(node)), []).append(node)
     codes: dict[tuple[str, int], list[types.CodeType]] = {}
     stack = [top]
     while stack:
         code = stack.pop()
-        codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+        codes.setdefault(_place(code), []).append(code)
         stack.extend(const for const in code.co_consts if isinstance(const, types.CodeType))
-    _FILES[key] = tree, codes
+    _FILES[key] = nodes, codes
     if len(_FILES) > _FILES_KEPT:
         _FILES.popitem(last=False)
-    return tree, codes
+    return nodes, codes
+
+
+def _place(code: types.CodeType) -> tuple[str, int]:
+    return code.co_name, code.co_firstlineno
+
+
+def _first_line(node: ast.AST) -> int:
+    """The first line of a `def`, with its decorators, or of a lambda."""
+    return min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
 
 
 def _could_be(node: ast.AST, code: types.CodeType) -> bool:
-    """Whether name, first line and parameters are those of the code."""
-    name = "<lambda>" if isinstance(node, ast.Lambda) else getattr(node, "_written", node.name)
-    first = min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
-    if name != code.co_name or first != code.co_firstlineno:
-        return False
+    """Whether the parameters of a function of the same name and first line are those of the code."""
     a = node.args
     plain = [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]]
     stars = [p.arg for p in (a.vararg, a.kwarg) if p]
@@ -146,13 +156,12 @@ def _mangle(module: ast.Module) -> None:
                         node._written = name
                     setattr(node, attr, f"_{cls}{name}")
         inner = node.name.lstrip("_") if isinstance(node, ast.ClassDef) else cls
-        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+        stack.extend((child, inner) for child in children(node))
 
 
 def _is_compiled_to(node: ast.AST, code: types.CodeType, codes: dict, candidates: list) -> bool:
     """Whether compiling `node` gives `code`."""
-    first = min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
-    compiled = codes.get((code.co_name, first), [])
+    compiled = codes.get(_place(code), [])
     if len(candidates) == 1:
         return any(_same_text(new, code) for new in compiled)
     exact = [n for n in candidates if _same_code(_compiled_alone(n, code), code)]

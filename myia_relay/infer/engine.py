@@ -438,9 +438,8 @@ class Engine:
         spec = self.specs.get(key)
         if spec is None:
             typed = Graph(source.name, origin=source.origin)
-            spec = Specialisation(
-                key, source.identity, typed, context, frame.spec, located(origin, frame.spec), shared=self.shared
-            )
+            place, free = located(origin, frame.spec), frame.spec.free
+            spec = Specialisation(key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free)
             if isinstance(source.identity, Graph) and spec.depth() > MAX_NESTING:
                 grown = ", ".join(map(str, skels))
                 raise TypeError_(

@@ -39,6 +39,7 @@ class Specialisation:
         escaped: cells made inside that the result holds; each call makes them anew.
         shared: the engine's set of arrays and lists that something else may see; see `infer.sharing`.
         hands_on: whether its result is, or holds, a list of known length that it was given.
+        free: a memo of the free variables of parsed graphs, shared by all.
     """
 
     key: Hashable
@@ -56,6 +57,7 @@ class Specialisation:
     escaped: list[Cell] = field(default_factory=list)
     shared: set[Node | Seq] = field(default_factory=set)
     hands_on: bool = False
+    free: dict[Graph, list[Node]] = field(default_factory=dict)
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are under way around this one."""
@@ -170,7 +172,7 @@ class Frame:
             return None
         value = frame.env[node]
         for inner in reversed(chain):
-            value = inner.bring(value)
+            value = inner.env[node] = inner.bring(value)  # the next one need not look so far
         return value
 
     def bring(self, value: Val) -> Val:
@@ -214,7 +216,7 @@ class Frame:
         if frame is None:
             raise InternalError("infer", f"the closure {closure.graph.name} left its frame without its captured values")
         env = []
-        for node in free_variables(closure.graph):
+        for node in free_variables(closure.graph, self.spec.free):
             value = frame.find(node)
             if value is None:
                 continue  # a variable that is bound later; a call that needs it fails there

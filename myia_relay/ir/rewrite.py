@@ -11,7 +11,7 @@ never inlined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..utils.errors import InternalError
@@ -23,15 +23,17 @@ from .prim import Primitive
 Env = dict[Node, Node]
 
 
-def inner_graphs(node: Apply) -> Iterator[Graph]:
+def inner_graphs(node: Apply) -> Sequence[Graph]:
     """The graphs that an application runs: the one it calls, the ones among its attributes."""
-    if isinstance(node.fn, Graph):
-        yield node.fn
+    if not node.attrs:  # most of all applications, asked by every pass
+        return (node.fn,) if isinstance(node.fn, Graph) else ()
+    found = [node.fn] if isinstance(node.fn, Graph) else []
     for value in node.attrs.values():
         if isinstance(value, Graph):
-            yield value
+            found.append(value)
         elif isinstance(value, tuple):
-            yield from (v for v in value if isinstance(v, Graph))
+            found.extend(v for v in value if isinstance(v, Graph))
+    return found
 
 
 def map_graphs(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
@@ -111,7 +113,10 @@ class Rewriter:
     Attributes:
         shells: recursive graphs that are being rebuilt -> the new graph, incomplete, and its parameters.
         heads: recursive graphs that are called from inside: they stay functions.
+        changes_plain: whether graphs that run no other graph may become different; where not, they are not even looked at.
     """
+
+    changes_plain = True
 
     def __init__(self):
         self.graphs: dict[Graph, Graph] = {}
@@ -124,19 +129,20 @@ class Rewriter:
 
     def rewrite(self, graph: Graph) -> Graph:
         """The rebuilt graph; the same one where nothing changed in it."""
-        found = self.graphs.get(graph)
-        if found is not None:
-            self.changed |= found is not graph
-            return found
         if graph in self.shells:
             self.heads.add(graph)
             return self.shells[graph][0]
-        if graph not in self.known:
-            first = len(self.component)
-            self.component.update({g: first + k for g, k in mark_recursion(graph).items()})
-            self.known.update(all_graphs(graph))
+        if graph not in self.graphs and graph not in self.known:
+            self.prepare(graph)
+        found = self.graphs.get(graph)
+        if found is not None:
+            if self.component.get(graph) not in self._inside:
+                self.changed |= found is not graph
+            return found
         component = self.component.get(graph)
-        if component is None:
+        if component is None and not self.changes_plain and not any(map(inner_graphs, graph.nodes)):
+            found = graph
+        elif component is None:
             outside, self.changed = self.changed, False
             new = self.build(graph)
             found = new if self.changed else graph
@@ -155,6 +161,23 @@ class Rewriter:
             self.changed |= outside
         self.graphs[graph] = found
         return found
+
+    def prepare(self, graph: Graph) -> None:
+        """Look for recursion in a graph that is new here, and rewrite the graphs inside it, innermost first.
+
+        So the depth of Python's stack is that of a recursion in the program, never that of its calls and branches.
+        """
+        first = len(self.component)
+        order = components(graph)
+        self.component.update({g: first + k for g, k in mark_recursion(graph, order).items()})
+        self.known.update(g for members in order for g in members)
+        for inner in (members[0] for members in order):
+            if inner not in self.component and self.rewrites_alone(inner):
+                self.rewrite(inner)
+
+    def rewrites_alone(self, graph: Graph) -> bool:
+        """Whether a graph inside of another is rewritten by itself, before the graphs that refer to it."""
+        return True
 
     def _recursive(self, graph: Graph) -> Graph:
         self.shells[graph] = same_interface(graph)
@@ -269,16 +292,22 @@ def components(graph: Graph) -> list[list[Graph]]:
     return out
 
 
-def recursive_components(graph: Graph) -> list[list[Graph]]:
-    """The components that run themselves again, inner ones first."""
-    return [c for c in components(graph) if len(c) > 1 or any(i is c[0] for n in c[0].nodes for i in inner_graphs(n))]
+def recursive_components(graph: Graph, order: list[list[Graph]] | None = None) -> list[list[Graph]]:
+    """The components that run themselves again, inner ones first; `order`: the graph's `components`, where they are known."""
+    found = components(graph) if order is None else order
+    return [c for c in found if len(c) > 1 or any(i is c[0] for n in c[0].nodes for i in inner_graphs(n))]
 
 
-def mark_recursion(graph: Graph) -> dict[Graph, int]:
-    """The recursive graphs inside of a graph, each with the number of its component; flags them with their effects."""
+def mark_recursion(graph: Graph, order: list[list[Graph]] | None = None) -> dict[Graph, int]:
+    """The recursive graphs inside of a graph, each with the number of its component; flags them with their effects.
+
+    Args:
+        graph: where to look.
+        order: its `components`, where they are known.
+    """
     out: dict[Graph, int] = {}
     effects = Effects()
-    for number, members in enumerate(recursive_components(graph)):
+    for number, members in enumerate(recursive_components(graph, order)):
         found = frozenset({"raise"}) | {
             e for g in members for node in g.nodes for e in _own_effects(node, set(members), effects)
         }

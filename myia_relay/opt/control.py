@@ -160,6 +160,8 @@ class ThinControl:
 
 
 class _Thin(Rewriter):
+    changes_plain = False
+
     def __init__(self):
         super().__init__()
         self.effects = Effects()

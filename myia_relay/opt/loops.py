@@ -46,6 +46,8 @@ class HoistInvariants:
 
 
 class _Hoist(Rewriter):
+    changes_plain = False
+
     def __init__(self):
         super().__init__()
         self.effects = Effects()

@@ -37,12 +37,18 @@ class Pipeline:
     verify: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
+        kept: dict[Pass, Graph] = {}  # what a pass has looked at last, and left as it was
         for _ in range(self.rounds):
             before = graph
             for step in self.passes:
-                graph = step(graph)
-                if self.verify:
-                    verify(graph, getattr(step, "name", str(step)))
+                if kept.get(step) is graph:
+                    continue
+                after = step(graph)
+                if after is graph:
+                    kept[step] = graph
+                elif self.verify:
+                    verify(after, getattr(step, "name", str(step)))
+                graph = after
             if graph is before:
                 break
         return graph

@@ -53,6 +53,7 @@ class Op:
 
 
 Pattern = Hole | Val | Op
+FILLING = ("broadcast_to", "as_array", "reshape")  # what fills an array with a number, seen through by `filled`
 X, Y, Z = Hole("x"), Hole("y"), Hole("z")
 
 
@@ -111,6 +112,7 @@ class Table:
 
     def __init__(self, *rules: Rule):
         self.rules = rules
+        self._candidates: dict[tuple, list[tuple[Rule, tuple[Pattern, ...]]]] = {}
         self.by_head: dict[Primitive, list[tuple[Rule, tuple[Pattern, ...]]]] = {}
         for rule in rules:
             heads = self.by_head.setdefault(rule.pattern.prim, [])
@@ -124,8 +126,10 @@ class Table:
         Args:
             loose: whether rules that are not exact may be used.
         """
-        for rule, patterns in self.by_head.get(prim, ()):
-            if not (rule.exact or loose) or len(patterns) != len(args):
+        if prim not in self.by_head:
+            return None
+        for rule, patterns in self.candidates(prim, args):
+            if not (rule.exact or loose):
                 continue
             match = Match(builder, attrs, type, args)
             if not all(bind(p, a, match.nodes) for p, a in zip(patterns, args)):
@@ -139,6 +143,35 @@ class Table:
             if node is not None:
                 return node
         return None
+
+
+    def candidates(self, prim: Primitive, args: tuple[Node, ...]) -> list[tuple[Rule, tuple[Pattern, ...]]]:
+        """The rules whose patterns may match operands of these kinds; remembered for each combination of kinds."""
+        kinds = (prim, *map(kind_of, args))
+        found = self._candidates.get(kinds)
+        if found is None:
+            found = self._candidates[kinds] = [
+                (rule, patterns)
+                for rule, patterns in self.by_head[prim]
+                if len(patterns) == len(args) and all(map(may_match, patterns, kinds[1:]))
+            ]
+        return found
+
+
+def kind_of(node: Node) -> Primitive | type | None:
+    """What patterns tell operands apart by, first of all: the primitive that was applied, or a constant."""
+    if isinstance(node, Apply):
+        return node.fn if isinstance(node.fn, Primitive) else None
+    return Constant if isinstance(node, Constant) else None
+
+
+def may_match(pattern: Pattern, kind: Primitive | type | None) -> bool:
+    """Whether an operand of some kind may match a pattern."""
+    if isinstance(pattern, Hole):
+        return True
+    if isinstance(pattern, Op):
+        return kind is pattern.prim
+    return kind is Constant or (isinstance(kind, Primitive) and kind.name in FILLING)
 
 
 def bind(pattern: Pattern, node: Node, nodes: dict[str, Node]) -> bool:
@@ -167,7 +200,7 @@ def filled(node: Node) -> Any:
     while (
         isinstance(node, Apply)
         and isinstance(node.fn, Primitive)
-        and node.fn.name in ("broadcast_to", "as_array", "reshape")
+        and node.fn.name in FILLING
     ):
         node = node.args[0]
     if not isinstance(node, Constant):

@@ -11,7 +11,7 @@ Source: value numbering as in C. Click, "Global code motion, global value number
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ from ..abstract.types import Struct, Tape, Type, leaves
 from ..ir.build import Builder, fold
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
-from ..ir.rewrite import Effects, Rewriter, drop_dead, inline, inner_graphs, lookup
+from ..ir.rewrite import Effects, Env, Rewriter, drop_dead, inline, inner_graphs, lookup
+from ..utils.source import Origin
 from .algebra import FINAL, TABLE, sink_units, unbroadcast_operand, whole_struct
 from .rules import Table
 from .terms import collect_terms
@@ -149,9 +150,8 @@ class Simplify:
     Attributes:
         rules: whether rewrite rules apply.
         number: whether equal values are merged.
-        inline_limit: called graphs of at most this many applications are inlined everywhere, larger ones only where
-        they are
-            called from one place; None: no inlining.
+        inline_limit: called graphs of at most this many applications, those of their branches and loops included, are inlined
+            everywhere, larger ones only where they are called from one place; None: no inlining.
         fastmath: whether rules that are not exact apply everywhere.
         final: whether no transforms are left, so that `stop_gradient` has done its work.
     """
@@ -180,13 +180,41 @@ class _Walk(Rewriter):
         new, env = self.interface(graph)
         o = self.options
         builder = Simplifier(new, self.table, self.effects, o.number, o.fastmath)
-        for node in graph.nodes:
-            args = tuple(lookup(env, a) for a in node.args)
-            env[node] = self.node(builder, node, args, self.inner(node))
-        new.output = lookup(env, graph.output)
+        new.output = self.copy(builder, graph, env)
         dead = drop_dead(new, self.effects)
         self.changed |= builder.changed or bool(dead) or len(new.nodes) != len(graph.nodes)
         return new
+
+    def copy(self, builder: Simplifier, graph: Graph, env: Env) -> Node:
+        """Emit a graph; functions that are called only once are emitted in place of their calls, however long the chain.
+
+        (Each rewritten by itself first and then copied into its caller would be copied as often as the chain is long.)
+        """
+        frames: list[tuple[Graph, Iterator[Apply], Env, Apply | None, Origin | None]] = []
+        frames.append((graph, iter(graph.nodes), env, None, None))
+        while True:
+            graph, nodes, env, call, within = frames[-1]
+            for node in nodes:
+                args = tuple(lookup(env, a) for a in node.args)
+                if isinstance(node.fn, Graph) and not self.rewrites_alone(node.fn):
+                    self.changed = True
+                    origin = node.origin if within is None else node.origin.inlined_at(within)
+                    inside = dict(zip(node.fn.params, args, strict=True))
+                    frames.append((node.fn, iter(node.fn.nodes), inside, node, origin))
+                    break
+                new = env[node] = self.node(builder, node, args, self.inner(node))
+                if within is not None and isinstance(new, Apply) and new.origin is node.origin:
+                    new.origin = node.origin.inlined_at(within)
+            else:
+                output = lookup(env, graph.output)
+                frames.pop()
+                if not frames:
+                    return output
+                frames[-1][2][call] = output
+
+    def rewrites_alone(self, graph: Graph) -> bool:
+        once = self.calls.get(graph) == 1 and self.options.inline_limit is not None
+        return not once or graph in self.component or bool(graph.flags.get("noinline"))
 
     def node(self, builder: Simplifier, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         builder.origin = node.origin
@@ -213,7 +241,19 @@ class _Walk(Rewriter):
         limit = self.options.inline_limit
         if limit is None or before.flags.get("noinline") or before in self.heads or self.leads_back(graph):
             return False
-        return self.calls.get(before, 0) == 1 or len(graph.nodes) <= limit
+        return self.calls.get(before, 0) == 1 or not larger(graph, limit)
+
+
+def larger(graph: Graph, limit: int) -> bool:
+    """Whether a function has more applications than `limit`, with those of its branches and loops, without what it calls."""
+    size, stack = 0, [graph]
+    while stack:
+        top = stack.pop()
+        size += len(top.nodes)
+        if size > limit:
+            return True
+        stack += [inner for node in top.nodes for inner in inner_graphs(node) if inner is not node.fn]
+    return False
 
 
 def taken(prim: Primitive, args, attrs) -> Graph | None:

@@ -34,6 +34,8 @@ class LoopTailCalls:
 
 
 class _Loops(Rewriter):
+    changes_plain = False
+
     def __init__(self):
         super().__init__()
         self.effects = Effects()

@@ -68,6 +68,18 @@ def test_calls(tmp_path):
     assert all(case["myia_relay"]["call"]["median"] > 0 for case in cases.values())
 
 
+def test_compile(tmp_path):
+    out = tmp_path / "compile.json"
+    done = run("compile", "--rounds", "1", "--only", "scalar", "--sizes", "5,6", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(out.read_text("utf-8"))
+    assert set(figures["imports"]) == {"import myia_relay", "import tvm"}
+    assert set(figures["families"]) == {"scalar"}
+    for sizes in figures["families"].values():
+        assert set(sizes) == {"5", "6"}
+        assert all(f["first"]["wall"] > 0 and set(f["stages"]) >= {"inferred", "lowered", "generated"} for f in sizes.values())
+
+
 def test_help_names_every_benchmark(capsys):
     assert benchmarks.main(["--help"]) == 0
     said = capsys.readouterr().out

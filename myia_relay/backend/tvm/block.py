@@ -19,6 +19,7 @@ Expressions may be scalars or vectors (`float32x16`); everything here works on b
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 from tvm.ir import is_prim_expr
+from tvm.target import codegen
 from tvm.tirx.stmt import ForKind
 
 _KINDS = {
@@ -58,10 +60,37 @@ def with_lanes(dtype: str, lanes: int) -> str:
     return element(dtype) if lanes == 1 else f"{element(dtype)}x{lanes}"
 
 
+# Nodes are immutable, and every one that is made crosses into C++: equal constants, types and operators are made once.
+
+
+@functools.lru_cache(4096)
+def integer(dtype: str, value: int) -> Any:
+    """An integer constant."""
+    return tirx.IntImm(dtype, value)
+
+
+_operator = functools.cache(tvm.ir.Op.get)
+
+
+@functools.lru_cache(256)
+def _local_type(dtype: str, size: int) -> Any:
+    """The type of a buffer on the stack."""
+    return tirx.decl_buffer((size,), dtype, scope="local").ty
+
+
+@functools.cache
+def _intrinsic(name: str) -> Any:
+    """The number of an LLVM intrinsic."""
+    number = codegen.llvm_lookup_intrinsic_id(name)
+    if number == 0:
+        raise ValueError(f"LLVM has no intrinsic {name}")
+    return tirx.IntImm("uint32", number)
+
+
 def idx(value: Any) -> Any:
     """An int64 index: Python ints become constants, int32 expressions are widened."""
     if isinstance(value, int):
-        return tirx.IntImm("int64", value)
+        return integer("int64", value)
     return value if dtype_of(value).startswith("int64") else tirx.Cast("int64", value)
 
 
@@ -77,36 +106,45 @@ def const(value: Any, dtype: str) -> Any:
         `x * 0` to 0 and `x + 0.0` to x, see none). Else an integer constant.
     """
     base, lanes = element(dtype), lanes_of(dtype)
-    if base in _FLOAT_FORMAT:
-        as_float, as_int, int_dtype = _FLOAT_FORMAT[base]
-        try:
-            bits = struct.pack(as_float, value)
-        except OverflowError:  # a float64 beyond float32's range rounds to infinity, as NumPy's cast does
-            bits = struct.pack(as_float, float("inf") if value > 0 else float("-inf"))
-        bits = struct.unpack(as_int, bits)[0]
-        # TVM takes a reinterpreted zero for a null pointer.
-        scalar = (
-            call("tirx.reinterpret", base, tirx.IntImm(int_dtype, bits))
-            if bits
-            else tirx.Cast(base, tirx.IntImm(int_dtype, 0))
-        )
-    elif base in ("float16", "bfloat16"):
-        scalar = tirx.Cast(base, const(float(value), "float32"))
-    elif base.startswith("uint") and int(value) >= 1 << 63:
-        scalar = tirx.Cast(base, tirx.IntImm("int64", int(value) - (1 << 64)))
-    else:
-        scalar = tirx.IntImm(base, int(value))
+    scalar = _bits(value, base) if base in _FLOAT_FORMAT else _constant(value, base)
     return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+
+
+def _bits(value: Any, base: str) -> Any:
+    """A float constant, by its bits."""
+    as_float, as_int, int_dtype = _FLOAT_FORMAT[base]
+    try:
+        bits = struct.pack(as_float, value)
+    except OverflowError:  # a float64 beyond float32's range rounds to infinity, as NumPy's cast does
+        bits = struct.pack(as_float, float("inf") if value > 0 else float("-inf"))
+    return _float(base, int_dtype, struct.unpack(as_int, bits)[0])
+
+
+@functools.lru_cache(4096)
+def _float(base: str, int_dtype: str, bits: int) -> Any:
+    # TVM takes a reinterpreted zero for a null pointer.
+    if not bits:
+        return tirx.Cast(base, tirx.IntImm(int_dtype, 0))
+    return call("tirx.reinterpret", base, tirx.IntImm(int_dtype, bits))
+
+
+def _constant(value: Any, base: str) -> Any:
+    """A constant that is no float of LLVM's own."""
+    if base in ("float16", "bfloat16"):
+        return tirx.Cast(base, const(float(value), "float32"))
+    if base.startswith("uint") and int(value) >= 1 << 63:
+        return tirx.Cast(base, integer("int64", int(value) - (1 << 64)))
+    return integer(base, int(value))
 
 
 def call(op: str, dtype: str, *args: Any) -> Any:
     """A call of a tirx builtin by its full name, with no rewriting by Python wrappers."""
-    return tvm.ir.Call(tvm.ir.Op.get(op), list(args), ret_ty=dtype)
+    return tvm.ir.Call(_operator(op), list(args), ret_ty=dtype)
 
 
 def llvm(name: str, dtype: str, *args: Any) -> Any:
     """A call of the LLVM intrinsic `llvm.<name>`; LLVM resolves its overload from `dtype` and the arguments."""
-    return tirx.op.call_llvm_pure_intrin(dtype, f"llvm.{name}", *args)
+    return call("tirx.call_llvm_pure_intrin", dtype, _intrinsic(f"llvm.{name}"), *args)
 
 
 def expect(condition: Any, value: bool) -> Any:
@@ -147,8 +185,8 @@ class Block:
 
     def __init__(self) -> None:
         self._stmts: list[Any] = []
-        # Loads handed out by let(): safe to use again and again, since nothing else can write to their buffers.
-        self._named: list[Any] = []
+        # Loads handed out by let(), by identity: safe to use again and again, since nothing else can write to their buffers.
+        self._named: dict[int, Any] = {}
         # Inside a vectorized loop: its variable, its extent, and the allocations to be put in front of it.
         self._lane: tuple[Any, int, list[Any]] | None = None
 
@@ -172,9 +210,9 @@ class Block:
         Returns:
             A one-dimensional buffer, uninitialised, alive to the end of the enclosing scope.
         """
-        buffer = tirx.decl_buffer((size,), dtype, name=name, scope="local")
+        buffer = tirx.Var(name, _local_type(dtype, size))
         # Without the annotation LowerTVMBuiltin makes a call of TVMBackendAllocWorkspace of it.
-        alloc = tirx.AllocBuffer(buffer, annotations={"disable_lower_builtin": tirx.IntImm("bool", 1)})
+        alloc = tirx.AllocBuffer(buffer, annotations={"disable_lower_builtin": integer("bool", 1)})
         if self._lane is None:
             self.emit(alloc)
         else:
@@ -182,7 +220,9 @@ class Block:
         return buffer
 
     def let(self, value: Any, name: str = "t") -> Any:
-        """Evaluates `value` here, once, and returns an expression for the result."""
+        """Evaluates `value` here, once, and returns an expression for the result: itself where it comes from here."""
+        if id(value) in self._named:
+            return value
         dtype = dtype_of(value)
         is_bool = element(dtype) == "bool"
         # Vectors of bool do not survive TVM's flattening of buffers: keep bytes.
@@ -194,14 +234,12 @@ class Block:
         named = load(buffer, place)
         if is_bool:
             named = tirx.NE(named, const(0, stored))
-        self._named.append(named)
+        self._named[id(named)] = named
         return named
 
     def once(self, value: Any) -> Any:
         """`value` itself if it is a leaf or comes from `let`, else `let(value)`."""
-        if is_leaf(value) or any(value.same_as(n) for n in self._named[-64:]):
-            return value
-        return self.let(value)
+        return value if is_leaf(value) else self.let(value)
 
     def store(self, buffer: Any, value: Any, *indices: Any) -> None:
         """`buffer[indices] = value`."""

@@ -10,6 +10,7 @@ applications are evaluated in place, anything else is read from memory or is a p
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,13 @@ def view_pointer(view: View) -> Any:
 
 def flat_buffer(name: str, dtype: str) -> Any:
     """A one-dimensional buffer over memory of which nothing but the elements' alignment is known."""
+    return tirx.Var(name, _flat_type(dtype))
+
+
+@functools.cache
+def _flat_type(dtype: str) -> Any:
     align = max(1, tvm.DataType(dtype).bits // 8)
-    return tirx.decl_buffer((HUGE,), dtype, name=name, data_alignment=align)
+    return tirx.decl_buffer((HUGE,), dtype, data_alignment=align).ty
 
 
 class Site:

@@ -111,7 +111,7 @@ class Lowering:
         self.lists: Any = None  # see `lists`
         self.layouts: dict[Type, Any] = {}
         self.current: Apply | None = None
-        self.calls: Any = None  # of recursive functions; see `recursion`
+        self.calls: Any = None  # of functions that are not written out; see `recursion`
         self.heap: int | None = None  # the first of the slots of the records' heap; see `data`
         self.records: Storage | None = None  # stands for the heap's memory in the plan
         self.makers = data.Makers()
@@ -270,7 +270,7 @@ class Lowering:
 
         env = self.scope.env
         if isinstance(node.fn, Graph):
-            if self.calls is not None and node.fn in self.calls.recursive:
+            if self.calls is not None and node.fn in self.calls.called:
                 from .recursion import emit
 
                 emit(self, node)

@@ -48,6 +48,7 @@ from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .kernel import pointer_at, pointer_type
 from .lower import Lowering, RefValue
+from .outline import outlined
 from .plan import ALIGN, ITEM, View
 from .recursion import Calls
 
@@ -181,7 +182,10 @@ class _Main:
         self.lowering = Lowering()
         self.lowering.ranges = analyse(graph)
         recursive = set(mark_recursion(graph))
-        self.calls = self.lowering.calls = Calls(self.lowering, graph, recursive) if recursive else None
+        others = outlined(graph, recursive)
+        if recursive or others:
+            self.lowering.calls = Calls(self.lowering, graph, recursive, others)
+        self.calls: Calls | None = self.lowering.calls
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
         self.by_object = layout.supported()

@@ -1,4 +1,4 @@
-"""Recursive functions: private functions of native code that call each other, with frames in memory of our own.
+"""Functions that are called: private functions of native code, recursive ones above all, with frames in memory of our own.
 
 Idea: a function takes scalars by value and arrays by address. Its frame (results first, then copies of its arguments, then its
 arrays) begins where the caller's ends, in a region that Python allocated; so a call is a call and a few moves, and the caller
@@ -11,7 +11,10 @@ Two guards at each entry. A frame that does not fit into the region is a Recursi
 its end is continued on a thread with a large one: the function leaves its arguments in its frame and asks Python to run it
 there (`deeper`), which happens once in some tens of thousands of nested calls, and takes a tenth of a millisecond.
 
-Input: a typed graph with recursive functions in it. Output: more functions of the module.
+Functions that are not recursive but too long to be written out at every call (`outline`) are called in the same way; where nothing
+is recursive, nothing needs a guard.
+
+Input: a typed graph with such functions in it. Output: more functions of the module.
 """
 
 from __future__ import annotations
@@ -93,10 +96,18 @@ def _parts(t: Type) -> list[Type]:
 
 
 class Calls:
-    """The recursive functions of a program, shared by all that call them."""
+    """The functions of a program that are called, shared by all that call them.
 
-    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph]):
+    Args:
+        lowering: the main function's.
+        graph: the program.
+        recursive: those that run themselves again.
+        others: further ones; see `outline`.
+    """
+
+    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph], others: set[Graph] = frozenset()):
         self.lowering, self.graph, self.recursive = lowering, graph, recursive
+        self.called = recursive | others
         self.functions: dict[Graph, Function] = {}
         self.sizes: list[DimLike] = []
         self.turns = lowering.state.slot()
@@ -124,14 +135,17 @@ class Calls:
             for function in todo:
                 done.add(function.graph)
                 out[function.var] = Frame(self, function).build()
-                name = f"again{function.number}"
-                out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
+                if self.recursive:
+                    name = f"again{function.number}"
+                    out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
         return out
 
     def bytes(self) -> int:
         """The size of the region of frames."""
         if not all(isinstance(s, int) for s in self.sizes):
             return MAX_BYTES
+        if not self.recursive:  # each is under way once at most
+            return sum(self.sizes)
         return min(MAX_BYTES, MAX_DEPTH * max(self.sizes, default=0))
 
     def prologue(self) -> list[Any]:
@@ -266,7 +280,8 @@ class Frame(Lowering):
                 self.calls.dims[name] = self.state.slot()
             top.emit(tirx.Bind(var, self.state.get(self.calls.dims[name])))
         top.emit(tirx.Bind(self.next, tirx.Add(self.frame, self.b.dim(size))))
-        self.guard(top)
+        if self.calls.recursive:
+            self.guard(top)
         for array, view, *_ in self.constants.values():
             slot = self.state.slot()
             self.calls.constants.append((slot, array))

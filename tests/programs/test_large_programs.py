@@ -1,0 +1,114 @@
+"""Long, deep and wide programs compile without running out of stack, mean what CPython says, and grow no faster than their text.
+
+No clock is read here: what counts is how much of the program each stage makes. `python -m benchmarks compile` measures times.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from benchmarks.compile_programs import FAMILIES
+from myia_relay import CompileError, relay
+from myia_relay.ir.rewrite import all_graphs, count_nodes
+
+EXECUTORS = ["interpreter", "python", "native"]
+SIZES = {"scalar": 60, "arrays": 60, "records": 60, "ifs": 30, "elifs": 80, "calls": 60, "loop": 40, "nested_loops": 6}
+SIZES |= {"expression": 100, "display": 100, "closures": 40, "sharing": 20, "parameters": 80}
+
+
+def load(path, source: str):
+    """The module of a program."""
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def made(tmp_path, family: str, size: int):
+    """A program of the benchmark."""
+    return load(tmp_path / f"{family}_{size}.py", FAMILIES[family](size).source)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("family", SIZES)
+def test_families(tmp_path, family, executor):
+    module = made(tmp_path, family, SIZES[family])
+    assert relay(executor=executor)(module.program)(*module.ARGS) == pytest.approx(module.program(*module.ARGS), rel=1e-12)
+
+
+@pytest.mark.parametrize("family", ["scalar", "records", "calls", "elifs", "loop", "sharing", "closures", "parameters"])
+def test_graphs_grow_with_the_text(tmp_path, family):
+    counts = []
+    for size in (20, 40, 80):
+        module = made(tmp_path, family, size)
+        graph = relay(executor="interpreter")(module.program).ir(*module.ARGS, stage="optimized").graph
+        counts.append(count_nodes(graph))
+    assert counts[2] - counts[1] <= 2.6 * (counts[1] - counts[0]) + 10
+
+
+TWICE = """
+import numpy as np
+
+def f0(x, n):
+    assert n < 50, f"too deep: {n}"
+    return np.tanh(x) * 0.5
+"""
+STEP = """
+def f{i}(x, n):
+    if n < {i}:
+        return f{j}(x, n) * 0.5
+    y = x * {i}.0 - 1.0
+    z = np.minimum(y, x) + np.maximum(y, 2.0) * 0.125
+    if n > {i}:
+        return f{j}(z, n) - y
+    return y * z + f{j}(z * 0.25, n + 1)
+"""
+
+
+@pytest.mark.parametrize("kind", ["number", "array"])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_function_called_from_several_places_is_compiled_once(tmp_path, executor, kind):
+    """Three calls of each function in the next: written out, that would be 3**13 functions."""
+    source = TWICE + "".join(STEP.format(i=i, j=i - 1) for i in range(1, 14))
+    module = load(tmp_path / "twice.py", source)
+    x = 0.5 if kind == "number" else np.linspace(0.0, 1.0, 5)
+    compiled = relay(executor=executor)(module.f13)
+    for n in (0, 7, 14):
+        got, want = compiled(x, n), module.f13(x, n)
+        assert type(got) is type(want) and np.allclose(got, want, rtol=1e-12, atol=0)
+    with pytest.raises(AssertionError, match="too deep: 70"):
+        compiled(x, 70)
+
+
+def test_native_functions_are_shared_only_where_that_is_shorter(tmp_path):
+    module = made(tmp_path, "calls", 60)
+    compiled = relay(module.program)
+    compiled(*module.ARGS)
+    (program,) = compiled._programs.values()
+    graphs = all_graphs(program.graphs["final"])
+    names = [var.name_hint for var in compiled.tir(*module.ARGS).functions]
+    assert 1 <= sum(name.startswith("f") for name in names) < len(graphs)
+    small = made(tmp_path, "sharing", 3)
+    assert [v.name_hint for v in relay(small.program).tir(*small.ARGS).functions] == ["main"]
+
+
+@pytest.mark.parametrize(("family", "size"), [("calls", 400), ("elifs", 300), ("expression", 900), ("ifs", 95)])
+def test_deep_programs_leave_the_stack_alone(tmp_path, family, size):
+    """As deep as they are, they need no more of Python's stack than others."""
+    module = made(tmp_path, family, size)
+    want = module.program(*module.ARGS)
+    assert relay(executor="interpreter")(module.program)(*module.ARGS) == pytest.approx(want, rel=1e-12)
+
+
+def test_too_deep_is_an_error_of_the_users(tmp_path):
+    """A tuple in a tuple in a tuple ..., passed to a function."""
+    lines = ["t = (x,)", *["t = (t,)"] * 1500, "t = same(t)", *["t = t[0]"] * 1500, "return t[0]"]
+    source = "def same(t):\n    return t\n\n\ndef program(x):\n" + "".join(f"    {line}\n" for line in lines)
+    program = load(tmp_path / "deep.py", source).program
+    with pytest.raises(CompileError, match="nested too deeply for Python's recursion limit of .*; split it up") as caught:
+        relay(executor="interpreter")(program)(0.5)
+    assert caught.value.loc.line == 5
