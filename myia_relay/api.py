@@ -367,7 +367,7 @@ class Relay:
         return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
 
     def _compile_for_view(self, skels, keywords) -> Compiled:
-        return self._compile_for(skels, keywords, "interpreter", keep=True)
+        return self._compile(skels, keywords, keep=True, executor="interpreter")
 
     @at_boundary
     def source(self, *args, **kwargs) -> str:

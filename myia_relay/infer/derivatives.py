@@ -33,6 +33,7 @@ from .transforms import (
     leaf_count,
     parameter_names,
     positions,
+    refuse_data,
     require_differentiable,
     specialise_call,
 )
@@ -60,6 +61,7 @@ class Staged:
     def floats(self, index: int) -> list[int]:
         """The operands that are float leaves of an argument."""
         start, count = self.starts[index], sum(1 for _ in self.skels[index].leaves())
+        refuse_data([self.operands[i].type for i in range(start, start + count)], "by an argument")
         return [i for i in range(start, start + count) if self.operands[i].type.is_float]
 
     def tree(self, index: int, by_operand: dict[int, Node]) -> Val:
@@ -70,7 +72,9 @@ class Staged:
 
     def results(self) -> list[Type]:
         """Types of the float leaves of the result."""
-        return [leaf.info for leaf in self.spec.result.leaves() if leaf.info.is_float]
+        types = [leaf.info for leaf in self.spec.result.leaves()]
+        refuse_data(types, "of the result")
+        return [t for t in types if t.is_float]
 
     def result_tree(self, values: Iterator[Val]) -> Val:
         """The result's tree with a value for each float leaf, and None for everything else."""

@@ -10,7 +10,7 @@ import types
 from collections.abc import Hashable
 from typing import Any
 
-from ..abstract.types import NONE, Array, Ref, Scalar, tangent, tuple_of
+from ..abstract.types import NONE, Array, Data, Ref, Scalar, Type, tangent, tuple_of
 from ..ir.node import Graph, Node
 from ..prims.control import value_and_grad as P_value_and_grad
 from ..utils.errors import CompileError, GradError, ShapeError, TypeError_, nearest
@@ -195,6 +195,17 @@ def require_differentiable(value: Val, name: str) -> None:
         raise GradError(f"'{name}' is a model: write relay.grad(model, loss, args)")
     if isinstance(value, Static) and value.value is not None:
         raise GradError(f"cannot differentiate by '{name}', which is no number")
+    leaves: list[Node] = []
+    skeleton(value, leaves, capture=lambda closure: ())
+    refuse_data([leaf.type for leaf in leaves], f"by '{name}'")
+
+
+def refuse_data(types: list[Type], what: str) -> None:
+    """Refuse derivatives by, or of, trees of any shape: the program is then compiled with their structure in its types."""
+    for t in types:
+        if isinstance(t, Data):
+            made = f"a {t.family.name} made at run time"
+            raise GradError(f"a derivative {what} goes through {made}; the gradient of that is not supported")
 
 
 def gradient_value(skel: Skeleton, gradients) -> Val:
