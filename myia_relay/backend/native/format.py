@@ -203,13 +203,15 @@ def decode_site(data: list) -> Site:
 
 
 KNOWN = {"params", "output", "symbols", "results", "state_slots", "arena", "presets", "sites", "by_object", "regions"}
-KNOWN |= {"frames", "needs", "heap"}
+KNOWN |= {"frames", "needs", "heap", "list_head"}
 
 
 def encode_signature(s: Signature, blobs: list[np.ndarray]) -> dict[str, Any]:
     """A signature; the arrays that it refers to are appended to `blobs`."""
     if s.heap is not None:
         raise Unportable("a program with records")
+    if s.list_head is not None:
+        raise Unportable("a program with run-time lists")
     if unknown := {f.name for f in fields(s)} - KNOWN:
         raise Unportable(f"a program with {', '.join(unknown)}, which this file does not write")
     presets = []
