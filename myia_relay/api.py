@@ -38,7 +38,6 @@ from .infer.arguments import (
 from .infer.data import FieldError
 from .infer.dependencies import checker
 from .infer.engine import Context, Engine
-from .infer.loop import widening
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
@@ -296,15 +295,12 @@ class Relay:
     def _program(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]):
         from .frontend import parse
 
-        def attempt(assumed: dict):
-            engine = Engine(parse, assumed, structural)
-            engine.static_lists, engine.promotes = static, chosen
-            try:
-                return self._inferred(engine, skels, keywords)
-            finally:
-                self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in skels for t in s.leaves())
-
-        return widening(attempt)
+        engine = Engine(parse, structural)
+        engine.static_lists, engine.promotes = static, chosen
+        try:
+            return self._inferred(engine, skels, keywords)
+        finally:
+            self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in skels for t in s.leaves())
 
     def _inferred(self, engine: Engine, skels: list[Skeleton], keywords: tuple[str, ...]):
         from .infer import transforms  # noqa: F401  registers grad and its kin

@@ -13,8 +13,18 @@ from .dims import DimLike, symbol
 from .types import FLOATS, INTS, Array, Scalar, Type
 
 
+class Annotation:
+    """What annotations have in common: `Float | None` is the tuple of its alternatives."""
+
+    def __or__(self, other):
+        return (self, *other) if isinstance(other, tuple) else (self, other)
+
+    def __ror__(self, other):
+        return (*other, self) if isinstance(other, tuple) else (other, self)
+
+
 @dataclass(frozen=True)
-class ScalarAnnotation:
+class ScalarAnnotation(Annotation):
     """An annotation for a number.
 
     Attributes:
@@ -29,9 +39,6 @@ class ScalarAnnotation:
 
     def __repr__(self) -> str:
         return self.name
-
-    def __or__(self, other):
-        return (self, other)
 
 
 Float = ScalarAnnotation("Float", FLOATS, "float32")
@@ -48,7 +55,7 @@ Float16, Float32, Float64, BFloat16 = (SCALARS[n] for n in ("Float16", "Float32"
 
 
 @dataclass(frozen=True)
-class TensorAnnotation:
+class TensorAnnotation(Annotation):
     """`Tensor[element, shape]`. A dimension is an int, a name (symbolic) or `Any`.
 
     Attributes:

@@ -9,6 +9,7 @@ import operator
 
 from ..abstract.types import Array, Scalar
 from ..ir import syntax as S
+from ..ir.prim import REGISTRY
 from ..library import lists as prelude
 from ..prims.control import cond  # noqa: F401  registered before use
 from ..prims.effects import print_
@@ -21,7 +22,8 @@ from .iterables import array_length, walk
 from .lists import LONG, is_list, is_run_time, pushed, static_items
 from .structures import PropertyVal, as_sequence, attribute, to_node, to_python
 from .syntax import meaning, text_parts, truth
-from .values import NONE_VAL, Bound, Closure, Derived, Dyn, Iter, Seq, SliceVal, Static, Text, Val, describe
+from .unions import each_option, nested_choice, without_choices
+from .values import NONE_VAL, Bound, Choice, Closure, Derived, Dyn, Iter, Seq, SliceVal, Static, Text, Val, describe
 
 
 @special(builtins.getattr)
@@ -173,16 +175,20 @@ async def print_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -
         raise TypeError_(f"print: {', '.join(sorted(unknown))} cannot be used in compiled code")
     separator = to_python(kwargs.get("sep", Static(" ")), "print: sep")
     end = to_python(kwargs.get("end", Static("\n")), "print: end")
-    parts: list = []
-    operands: list = []
-    for i, arg in enumerate(args):
-        if i:
-            parts.append(separator)
-        more, nodes = text_parts(engine, frame, arg)
-        parts.extend(p if isinstance(p, str) else (p[0] + len(operands), *p[1:]) for p in more)
-        operands.extend(nodes)
-    frame.builder.emit(print_, tuple(operands), {"parts": tuple(parts), "end": end})
-    return NONE_VAL
+
+    async def show(region: Frame, values: list[Val]) -> Val:
+        parts: list = []
+        operands: list = []
+        for i, value in enumerate(values):
+            if i:
+                parts.append(separator)
+            more, nodes = text_parts(engine, region, value)
+            parts.extend(p if isinstance(p, str) else (p[0] + len(operands), *p[1:]) for p in more)
+            operands.extend(nodes)
+        region.builder.emit(print_, tuple(operands), {"parts": tuple(parts), "end": end})
+        return NONE_VAL
+
+    return await without_choices(engine, frame, list(args), show)
 
 
 @special(builtins.str)
@@ -251,8 +257,6 @@ async def _fold(engine, frame, fn, values, origin):
 
 def _quantifier(stop_at: bool):
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        from ..ir.prim import REGISTRY
-
         if needs_loop(engine, frame, args[0]):
             return await list_methods.call(engine, frame, prelude.any_of if stop_at else prelude.all_of, args[0])
         name = "logical_or" if stop_at else "logical_and"
@@ -295,9 +299,11 @@ async def reduce_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> V
 
 
 def _extreme(name: str):
-    async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        from ..prims.operators import OPERATORS
+    from ..prims.operators import OPERATORS
 
+    fn = getattr(builtins, name)
+
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if kwargs:
             raise TypeError_(f"{name}: key= and default= are not part of the language; write a loop")
         if len(args) == 1 and needs_loop(engine, frame, args[0]) and not isinstance(getattr(args[0], "type", None), Array):
@@ -307,11 +313,26 @@ def _extreme(name: str):
             raise TypeError_(f"{name}() iterable argument is empty")
         result = items[0]
         for item in items[1:]:
-            if not isinstance(item, Dyn) or not isinstance(result, Dyn):
-                raise TypeError_(f"{name}: {describe(result)} and {describe(item)} cannot be compared")
-            fn = getattr(builtins, name)
-            result = Dyn(OPERATORS[fn](frame.builder, frame.var(result), frame.var(item)).node)
+            result = await larger(engine, frame, [result, item])
         return result
+
+    async def larger(engine: Engine, frame: Frame, values: list[Val]) -> Val:
+        """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is."""
+        path = nested_choice(values)
+        if path is not None:
+            return await without_choices(engine, frame, values, lambda region, plain: larger(engine, region, plain))
+        a, b = values
+        if not isinstance(a, Dyn) or not isinstance(b, Dyn):
+            raise TypeError_(f"{name}: {describe(a)} and {describe(b)} cannot be compared")
+        if a.type == b.type or not isinstance(a.type, Scalar) or not isinstance(b.type, Scalar):
+            return Dyn(OPERATORS[fn](frame.builder, frame.var(a), frame.var(b)).node)
+        takes_second = operate(engine, frame, operator.gt if name == "max" else operator.lt, [b, a])
+        if takes_second.known:
+            return b if takes_second.node.value else a
+
+        one, zero = frame.constant(1), frame.constant(0)
+        tag = frame.builder.emit(REGISTRY["where"], (takes_second.node, one.node, zero.node))
+        return Choice(Dyn(tag), (a, b))
 
     return run
 
@@ -340,8 +361,7 @@ async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
     return Seq("record", elems, value.fields, value.cls)
 
 
-async def _match_class(engine: Engine, frame: Frame, node) -> Val:
-    subject, cls = (engine.value(frame, a) for a in node.args)
+async def _match_class(engine: Engine, frame: Frame, subject: Val, cls: Static, node) -> Val:
     names = getattr(cls.value, "__match_args__", ())
     position = node.attrs["position"]
     if position >= len(names):
@@ -354,15 +374,17 @@ async def _match_class(engine: Engine, frame: Frame, node) -> Val:
 if hasattr(S, "match_field"):
 
     @meaning(S.match_field)
-    async def match_field(engine: Engine, frame: Frame, node) -> Val:
-        return await _match_class(engine, frame, node)
+    @each_option()
+    async def match_field(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
+        return await _match_class(engine, frame, *values, node)
 
 
 if hasattr(S, "match_sequence"):
 
     @meaning(S.match_sequence)
-    async def match_sequence(engine: Engine, frame: Frame, node) -> Val:
-        subject = engine.value(frame, node.args[0])
+    @each_option()
+    async def match_sequence(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
+        (subject,) = values
         if is_run_time(subject):
             compare = operator.ge if node.attrs.get("star") else operator.eq
             return operate(engine, frame, compare, [lists.length(engine, frame, subject), frame.constant(node.attrs["length"])])
@@ -378,8 +400,9 @@ if hasattr(S, "match_sequence"):
 if hasattr(S, "list_append"):
 
     @meaning(S.list_append)
-    async def list_append(engine: Engine, frame: Frame, node) -> Val:
-        xs, x = (engine.value(frame, a) for a in node.args)
+    @each_option()
+    async def list_append(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
+        xs, x = values
         if is_list(xs):
             list_methods.refuse_shared(engine, frame, node, xs)
             return pushed(engine, frame, xs, x)

@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..abstract.families import family_of
 from ..abstract.types import Array, Data, Ref, Scalar
 from ..ir.node import Apply, Graph
@@ -24,7 +26,7 @@ from .frames import Frame
 from .iterables import reach
 from .lists import is_list, is_run_time
 from .sharing import arrays_of
-from .unions import dispatch, first_choice
+from .unions import dispatch, first_choice, merged, without_choices
 from .values import Bound, Choice, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
 
 # Operators that structures and compile-time objects have too; `structures.structural` knows them.
@@ -76,6 +78,9 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
 
         return await dispatch(engine, frame, fn, chosen, site, origin)
     position = first_choice([*args, *kwargs.values()])
+    if position is not None and not kwargs and is_numeric(fn):
+        args = merged(frame, list(args))
+        position = first_choice(args)
     if position is not None and not takes_choices(fn):
         names = list(kwargs)
 
@@ -89,7 +94,14 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
     if isinstance(fn, Closure):
         return await call_closure(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Derived):
-        return await DERIVED[fn.transform](engine, frame, fn, args, kwargs, origin, site)
+        keys = list(kwargs)
+
+        async def transformed(region: Frame, values: list[Val]) -> Val:
+            inner = Derived(fn.transform, reach(frame, region, fn.function), fn.options)
+            named = dict(zip(keys, values[len(args) :], strict=True))
+            return await DERIVED[fn.transform](engine, region, inner, values[: len(args)], named, origin, site)
+
+        return await without_choices(engine, frame, [*args, *kwargs.values()], transformed)
     if isinstance(fn, Bound):
         return await call_method(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Static):
@@ -103,14 +115,27 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
     raise TypeError_(f"{describe(fn)} is not callable")
 
 
+def is_numeric(fn: Val) -> bool:
+    """Whether a callable is arithmetic, a comparison or a NumPy function: nothing that looks at the class of a number."""
+    from ..prims.numpy_api import MEANINGS
+
+    if not isinstance(fn, Static):
+        return False
+    module = getattr(fn.value, "__module__", None)
+    arithmetic = module == "_operator" and fn.value.__name__.strip("_") in SYMBOLS
+    return arithmetic or (isinstance(fn.value, np.ufunc) and lookup(MEANINGS, fn.value) is not None)
+
+
 def takes_choices(fn: Val) -> bool:
     """Whether a callable takes a choice as it is: functions with source do, everything else is tried option by option."""
     if isinstance(fn, Static):
         value = fn.value
-        if lookup(SPECIAL, value) is not None:
+        from ..prims.operators import OPERATORS
+
+        if lookup(SPECIAL, value) is not None or lookup(OPERATORS, value) is not None:
             return False
         return isinstance(value, types.FunctionType | type) or hasattr(value, "__relay_function__")
-    return isinstance(fn, Closure | Derived)
+    return isinstance(fn, Closure)
 
 
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
@@ -131,7 +156,13 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return operate(engine, frame, value, args) if own is None else own
     meaning = lookup(MEANINGS, value)
     if meaning is not None:
-        return numeric(engine, frame, meaning, args, kwargs, getattr(value, "__name__", str(value)))
+        name, keys = getattr(value, "__name__", str(value)), list(kwargs)
+
+        async def apply(region: Frame, values: list[Val]) -> Val:
+            named = dict(zip(keys, values[len(args) :], strict=True))
+            return numeric(engine, region, meaning, values[: len(args)], named, name)
+
+        return await without_choices(engine, frame, [*args, *kwargs.values()], apply)
     written = lookup(SOURCES, value)
     if written is not None:
         return await call_python(engine, frame, written, args, kwargs, origin, site)
@@ -373,6 +404,14 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
     receiver = fn.receiver
     if isinstance(fn.function, data.Method):
         return await data.call_method(engine, frame, receiver, fn.function.name, args, kwargs, site)
+    if isinstance(receiver, Choice):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            inner = [reach(frame, region, a) for a in args]
+            named = {k: reach(frame, region, a) for k, a in kwargs.items()}
+            return await call_method(engine, region, Bound(option, fn.function), inner, named, origin, site)
+
+        return await dispatch(engine, frame, receiver, of_option, site, origin)
     if isinstance(fn.function, str):
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Ref):
             return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)

@@ -210,7 +210,7 @@ def holds_cell(skel: Skeleton) -> Cell | None:
 
 async def new_cell(engine, frame: Frame, node: Apply) -> Val:
     """A cell with nothing in it."""
-    cell = Cell(node.attrs["name"])
+    cell = engine.cell_of(frame, node)
     frame.new_cell(cell, UNBOUND_VAL)
     engine.with_cells = True
     return cell

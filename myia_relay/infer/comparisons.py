@@ -10,7 +10,7 @@ from .data import equality as data_equality
 from .data import is_data
 from .engine import Engine
 from .frames import Frame
-from .values import Closure, Dyn, Seq, Static, Text, Val, describe
+from .values import Choice, Closure, Dyn, Seq, Static, Text, Val, describe
 
 
 def identical(a: Val, b: Val) -> bool:
@@ -31,6 +31,9 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     from .calls import operate
     from .lists import is_run_time
 
+    for choice, other in ((a, b), (b, a)):
+        if isinstance(choice, Choice):
+            return _equal_option(engine, frame, choice, other)
     if is_run_time(a) or is_run_time(b):
         raise TypeError_("lists within tuples or records cannot be compared in compiled code; compare them apart")
     if is_data(a) or is_data(b):
@@ -95,6 +98,22 @@ def element_equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         return frame.constant(True)
     same = equality(engine, frame, a, b)
     return frame.constant(bool(same.node.value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
+
+
+def _equal_option(engine: Engine, frame: Frame, choice: Choice, other: Val) -> Dyn:
+    """Whether a choice equals another value: the option that it is does. Comparing the others' placeholders does no harm."""
+    from ..ir.prim import REGISTRY
+
+    def emit(name: str, *values: Dyn) -> Dyn:
+        return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))
+
+    result: Dyn = frame.constant(False)
+    for tag, option in enumerate(choice.options):
+        same = equality(engine, frame, option, other)
+        if not (same.known and not same.node.value):
+            here = emit("logical_and", emit("eq", choice.tag, frame.constant(tag)), same)
+            result = here if result.known else emit("logical_or", result, here)
+    return result
 
 
 def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:

@@ -23,35 +23,33 @@ from ..ir.syntax import UNBOUND, FreeName, Syntax
 from ..utils.errors import CompileError, InternalError, TypeError_
 from ..utils.source import NOWHERE, Origin
 from . import cells as cell_rules
+from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
-from .loop import Any_, Future, Loop, Task, Widened
+from .loop import Any_, Future, Loop, Task
+from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
+from .several import LARGEST, poisoned, with_others
 from .sharing import hands_on, lists_of, mark_result
 from .values import (
     NEVER,
     NONE_VAL,
+    POISON,
     UNBOUND_VAL,
-    Bound,
     Cell,
+    Choice,
     Closure,
-    Derived,
     Dyn,
     Mismatch,
-    NeverVal,
     Seq,
     Skeleton,
     Static,
-    UnboundVal,
     Val,
-    join,
     rebuild,
     skeleton,
-    unknown,
 )
 
 # `x += y` changes an array itself, where numbers and tuples are bound anew.
 IN_PLACE = tuple(getattr(operator, f"i{name}") for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"))
-MAX_NESTING = 40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
 
 
 @dataclass
@@ -104,21 +102,13 @@ class Engine:
     Attributes:
         parse: `(function) -> Graph`, the front end.
         dependencies: free names read so far.
-        assumed: for branches that must go on before both arms are known, a result type that an earlier attempt found too
-            narrow, and widened; see `Widened`.
+        recursion: what is assumed of the results of recursive functions.
         structural: whether values of recursive dataclasses keep their structure in their types.
         uses_data: whether any value was of an algebraic data type.
     """
 
-    def __init__(
-        self,
-        parse: Callable[[types.FunctionType], Graph],
-        assumed: dict[tuple, Skeleton] | None = None,
-        structural: bool = False,
-    ):
+    def __init__(self, parse: Callable[[types.FunctionType], Graph], structural: bool = False):
         self.parse = parse
-        self.assumed = assumed or {}
-        self.widened: dict[tuple, Skeleton] = {}
         self.structural = structural
         self.uses_data = False
         self.equalities: dict[Any, Graph] = {}  # of families: how their values compare
@@ -128,6 +118,9 @@ class Engine:
         self.dependencies: dict[tuple, Dependency] = {}
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[CompileError] = []
+        self.recursion = Recursion()
+        self.ignored: set[Node] = set()  # places with errors that are reported already; see `infer.several`
+        self.cells: dict[Hashable, Cell] = {}
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `infer.cells`
         self.static_lists = False  # whether long lists of known length stay static
         self.promotes: list[bool] = []  # not empty where that was asked for
@@ -147,24 +140,15 @@ class Engine:
         Raises:
             CompileError: at the user's place.
         """
-        spec = Specialisation(("entry",), params, params, context, shared=self.shared)
-        frame = Frame(spec, params, None, context)
-        try:
-            result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
-        except CompileError as error:
-            if self.widened:
-                raise Widened(self.widened, error) from None
-            raise
-        except RecursionError as error:
-            if "waits for another" not in str(error):
-                raise
-            raise self.endless() from None
-        if self.widened:
-            raise Widened(self.widened, self.late_errors[0])
-        for error in self.late_errors:
-            raise error
-        if any(not s.known.done for s in self.specs.values()):
-            raise self.endless()
+        count = len(params.params)
+
+        def again() -> CompileError | None:
+            self.start_over(params, count)
+            return self.passes(fn, args, kwargs, params, context)[0]
+
+        problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
+        if problem is not None:
+            raise with_others(problem, self.ignored, again) if len(self.specs) <= LARGEST else problem
         self.finish(spec)
         nodes: list[Node] = []
         skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
@@ -178,12 +162,38 @@ class Engine:
         hidden = [self.hidden.get(key) for key in spec.implicit]
         return Program(params, skel, hidden, list(self.dependencies.values()))
 
-    def endless(self) -> TypeError_:
-        """The error for a recursion whose result type nothing tells."""
-        waiting = next((s for s in self.specs.values() if not s.known.done), None)
-        name = waiting.graph.name if waiting else "the function"
-        message = f"the recursion of {name} has no base case: no path through it returns without calling it again"
-        return TypeError_(message, waiting.graph.origin if waiting else None)
+    def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Context) -> tuple:
+        """Infer a call until what is assumed of recursive functions holds: (the first error, its parts where there is none)."""
+        count = len(params.params)
+        for _ in range(MAX_PASSES):
+            self.recursion.start_pass()
+            spec = Specialisation(("entry",), params, params, context, shared=self.shared)
+            frame = Frame(spec, params, None, context)
+            problem, result = None, None
+            try:
+                result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
+            except CompileError as error:
+                problem = error
+            if not self.recursion.revised(self.specs):
+                break
+            self.start_over(params, count)
+        else:
+            return self.recursion.growing(), spec, result, frame
+        problem = self.recursion.endless() or problem
+        for error in self.late_errors if problem is None else ():
+            if not isinstance(error, CompileError):
+                raise error
+            problem = error
+            break
+        return problem, spec, result, frame
+
+    def start_over(self, params: Graph, count: int) -> None:
+        """Forget everything but what is assumed of recursive functions."""
+        del params.params[count:]
+        params.nodes.clear()
+        self.loop = Loop(self.break_deadlock)
+        self.specs, self.joins, self.late_errors, self.hidden, self.equalities = {}, [], [], {}, {}
+        self.shared.clear()
 
     # Evaluation.
 
@@ -289,17 +299,21 @@ class Engine:
         from .syntax import SYNTAX
 
         frame.at(node.origin)
+        if node in self.ignored or (self.ignored and poisoned(frame, node)):
+            return POISON
         try:
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
                 return await SYNTAX[node.fn.value](self, frame, node)
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and any(fn.value is op for op in IN_PLACE):
-                refuse_in_place(self, frame, node, args[0])
+                for option in args[0].options if isinstance(args[0], Choice) else args[:1]:
+                    refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             return result
         except CompileError as error:
+            error.node = error.node or node
             raise error.at(located(node.origin, frame.spec)) from None
 
     def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
@@ -373,17 +387,24 @@ class Engine:
         keeps = (keep,) * given + (False,) * len(cells)
         spec, nodes = self.specialise(frame, source, [*args, *captured, *contents], run, origin, context, keeps)
         await spec.known
-        result = self.emit_call(frame, spec, nodes, origin, fresh := {c: Cell(c.name) for c in spec.escaped})
+        result = self.emit_call(frame, spec, nodes, origin, fresh := {c: self.cell_of(frame, c) for c in spec.escaped})
         if result is NEVER or not (cells or fresh):
             return result
         result, *contents = result.elems
         cell_rules.mark_stored(self, frame, args)
         for cell, value in zip([*cells, *fresh.values()], contents, strict=True):
-            if cell in spec.changed and not frame.may_set(cell):
+            changed = spec.outcome is None or cell in spec.changed
+            if changed and not frame.may_set(cell):
                 raise cell_rules.unseen(cell.name)
-            if cell in spec.changed or not frame.has_cell(cell):
+            if changed or not frame.has_cell(cell):
                 frame.set_cell(cell, value)
         return result
+
+    def cell_of(self, frame: Frame, made: Cell | Node) -> Cell:
+        """A new cell for one that a called function made, or for a variable; the same in every pass, as keys hold cells."""
+        count = frame.spec.made[made] = frame.spec.made.get(made, 0) + 1
+        name = made.name if isinstance(made, Cell) else made.attrs["name"]
+        return self.cells.setdefault((frame.spec.key, made, count), Cell(name))
 
     def emit_call(
         self, frame: Frame, spec: Specialisation, nodes: list[Node], origin: Origin, fresh: dict[Cell, Cell] | None = None
@@ -440,12 +461,15 @@ class Engine:
             typed = Graph(source.name, origin=source.origin)
             place, free = located(origin, frame.spec), frame.spec.free
             spec = Specialisation(key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free)
-            if isinstance(source.identity, Graph) and spec.depth() > MAX_NESTING:
-                grown = ", ".join(map(str, skels))
+            depth = spec.depth() if isinstance(source.identity, Graph) else 0
+            if depth > MAX_NESTING or (depth > 2 and not fits(skels, MAX_LEAVES)):
+                grown = shortened(", ".join(map(str, skels)))
                 raise TypeError_(
                     f"the argument types of the recursive function {source.name} grow without bound: {grown}", source.origin
                 )
             self.specs[key] = spec
+            if self.recursion.assume(spec):
+                self.loop.resolve(spec.known)
             self.loop.spawn(self.run_spec(spec, source, skels, run, leaf_result))
         return spec, nodes
 
@@ -464,17 +488,10 @@ class Engine:
             result = await run(frame, values)
             nodes: list[Node] = []
             skel = skeleton(result, nodes, not leaf_result, frame.captured)
-            if spec.result is not None and skel != spec.result:
-                try:
-                    agreed = join(spec.result, skel) == spec.result
-                except Mismatch:
-                    agreed = False
-                if not agreed:
-                    raise TypeError_(
-                        f"the results of the recursive function {source.name} differ in type: {spec.result} and {skel}",
-                        source.origin,
-                    )
-                nodes = conform(frame, result, spec.result)
+            spec.outcome = skel
+            if spec.result is not None:
+                agreed = self.recursion.check(spec, source)
+                nodes = conform(frame, result, spec.result) if agreed else []  # where not, this pass is dropped
             else:
                 spec.result = skel
             spec.graph.output = pack(frame, nodes)
@@ -546,7 +563,14 @@ class Engine:
         """Let the innermost branch with a finished arm go on without the others."""
         for pending in reversed(self.joins):
             if not pending.forced.done and any(t.done and t.error is None for t in pending.arms):
+                self.recursion.waiting.update(key for key, spec in self.specs.items() if not spec.known.done)
                 self.loop.resolve(pending.forced)
+                return True
+        for spec in reversed(self.specs.values()):
+            if not spec.known.done:  # no branch can go on: what if its recursive calls never return?
+                spec.result = Skeleton("never")
+                self.recursion.bottoms.append(spec)
+                self.loop.resolve(spec.known)
                 return True
         return False
 
@@ -555,45 +579,6 @@ class Engine:
         return TypeError_(f"{what} differ in type: {error.a} and {error.b}", origin)
 
 
-def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
-    """The leaf nodes of a value in the form that a joined skeleton prescribes.
-
-    Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
-    """
-    from ..prims.control import undef
-    from .data import adapt
-    from .lists import leaf_node
-    from .unions import conform_choice
-
-    nodes: list[Node] = []
-
-    def go(value: Val, skel: Skeleton) -> None:
-        if isinstance(value, UnboundVal | NeverVal):
-            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in skel.leaves())
-        elif skel.tag == "choice":
-            nodes.extend(conform_choice(frame, value, skel, conform))
-        elif skel.tag == "dyn":
-            nodes.append(adapt(frame, value, skel.info) if isinstance(skel.info, Data) else leaf_node(frame, value, skel.info))
-        elif isinstance(value, Seq):
-            for part, part_skel in zip(value.elems, skel.parts, strict=True):
-                go(part, part_skel)
-        elif isinstance(value, Closure):
-            for (_, part), part_skel in zip(frame.captured(value), skel.parts, strict=True):
-                go(part, part_skel)
-        elif isinstance(value, Bound | Derived):
-            go(value.receiver if isinstance(value, Bound) else value.function, skel.parts[0])
-        elif skel.parts:
-            inner: list[Node] = []
-            actual = skeleton(value, inner, keep_constants=True, capture=frame.captured)
-            if actual != skel:
-                inner = []
-                actual = skeleton(value, inner, keep_constants=False, capture=frame.captured)
-                if actual != unknown(skel):
-                    raise InternalError("infer", f"cannot conform {actual} to {skel}")
-            nodes.extend(inner)
-
-    go(value, skel)
-    return nodes
 
 
 __all__ = ["NONE_VAL", "Dependency", "Engine", "Hidden", "Program", "conform", "leaf_nodes", "located"]

@@ -18,7 +18,7 @@ from ..utils.errors import InternalError
 from ..utils.source import NOWHERE, Origin
 from .loop import Future
 from .sharing import mark_like
-from .values import Bound, Cell, Closure, Derived, Dyn, Known, Seq, Skeleton, UnboundVal, Val, rebuild, skeleton
+from .values import Bound, Cell, Choice, Closure, Derived, Dyn, Known, Seq, Skeleton, UnboundVal, Val, rebuild, skeleton
 
 
 @dataclass(eq=False)
@@ -30,12 +30,14 @@ class Specialisation:
         source: the parsed graph.
         graph: the typed graph; its parameters are the leaves of the arguments, then of the captured values, then implicits.
         result: skeleton of the result, once known (perhaps provisionally, in a recursion).
+        outcome: the skeleton that its body turned out to have.
         known: completes when `result` is known; `finished` when the graph is complete.
         caller: the specialisation that first called this one, and `call_origin`, from where.
         implicit: values taken from the context (hidden parameters, global arrays): key -> parameter.
         sites: calls emitted before the graph was complete, to be given its implicit arguments.
         context: the ambient facts it was specialised under (see `Context`).
         changed: the caller's cells that it changes.
+        made: how many cells were made for each variable here.
         escaped: cells made inside that the result holds; each call makes them anew.
         shared: the engine's set of arrays and lists that something else may see; see `infer.sharing`.
         hands_on: whether its result is, or holds, a list of known length that it was given.
@@ -49,11 +51,13 @@ class Specialisation:
     caller: Specialisation | None = None
     call_origin: Origin | None = None
     result: Skeleton | None = None
+    outcome: Skeleton | None = None
     known: Future = field(default_factory=Future)
     finished: Future = field(default_factory=Future)
     implicit: dict[Hashable, Parameter] = field(default_factory=dict)
     sites: list[tuple[Frame, Apply]] = field(default_factory=list)
     changed: set[Cell] = field(default_factory=set)
+    made: dict[Any, int] = field(default_factory=dict)
     escaped: list[Cell] = field(default_factory=list)
     shared: set[Node | Seq] = field(default_factory=set)
     hands_on: bool = False
@@ -186,7 +190,7 @@ class Frame:
             return value  # its free variables are looked up from here when it is called
         skel = skeleton(value, nodes, capture=self.resolve_from_parent)
         here = rebuild(skel, iter([self.import_node(n) for n in nodes]))
-        if isinstance(value, Seq):
+        if isinstance(value, Seq | Choice):
             mark_like(self.spec.shared, [value], [here])
         return here
 

@@ -248,7 +248,7 @@ async def while_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin,
         return result if result is NEVER else Seq("tuple", (result,))
 
     init = await settled(engine, frame, init, origin, once)
-    result = await emit_while(engine, frame, place(origin, "carry"), [init], ("carry",), condition, turn)
+    result = await emit_while(engine, frame, place(origin, "carry"), [init], ("carry",), condition, turn, False)
     return result if result is NEVER else result.elems[0]
 
 
@@ -284,7 +284,7 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
 
     init = await settled(engine, frame, init, origin, once)
     steps = Walk(None, bounds[0], bounds[1], frame.constant(1), lambda region, index: index)
-    result = await counted(engine, frame, place(origin, "carry"), steps, [init], ("carry",), turn)
+    result = await counted(engine, frame, place(origin, "carry"), steps, [init], ("carry",), turn, False)
     return result if result is NEVER else result.elems[0]
 
 

@@ -120,38 +120,3 @@ class Any_(Future):
                 loop.resolve(self)
             else:
                 loop.spawn(wait(future))
-
-
-ROUNDS = 8  # of inference, where a recursion turns out to have a wider type than its first branch
-
-
-def widening(attempt: Callable[[dict[tuple, Any]], Any]) -> Any:
-    """The result of an inference, begun anew as often as a recursion turns out to have a wider type than was assumed.
-
-    Args:
-        attempt: `(types that are assumed) -> result`; raises `Widened`.
-    """
-    assumed: dict[tuple, Any] = {}
-    for last in range(ROUNDS):
-        try:
-            return attempt(assumed)
-        except Widened as found:
-            if last == ROUNDS - 1:
-                raise found.problem from None
-            assumed = assumed | found.types
-    raise AssertionError("not reached")
-
-
-class Widened(Exception):
-    """A recursion went on with the type of one arm of a branch, and the other arm's does not fit it, but both have a common one.
-
-    Inference starts again and assumes that: `None if n == 0 else Cell(n, build(n - 1))`.
-
-    Attributes:
-        types: the branches, and the types of their results.
-        problem: what to say where that never ends.
-    """
-
-    def __init__(self, types: dict[tuple, Any], problem: Exception):
-        super().__init__("the types of a recursion")
-        self.types, self.problem = types, problem

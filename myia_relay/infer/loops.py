@@ -8,9 +8,10 @@ is emitted with closed graphs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 
-from ..abstract.types import FLOAT, INT, Scalar, tuple_of
+from ..abstract.types import INT, tuple_of
 from ..ir import syntax as S
 from ..ir.node import Apply, Graph
 from ..ir.prim import REGISTRY
@@ -23,10 +24,11 @@ from .frames import Frame
 from .iterables import Walk, reach, walk
 from .sharing import mark_like
 from .syntax import meaning, truth, unify_imports
-from .unions import test_of
+from .unions import dispatch, test_of
 from .values import (
     NEVER,
     UNBOUND_VAL,
+    Choice,
     Dyn,
     Mismatch,
     Raised,
@@ -52,7 +54,7 @@ class TypeDrift(TypeError_):
 
 
 async def generalise(
-    engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable
+    engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable, wide: bool = False
 ) -> tuple[list[Skeleton], object]:
     """Find carried types that the loop's body keeps.
 
@@ -62,6 +64,7 @@ async def generalise(
         names: the carried variables' names, for messages.
         origin: the loop.
         attempt: `(carried skeletons) -> (result skeletons or None, whatever)`: infers the body once.
+        wide: whether a variable may be one of several types, told apart at run time.
 
     Returns:
         The carried skeletons, and what the last attempt made.
@@ -75,9 +78,9 @@ async def generalise(
         joined = []
         for name, before, after in zip(names, carried, results, strict=True):
             try:
-                joined.append(unknown(join(before, after)))
-            except Mismatch:
-                hint = "; a variable keeps one type in a loop, and an array its shape and dtype"
+                joined.append(unknown(join(before, after, wide)))
+            except Mismatch as error:
+                hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
                 raise TypeDrift(
@@ -86,7 +89,7 @@ async def generalise(
         if joined == carried:
             return carried, made
         carried = joined
-    raise TypeError_(f"the types of {', '.join(names)} keep growing in this loop", origin)
+    raise TypeDrift(f"the types of {', '.join(names)} keep growing in this loop", origin)
 
 
 def region_with_parameters(frame: Frame, name: str, skels: list[Skeleton], names, extra: list) -> tuple[Frame, list, list[Val]]:
@@ -142,12 +145,26 @@ def graph_runner(engine: Engine, graph: Graph):
     return run
 
 
+@contextmanager
+def undoing(frame: Frame):
+    """What was emitted and written to cells inside is undone where the block is left by `TypeDrift`."""
+    nodes, cells = frame.graph.nodes, frame.emitting().cells
+    count, before = len(nodes), dict(cells)
+    try:
+        yield
+    except TypeDrift:
+        del nodes[count:]
+        cells.clear()
+        cells.update(before)
+        raise
+
+
 async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDrift) -> Val:
     """A loop whose carried types settle after one turn: that turn, then the loop.
 
     `total = 0.0; for row in x: total += np.sum(row)` is a Python float before the first turn and a NumPy scalar after it. So
-    the first turn is inferred by itself. Where it does not happen, the variable keeps its first type; that is another
-    result type, so it must be convertible without a difference (a Python float is as good as np.float64), or it raises.
+    the first turn is inferred by itself. Where it does not happen, the variable keeps its first type, and is a choice of
+    both after the loop.
 
     Args:
         engine, frame, node: as everywhere.
@@ -155,7 +172,7 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
         decided: whether there is a first turn: a bool or a bool scalar.
         first: `(frame, values) -> values after one turn`, or NEVER.
         rest: `(frame, values) -> Val`: the loop from the second turn on.
-        error: what to say where the types do not settle.
+        error: what to say where the types do not join.
     """
     from .syntax import branch, emit_raise
 
@@ -177,17 +194,11 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
 
     # The first arm is inferred before the second, which needs its result types.
     async def none(region: Frame) -> Val:
-        out = []
-        for value, skel in zip([region.bring(v) for v in init], landed, strict=False):
-            have = skeleton(value, keep_constants=False, capture=region.captured)
-            same_number = have == Skeleton("dyn", FLOAT) and unknown(skel) == Skeleton("dyn", Scalar("float64"))
-            if same_number:
-                cast = REGISTRY["cast"]
-                value = Dyn(region.builder.emit(cast, (value.node,), {"dtype": "float64", "weak": False}))
-            elif _differs(have, skel):
+        out = [region.bring(v) for v in init]
+        for value, skel in zip(out, landed, strict=False):
+            if _differs(skeleton(value, keep_constants=False, capture=region.captured), skel):
                 message = Static(f"{error.message}; and the loop ran no turn, so it kept the first type")
                 return await emit_raise(engine, region, Raised(TypeError, message))
-            out.append(value)
         return Seq("tuple", tuple(out))
 
     return await branch(engine, frame, decided, [some, none], node, in_order=True)
@@ -212,34 +223,61 @@ def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list
     return values if sides is None else [*values[:at], sides[side], *values[at + 1 :]]
 
 
-async def emit_while(engine, frame, node, init, names, condition, body, peel: bool = True) -> Val:
-    """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body."""
-    try:
-        return await stable_while(engine, frame, node, init, names, condition, body)
-    except TypeDrift as error:
-        if not peel:
+async def settling(frame: Frame, attempts: list[Callable]) -> Val:
+    """The first of the ways to infer a loop under which its types settle; the first one's complaint where there is none."""
+    first: TypeDrift | None = None
+    for attempt in attempts:
+        try:
+            with undoing(frame):
+                return await attempt()
+        except TypeDrift as error:
+            first = first or error
+    raise first from None
+
+
+async def emit_while(engine, frame, node, init, names, condition, body, wide: bool = True) -> Val:
+    """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body.
+
+    Args:
+        engine, frame, node: as everywhere.
+        init: the initial values.
+        names: the carried variables' names, for messages.
+        condition, body: the coroutines.
+        wide: whether carried variables may become choices.
+    """
+    drift: list[TypeDrift] = []
+
+    async def plain() -> Val:
+        try:
+            return await stable_while(engine, frame, node, init, names, condition, body)
+        except TypeDrift as error:
+            drift.append(error)
             raise
+
+    async def with_first_turn() -> Val:
         decided = await truth(engine, frame, await condition(frame.scope(), init))
 
         async def rest(region: Frame, values) -> Val:
-            return await emit_while(engine, region, node, values, names, condition, body, False)
+            return await stable_while(engine, region, node, values, names, condition, body)
 
-        try:
-            return await peeled(engine, frame, node, init, decided, body, rest, error)
-        except TypeDrift:
-            raise error from None
+        return await peeled(engine, frame, node, init, decided, body, rest, drift[0])
+
+    async def widened() -> Val:
+        return await stable_while(engine, frame, node, init, names, condition, body, True)
+
+    return await settling(frame, [plain, with_first_turn, *([widened] if wide else [])])
 
 
-async def stable_while(engine, frame, node, init, names, condition, body) -> Val:
-    """A `while_loop` whose carried variables keep their types."""
+async def stable_while(engine, frame, node, init, names, condition, body, wide: bool = False) -> Val:
+    """A `while_loop` whose carried variables keep their types; `wide`: or may be one of several."""
 
     async def loop(init, names, cells):
-        return await _stable_while(engine, frame, node, init, names, cells, condition, body)
+        return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide)
 
     return await carrying(engine, frame, init, names, loop)
 
 
-async def _stable_while(engine, frame, node, init, names, cells, condition, body) -> Val:
+async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide) -> Val:
     count = len(init) - len(cells)
 
     async def attempt(carried):
@@ -257,7 +295,7 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
         return results, (test, decided, turn, result)
 
-    carried, (test, decided, turn, result) = await generalise(engine, frame, init, names, node.origin, attempt)
+    carried, (test, decided, turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
     frame.at(node.origin)
     if isinstance(decided, bool):
         test.graph.output = test.constant(decided).node
@@ -306,6 +344,13 @@ def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
 @meaning(S.for_)
 async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
     iterable = engine.value(frame, node.args[0])
+    if isinstance(iterable, Choice):
+        return await dispatch(engine, frame, iterable, lambda region, option: over(engine, region, node, option), node, node.origin)
+    return await over(engine, frame, node, iterable)
+
+
+async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
+    """A `for` loop over an iterable."""
     body = node.args[1].value
     init = [engine.value(frame, a) for a in node.args[2:]]
     names = tuple(node.attrs["names"])
@@ -354,11 +399,18 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
     return Seq("tuple", tuple(carried))
 
 
-async def counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
+async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = True) -> Val:
     """A loop with a trip count: `for_loop`."""
-    try:
-        return await stable_counted(engine, frame, node, steps, init, names, run)
-    except TypeDrift as error:
+    drift: list[TypeDrift] = []
+
+    async def plain() -> Val:
+        try:
+            return await stable_counted(engine, frame, node, steps, init, names, run)
+        except TypeDrift as error:
+            drift.append(error)
+            raise
+
+    async def with_first_turn() -> Val:
         frame.at(node.origin)
         decided = await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
 
@@ -372,10 +424,12 @@ async def counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
             later.item = lambda inner, index: steps.item(inner, index)
             return await stable_counted(engine, region, node, later, values, names, run)
 
-        try:
-            return await peeled(engine, frame, node, init, decided, first, rest, error)
-        except TypeDrift:
-            raise error from None
+        return await peeled(engine, frame, node, init, decided, first, rest, drift[0])
+
+    async def widened() -> Val:
+        return await stable_counted(engine, frame, node, steps, init, names, run, True)
+
+    return await settling(frame, [plain, with_first_turn, *([widened] if wide else [])])
 
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
@@ -410,16 +464,16 @@ async def turn_with_cells(frame: Frame, turn: Frame, cells: list, body, values: 
     return Seq("tuple", (*parts_of(result), *[turn.cell(c) for c in cells]))
 
 
-async def stable_counted(engine, frame, node, steps: Walk, init, names, run) -> Val:
-    """A `for_loop` whose carried variables keep their types."""
+async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = False) -> Val:
+    """A `for_loop` whose carried variables keep their types; `wide`: or may be one of several."""
 
     async def loop(init, names, cells):
-        return await _stable_counted(engine, frame, node, steps, init, names, cells, run)
+        return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide)
 
     return await carrying(engine, frame, init, names, loop)
 
 
-async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run) -> Val:
+async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide) -> Val:
     async def attempt(carried):
         frame.at(node.origin)
         turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
@@ -434,7 +488,7 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
         results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
         return results, (turn, result)
 
-    carried, (turn, result) = await generalise(engine, frame, init, names, node.origin, attempt)
+    carried, (turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
     frame.at(node.origin)
     close_body(turn, result, carried)
     operands = unify_imports([turn])

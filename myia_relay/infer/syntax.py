@@ -14,7 +14,7 @@ from ..ir import syntax as S
 from ..ir.node import Apply, Constant
 from ..prims.control import cond
 from ..prims.effects import check, raise_
-from ..utils.errors import CompileError, TypeError_
+from ..utils.errors import CompileError, TypeError_, ValueError_
 from ..utils.raising import ITSELF
 from . import data
 from .annotate import check_value
@@ -22,7 +22,7 @@ from .cells import MEANINGS, after_branch, changed_in_branch, with_contents
 from .engine import Engine, conform
 from .frames import Frame, explode, pack, packed_type
 from .sharing import mark_like
-from .unions import dispatch, narrowed, test_of
+from .unions import dispatch, each_option, narrowed, test_of, without_choices
 from .values import (
     NEVER,
     NONE_VAL,
@@ -137,14 +137,25 @@ async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.unpack)
 async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
-    from .list_methods import unpacked
+    value = engine.value(frame, node.args[0])
+    if isinstance(value, Choice):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            return unpacked(engine, region, node, option, ValueError_)
+
+        return await dispatch(engine, frame, value, of_option, node, node.origin)
+    return unpacked(engine, frame, node, value)
+
+
+def unpacked(engine: Engine, frame: Frame, node: Apply, value: Val, wrong: type[CompileError] = TypeError_) -> Val:
+    """The parts of a sequence, as its unpacking takes them; `wrong` is the class of the complaint about its length."""
+    from .list_methods import unpacked as unpacked_list
     from .lists import is_run_time
     from .structures import as_sequence
 
     before, starred, after = node.attrs["before"], node.attrs["star"], node.attrs["after"]
-    value = engine.value(frame, node.args[0])
     if is_run_time(value):
-        return unpacked(engine, frame, value, before, starred, after)
+        return unpacked_list(engine, frame, value, before, starred, after)
     parts = as_sequence(engine, frame, value, "unpack")
     need = before + after
     if len(parts) < need or (len(parts) > need and not starred):
@@ -154,7 +165,7 @@ async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
             if len(parts) > need
             else f"not enough values to unpack (expected {'at least ' if starred else ''}{need}, got {len(parts)})"
         )
-        raise TypeError_(detail)
+        raise wrong(detail)
     if not starred:
         return Seq("tuple", tuple(parts))
     middle = Seq("list", tuple(parts[before : len(parts) - after]))
@@ -270,12 +281,9 @@ async def branch(
             raise task.error
     if engine.with_cells:
         cells.extend(changed_in_branch(frame, regions, values, len(done) == 2))
-    place = (frame.spec.graph.name, str(node.origin.loc))
     try:
         # One arm still waits for the result of a recursion: the other's type, with its value forgotten, is that result.
         skel = unknown(skeleton_of(tasks.index(done[0]))) if len(done) == 1 else join(skeleton_of(0), skeleton_of(1))
-        if len(done) == 1 and place in engine.assumed:
-            skel = unknown(join(skel, engine.assumed[place]))
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
     operands: list = []
@@ -302,9 +310,8 @@ async def branch(
                 for i, task in enumerate(tasks):
                     await task
                     other = skeleton_of(i)
-                    wider = join(skel, other)
-                    if wider != skel:
-                        engine.widened[place] = unknown(wider)
+                    if join(skel, other) != skel:
+                        engine.recursion.unsettled = True
                         raise Mismatch(skel, other)
                 close()
             except Mismatch:
@@ -330,7 +337,8 @@ async def branch(
     else:
         mark_like(engine.shared, [v for v in values if v is not None], [result])
     if any(v in engine.shared for v in values if isinstance(v, Seq)):
-        engine.shared.add(result.node if isinstance(result, Dyn) else result)
+        options = result.options if isinstance(result, Choice) else (result,)
+        engine.shared.update(v.node if isinstance(v, Dyn) else v for v in options if isinstance(v, Dyn | Seq))
     return result
 
 
@@ -359,11 +367,11 @@ def _differ(error: Mismatch, values: list, node: Apply) -> str:
                 join(skeleton(x, capture=lambda c: ()), skeleton(y, capture=lambda c: ()))
             except Mismatch as inner:
                 if name == "$ret":
-                    return f"the function returns {inner.a} on one path and {inner.b} on another; make them alike"
+                    return f"the function returns {inner.a} on one path and {inner.b} on another; {inner.why or 'make them alike'}"
                 if not name.startswith("$"):
-                    hint = " (for numbers, write 1.0 rather than 1)" if {inner.a.tag, inner.b.tag} <= {"dyn", "const"} else ""
-                    return f"'{name}' is {inner.a} after one branch and {inner.b} after the other; make them alike{hint}"
-    return f"the two branches differ in type: {a} and {b}; make them alike (for numbers, write 1.0 rather than 1)"
+                    advice = inner.why or "make them alike"
+                    return f"'{name}' is {inner.a} after one branch and {inner.b} after the other; {advice}"
+    return f"the two branches differ in type: {a} and {b}; {error.why or 'make them alike'}"
 
 
 @meaning(S.check_bound)
@@ -425,13 +433,15 @@ async def raise_statement(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 async def emit_raise(engine: Engine, frame: Frame, value: Raised) -> Val:
     """Emit the raising of an exception."""
-    parts, operands = text_parts(engine, frame, value.message)
-    if value.message is not None and not isinstance(value.message, Static | Text):
-        parts = ((0, ITSELF, ""),)
-    frame.builder.emit(
-        raise_, tuple(operands), {"exception": value.cls, "parts": parts, "type": tuple_of()}
-    )
-    return NEVER
+
+    async def run(region: Frame, messages: list[Val]) -> Val:
+        parts, operands = text_parts(engine, region, messages[0] if messages else None)
+        if messages and not isinstance(messages[0], Static | Text):
+            parts = ((0, ITSELF, ""),)
+        region.builder.emit(raise_, tuple(operands), {"exception": value.cls, "parts": parts, "type": tuple_of()})
+        return NEVER
+
+    return await without_choices(engine, frame, [] if value.message is None else [value.message], run)
 
 
 def text_parts(engine: Engine, frame: Frame, message: Val | None) -> tuple[tuple, list]:
@@ -485,11 +495,12 @@ async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 
 @meaning(S.setitem)
-async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
+@each_option((1, 0, 2))
+async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     from .list_methods import refuse_shared
     from .structures import set_item
 
-    value, index, new = (engine.value(frame, a) for a in node.args)
+    value, index, new = values
     refuse_shared(engine, frame, node, value)
     return set_item(engine, frame, value, index, new)
 

@@ -20,7 +20,24 @@ from .engine import Context, Engine, Source
 from .frames import Frame, Specialisation
 from .lists import refuse_run_time, refuse_run_time_result
 from .structures import from_node, to_python
-from .values import NONE_VAL, At, Bound, Closure, Derived, Dyn, Listed, Seq, Skeleton, Static, Val, rebuild, skeleton
+from .unions import single_float
+from .values import (
+    NONE_VAL,
+    At,
+    Bound,
+    Choice,
+    Closure,
+    Derived,
+    Dyn,
+    Listed,
+    Seq,
+    Skeleton,
+    Static,
+    Val,
+    describe,
+    rebuild,
+    skeleton,
+)
 
 
 async def specialise_call(
@@ -33,6 +50,7 @@ async def specialise_call(
     site,
     context: Context,
     dynamic: tuple[bool, ...] = (),
+    strict: bool = True,
 ) -> tuple[Specialisation, list[Node]]:
     """The typed graph of `fn(*args, **kwargs)` as a function of its leaves, and those leaves.
 
@@ -43,6 +61,7 @@ async def specialise_call(
         origin, site: the place of the call.
         context: the context of the call.
         dynamic: for each argument, whether known numbers in it become run-time values (to be differentiated).
+        strict: whether every part of the result must be of one type.
     """
     names = tuple(kwargs)
     values = [fn, *args, *kwargs.values()]
@@ -50,7 +69,8 @@ async def specialise_call(
     async def run(inner: Frame, parts: list[Val]) -> Val:
         callee, *rest = parts
         positional, named = rest[: len(args)], dict(zip(names, rest[len(args) :], strict=True))
-        return await call_value(engine, inner, callee, positional, named, origin, site)
+        result = await call_value(engine, inner, callee, positional, named, origin, site)
+        return await without_unions(engine, inner, result, origin, strict)
 
     flags = (*dynamic, *[False] * (len(args) - len(dynamic)), *[False] * len(names))
     keep = (True, *[not flag for flag in flags])
@@ -59,6 +79,23 @@ async def specialise_call(
     spec, nodes = engine.specialise(frame, source, values, run, origin, context, keep, leaf_result=True)
     await spec.known
     return spec, nodes
+
+
+async def without_unions(engine: Engine, frame: Frame, result: Val, origin: Origin, strict: bool) -> Val:
+    """The result of a function to transform: of one type, as derivatives and batches are.
+
+    Raises:
+        GradError: a part of it is a float or something else, by what happens at run time.
+    """
+    if isinstance(result, Seq):
+        parts = [await without_unions(engine, frame, e, origin, strict) for e in result.elems]
+        return Seq(result.kind, tuple(parts), result.fields, result.cls)
+    single = await single_float(engine, frame, result)
+    leaves: list[Node] = []
+    skeleton(single, leaves, capture=frame.captured)
+    if strict and isinstance(single, Choice) and len(leaves) > 1:
+        raise GradError(f"the function to transform returns {describe(single)}; make the results alike", origin)
+    return single
 
 
 def argument_names(engine: Engine, fn: Val, count: int) -> list[str]:
@@ -154,7 +191,7 @@ async def differentiate(
             raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
         require_differentiable(args[index], names[index] if index < len(names) else f"{index}")
     refuse_run_time([args[index] for index in chosen], "grad", given=False)
-    spec, nodes = await specialise_call(engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic)
+    spec, nodes = await specialise_call(engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic, not has_aux)
     # Which leaves of the callee's parameters belong to the chosen arguments.
     counts = [leaf_count(frame, fn, True)]
     counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
@@ -295,8 +332,6 @@ def request(transform: str):
             return await model_gradient(engine, frame, transform, args, kwargs, origin, site)
         fn, *rest = args
         if isinstance(fn, Dyn | Seq):
-            from .values import describe
-
             raise GradError(f"{transform}: the first argument must be a function or a model, not {describe(fn)}")
         given = dict(zip(("wrt", "has_aux"), rest, strict=False)) | kwargs
         options = {"wrt": 0, "has_aux": False}

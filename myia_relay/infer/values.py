@@ -171,7 +171,12 @@ class NeverVal(Val):
     """The value of an expression that does not return (it raises)."""
 
 
+class PoisonVal(Val):
+    """The value of an expression with an error that is reported already; see `infer.several`."""
+
+
 UNBOUND_VAL = UnboundVal()
+POISON = PoisonVal()
 NEVER = NeverVal()
 NONE_VAL = Static(None)
 
@@ -183,7 +188,7 @@ class Skeleton:
     Attributes:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
             "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the
-            cell), "unbound", "never".
+            cell), "unbound", "never", "poison".
         info: what makes two skeletons of a tag differ; hashable.
         parts: skeletons of the parts.
     """
@@ -300,6 +305,8 @@ def skeleton(val: Val, out: list[Node] | None = None, keep_constants: bool = Tru
             return Skeleton("choice", None, (go(val.tag), *[go(o) for o in val.options]))
         if isinstance(val, Cell):
             return Skeleton("cell", val)
+        if isinstance(val, PoisonVal):
+            return Skeleton("poison")
         if isinstance(val, Iter):
             return Skeleton("iter", val.kind, tuple(go(p) for p in val.parts))
         return Skeleton("unbound" if isinstance(val, UnboundVal) else "never")
@@ -318,6 +325,8 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
         return Static(info.value)
     if tag == "cell":
         return info
+    if tag == "poison":
+        return POISON
     parts = tuple(rebuild(p, nodes) for p in skel.parts)
     if tag == "seq":
         return Seq(info[0], parts, info[1], info[2])
@@ -344,40 +353,47 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
 
 
 class Mismatch(Exception):
-    """Two skeletons that do not join; `path` says where in the structure."""
+    """Two skeletons that do not join; `why` says what is wrong with them where it is not that they differ."""
 
-    def __init__(self, a: Skeleton, b: Skeleton):
-        self.a, self.b = a, b
+    def __init__(self, a: Skeleton, b: Skeleton, why: str = ""):
+        self.a, self.b, self.why = shown(a), shown(b), why
         super().__init__(f"{a} and {b}")
 
 
-def join(a: Skeleton, b: Skeleton) -> Skeleton:
+def shown(skel: Skeleton, length: int = 200) -> str:
+    """A skeleton for a message."""
+    text = str(skel)
+    return text if len(text) <= length else text[:length] + " ..."
+
+
+MAX_OPTIONS = 8  # of a choice: what has more is taken for a mistake
+
+
+def join(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
     """The skeleton of a value that is one or the other at run time.
+
+    Args:
+        a, b: the two.
+        wide: whether numbers of different types, and sequences of different lengths, make a choice.
 
     Raises:
         Mismatch: there is none.
     """
     if a == b or b.tag == "never":
         return a
+    if "poison" in (a.tag, b.tag):
+        return Skeleton("poison")
     if a.tag == "never" or a.tag == "unbound":
         return b if a.tag == "never" else unknown(b)
     if b.tag == "unbound":
         return unknown(a)
-    if a.tag in ("dyn", "const") and b.tag in ("dyn", "const") and not (is_list(a) and is_list(b)):
-        left, right = (s.info if s.tag == "dyn" else s.info.type for s in (a, b))
-        if left == right:
-            return Skeleton("dyn", left)
-        found = join_data(a, b)
-        if found is not None:
-            return found
-        if isinstance(left, Data) or isinstance(right, Data):
-            return choose(a, b)
-        raise Mismatch(a, b)
     if is_list(a) and is_list(b) and (a.tag != "seq" or b.tag != "seq" or len(a.parts) != len(b.parts)):
         return join_lists(a, b)
-    if a.tag == b.tag and a.info == b.info and len(a.parts) == len(b.parts) and a.parts and a.tag != "choice":
-        return Skeleton(a.tag, a.info, tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=True)))
-    return join_data(a, b) or choose(a, b)
+    if alike(a, b):
+        if a.tag in ("dyn", "const"):
+            return Skeleton("dyn", _type(a))
+        return Skeleton(a.tag, a.info, tuple(join(x, y, wide) for x, y in zip(a.parts, b.parts, strict=True)))
+    return join_data(a, b) or choose(a, b, wide)
 
 
 def is_data(skel: Skeleton) -> bool:
@@ -414,7 +430,7 @@ def join_lists(a: Skeleton, b: Skeleton) -> Skeleton:
         Mismatch: their entries differ in type, or cannot be entries of a run-time list.
     """
     first, second = entries_of(a), entries_of(b)
-    entry = first if second is None else second if first is None else unknown(join(first, second))
+    entry = first if second is None else second if first is None else unknown(join(first, second, wide=False))
     t = type_of(entry)
     if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
         raise Mismatch(a, b)
@@ -431,7 +447,7 @@ def entries_of(skel: Skeleton) -> Skeleton | None:
         return from_type(entry_of(skel))
     common = None
     for part in skel.parts:
-        common = unknown(part) if common is None else unknown(join(common, part))
+        common = unknown(part) if common is None else unknown(join(common, part, wide=False))
     return common
 
 
@@ -465,32 +481,67 @@ def from_type(t: Type) -> Skeleton:
     return Skeleton("static", Identity(None)) if isinstance(t, NoneT) else Skeleton("dyn", t)
 
 
-def choose(a: Skeleton, b: Skeleton) -> Skeleton:
-    """The skeleton of a choice between values of different kinds.
+def alike(a: Skeleton, b: Skeleton) -> bool:
+    """Whether two skeletons join into one of the same form: numbers of a type, structures of a form. An equivalence."""
+    numbers = ("dyn", "const")
+    if a.tag in numbers and b.tag in numbers:
+        return _type(a) == _type(b)
+    return a.tag == b.tag != "choice" and a.info == b.info and len(a.parts) == len(b.parts) and bool(a.parts)
 
-    Numbers and arrays of different types do not make one, nor do sequences of different lengths: nearly always that is a
-    mistake, which is better said than compiled.
+
+def choose(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
+    """The skeleton of a choice between values of different forms.
+
+    Two arrays of one dtype and rank but different sizes do not make one: nearly always that is a mistake, which is better
+    said than compiled.
 
     Raises:
-        Mismatch: for those.
+        Mismatch: for those, for too many options, and for types that grow from turn to turn.
     """
     options = list(a.parts[1:]) if a.tag == "choice" else [a]
     for new in b.parts[1:] if b.tag == "choice" else [b]:
         for index, old in enumerate(options):
-            numbers = old.tag in ("dyn", "const") and new.tag in ("dyn", "const") and not (is_data(old) or is_data(new))
-            numbers = numbers or join_data(old, new) is not None or is_list(old) and is_list(new)
-            sequences = old.tag == new.tag == "seq" and old.info == new.info and old.info[0] == "tuple"
-            if numbers or old == new:
-                options[index] = join(old, new)
+            if old == new or alike(old, new) or join_data(old, new) is not None or (is_list(old) and is_list(new)):
+                options[index] = join(old, new, wide)
                 break
-            if sequences:
-                if len(old.parts) != len(new.parts):
-                    raise Mismatch(old, new)
-                options[index] = join(old, new)
-                break
+            if _conflict(old, new, wide):
+                raise Mismatch(old, new)
         else:
+            if any(_within(old, new) for old in options):
+                raise Mismatch(a, b, "the type grows without bound")
             options.append(new)
+    if len(options) > MAX_OPTIONS:
+        raise Mismatch(a, b, f"a value may be of {MAX_OPTIONS} types at most")
     return Skeleton("choice", None, (Skeleton("dyn", INT), *options))
+
+
+def _type(number: Skeleton) -> Type:
+    return number.info if number.tag == "dyn" else number.info.type
+
+
+def _conflict(a: Skeleton, b: Skeleton, wide: bool) -> bool:
+    """Whether two options that are not alike are taken for a mistake."""
+    if is_data(a) or is_data(b):
+        return False
+    if a.tag in ("dyn", "const") and b.tag in ("dyn", "const"):
+        s, t = _type(a), _type(b)
+        if not isinstance(s, Scalar | Array) or not isinstance(t, Scalar | Array) or not wide:
+            return True
+        return isinstance(s, Array) and isinstance(t, Array) and s.dtype == t.dtype and len(s.shape) == len(t.shape)
+    return not wide and a.tag == b.tag == "seq" and a.info == b.info and a.info[0] == "tuple"
+
+
+def _within(a: Skeleton, b: Skeleton) -> bool:
+    """Whether a structure is a proper part of another."""
+    if not a.parts:
+        return False
+    whole, stack = unknown(a), list(b.parts)
+    while stack:
+        part = stack.pop()
+        if unknown(part) == whole:
+            return True
+        stack.extend(part.parts)
+    return False
 
 
 def unknown(skel: Skeleton) -> Skeleton:

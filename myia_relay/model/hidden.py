@@ -16,7 +16,6 @@ from ..abstract.types import Array, Ref
 from ..infer.dependencies import Dependency
 from ..infer.engine import Context, Engine
 from ..infer.frames import Frame
-from ..infer.loop import widening
 from ..infer.transforms import parameter_key
 from ..infer.values import Dyn, Static
 from ..ir.node import Graph
@@ -137,12 +136,9 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
             )
         types.append((name, type_))
 
-    def attempt(assumed: dict):
-        entry = Graph(graph.name)
-        values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
-        return Engine(parse, assumed).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
-
-    program = widening(attempt)
+    entry = Graph(graph.name)
+    values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
+    program = Engine(parse).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
     spec.dependencies = program.dependencies
     return spec

@@ -25,6 +25,7 @@ class CompileError(Exception):
         self.message = message
         self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         self.notes = list(notes)
+        self.node = None  # the node of a parsed graph that it is about, where inference has found it
         super().__init__(message)
 
     @property

@@ -1,0 +1,50 @@
+"""Values in the form that a joined skeleton prescribes: how they leave branches, loops and functions."""
+
+from __future__ import annotations
+
+from ..abstract.types import Data
+from ..ir.node import Node
+from ..utils.errors import InternalError
+from .frames import Frame
+from .values import Bound, Closure, Derived, NeverVal, PoisonVal, Seq, Skeleton, UnboundVal, Val, skeleton, unknown
+
+
+def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
+    """The leaf nodes of a value in the form that a joined skeleton prescribes.
+
+    Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
+    """
+    from ..prims.control import undef
+    from .data import adapt
+    from .lists import leaf_node
+    from .unions import conform_choice
+
+    nodes: list[Node] = []
+
+    def go(value: Val, skel: Skeleton) -> None:
+        if isinstance(value, UnboundVal | NeverVal | PoisonVal):
+            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in skel.leaves())
+        elif skel.tag == "choice":
+            nodes.extend(conform_choice(frame, value, skel, conform))
+        elif skel.tag == "dyn":
+            nodes.append(adapt(frame, value, skel.info) if isinstance(skel.info, Data) else leaf_node(frame, value, skel.info))
+        elif isinstance(value, Seq):
+            for part, part_skel in zip(value.elems, skel.parts, strict=True):
+                go(part, part_skel)
+        elif isinstance(value, Closure):
+            for (_, part), part_skel in zip(frame.captured(value), skel.parts, strict=True):
+                go(part, part_skel)
+        elif isinstance(value, Bound | Derived):
+            go(value.receiver if isinstance(value, Bound) else value.function, skel.parts[0])
+        elif skel.parts:
+            inner: list[Node] = []
+            actual = skeleton(value, inner, keep_constants=True, capture=frame.captured)
+            if actual != skel:
+                inner = []
+                actual = skeleton(value, inner, keep_constants=False, capture=frame.captured)
+                if actual != unknown(skel):
+                    raise InternalError("infer", f"cannot conform {actual} to {skel}")
+            nodes.extend(inner)
+
+    go(value, skel)
+    return nodes
