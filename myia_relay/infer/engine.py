@@ -39,7 +39,6 @@ from .values import (
     Choice,
     Closure,
     Dyn,
-    Mismatch,
     Seq,
     Skeleton,
     Static,
@@ -573,12 +572,6 @@ class Engine:
                 self.loop.resolve(spec.known)
                 return True
         return False
-
-    def mismatch(self, error: Mismatch, what: str, origin: Origin) -> CompileError:
-        """The user's error for two types that do not join."""
-        return TypeError_(f"{what} differ in type: {error.a} and {error.b}", origin)
-
-
 
 
 __all__ = ["NONE_VAL", "Dependency", "Engine", "Hidden", "Program", "conform", "leaf_nodes", "located"]

@@ -211,9 +211,7 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
         nan = await call(engine, frame, prelude.has_nan, keys)
         message = "NaN among the numbers to sort by: their order would depend on how sort() works"
         require(frame, not_(frame, nan), ValueError, message)
-    if plain:
-        return await call(engine, frame, prelude.ordered, xs, reverse)
-    return await call(engine, frame, prelude.ordered_by, xs, keys, reverse)
+    return await call(engine, frame, prelude.ordered, xs, keys, reverse)
 
 
 # Methods that change nothing.

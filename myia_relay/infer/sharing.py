@@ -108,7 +108,7 @@ def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[N
 
 def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:
     """Mark the arrays and lists of `targets` where one of those that flow into them is marked."""
-    if any(n in shared for v in sources for n in (*arrays_of(v), *lists_of(v))):
+    if shared and any(n in shared for v in sources for n in (*arrays_of(v), *lists_of(v))):
         shared.update(n for v in targets for n in (*arrays_of(v), *lists_of(v)))
 
 

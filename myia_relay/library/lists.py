@@ -128,41 +128,8 @@ def has_nan(xs):
     return False
 
 
-def ordered(xs, reverse):
-    """`sorted(xs, reverse=reverse)`: a stable merge sort from the bottom up."""
-    n = len(xs)
-    width = 1
-    while width < n:
-        out = xs[:0]
-        low = 0
-        while low < n:
-            i = low
-            middle = min(low + width, n)
-            j = middle
-            high = min(middle + width, n)
-            while i < middle or j < high:
-                if j >= high:
-                    first = True
-                elif i >= middle:
-                    first = False
-                elif reverse:
-                    first = not (xs[i] < xs[j])
-                else:
-                    first = not (xs[j] < xs[i])
-                if first:
-                    out = out + [xs[i]]
-                    i += 1
-                else:
-                    out = out + [xs[j]]
-                    j += 1
-            low = high
-        xs = out
-        width = 2 * width
-    return xs
-
-
-def ordered_by(xs, keys, reverse):
-    """`sorted(xs, key=..., reverse=reverse)`, with the keys of all entries."""
+def ordered(xs, keys, reverse):
+    """`sorted(xs, key=..., reverse=reverse)`, with the keys of all entries, or these themselves: a stable merge sort."""
     places = list(range(len(keys)))
     n = len(keys)
     width = 1

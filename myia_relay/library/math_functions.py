@@ -58,13 +58,17 @@ def factorial(n):
     return out
 
 
-def comb(n, k):
-    """math.comb: every partial product is a binomial coefficient, divided before it is multiplied."""
-    n, k = operator.index(n), operator.index(k)
+def _require_counts(n, k):
     if n < 0:
         raise ValueError("n must be a non-negative integer")
     if k < 0:
         raise ValueError("k must be a non-negative integer")
+
+
+def comb(n, k):
+    """math.comb: every partial product is a binomial coefficient, divided before it is multiplied."""
+    n, k = operator.index(n), operator.index(k)
+    _require_counts(n, k)
     out = 1 if k <= n else 0
     k = min(k, n - k)
     for i in range(k):
@@ -78,10 +82,7 @@ def perm(n, k=None):
     if k is None:
         return math.factorial(n)
     n, k = operator.index(n), operator.index(k)
-    if n < 0:
-        raise ValueError("n must be a non-negative integer")
-    if k < 0:
-        raise ValueError("k must be a non-negative integer")
+    _require_counts(n, k)
     out = 1 if k <= n else 0
     for i in range(k if k <= n else 0):
         out *= n - i

@@ -208,9 +208,6 @@ class Expr:
     def sqrt(self, x):
         return exact.sqrt(x)
 
-    def rsqrt(self, x):
-        return exact.div(exact.like(1.0, x), exact.sqrt(x))
-
     def floor(self, x):
         return exact.floor(x)
 
