@@ -12,6 +12,7 @@ NAMES = {
     "calls": "what a warm call costs over the kernel itself",
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",
     "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",
+    "adbench": "ADBench's gradients and Jacobians and two of LAGrad's, beside JAX, PyTorch and hand-written C++",
 }
 
 

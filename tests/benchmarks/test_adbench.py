@@ -1,0 +1,333 @@
+"""The workloads of ADBench and LAGrad: readers, results against closed forms in NumPy, the command once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.adbench import cases, data, gmm, limit, report
+from myia_relay import relay
+
+main_module = importlib.import_module("benchmarks.adbench.main")  # the package has a function of that name
+
+ROOT = Path(__file__).resolve().parents[2]
+DECORATED = {"native": relay(executor="native"), "python": relay(executor="python"), "interpreter": relay(executor="interpreter")}
+
+
+def write(path: Path, *parts) -> Path:
+    """A file of numbers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(" ".join(repr(float(x)) if isinstance(x, float) else str(x) for x in part) for part in parts))
+    return path
+
+
+# Gaussian mixture.
+
+
+def mixture_gradient(r: data.Mixture) -> list[np.ndarray]:
+    """F and its gradient, by hand: ADBench's formulas."""
+    (k, d), n = r.means.shape, len(r.x)
+    columns, rows = np.triu_indices(d, 1)
+    q = r.icf[:, :d]
+    factor = np.zeros((k, d, d))
+    factor[:, rows, columns] = r.icf[:, d:]
+    factor[:, range(d), range(d)] = np.exp(q)
+    away = r.x - r.means[:, None]  # (k, n, d)
+    y = np.einsum("kij,knj->kni", factor, away)
+    terms = r.alphas[:, None] + q.sum(1)[:, None] - 0.5 * (y**2).sum(2)
+    value = -0.5 * n * d * math.log(2 * math.pi) + np.logaddexp.reduce(terms, axis=0).sum()
+    value -= n * np.logaddexp.reduce(r.alphas)
+    value += 0.5 * r.gamma**2 * ((np.exp(q) ** 2).sum() + (r.icf[:, d:] ** 2).sum()) - r.m * q.sum()
+    value -= k * limit.wishart_constant(d, r.gamma, r.m)
+    share = np.exp(terms - np.logaddexp.reduce(terms, axis=0))
+    by_alphas = share.sum(1) - n * np.exp(r.alphas - np.logaddexp.reduce(r.alphas))
+    weighted = share[:, :, None] * y
+    by_means = np.einsum("kij,kni->kj", factor, weighted)
+    by_factor = -np.einsum("kni,knj->kij", weighted, away)
+    by_q = share.sum(1)[:, None] + by_factor[:, range(d), range(d)] * np.exp(q) + r.gamma**2 * np.exp(q) ** 2 - r.m
+    by_lower = by_factor[:, rows, columns] + r.gamma**2 * r.icf[:, d:]
+    return [np.array(value), by_alphas, by_means, np.concatenate([by_q, by_lower], axis=1)]
+
+
+@pytest.mark.parametrize("d, k, n", [(3, 2, 7), (1, 2, 5)])
+def test_mixture(executor, d, k, n):
+    record = cases.make_mixture(d, k, n)
+    args = (record.alphas, record.means, record.icf, record.x, record.gamma, record.m)
+    value, gradient = DECORATED[executor](gmm.gradient)(*args)
+    for got, expected in zip([value, *gradient], mixture_gradient(record), strict=True):
+        assert data.worst_error(got, expected) < 1e-12
+    assert gmm.objective(*args) == pytest.approx(value, rel=1e-13)
+
+
+def test_mixture_into():
+    record = cases.make_mixture(2, 3, 10)
+    args = (record.alphas, record.means, record.icf, record.x, record.gamma, record.m)
+    out = (np.empty(()), tuple(np.empty_like(a) for a in args[:3]))
+    relay(gmm.gradient).into(out)(*args)
+    for got, expected in zip([out[0], *out[1]], mixture_gradient(record), strict=True):
+        assert data.worst_error(got, expected) < 1e-12
+
+
+# Readers.
+
+
+def test_read_mixture(tmp_path):
+    r = cases.make_mixture(2, 3, 4)
+    whole = write(tmp_path / "a.txt", [2, 3, 4], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), *r.x.tolist(), [1.7, 3])
+    read = data.read_mixture(whole)
+    for name in ("alphas", "means", "icf", "x", "gamma", "m"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(r, name))
+    one = write(tmp_path / "b.txt", [2, 3, 4], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), r.x[0].tolist(), [1.0, 0])
+    np.testing.assert_array_equal(data.read_mixture(one).x, np.tile(r.x[0], (4, 1)))
+
+
+def test_read_scene(tmp_path):
+    path = write(tmp_path / "ba.txt", [2, 3, 4], [float(i) for i in range(11)], [1.0, 2.0, 3.0], [0.5], [7.0, 8.0])
+    scene = data.read_scene(path)
+    assert scene.cameras.shape == (2, 11) and scene.points.shape == (3, 3) and scene.features.shape == (4, 2)
+    assert scene.observations.tolist() == [[0, 0], [1, 1], [0, 2], [1, 0]]
+    assert scene.weights.tolist() == [0.5] * 4
+
+
+def test_read_lstm(tmp_path):
+    r = cases.make_lstm(1, 3, 2)
+    parts = (a.reshape(-1).tolist() for a in (r.main, r.extra, r.state, r.sequence))
+    read = data.read_lstm(write(tmp_path / "lstm.txt", [1, 3, 2], *parts))
+    for name in ("main", "extra", "state", "sequence"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(r, name))
+
+
+def write_hand(folder: Path, r: data.Hand, corner: int = 1) -> Path:
+    """A hand model with one triangle, and an instance beside it whose correspondences are all the same."""
+
+    def words(*values) -> str:
+        return ":".join(map(str, values))
+
+    bones = [
+        words("bone", parent, *a.ravel(), *b.ravel())
+        for parent, a, b in zip(r.parents, r.base_relative, r.inverse_base_absolute, strict=True)
+    ]
+    vertices = []
+    for position, weights in zip(r.positions, r.weights, strict=True):
+        pairs = [(bone, weights[bone]) for bone in np.flatnonzero(weights)]
+        vertices.append(words(*position, 0, 0, 1, 0, 0, len(pairs), *(x for pair in pairs for x in pair)))
+    model = folder / "model"
+    model.mkdir(parents=True)
+    for name, lines in (("bones", bones), ("vertices", vertices), ("triangles", ["0:2:1"])):
+        (model / f"{name}.txt").write_text("\n".join(lines))
+    rows = [[corner, *point] for point in r.points.tolist()]
+    us = [] if r.us is None else r.us.tolist()
+    return write(folder / "hand1.txt", [len(rows), 26], *rows, *us, r.theta.tolist())
+
+
+def test_read_hand(tmp_path):
+    r = cases.make_hand(3, V=5)
+    path = write_hand(tmp_path / "simple", r)
+    read = data.read_hand(path, tmp_path / "simple" / "model", False)
+    for name in ("parents", "base_relative", "inverse_base_absolute", "positions", "weights", "points", "theta"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(r, name))
+    assert read.corners.tolist() == [1, 1, 1] and read.us is None
+    r = cases.make_hand(3, V=5, complicated=1)
+    path = write_hand(tmp_path / "complicated", r, corner=0)
+    read = data.read_hand(path, tmp_path / "simple" / "model", True)
+    assert read.corners.tolist() == [[0, 2, 1]] * 3
+    np.testing.assert_array_equal(read.us, r.us)
+
+
+CORRUPT = [
+    ("", "ends before its sizes"),
+    ("2 0 4", "K is '0'"),
+    ("2 1 x", "n is 'x'"),
+    ("1 1 1 0.5 0.5", "ends in the inverse covariance factors: 1 numbers expected, 0 left"),
+    ("1 1 1 0.5 abc 0.5 0.5 1.0 0", "in the means: could not convert string to float: 'abc'"),
+    ("1 1 1 0.5 nan 0.5 0.5 1.0 0", "in the means: not all numbers are finite"),
+    ("1 1 2 0.5 0.5 0.5 1 2 1.0 0 9", "1 words too many, beginning with '9'"),
+    ("1 1 1 0.5 0.5 0.5 1 0.0 0", "not a positive number and a whole one"),
+    ("1 1 1 0.5 0.5 0.5 1 1.0 0.5", "not a positive number and a whole one"),
+]
+
+
+@pytest.mark.parametrize("text, message", CORRUPT)
+def test_corrupt_mixture(tmp_path, text, message):
+    path = tmp_path / "gmm.txt"
+    path.write_text(text)
+    with pytest.raises(data.FormatError, match=message) as raised:
+        data.read_mixture(path)
+    assert str(path) in str(raised.value)
+
+
+def test_corrupt_others(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"\xff\xfe1 2 3")
+    for read in (data.read_mixture, data.read_scene, data.read_lstm):
+        with pytest.raises(data.FormatError, match="not a text of numbers: byte 0 is 0xff"):
+            read(path)
+    path.write_text("1 1 1 " + "0.5 " * 16)
+    with pytest.raises(data.FormatError, match="ends in the feature"):
+        data.read_scene(path)
+    path.write_text("1 2 1 " + "0.5 " * 14)
+    with pytest.raises(data.FormatError, match="ends in the sequence"):
+        data.read_lstm(path)
+    with pytest.raises(FileNotFoundError):
+        data.read_lstm(tmp_path / "none.txt")
+
+
+def test_corrupt_hand(tmp_path):
+    path = write_hand(tmp_path, cases.make_hand(2, V=4), corner=4)
+    model = tmp_path / "model"
+    with pytest.raises(data.FormatError, match="names none of the 4 vertices"):
+        data.read_hand(path, model, False)
+    with pytest.raises(data.FormatError, match="ends in the places in triangles"):
+        path.write_text("1 26\n0 1 2 3\n1")
+        data.read_hand(path, model, True)
+    for name, line, message in (
+        ("triangles", "0:1:4", "names none of the 4 vertices"),
+        ("triangles", "0:1", "no triples"),
+        ("vertices", "1:2:3:0:0:0:0:0:1:22:1.0", "line 1: bone 22 of 22"),
+        ("vertices", "1:2:3:0:0:0:0:0:2:1:1.0", "line 1: list index out of range"),
+        ("bones", "a:0:1", "line 1: a parent before it and 32 numbers"),
+    ):
+        folder = tmp_path / f"{name}{len(line)}"
+        path = write_hand(folder, cases.make_hand(2, V=4, complicated=1), corner=0)
+        (folder / "model" / f"{name}.txt").write_text(line)
+        with pytest.raises(data.FormatError, match=message):
+            data.read_hand(path, folder / "model", True)
+
+
+# The rule, the cases, the command.
+
+
+def test_worst_error():
+    assert data.worst_error(np.array([1.0, 2.0]), np.array([1.0, 2.0])) == 0.0
+    assert data.worst_error(np.array([100.0]), np.array([101.0])) == pytest.approx(1 / 201)
+    assert data.worst_error(np.array([0.0]), np.array([1e-9])) == pytest.approx(1e-9)
+    assert data.worst_error(np.array([np.nan]), np.array([1.0])) == math.inf
+    assert data.worst_error(np.array([np.nan]), np.array([np.nan])) == math.inf
+    assert data.worst_error(np.zeros(2), np.zeros(3)) == math.inf
+
+
+def test_generated_references():
+    """The closed forms that generated cases are compared with, against central differences."""
+    r = cases.make_triangle(5)
+    dense = np.zeros((5, 5))
+    dense.T[np.triu_indices(5, 1)] = r.lower
+    by_lower, by_x = cases.triangle_pullback(r)
+    np.testing.assert_allclose(by_x, dense.T @ r.g)
+    np.testing.assert_allclose(by_lower, np.outer(r.x, r.g)[np.triu_indices(5, 1)])
+    p = cases.make_perceptron(4, 3, inputs=5, classes=2)
+    loss, *gradient = cases.perceptron_gradient(p)
+    for place, by in enumerate(gradient):
+        moved = []
+        for step in (1e-6, -1e-6):
+            parameters = [a.astype(np.float64) for a in p.parameters]
+            parameters[place].flat[0] += step
+            moved.append(float(cases.perceptron_gradient(replace(p, parameters=tuple(parameters)))[0]))
+        assert by.flat[0] == pytest.approx((moved[0] - moved[1]) / 2e-6, abs=1e-7)
+
+
+def test_a_wrong_output_is_noticed():
+    case = cases.generated("trmv", n=6)
+    record = cases.load(case)
+    output = cases.triangle_pullback(record)
+    assert cases.output_error(case, record, output) == 0.0
+    output[0][0] += 1e-6
+    assert cases.output_error(case, record, output) > 1e-8
+    case = cases.generated("mlp", h=4, batch=3)
+    record = cases.load(case)
+    output = cases.perceptron_gradient(record)
+    output[1] = output[1] * 1.001
+    assert cases.output_error(case, record, output) > cases.tolerance("mlp")
+
+
+def test_report(capsys):
+    rows = [
+        {"workload": "gmm", "case": "a", "system": "myia_relay", "threads": 1, "objective": 1e-3, "gradient": 2e-3, "into": 1e-3},
+        {"workload": "gmm", "case": "a", "system": "jax", "threads": 1, "objective": 1e-3, "gradient": 4e-3},
+        {"workload": "gmm", "case": "a", "system": "torch", "threads": 1, "objective": 1e-3, "gradient": 8e-3},
+        {"workload": "gmm", "case": "a", "system": "limit", "threads": 1, "objective": 1e-3, "gradient": 5e-4},
+        {"workload": "ba", "case": "b", "system": "myia_relay", "threads": 1, "failed": "why"},
+    ]
+    rows[0] |= {"peak": 2**20, "error": 1e-9, "compile": 1.0}
+    rows[1] |= {"peak": 2**22, "error": 1e-7, "compile": 3.0}
+    assert report.failures(rows) == 1 and report.failures(rows[:4]) == 0
+    report.show(rows, [], False)
+    said = capsys.readouterr().out
+    assert "jax: 0 of 1 outputs right" in said and "WRONG: gmm/a" in said and "failed: ba/b" in said
+    line = next(line for line in said.splitlines() if line.startswith("gmm  "))
+    assert line.split() == ["gmm", "2.00", "2.00", "1.5", "4.00", "4.00", "2.00", "4.00"]
+    assert "4.00 x less than jax; never more than jax" in said
+    assert "|" in said and "o" in said
+
+
+def run(*words: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.adbench", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def small_mixture(folder: Path, **changes) -> Path:
+    """A folder with one instance and its reference."""
+    r = replace(cases.make_mixture(2, 2, 10), **changes)
+    parts = ([2, 2, 10], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), *r.x.tolist(), [r.gamma, r.m])
+    write(folder / "gmm" / "1k" / "gmm_d2_K2.txt", *parts)
+    (folder / "ref").mkdir()
+    np.save(folder / "ref" / "gmm__1k__gmm_d2_K2.npy", np.concatenate([a.ravel() for a in mixture_gradient(r)]))
+    return folder
+
+
+def test_command(tmp_path):
+    out = tmp_path / "out.json"
+    words = ["--data", str(small_mixture(tmp_path / "data")), "--only", "gmm", "--threads", "1", "--peers", "none"]
+    done = run(*words, "--rounds", "1", "--seconds", "0.001", "--no-scaling", "--no-memory", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads(out.read_text("utf-8"))["rows"]
+    assert (row["workload"], row["case"], row["system"], row["threads"]) == ("gmm", "1k/gmm_d2_K2", "myia_relay", 1)
+    assert min(row["objective"], row["gradient"], row["into"]) > 0 and row["error"] < 1e-12 and row["compile"] >= 0
+    assert "1 of 1 outputs right" in done.stdout
+
+
+def test_command_with_a_wrong_reference(tmp_path):
+    folder = small_mixture(tmp_path / "data")
+    path = folder / "ref" / "gmm__1k__gmm_d2_K2.npy"
+    np.save(path, np.load(path) + 1e-6)
+    done = run("--data", str(folder), "--only", "gmm", "--threads", "1", "--peers", "none", "--check", "--executor", "interpreter")
+    assert done.returncode == 1 and "WRONG" in done.stdout, done.stdout + done.stderr
+    done = run("--data", str(tmp_path / "nowhere"), "--only", "gmm", "--peers", "limit")
+    assert done.returncode == 2 and "not a folder of ADBench's instances" in done.stdout
+
+
+def test_peers_that_are_not_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(main_module, "find_peer", lambda package, python: None)
+    options = main_module.parse(["--only", "trmv", "--peers", "jax,torch,limit", "--limit-source", str(tmp_path / "none.cpp")])
+    bench = main_module.Bench(options, tmp_path)
+    assert set(bench.runs) == {"myia_relay", "sgemm"} and bench.program is None
+    said = capsys.readouterr().out
+    assert "jax is not installed" in said and "torch is not installed" in said and "names no file" in said
+
+
+def test_instances(data_dir):
+    """ADBench's own instances, where they are there: the small ones."""
+    folder = data_dir / "adbench"
+    if not folder.is_dir():
+        pytest.skip(f"no instances of ADBench: {folder} does not exist")
+    known = {
+        "gmm": lambda r: flat_mixture(gmm.gradient(r.alphas, r.means, r.icf, r.x, r.gamma, r.m)),
+    }
+    names = {"gmm": ("1k/gmm_d2_K5", "1k/gmm_d10_K5")}
+    for workload, function in known.items():
+        for name in names[workload]:
+            case = cases.Case(workload, name, str(folder))
+            record = cases.load(case)
+            assert cases.output_error(case, record, function(record)) < 1e-8
+
+
+def flat_mixture(result) -> list[np.ndarray]:
+    return [np.asarray(result[0]), *result[1]]
