@@ -88,18 +88,38 @@ class Family:
         self.numbers = {v.cls: v.number for v in self.variants}
         self.evidence: list[tuple] = []
 
-    def __repr__(self) -> str:
-        """The whole definition, that of other families in it included."""
+    def reachable(self) -> list[Family]:
+        """This family and all that its records refer to."""
         families = [self]
         for family in families:
             for v in family.variants:
                 families += [t.family for t in v.leaves if isinstance(t, Data) and t.family not in families]
+        return families
+
+    def __repr__(self) -> str:
+        """The whole definition, that of other families in it included."""
         text = [
             f"{v.cls.__module__}.{v.cls.__qualname__}({', '.join(f'{n}: {t}' for n, t in zip(v.fields, v.types, strict=True))})"
-            for family in families
+            for family in self.reachable()
             for v in family.variants
         ]
         return f"<family {self.name}: {'; '.join(text)}>"
+
+    @functools.cached_property
+    def tangent(self) -> Family | None:
+        """The family of tangents; None where no float is in any value. See `abstract.tangents`."""
+        from .tangents import derive
+
+        derive(self)
+        return self.__dict__["tangent"]
+
+    @functools.cached_property
+    def gradient(self) -> Family:
+        """The family of gradients, as users get them. See `abstract.tangents`."""
+        from .tangents import derive
+
+        derive(self)
+        return self.__dict__["gradient"]
 
     def variant(self, cls: type) -> Variant:
         """The variant of a class."""

@@ -208,8 +208,8 @@ def with_dtype(t: Type, dtype: str) -> Type:
 def tangent(t: Type) -> Type:
     """The type of derivatives of a `t`: floats are their own, integers and strings have none, structures go part by part.
 
-    A `Data` has none yet. It would be one of a second family: the same classes with the same numbers, fields of the tangents'
-    types, and references that may be None, which is a zero for a whole tree.
+    That of a `Data` is one of a second family (see `abstract.tangents`): the same classes, fields of the tangents' types, and
+    references that may be None, which is a zero for a whole tree.
     """
     if isinstance(t, Scalar | Array):
         return t if t.is_float else NONE
@@ -219,8 +219,17 @@ def tangent(t: Type) -> Type:
     if isinstance(t, Tape):
         return Tape(tangent(t.elem), t.owner and t.owner + "'")
     if isinstance(t, List):
-        return List(tangent(t.elem)) if any(leaf.is_float for leaf in leaves(t.elem)) else NONE
-    return NONE
+        return List(tangent(t.elem)) if has_tangent(t.elem) else NONE
+    return Data(t.family.tangent, True) if has_tangent(t) else NONE
+
+
+def has_tangent(t: Type) -> bool:
+    """Whether there is anything to differentiate in a type."""
+    if isinstance(t, Struct):
+        return any(has_tangent(e) for e in t.elems)
+    if isinstance(t, Tape | List):
+        return has_tangent(t.elem)
+    return t.family.tangent is not None if isinstance(t, Data) else t.is_float
 
 
 def leaves(t: Type) -> list[Type]:
@@ -280,6 +289,7 @@ __all__ = [
     "Tape",
     "Type",
     "Undefined",
+    "has_tangent",
     "holds",
     "is_static_shape",
     "leaves",

@@ -7,7 +7,6 @@ import operator
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
-from ..utils.errors import ParseError
 from . import ownership
 from . import scope as scopes
 from .context import STATEMENTS, Context, handles
@@ -39,10 +38,13 @@ def bind(p: Context, name: str, value: Node, at: ast.AST) -> None:
 
 
 def _check_captures(p: Context, name: str, value: Node, at: ast.AST) -> None:
-    """Rebinding a captured variable: an inner function that captured it would see the new value in Python.
+    """Rebinding a captured variable: an inner function that captured it sees the new value.
 
-    Ours has a pointer to the old one, which is the same thing only if it is not used any more. Where a live variable
-    IS such a function, that is an error; where one may hold it, inference will know (`recapture`).
+    Ours has a pointer to the old one, which is the same thing only if it is not used any more. Where a live variable IS such a
+    function, the variable becomes a cell; where one may hold it, inference will know (`recapture`).
+
+    Raises:
+        NeedsCell: for a function to be parsed again.
     """
     captured = p.captured_by.setdefault(name, [])
     if not captured and not p.loops:
@@ -53,35 +55,43 @@ def _check_captures(p: Context, name: str, value: Node, at: ast.AST) -> None:
         if node is None or other == name:
             continue
         values.append(node)
-        found = isinstance(node, Constant) and isinstance(node.value, Graph) and _captor(p, node.value, captured)
-        if found:
-            raise ParseError(
-                f"'{name}' is rebound after the inner function '{found[0].name}' captured it, and '{other}' may "
-                f"still be called; use another name, or pass the value as an argument",
-                p.origin(at),
-                (f"'{name}' is captured here", found[1]),
-            )
+        if isinstance(node, Constant) and isinstance(node.value, Graph) and _captures(p, node.value, captured):
+            raise scopes.NeedsCell(p.scope.cells, name)
     suspects = [node for node in values if not isinstance(node, Constant)]
     if suspects:
-        p.apply(syntax.recapture, *suspects, at=at, attrs={"name": name, "graphs": captured})
+        attrs = {"name": name, "graphs": captured, "again": remedy(p, p.scope.cells, name)}
+        p.apply(syntax.recapture, *suspects, at=at, attrs=attrs)
 
 
-def _captor(p: Context, graph: Graph, captured: list) -> tuple | None:
-    """The entry of `captured` that a function is, or reaches through the functions it captures."""
-    entries = {entry[0]: entry for entry in captured}
+def remedy(p: Context, cells: set[str], name: str) -> syntax.Again:
+    """Makes a variable a cell when the function is parsed next."""
+
+    def again() -> None:
+        cells.add(name)
+        outermost = p
+        while outermost.outer is not None:
+            outermost = outermost.outer
+        outermost.root.flags["stale"] = True
+
+    return syntax.Again(again)
+
+
+def _captures(p: Context, graph: Graph, captured: list) -> bool:
+    """Whether a function is one of those in `captured`, or reaches one through the functions it captures."""
+    graphs = {graph for graph, _ in captured}
     seen, stack = set(), [graph]
     while stack:
         top = stack.pop()
+        if top in graphs:
+            return True
         if top in seen:
             continue
         seen.add(top)
-        if top in entries:
-            return entries[top]
         record = p.closures.get(top)
         for node in record.captured_values() if record else ():
             if isinstance(node, Constant) and isinstance(node.value, Graph):
                 stack.append(node.value)
-    return None
+    return False
 
 
 def bind_target(p: Context, target: ast.AST, value: Node) -> None:

@@ -1,4 +1,4 @@
-"""Comprehensions, and the searches `any(... for ...)` and `all(... for ...)`."""
+"""Comprehensions of lists and dicts, and the searches `any(... for ...)` and `all(... for ...)`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from ..ir import syntax
 from ..ir.node import Constant, Node
-from .assignments import bind_target
+from .assignments import bind_target, remedy
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
 from .tree import walk
+
+Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 
 
 @handles(EXPRESSIONS, ast.ListComp)
@@ -21,21 +23,31 @@ def comprehension(p: Context, node: ast.ListComp | ast.GeneratorExp) -> Node:
     return _generator(p, node, 0)
 
 
-def _generator(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int) -> Node:
+@handles(EXPRESSIONS, ast.DictComp)
+def dict_comprehension(p: Context, node: ast.DictComp) -> Node:
+    """`{k: v for x in xs}`  =>  `dict([(k, v) for x in xs])`."""
+    return p.apply(dict, _generator(p, node, 0), at=node)
+
+
+def _generator(p: Context, node: Comprehension, k: int) -> Node:
     """The list that the generators from `k` on make."""
     iterable, graph = _body(p, node, k, lambda: _condition(p, node, k, 0))
     return p.apply(syntax.comprehension, iterable, Constant(graph), at=node)
 
 
-def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Callable[[], Node], more=()) -> tuple:
+def _body(p: Context, node: Comprehension, k: int, inside: Callable[[], Node], more=()) -> tuple:
     """The iterable of a generator, and the graph that takes an item (and parameters named `more`) and does `inside`."""
     gen = node.generators[k]
     if gen.is_async:
         raise p.refuse("'async for' is not part of the language; write an ordinary comprehension", node)
     origin, base = p.origin(node), p.state
     iterable = p.expr(gen.iter)
-    p.state = p.fork("comprehension", origin)
     targets = sorted({n.id for n in walk(gen.target) if isinstance(n, ast.Name)})
+    cells = node.__dict__.setdefault("_cells", set())
+    outer_cells = p.hidden_cells
+    own_cells = {name: p.apply(syntax.new_cell, at=node, attrs={"name": name}, name=name) for name in targets if name in cells}
+    p.hidden_cells = {**{name: cell for name, cell in outer_cells.items() if name not in targets}, **own_cells}
+    p.state = p.fork("comprehension", origin)
     item = p.state.graph.add_parameter(
         targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
     )
@@ -50,12 +62,12 @@ def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Cal
     out = inside()
     for name in targets:
         if p.captured_by.get(name):
-            # A lambda made here sees, in Python, the last value of the variable; inference refuses it where it gets
-            # out.
-            attrs = {"name": name, "graphs": p.captured_by[name]}
+            # A lambda made here sees, in Python, the last value of the variable: where it gets out, that is a cell.
+            attrs = {"name": name, "graphs": p.captured_by[name], "again": remedy(p, cells, name)}
             p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
         p.captured_by[name] = outer_captures[name]
         p.hidden.remove(name)
+    p.hidden_cells = outer_cells
     p.own_scopes -= own
     p.state.graph.output = out
     graph = p.state.graph
@@ -63,7 +75,7 @@ def _body(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, inside: Cal
     return iterable, graph
 
 
-def _condition(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, c: int) -> Node:
+def _condition(p: Context, node: Comprehension, k: int, c: int) -> Node:
     """The conditions of a generator from `c` on, then the generators after it, then the element."""
     gen = node.generators[k]
     if c < len(gen.ifs):
@@ -78,7 +90,11 @@ def _condition(p: Context, node: ast.ListComp | ast.GeneratorExp, k: int, c: int
         )
     if k + 1 < len(node.generators):
         return _generator(p, node, k + 1)
-    return p.apply(syntax.make_list, p.expr(node.elt), at=node.elt)
+    if isinstance(node, ast.DictComp):
+        element, at = p.apply(syntax.make_tuple, p.expr(node.key), p.expr(node.value), at=node.key), node.key
+    else:
+        element, at = p.expr(node.elt), node.elt
+    return p.apply(syntax.make_list, element, at=at)
 
 
 def search(p: Context, call: ast.Call) -> Node | None:

@@ -87,12 +87,13 @@ class Context:
         analysis. captures: for an inner function, what it captures: name -> (node or None where not bound, $bound
         node or None). captured_by: local -> [(graph, place)]: who has captured a value of it so far. pending: inner
         functions that refer to names not bound yet; parsed when they are first used. loops: what is live around each
-        enclosing loop, innermost last. iterated: what these run over. hidden: targets of the comprehensions that we are in.
-        own_scopes: how many of these are functions to CPython. flows: joined value -> the values that may flow into it;
+        enclosing loop, innermost last. iterated: what these run over. hidden: targets of the comprehensions that we are in;
+        hidden_cells: cells of such. own_scopes: how many of these are functions to CPython. flows: joined value -> the values
+        that may flow into it;
         items: item of a loop -> the iterable; roots, levels, checks: what
             `ownership` makes of them.
         here: variables that are live after the current statement.
-        cells: variables that inner functions assign to -> the node of their cell. held: (name, value) of all that was put
+        cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
         errors: refusals so far; shared by inner functions.
     """
@@ -123,6 +124,7 @@ class Context:
         self.loops: list[set[str]] = []
         self.iterated: list[Node] = []
         self.hidden: list[str] = []
+        self.hidden_cells: dict[str, Node] = {}
         self.own_scopes = 0
         self.here: set[str] = set()
         self.state = State(graph, {"$status": Constant(NORMAL)})
@@ -232,11 +234,11 @@ class Context:
         return not self.is_local(name) or (self.own_scopes > 0 and name not in self.hidden)
 
     def cell(self, name: str) -> Node | None:
-        """The cell of a variable, of this function or of one around it, that inner functions assign to; else None."""
+        """The cell of a variable, of this function or of one around it, that has one (see `Scope.cells`); else None."""
         context: Context | None = self
         while context is not None:
             if name in context.hidden:
-                return None
+                return context.hidden_cells.get(name)
             if name in context.scope.locals:
                 return context.cells.get(name)
             context = context.outer

@@ -13,7 +13,7 @@ from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
 from .functions import closure
-from .scope import changed
+from .scope import NeedsCell, changed
 
 BINARY = {
     ast.Add: operator.add,
@@ -132,14 +132,11 @@ def ternary(p: Context, node: ast.IfExp) -> Node:
 @handles(EXPRESSIONS, ast.NamedExpr)
 def walrus(p: Context, node: ast.NamedExpr) -> Node:
     """`(x := e)`."""
-    if p.hidden:
-        raise p.refuse("':=' inside a comprehension is not part of the language; write a for loop", node)
-    if node.target.id in p.scope.captured and p.cell(node.target.id) is None:
-        raise p.refuse(
-            f"':=' cannot bind '{node.target.id}', which an inner function captures; write an assignment", node
-        )
+    name = node.target.id
+    if (p.hidden or name in p.scope.captured) and name in p.scope.locals and p.cell(name) is None:
+        raise NeedsCell(p.scope.cells, name)
     value = p.expr(node.value)
-    bind(p, node.target.id, value, node.target)
+    bind(p, name, value, node.target)
     return value
 
 

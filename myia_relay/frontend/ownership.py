@@ -171,12 +171,14 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated:
     mine, _ = objects(p, node)
     for other, value in p.held:
         if mine & objects(p, value)[1]:
-            return [(f"'{other}', which an inner function assigns to, may be, or hold, the same object as '{name}'", None, False)]
+            reason = f"'{other}', which changes while an inner function holds it, may be, or hold, the same object as '{name}'"
+            return [(reason, None, False)]
     found: list[Conflict] = []
     levels: set[Node] | None = None
     for root in sorted(mine, key=lambda r: r.name or ""):
         if isinstance(root, Apply) and isinstance(root.fn, Constant) and root.fn.value is syntax.cell_get:
-            return [(f"'{name}' may be part of '{root.attrs['name']}', which an inner function assigns to", None, False)]
+            reason = f"'{name}' may be part of '{root.attrs['name']}', which changes while an inner function holds it"
+            return [(reason, None, False)]
         if isinstance(root, Apply) and _within(root.graph, p.root) or isinstance(root, Constant) and not _is_free(root):
             continue
         levels = levels or {made for made, _ in _levels(p, node, most=True)}

@@ -10,6 +10,7 @@ from ..utils.errors import CompileError, ParseError
 from ..utils.source import Origin
 from .context import Context
 from .functions import outer_signature, parse_body
+from .scope import NeedsCell
 from .source import find
 
 _GRAPHS: OrderedDict[types.FunctionType, tuple] = OrderedDict()
@@ -28,10 +29,16 @@ def parse(function: types.FunctionType) -> Graph:
     """
     version = (function.__code__, function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
     known = _GRAPHS.get(function)
-    if known is not None and known[0] is version[0] and all(a is b for a, b in zip(_flat(known), _flat(version))):
+    same = known is not None and known[0] is version[0] and all(a is b for a, b in zip(_flat(known), _flat(version)))
+    if same and not known[-1].flags.get("stale"):
         _GRAPHS.move_to_end(function)
         return known[-1]
-    graph = _parse(function)
+    graph = None
+    while graph is None:
+        try:
+            graph = _parse(function)
+        except NeedsCell as need:
+            need.cells.add(need.name)
     _GRAPHS[function] = (*version, graph)
     if len(_GRAPHS) > _GRAPHS_KEPT:
         _GRAPHS.popitem(last=False)

@@ -24,8 +24,6 @@ _ADVICE: dict[type, str] = {
     ast.YieldFrom: "'yield from' is not part of the language: build a list and return it",
     ast.Set: "a set display is not part of the language; write a tuple or a list, or a dict with string keys",
     ast.SetComp: "a set comprehension is not part of the language; write a list comprehension",
-    ast.DictComp: "a dict comprehension is not part of the language, as its keys are not known when it is compiled; "
-    "write out the keys, or use a list",
     ast.GeneratorExp: "a generator expression is only possible as the sole argument of a call such as sum(...); "
     "write a list comprehension in brackets",
     ast.Starred: "a starred expression is not possible here; write it inside a tuple or a list",

@@ -135,6 +135,19 @@ def loads(nodes: Iterable[ast.AST]) -> set[str]:
     return out
 
 
+class NeedsCell(Exception):
+    """A variable that an inner function has captured is bound anew: it must be a cell, so the function is parsed again.
+
+    Args:
+        cells: names of the scope that are cells.
+        name: the variable.
+    """
+
+    def __init__(self, cells: set[str], name: str):
+        super().__init__(name)
+        self.cells, self.name = cells, name
+
+
 @dataclass
 class Scope:
     """The names of one function.
@@ -143,7 +156,7 @@ class Scope:
         locals: parameters and whatever the body binds, less what is declared nonlocal or global.
         outer: declared names -> "nonlocal" or "global".
         captured: locals that an inner function reads.
-        cells: locals that an inner function assigns to (`nonlocal`).
+        cells: locals that an inner function assigns to (`nonlocal`), or that are bound anew after one has captured them.
         free: names read, here or in inner functions, that are not local.
     """
 

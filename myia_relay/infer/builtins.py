@@ -229,13 +229,29 @@ special(builtins.tuple)(_sequence("tuple"))
 special(builtins.list)(_sequence("list"))
 
 
+def _pair(engine: Engine, frame: Frame, value: Val) -> tuple[str, Val]:
+    """A key and what belongs to it.
+
+    Raises:
+        TypeError_: it is no pair, or the key is no string that is known at compile time.
+    """
+    parts = as_sequence(engine, frame, value, "dict")
+    if len(parts) != 2:
+        raise TypeError_(f"dict: an entry is a pair (key, value), and this one is {describe(value)}")
+    key, entry = parts
+    if not isinstance(key, Static) or not isinstance(key.value, str):
+        raise TypeError_(f"dict: the keys are strings that are known at compile time, and this one is {describe(key)}; use a list")
+    return key.value, entry
+
+
 @special(builtins.dict)
 async def dict_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     items: dict[str, Val] = {}
     if args:
-        if not isinstance(args[0], Seq) or args[0].kind != "dict":
-            raise TypeError_("dict(x) needs a dict; write a dict display")
-        items.update(zip(args[0].fields, args[0].elems, strict=True))
+        if isinstance(args[0], Seq) and args[0].kind == "dict":
+            items.update(zip(args[0].fields, args[0].elems, strict=True))
+        else:
+            items.update(_pair(engine, frame, part) for part in as_sequence(engine, frame, args[0], "make a dict of"))
     items.update(kwargs)
     return Seq("dict", tuple(items.values()), tuple(items))
 

@@ -21,6 +21,7 @@ from ..library import SOURCES
 from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
 from . import data
+from .cells import frozen
 from .engine import Context, Engine
 from .frames import Frame
 from .iterables import reach
@@ -97,7 +98,10 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         keys = list(kwargs)
 
         async def transformed(region: Frame, values: list[Val]) -> Val:
-            inner = Derived(fn.transform, reach(frame, region, fn.function), fn.options)
+            function = reach(frame, region, fn.function)
+            if engine.with_cells:
+                function, *values = frozen(region, [function, *values])
+            inner = Derived(fn.transform, function, fn.options)
             named = dict(zip(keys, values[len(args) :], strict=True))
             return await DERIVED[fn.transform](engine, region, inner, values[: len(args)], named, origin, site)
 

@@ -1,4 +1,4 @@
-"""Variables that inner functions assign to (`nonlocal`): state, made values.
+"""Variables that inner functions assign to (`nonlocal`), or that are bound anew after one has captured them: state, made values.
 
 The front end gives each such variable a cell, and reads and writes it by `cell_get` and `cell_set`. A cell is known at compile
 time; what is in it is a value like any other, kept by the frames (`Frame.cells`) while inference goes through the program in
@@ -7,16 +7,18 @@ a branch returns the cells that it changed, a loop carries them, and a function 
 variables reach and returns their new contents (state passing; the store-passing translation of denotational semantics). A
 closure may leave the function that made its cell, which then becomes a new cell of the caller's.
 
+Functions that only read a cell take its content along where they are differentiated, batched or returned to Python (`frozen`).
 What cannot be followed is refused: a change inside of a differentiated or batched function, in the condition of a loop, and a
-function with a cell that is returned to Python.
+function that is returned to Python and assigns to a cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..ir import syntax as S
-from ..ir.node import Apply, Node
+from ..ir.node import Apply, Constant, Node
+from ..ir.walk import graphs_reachable
 from ..utils.errors import CompileError, NameError_, TypeError_
 from .frames import Frame
 from .sharing import arrays_of
@@ -41,15 +43,21 @@ PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has fi
 
 def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
     """The cells that values hold, directly or in what their cells hold, each once, in a fixed order."""
-    found: dict[Cell, None] = {}
+    return [v for v in held(frame, values) if isinstance(v, Cell)]
+
+
+def held(frame: Frame, values: Iterable[Val]) -> Iterator[Val]:
+    """Values and all that they hold, directly or in cells: each cell once, in a fixed order."""
+    found: set[Cell] = set()
     stack = list(values)[::-1]
     while stack:
         value = stack.pop()
         if isinstance(value, Cell):
-            if value not in found:
-                found[value] = None
-                if frame.has_cell(value):
-                    stack.append(frame.cell(value))
+            if value in found:
+                continue
+            found.add(value)
+            if frame.has_cell(value):
+                stack.append(frame.cell(value))
         elif isinstance(value, Seq):
             stack.extend(reversed(value.elems))
         elif isinstance(value, Closure):
@@ -62,7 +70,53 @@ def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
             stack.extend(reversed(value.options))
         elif isinstance(value, Iter):
             stack.extend(reversed(value.parts))
-    return list(found)
+        yield value
+
+
+def frozen(frame: Frame, values: list[Val]) -> list[Val]:
+    """Values with the contents of cells in place of the cells, where none of the functions that they hold assigns to them.
+
+    So a function that only reads a variable can be differentiated, batched and returned to Python, like any other.
+    """
+    parts = list(held(frame, values))
+    if not any(isinstance(part, Cell) for part in parts):
+        return values
+    written: set[Cell] = set()
+    for closure in (part for part in parts if isinstance(part, Closure)):
+        captured = dict(frame.captured(closure))
+        for graph in graphs_reachable(closure.graph):
+            for node in graph.nodes:
+                if isinstance(node.fn, Constant) and node.fn.value is S.cell_set and isinstance(captured.get(node.args[0]), Cell):
+                    written.add(captured[node.args[0]])
+    within: list[Cell] = []
+
+    def freeze(value: Val) -> Val:
+        if isinstance(value, Cell):
+            if value in written or value in within or not frame.has_cell(value) or isinstance(frame.cell(value), UnboundVal):
+                return value
+            within.append(value)
+            content = freeze(frame.cell(value))
+            within.pop()
+            return Seq("frozen", (content,))
+        if isinstance(value, Seq):
+            elems = tuple(freeze(e) for e in value.elems)
+            same = all(a is b for a, b in zip(elems, value.elems, strict=True))
+            return value if same else Seq(value.kind, elems, value.fields, value.cls)
+        if isinstance(value, Closure):
+            captured = frame.captured(value)
+            new = [freeze(v) for _, v in captured]
+            if all(a is b for a, (_, b) in zip(new, captured, strict=True)):
+                return value
+            return Closure(value.graph, None, tuple(zip([n for n, _ in captured], new, strict=True)))
+        if isinstance(value, Bound):
+            return Bound(freeze(value.receiver), value.function)
+        if isinstance(value, Derived):
+            return Derived(value.transform, freeze(value.function), value.options)
+        if isinstance(value, Choice):
+            return Choice(value.tag, tuple(freeze(o) for o in value.options))
+        return value
+
+    return [freeze(v) for v in values]
 
 
 def require_bound(frame: Frame, cells: list[Cell], where: str) -> None:
@@ -228,6 +282,8 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
 
     if isinstance(cell, Choice):
         return await dispatch(engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin)
+    if isinstance(cell, Seq):
+        return cell.elems[0]  # frozen
     name = node.attrs["name"]
     if not frame.has_cell(cell):
         raise out_of_reach(name)
@@ -276,7 +332,7 @@ def unseen(name: str) -> CompileError:
 def out_of_reach(name: str) -> CompileError:
     """The error for a cell that a transformed function reaches from outside of the transform."""
     return TypeError_(
-        f"'{name}', which an inner function assigns to, cannot be used inside of a function that is differentiated or "
+        f"'{name}', which changes while an inner function holds it, cannot be used inside of a function that is differentiated or "
         "batched; pass its value as an argument"
     )
 

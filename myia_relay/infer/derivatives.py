@@ -268,13 +268,13 @@ async def vjp_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin
 async def jvp_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
     """`jvp(f, primals, tangents)` in compiled code."""
     fn, primals, tangents = named_arguments("jvp", ("f", "primals", "tangents"), args, kwargs)
-    return await call_jvp(engine, frame, Derived("jvp", fn), [primals, tangents], {}, origin, site)
+    return await engine.call(frame, Derived("jvp", fn), [primals, tangents], {}, origin, site)
 
 
 async def hvp_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
     """`hvp(f, xs, vs)` in compiled code."""
     fn, xs, vs = named_arguments("hvp", ("f", "xs", "vs"), args, kwargs)
-    return await call_hvp(engine, frame, Derived("hvp", fn), [xs, vs], {}, origin, site)
+    return await engine.call(frame, Derived("hvp", fn), [xs, vs], {}, origin, site)
 
 
 @derived("hvp")

@@ -87,6 +87,18 @@ class Source:
     extra: Hashable = ()
 
 
+class Recaptured(CompileError):
+    """A variable is bound anew though a function that captured it is still there: it must become a cell.
+
+    Attributes:
+        make_cell: does that, for the next parsing of the function.
+    """
+
+    def __init__(self, name: str, make_cell: Callable[[], None], origin):
+        super().__init__(f"'{name}' is assigned again after an inner function captured it; give the new value another name", origin)
+        self.make_cell = make_cell
+
+
 class Join:
     """A branch whose arms are being inferred: may go on with one arm's result when everyone waits."""
 
@@ -122,6 +134,7 @@ class Engine:
         self.cells: dict[Hashable, Cell] = {}
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `infer.cells`
         self.static_lists = False  # whether long lists of known length stay static
+        self.spelt_out = 1  # turns of the loops around that are unrolled because their variables change their types
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.sharing`
 
@@ -146,10 +159,16 @@ class Engine:
             return self.passes(fn, args, kwargs, params, context)[0]
 
         problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
+        while isinstance(problem, Recaptured):
+            problem.make_cell()
+            self.start_over(params, count)
+            problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
         if problem is not None:
             raise with_others(problem, self.ignored, again) if len(self.specs) <= LARGEST else problem
         self.finish(spec)
         nodes: list[Node] = []
+        if self.with_cells:
+            (result,) = cell_rules.frozen(frame, [result])
         skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
         cell = cell_rules.holds_cell(skel) if self.with_cells else None
         if cell is not None:

@@ -2,7 +2,8 @@
 
 A loop over something of static length (a tuple, a zip of tuples) is unrolled, as its elements may differ in type. Every
 other loop stays a loop: its carried variables are generalised until their types stand still, and `while_loop` or `for_loop`
-is emitted with closed graphs.
+is emitted with closed graphs. Where that fails, a loop with a small known number of turns is unrolled after all: it may make a
+list of functions, or arrays whose sizes depend on the turn.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from .values import (
     unknown,
 )
 
+LONG = 32  # turns: a loop of no more is spelt out where it cannot stay one
 MAX_ROUNDS = 8  # of generalising the carried types
 
 
@@ -146,13 +148,13 @@ def graph_runner(engine: Engine, graph: Graph):
 
 
 @contextmanager
-def undoing(frame: Frame):
-    """What was emitted and written to cells inside is undone where the block is left by `TypeDrift`."""
+def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
+    """What was emitted and written to cells inside is undone where the block is left by such an exception."""
     nodes, cells = frame.graph.nodes, frame.emitting().cells
     count, before = len(nodes), dict(cells)
     try:
         yield
-    except TypeDrift:
+    except kind:
         del nodes[count:]
         cells.clear()
         cells.update(before)
@@ -359,9 +361,34 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     run = graph_runner(engine, body)
     if steps.items is not None:
         return await unroll(engine, frame, node, steps.items, init, run, stops)
-    if stops:
-        return await stopping(engine, frame, node, steps, init, names, run)
-    return await counted(engine, frame, node, steps, init, names, run)
+
+    async def loop() -> Val:
+        return await (stopping if stops else counted)(engine, frame, node, steps, init, names, run)
+
+    turns = range(0)
+    if steps.start.known and steps.stop.known and steps.step.known:
+        turns = range(steps.start.node.value, steps.stop.node.value, steps.step.node.value)
+    if not 0 < len(turns) * engine.spelt_out <= LONG:
+        return await loop()
+
+    async def spelt_out() -> Val:
+        engine.spelt_out *= len(turns)
+        try:
+            items = [steps.item(frame, frame.constant(i)) for i in turns]
+            return await unroll(engine, frame, node, items, init, run, stops)
+        finally:
+            engine.spelt_out //= len(turns)
+
+    try:
+        with undoing(frame, TypeError_):
+            return await loop()
+    except TypeError_ as error:
+        problem = error
+    try:
+        with undoing(frame, TypeError_):
+            return await spelt_out()
+    except TypeError_:
+        raise problem from None
 
 
 async def unroll(engine, frame, node, items, init, run, stops) -> Val:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..abstract.types import tuple_of
+from ..abstract.types import INT, tuple_of
 from ..ir import syntax as S
 from ..ir.node import Apply, Constant
 from ..prims.control import cond
@@ -18,8 +18,8 @@ from ..utils.errors import CompileError, TypeError_, ValueError_
 from ..utils.raising import ITSELF
 from . import data
 from .annotate import check_value
-from .cells import MEANINGS, after_branch, changed_in_branch, with_contents
-from .engine import Engine, conform
+from .cells import MEANINGS, after_branch, changed_in_branch, held, with_contents
+from .engine import Engine, Recaptured, conform
 from .frames import Frame, explode, pack, packed_type
 from .sharing import mark_like
 from .unions import dispatch, each_option, narrowed, test_of, without_choices
@@ -27,11 +27,9 @@ from .values import (
     NEVER,
     NONE_VAL,
     UNBOUND_VAL,
-    Bound,
     Cell,
     Choice,
     Closure,
-    Derived,
     Dyn,
     Mismatch,
     NeverVal,
@@ -468,6 +466,8 @@ async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
             continue
         index, conversion, spec = part
         value = values[index]
+        if isinstance(value, Dyn) and value.known and value.type == INT:
+            value = Static(int(value.node.value))
         if isinstance(value, Static):
             text = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)(value.value)
             parts.append(format(text, spec))
@@ -507,26 +507,11 @@ async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) 
 
 @meaning(S.recapture)
 async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
-    graphs = dict(node.attrs["graphs"])
-    stack = [engine.value(frame, a) for a in node.args]
-    while stack:
-        value = stack.pop()
+    graphs = {graph for graph, _ in node.attrs["graphs"]}
+    cells = frame.known_cells() if engine.with_cells else []
+    for value in held(frame, [*[engine.value(frame, a) for a in node.args], *cells]):
         if isinstance(value, Closure) and value.graph in graphs:
-            name = node.attrs["name"]
-            raise CompileError(
-                f"'{name}' is assigned again after the function {value.graph.name} captured it; in Python the function would "
-                f"see the new value. Give the new value another name, or fix the old one in the function: {name}={name}",
-                node.origin,
-                (f"{value.graph.name} captured '{name}' here", graphs[value.graph]),
-            )
-        if isinstance(value, Seq):
-            stack.extend(value.elems)
-        elif isinstance(value, Derived):
-            stack.append(value.function)
-        elif isinstance(value, Bound):
-            stack.append(value.receiver)
-        elif isinstance(value, Closure) and value.env is not None:
-            stack.extend(v for _, v in value.env)
+            raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
     return NONE_VAL
 
 

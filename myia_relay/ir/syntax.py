@@ -8,6 +8,7 @@ a function. Inference gives each of them its meaning by the types it meets.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,8 +72,8 @@ list_change = Syntax(
 recapture = Syntax(
     "recapture",
     "(*values), attrs name, graphs: list of (Graph, Loc), the functions that captured an earlier value of the variable "
-    "`name`, which is about to be rebound -> None. To be refused where the type of a value holds a closure of one of the "
-    "graphs: in Python that closure would see the new value. No effect otherwise",
+    "`name`, which is about to be rebound, again: Again -> None. Where the type of a value holds a closure of one of the "
+    "graphs, which in Python would see the new value, the function must be parsed again, after `again()`. No effect otherwise",
 )
 new_cell = Syntax("new_cell", "(), attrs name -> a place for a variable that inner functions assign to; nothing is in it yet")
 cell_get = Syntax("cell_get", "(cell), attrs name, free: bool -> what is in it now, or a NameError where nothing is")
@@ -84,6 +85,13 @@ match_sequence = Syntax(
     "match_sequence",
     "(subject), attrs length, star: bool -> whether it is a tuple or list of (with star: at least) that length",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """What makes the next parsed graph of a function one in which a variable is a cell."""
+
+    make_cell: Callable[[], None] = field(repr=False)
 
 
 @dataclass(frozen=True)

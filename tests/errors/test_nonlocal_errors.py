@@ -19,17 +19,6 @@ def differentiated(x):
     return grad(inner)(x)
 
 
-def differentiated_reader(x):
-    t = 0.0
-
-    def set_(v):
-        nonlocal t
-        t = v
-
-    set_(x)
-    return grad(lambda y: y * t)(x)  # here
-
-
 def returned(x):  # here
     t = 0.0
 
@@ -126,10 +115,9 @@ def condition(n):
 
 CASES = [
     (differentiated, "'t'", "pass its value as an argument"),
-    (differentiated_reader, "'t'", "pass its value as an argument"),
     (returned, "'t'", "return the new value"),
     (array_kept, "in place", "copy"),
-    (array_of_a_cell, "'kept', which an inner function assigns to", "copy"),
+    (array_of_a_cell, "'kept', which changes while", "copy"),
     (added_in_place, "in place", "x = x + y"),
     (perhaps_unbound, "'y' may not be bound here", "before"),
     (bound_in_the_loop, "'c'", "bind it before"),

@@ -157,17 +157,6 @@ def heap() -> Heap:
 # --- objects to records -----------------------------------------------------------------------------------------------
 
 
-def _families(family: Family) -> list[Family]:
-    """A family and all that its records refer to."""
-    out = [family]
-    for f in out:
-        for variant in f.variants:
-            for t in variant.leaves:
-                if isinstance(t, Data) and t.family not in out:
-                    out.append(t.family)
-    return out
-
-
 def encoder(family: Family) -> Callable:
     """`(heap, object) -> (reference, objects in the order of their records, new top)`, written for a family."""
     found = _ENCODERS.get(family)
@@ -183,7 +172,7 @@ class _Encoder:
     """Writes the source of an encoder."""
 
     def __init__(self, family: Family):
-        self.families = _families(family)
+        self.families = family.reachable()
         self.names: dict[str, Any] = {"Misfit": Misfit, "misfit": misfit, "error": struct.error, "overflow": _overflow}
         for k, f in enumerate(self.families):
             # A class's size and number; a variant without leaves has no record.
@@ -312,7 +301,7 @@ def decode(h: Heap, root: int, family: Family) -> Any:
     """The object of a reference; what it shares with others is shared again."""
     if root == 0:
         return None
-    families = _families(family)
+    families = family.reachable()
     readers = [{v.number: _reader(f, v, families) for v in f.variants} for f in families]
     masks = [alignment(f) - 1 for f in families]
     # A key is a reference with the position of its family above the address.
