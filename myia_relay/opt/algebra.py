@@ -43,6 +43,29 @@ INTEGERS = (
 )
 
 
+def _joined(outer: int, inner: int):
+    """One offset for two, modulo 2**64: where sums wrap, they do so alike."""
+
+    def replacement(m: Match):
+        x, numbers = m["x"], (m.args[0].args[1], m.args[1])
+        if m.type.dtype != "int64" or x.type != m.type or not all(isinstance(n, Constant) for n in numbers):
+            return None
+        total = sum(sign * int(n.value) for sign, n in zip((inner, outer), numbers))
+        total = (total + (1 << 63)) % (1 << 64) - (1 << 63)
+        return x - x.const(-total) if -(1 << 63) < total < 0 else x + x.const(total)
+
+    return replacement
+
+
+_SIGNS = {"add": 1, "sub": -1}
+OFFSETS = tuple(
+    Rule(f"join_{outer}_{inner}", Op(outer, Op(inner, X, Y), Z), _joined(_SIGNS[outer], _SIGNS[inner]), "(x + a) + b = x + (a + b)")
+    for outer in _SIGNS
+    for inner in _SIGNS
+)
+"""For passes that compare values: a sum that the user wrote in two steps has a name for each, and is as quick."""
+
+
 ARITHMETIC = (
     Rule("drop_mul_one", Op("mul", X, Val(1)), X, "x * 1 = x", swap=True),
     Rule("drop_div_one", Op("div", X, Val(1)), X, "x / 1 = x"),

@@ -30,6 +30,7 @@ from .intervals import (
     TRANSFER,
     TRUE,
     Interval,
+    add,
     clip,
     compared,
     join,
@@ -37,6 +38,7 @@ from .intervals import (
     meet,
     of_value,
     operands_of,
+    sub,
     within,
 )
 
@@ -471,6 +473,10 @@ class _Analysis:
             if isinstance(node, Apply) and getattr(node.fn, "name", "") == "cast" and limits(node.args[0].type) is not None:
                 if within(view[node.args[0]] or new, limits(node.type)):
                     self.refine(node.args[0], new, view)
+            base = _without_offset(node)
+            if base is not None and (x := view[base[0]]) is not None:
+                if within(add(x, (base[1], base[1])), limits(node.type)):
+                    self.refine(base[0], sub(new, (base[1], base[1])), view)
 
     def through(self, node: Apply, holds: bool, view: View) -> None:
         """A condition that is computed by branches: if one of them cannot have this outcome, it was the other."""
@@ -494,6 +500,36 @@ class _Analysis:
                 view.below[arg] = view.below.get(arg, frozenset()) | {n for n in names if n not in graph.params}
 
 
+class PathAnalysis(_Analysis):
+    """The analysis for a pass that builds code path by path, and keeps the facts of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.silent = 1
+
+    def note(self, node: Apply, facts: Facts) -> None:
+        """An application is evaluated on a path: what follows from what is known of its operands now."""
+        value, old = self.node(node, facts), facts.values.get(node)
+        if value is not DEAD and value is not None:
+            new = meet(old, value) if old is not None and limits(node.type) is not None else value
+            facts.values[node] = value if new is None else new
+
+    def learn(self, condition: Node, holds: bool, facts: Facts) -> None:
+        """A path goes on where a condition holds, or does not."""
+        view = View(facts)
+        self.assume(condition, holds, view)
+        view.keep()
+
+
+def _without_offset(node: Node) -> tuple[Node, int] | None:
+    """The value to which a number is added or from which it is taken, and that number."""
+    name = getattr(node.fn, "name", "") if isinstance(node, Apply) else ""
+    if name not in ("add", "sub") or not isinstance(node.args[1], Constant) or isinstance(node.args[0], Constant):
+        return None
+    number = of_value(node.args[1].value)
+    return None if number is None else (node.args[0], number[0] if name == "add" else -number[0])
+
+
 class _Dead:
     """The value of what always raises."""
 
@@ -511,4 +547,4 @@ def _key(node: Apply) -> tuple:
     return node.fn.name.removesuffix("_overflows"), *operands
 
 
-__all__ = ["Ranges", "analyse"]
+__all__ = ["Facts", "PathAnalysis", "Ranges", "analyse"]

@@ -17,6 +17,7 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import Env, Rewriter, emit_like, inner_graphs, lookup, map_graphs, recursive_components
+from .share import shared
 
 LOOPS = ("while_loop", "for_loop")
 
@@ -28,21 +29,26 @@ class UnfoldRecursion:
     Attributes:
         size: applications that the unfolded function may have, its inner graphs included.
         depth: levels of calls that become one, at most.
+        shared_depth: the same, where calls are shared: each level then costs a few applications, and saves calls.
     """
 
     size: int = 200
     depth: int = 4
+    shared_depth: int = 8
     name: str = "unfold_recursion"
 
     def __call__(self, graph: Graph) -> Graph:
-        found: dict[Graph, Unfolded] = {}
+        found: dict[Graph, Graph] = {}
         for members in recursive_components(graph):
             head = _head(members)
             if head is not None and not head.flags.get("unfolded"):
                 own, calls = _sizes(head, head)
                 levels = _levels(own, calls, self.size, self.depth)
-                if levels > 1:
-                    found[head] = Unfolded(head, levels)
+                tree = shared(head, self.size, self.shared_depth) if calls > 1 else None
+                if tree is not None:
+                    found[head] = tree
+                elif levels > 1:
+                    found[head] = Unfolded(head, levels).graph
         return _Replace(found).rewrite(graph) if found else graph
 
 
@@ -123,14 +129,14 @@ class Unfolded:
 class _Replace(Rewriter):
     """Calls of the old functions call the new ones."""
 
-    def __init__(self, found: dict[Graph, Unfolded]):
+    def __init__(self, found: dict[Graph, Graph]):
         super().__init__()
         self.found = found
 
     def rewrite(self, graph: Graph) -> Graph:
         if graph in self.found:
             self.changed = True
-            return self.found[graph].graph
+            return self.found[graph]
         return super().rewrite(graph)
 
 

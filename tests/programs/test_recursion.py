@@ -273,6 +273,10 @@ def test_no_depth_ends_the_process():
     assert done.stdout.split() == ["True", "True", "RecursionError"]
 
 
+def wander(n, m=1):
+    return m if n < 1 else wander(n - 1, m * 3 % 1000) + wander(n - 1, (m + 7) % 1000)
+
+
 def loops(n):
     total = 0
     for i in range(n):
@@ -282,9 +286,9 @@ def loops(n):
     return total
 
 
-@pytest.mark.parametrize(("f", "small", "large"), [(fib, 5, 80), (loops, 3, 20_000)])
+@pytest.mark.parametrize(("f", "small", "large"), [(wander, 5, 80), (loops, 3, 20_000)])
 def test_an_interrupt_is_heard(f, small, large):
-    # Not a loop that turns for long without another one in it: calls, and short loops in each other.
+    # Not a loop that turns for long without another one in it: calls, none of them equal, and short loops in each other.
     compiled = relay(f)
     assert compiled(small) == f(small)
     threading.Timer(0.3, _thread.interrupt_main).start()
