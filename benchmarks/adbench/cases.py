@@ -6,7 +6,7 @@ put flat by a system):
 
     gmm, lstm   F, then the gradient by each argument
     ba          residuals (p, 2), those of the weights (p,), blocks (p, 2, 15), derivatives by the weights (p,)
-    hand        residuals (3 N,), then the Jacobian column by column: (columns, 3 N)
+    hand        residuals (N, 3), then the Jacobian column by column: (columns, 3 N)
     trmv        gradient by the packed matrix, by x
     mlp         loss, then the gradient by each parameter
 
@@ -280,7 +280,7 @@ def _flat(arrays: list[np.ndarray]) -> np.ndarray:
 def _hand_digest(output: list[np.ndarray]) -> np.ndarray:
     """The first 300 residuals, and of every column of the Jacobian the sum and that of the squares."""
     errors, columns = (np.asarray(a) for a in output)
-    return np.concatenate([errors[:300], columns.sum(axis=1), (columns**2).sum(axis=1)])
+    return np.concatenate([errors.ravel()[:300], columns.sum(axis=1), (columns**2).sum(axis=1)])
 
 
 def _scene_digest(output: list[np.ndarray]) -> np.ndarray:

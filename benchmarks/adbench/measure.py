@@ -174,6 +174,11 @@ def seconds_of(function: Callable[[], Any], budget: float) -> float:
     return sorted(blocks)[repeats // 2]
 
 
+def variant() -> str:
+    """What a worker's command line has as `--variant`, which it needs before anything else; empty elsewhere."""
+    return sys.argv[sys.argv.index("--variant") + 1] if "--variant" in sys.argv else ""
+
+
 def serve_builders(builders: dict[str, Builder]) -> None:
     """The main program of a worker; its command line is for `prepare_process`."""
     parser = argparse.ArgumentParser()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.adbench import gmm
-from benchmarks.adbench.data import Mixture
-from benchmarks.adbench.measure import Work, serve_builders
+from benchmarks.adbench import ba, gmm, hand, lstm, mlp, trmv
+from benchmarks.adbench.data import Hand, Lstm, Mixture, Perceptron, Scene, Triangle
+from benchmarks.adbench.measure import Work, serve_builders, variant
 from benchmarks.workload import prepare_process
 from myia_relay import relay
 
-EXECUTOR = sys.argv[sys.argv.index("--variant") + 1] if "--variant" in sys.argv else "native"
+EXECUTOR = variant() or "native"
 
 
 def work(objective: Callable, gradient: Callable, args: tuple, flat: Callable[[Any], list]) -> list[Work]:
@@ -37,13 +37,54 @@ def like(result: Any) -> Any:
     return np.empty_like(result)
 
 
-def mixture(record: Mixture) -> list[Work]:
+def scalar(objective: Callable, gradient: Callable, *args: Any) -> list[Work]:
+    """A function with one result, and its value and gradient."""
+    return work(objective, gradient, args, lambda result: [result[0], *result[1]])
+
+
+def mixture(r: Mixture) -> list[Work]:
     """`gmm`"""
-    args = (record.alphas, record.means, record.icf, record.x, record.gamma, record.m)
-    return work(gmm.objective, gmm.gradient, args, lambda result: [result[0], *result[1]])
+    return scalar(gmm.objective, gmm.gradient, r.alphas, r.means, r.icf, r.x, r.gamma, r.m)
 
 
-BUILDERS = {"gmm": mixture}
+def scene(r: Scene) -> list[Work]:
+    """`ba`"""
+    args = (r.cameras, r.points, r.weights, r.observations, r.features)
+    return work(ba.objective, ba.jacobian, args, list)
+
+
+def tracking(r: Hand) -> list[Work]:
+    """`hand`"""
+    model = hand.Model(r.parents, r.base_relative, r.inverse_base_absolute, r.positions, r.weights)
+    if r.us is None:
+        return work(hand.simple, hand.simple_jacobian, (r.theta, model, r.corners, r.points), list)
+    args = (r.theta, r.us, model, r.corners, r.points)
+    return work(hand.complicated, hand.complicated_jacobian, args, list)
+
+
+def character_model(r: Lstm) -> list[Work]:
+    """`lstm`"""
+    return scalar(lstm.objective, lstm.gradient, r.main, r.extra, r.state, r.sequence)
+
+
+def triangle(r: Triangle) -> list[Work]:
+    """`trmv`"""
+    return work(lambda lower, x, g: trmv.product(lower, x), trmv.pullback, (r.lower, r.x, r.g), list)
+
+
+def perceptron(r: Perceptron) -> list[Work]:
+    """`mlp`"""
+    return scalar(mlp.objective, mlp.gradient, r.parameters, r.x, r.labels)
+
+
+BUILDERS = {
+    "gmm": mixture,
+    "ba": scene,
+    "hand": tracking,
+    "lstm": character_model,
+    "trmv": triangle,
+    "mlp": perceptron,
+}
 
 if __name__ == "__main__":
     prepare_process(sys.argv)

@@ -17,9 +17,9 @@ if __name__ == "__main__":
 import numpy as np
 import torch
 
-from benchmarks.adbench.measure import Work, serve_builders
+from benchmarks.adbench.measure import Work, serve_builders, variant
 
-VARIANT = sys.argv[sys.argv.index("--variant") + 1] if "--variant" in sys.argv else ""
+VARIANT = variant()
 if "--threads" in sys.argv:
     torch.set_num_threads(int(sys.argv[sys.argv.index("--threads") + 1]))
 
