@@ -273,7 +273,7 @@ def annotated(p: Context, stmt: ast.AnnAssign) -> None:
 
 @handles(STATEMENTS, ast.AugAssign)
 def augmented(p: Context, stmt: ast.AugAssign) -> None:
-    """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(x[i], e))` with i evaluated once."""
+    """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(item_to_change(x, i), e))`."""
     op = ownership.IN_PLACE[type(stmt.op)]
     target = stmt.target
     if isinstance(target, ast.Name):
@@ -291,7 +291,7 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
         base = _changed_variable(p, target)
         old = p.load(base.id, base)
         index = p.expr(target.slice)
-        element = p.apply(operator.getitem, old, index, at=target)
+        element = p.apply(syntax.item_to_change, old, index, at=target)
         value = p.apply(op, element, p.expr(stmt.value), at=stmt)
         change(p, base.id, target, syntax.setitem, old, index, value)
     else:

@@ -183,17 +183,30 @@ def list_(p: Context, node: ast.List) -> Node:
 
 @handles(EXPRESSIONS, ast.Dict)
 def dict_(p: Context, node: ast.Dict) -> Node:
-    """`{"a": x}`: keys are literal strings."""
-    keys, values = [], []
+    """`{"a": x, k: y, **d}`  =>  `{"a": x} | dict([(k, y)]) | d`."""
+    parts: list = []  # dicts of what has literal keys, in which as in Python the last of equal keys counts; nodes of others
     for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            raise p.refuse("'**' in a dict display is not part of the language; write out the keys", value)
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise p.refuse("the keys of a dict must be literal strings, which are known when it is compiled", key)
-        keys.append(key.value)
-        values.append(p.expr(value))
-    last = dict(zip(keys, values, strict=True))  # as in Python the last of equal keys counts
-    return p.apply(syntax.make_dict, *last.values(), at=node, attrs={"keys": tuple(last)})
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            if not parts or not isinstance(parts[-1], dict):
+                parts.append({})
+            parts[-1][key.value] = p.expr(value)
+        elif key is None:
+            parts.append(p.expr(value))
+        else:
+            pair = p.apply(syntax.make_tuple, p.expr(key), p.expr(value), at=key)
+            parts.append(p.apply(dict, p.apply(syntax.make_list, pair, at=key), at=key))
+    if not parts or not isinstance(parts[0], dict):
+        parts.insert(0, {})
+
+    def made(part: dict | Node) -> Node:
+        if not isinstance(part, dict):
+            return part
+        return p.apply(syntax.make_dict, *part.values(), at=node, attrs={"keys": tuple(part)})
+
+    out = made(parts[0])
+    for part in parts[1:]:
+        out = p.apply(operator.or_, out, made(part), at=node)
+    return out
 
 
 @handles(EXPRESSIONS, ast.Call)

@@ -10,6 +10,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,13 @@ from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
 from . import data
 from .cells import frozen
-from .engine import Context, Engine
+from .engine import IN_PLACE, Context, Engine
 from .frames import Frame
 from .iterables import reach
 from .lists import is_list, is_run_time
 from .sharing import arrays_of
 from .unions import dispatch, first_choice, merged, without_choices
-from .values import Bound, Choice, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
+from .values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
 
 # Operators that structures and compile-time objects have too; `structures.structural` knows them.
 STRUCTURAL = dict.fromkeys(
@@ -70,6 +71,10 @@ def lookup(table: dict, key: Any) -> Any:
 
 async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
     """Call any value."""
+    if args and isinstance(args[0], Chosen):
+        from .item_changes import changed
+
+        return await changed(engine, frame, fn.value, args[0], args[1], origin)
     if isinstance(fn, Choice):
 
         async def chosen(region: Frame, option: Val) -> Val:
@@ -109,7 +114,12 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
     if isinstance(fn, Bound):
         return await call_method(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Static):
-        return await call_static(engine, frame, fn.value, args, kwargs, origin, site)
+        result = await call_static(engine, frame, fn.value, args, kwargs, origin, site)
+        if isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE and args:
+            from .item_changes import written_back
+
+            return written_back(frame, fn.value.__name__, args[0], result)
+        return result
     if (method := user_method(fn, "__call__")) is not None:
         return await call_value(engine, frame, Static(method), [fn, *args], kwargs, origin, site)
     if data.is_data(fn) and data.defines(fn, "__call__"):
@@ -425,6 +435,10 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
             from .list_methods import list_method
 
             return await list_method(engine, frame, receiver, fn.function, args, kwargs)
+        if isinstance(receiver, At):
+            from .item_changes import updated
+
+            return await updated(engine, frame, receiver, fn.function, args, origin)
         return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
     return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
 

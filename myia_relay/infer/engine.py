@@ -12,6 +12,7 @@ import operator
 import types
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,10 @@ from .values import (
 )
 
 # `x += y` changes an array itself, where numbers and tuples are bound anew.
-IN_PLACE = tuple(getattr(operator, f"i{name}") for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"))
+IN_PLACE = frozenset(
+    getattr(operator, f"i{name}")
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift concat".split()
+)
 
 
 @dataclass
@@ -324,7 +328,7 @@ class Engine:
                 return await SYNTAX[node.fn.value](self, frame, node)
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
-            if isinstance(fn, Static) and any(fn.value is op for op in IN_PLACE):
+            if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
                 for option in args[0].options if isinstance(args[0], Choice) else args[:1]:
                     refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)

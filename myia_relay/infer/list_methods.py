@@ -424,7 +424,7 @@ def refuse_shared(engine: Engine, frame: Frame, node: Apply, value: Val) -> None
 
 
 def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> None:
-    """Refuse `x += y` of an array or a list that something else may see.
+    """Refuse `x += y` of an array, a list or a dict that something else may see.
 
     Raises:
         TypeError_: with advice.
@@ -432,12 +432,14 @@ def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> No
     from .sharing import require_own
 
     kind = "array" if isinstance(value, Dyn) and isinstance(value.type, Array) else "list"
-    if kind == "array" or is_list(value):
+    if isinstance(value, Seq) and value.kind == "dict":
+        kind = "dict"
+    if kind != "list" or is_list(value):
         for reason, other, arrays in node.attrs.get("shared", ()):
             held = frame.find(other) if other is not None else None
             if arrays and kind == "list":
                 continue
-            if held is None or may_hold(held, arrays=kind == "array"):
+            if held is None or kind == "dict" or may_hold(held, arrays=kind == "array"):
                 raise TypeError_(f"this changes the {kind} in place, and {reason}; write x = x + y, which makes a new {kind}")
     require_own(engine.shared, value)
 

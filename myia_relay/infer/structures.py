@@ -177,6 +177,9 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         return frame.constant(not equal.node.value) if equal.known else operate_not(frame, equal)
     if op in (operator.lt, operator.le, operator.gt, operator.ge) and isinstance(a, Seq) and isinstance(b, Seq):
         return ordering(engine, frame, op, a, b)
+    if op in (operator.or_, operator.ior) and all(isinstance(v, Seq) and v.kind == "dict" for v in (a, b)):
+        items = dict(zip(a.fields, a.elems, strict=True)) | dict(zip(b.fields, b.elems, strict=True))
+        return Seq("dict", tuple(items.values()), tuple(items))
     if op in (operator.add, operator.iadd) and b is not None:
         if isinstance(a, Seq) and isinstance(b, Seq) and a.kind == b.kind and a.kind in ("tuple", "list"):
             return Seq(a.kind, a.elems + b.elems)
@@ -343,42 +346,11 @@ def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
     raise TypeError_(f"{describe(index)} is no index")
 
 
-def set_item(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -> Val:
-    """`x[index] = new` as a new value of `x`."""
-    from . import lists
-
-    if lists.is_list(value):
-        return lists.with_entry(engine, frame, value, index, new)
-    if isinstance(value, Seq) and value.kind == "dict":
-        key = to_python(index, "a dict key")
-        fields = value.fields if key in value.fields else (*value.fields, key)
-        items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
-        return Seq("dict", tuple(items[f] for f in fields), fields)
-    if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
-        from ..prims.subscripts import setitem
-
-        i = index_argument(engine, frame, index)
-        return lift(engine, frame, setitem(frame.builder, frame.var(value), i, frame.var(new)))
-    raise TypeError_(f"{describe(value)} does not support item assignment")
-
-
 UPDATES = {"set": None, "add": operator.add, "multiply": operator.mul, "divide": operator.truediv}
 
 
-def updated(engine: Engine, frame: Frame, value: At, name: str, args: list[Val]) -> Val:
-    """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
-    from .calls import operate
-
-    (new,) = args
-    if UPDATES[name] is not None:
-        new = operate(engine, frame, UPDATES[name], [get(engine, frame, value.array, value.index), new])
-    return set_item(engine, frame, value.array, value.index, new)
-
-
 def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, kwargs) -> Val:
-    """Methods of dicts, tuples, lists, strings and `relay.at(x)[i]`."""
-    if isinstance(value, At):
-        return updated(engine, frame, value, name, args)
+    """Methods of dicts, tuples, lists and strings."""
     if isinstance(value, Seq) and value.kind == "dict" and not kwargs:
         if name == "keys":
             return Seq("tuple", tuple(Static(f) for f in value.fields))

@@ -22,7 +22,7 @@ from .cells import MEANINGS, after_branch, changed_in_branch, held, with_content
 from .engine import Engine, Recaptured, conform
 from .frames import Frame, explode, pack, packed_type
 from .sharing import mark_like
-from .unions import dispatch, each_option, narrowed, test_of, without_choices
+from .unions import dispatch, narrowed, test_of, without_choices
 from .values import (
     NEVER,
     NONE_VAL,
@@ -494,17 +494,6 @@ async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
     return value
 
 
-@meaning(S.setitem)
-@each_option((1, 0, 2))
-async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
-    from .list_methods import refuse_shared
-    from .structures import set_item
-
-    value, index, new = values
-    refuse_shared(engine, frame, node, value)
-    return set_item(engine, frame, value, index, new)
-
-
 @meaning(S.recapture)
 async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
     graphs = {graph for graph, _ in node.attrs["graphs"]}
@@ -515,4 +504,4 @@ async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
     return NONE_VAL
 
 
-from . import loops  # noqa: E402, F401  registers the loops
+from . import item_changes, loops  # noqa: E402, F401  register theirs

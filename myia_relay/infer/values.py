@@ -141,6 +141,19 @@ class Iter(Val):
 
 
 @dataclass(frozen=True, eq=False)
+class Chosen(Val):
+    """What a mask chooses of an array that is about to be changed: `x[mask] += v` is a change of all, of which that part is taken.
+
+    Attributes:
+        part: a `prims.array_indices.Masked`.
+        new: the part of the array from which the mask chooses, changed, as a staged value; or None.
+    """
+
+    part: Any
+    new: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class At(Val):
     """`relay.at(x)`, and, once indexed, `relay.at(x)[index]`."""
 

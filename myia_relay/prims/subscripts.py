@@ -334,26 +334,17 @@ def setitem(b: Builder, x: Var, index, value) -> Var:
     """`x` with `x[index] = value`, as a new value.
 
     Args:
-        b: the builder. x: array. index: as for `getitem`, but for None and integer arrays; or a boolean array of the
-        shape of x, for a scalar value. value: number or array that broadcasts to what is replaced; converted to the
-        dtype of x.
+        b: the builder. x: array. index: as for `getitem`, but for None and arrays (see `array_indices`). value: number or array
+        that broadcasts to what is replaced; converted to the dtype of x.
     """
     x, value = operand(b, x, "an indexed value"), operand(b, value, "an assigned value")
     if not isinstance(x.type, Array):
         raise TypeError_(f"'{describe(x.type)}' object does not support item assignment")
     value = fit(b, value, x.dtype)
-    if isinstance(index, Var) and isinstance(index.type, Array) and index.dtype == "bool":
-        if index.shape != x.shape or value.shape != ():
-            raise TypeError_(
-                f"assignment by a boolean array needs a mask of the shape {show_shape(x.shape)} and one value; write "
-                "x = np.where(mask, values, x)"
-            )
-        return P.where(index, value, x)
     picks = plan(b, x, index)
     if any(p.kind in ("new", "array") for p in picks):
         raise TypeError_(
-            "assignment at integer arrays or None is not supported; add there with relay.at(x)[i].add(v), or assign "
-            "in a loop"
+            "assignment at None is not supported; reshape the value instead"
         )
     shape = tuple(
         p.size if p.kind in ("slice", "window", "all") else 1 for p in picks if p.kind != "int" and not p.single

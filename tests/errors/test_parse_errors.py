@@ -127,16 +127,6 @@ def generator_expression(x):
     return y
 
 
-@refused(ParseError, "'**'")
-def dict_unpacking(x):
-    return {"a": 1, **x}  # <-- x
-
-
-@refused(ParseError, "literal strings")
-def dict_keys(x):
-    return {x: 1}  # <-- x
-
-
 @refused(ParseError, "complex")
 def complex_literal(x):
     return x + 2j  # <-- 2j

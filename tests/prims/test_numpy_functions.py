@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from myia_relay.prims.array_indices import masked
 from myia_relay.prims.numpy_api import MEANINGS, METHODS, at_add, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
 
@@ -486,7 +487,7 @@ def test_setitem_at_run_time_positions_and_masks():
         same(run(lambda b, x, i, j, v: setitem(b, x, (i, j), v), A, i, j, 7), expected)
     expected = I.copy()
     expected[MASK] = 2
-    same(run(lambda b, x, m, v: setitem(b, x, m, v), I, MASK, 2), expected)
+    same(run(lambda b, x, m, v: masked(b, x, m).assigned(b, v), I, MASK, 2), expected)
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
         run(lambda b, x, i, v: setitem(b, x, (0, i), v), A, 3, 1.0)
     with pytest.raises(ShapeError, match="could not broadcast input array from shape \\(2,\\) into shape \\(3,\\)"):

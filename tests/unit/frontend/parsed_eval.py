@@ -231,6 +231,7 @@ SYNTAX = {
     "assert_": assert_,
     "raise_": raise_,
     "format": format_,
+    "item_to_change": lambda attrs, x, index: x[index],
     "setitem": setitem,
     "annotate": lambda attrs, x, _: x,
     "list_append": lambda attrs, xs, x: [*xs, x],
