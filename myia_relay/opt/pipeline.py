@@ -10,6 +10,7 @@ from ..ir.prim import Primitive
 from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
+from .accumulate import Accumulate
 from .control import ThinControl
 from .loops import HoistInvariants
 from .prove import DropProven
@@ -77,6 +78,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
+    summed = Pipeline((Accumulate(),), rounds=1, verify=verified)(graph)
+    if summed is not graph:
+        graph = Pipeline(passes, verify=verified)(summed)
     unfolded = Pipeline((UnfoldRecursion(),), rounds=1, verify=verified)(graph)
     if unfolded is not graph:
         graph = Pipeline((*passes, DropProven(), *passes), rounds=1, verify=verified)(unfolded)
