@@ -58,7 +58,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     """
     from .ad.expand import expand
     from .ir.verify import verify
-    from .opt.pipeline import optimize
+    from .opt.pipeline import optimize, plan_tapes
 
     graphs: dict[str, Graph] = {}
     seconds: dict[str, float] = {}
@@ -83,6 +83,8 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     stage("differentiated", expand)
     # Where nothing was differentiated, nothing is new to the optimiser.
     stage("optimized", lambda g: g if g is before and not fastmath else optimize(g, fastmath=fastmath))
+    if executor == "native" and graph is not before:
+        stage("optimized", plan_tapes)
     if options.get("debug_nans"):
         from .opt.nans import check_nans
 

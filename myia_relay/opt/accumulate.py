@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ..abstract.types import Array
 from ..ir.build import Builder
-from ..ir.node import Apply, Constant, Graph, Node
+from ..ir.node import Apply, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import Rewriter, lookup
 from .control import output_parts

@@ -13,6 +13,7 @@ from ..utils.debugging import debugging
 from .accumulate import Accumulate
 from .control import ThinControl
 from .loops import HoistInvariants
+from .preallocate import PreallocateTapes
 from .prove import DropProven
 from .select import SelectBranches
 from .simplify import Simplify
@@ -85,3 +86,13 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     if unfolded is not graph:
         graph = Pipeline((*passes, DropProven(), *passes), rounds=1, verify=verified)(unfolded)
     return Pipeline((SelectBranches(), simplify), rounds=1, verify=verified)(graph)
+
+
+def plan_tapes(graph: Graph, check: bool | None = None) -> Graph:
+    """An equivalent graph, for executors that change arrays in place, whose tapes are arrays where their lengths are known."""
+    verified = debugging() if check is None else check
+    planned = Pipeline((PreallocateTapes(),), rounds=1, verify=verified)(graph)
+    if planned is graph:
+        return graph
+    simplify = Simplify(final=True)
+    return Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)

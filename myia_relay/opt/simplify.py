@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Struct, Tape, Type, leaves
+from ..abstract.types import Array, Struct, Tape, Type, leaves
 from ..ir.build import Builder, fold
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
@@ -114,6 +114,8 @@ class Simplifier(Builder):
     def key(self, prim: Primitive, args, attrs, type: Type | None) -> Any:
         """What makes two applications one value; None where they never are: effects, tapes, unhashable attributes."""
         if prim.effect or prim.name.startswith("tape_") or (type is not None and holds_tape(type)):
+            return None
+        if prim.name == "undef" and isinstance(type, Array):  # memory to be filled
             return None
         if prim.kind == "control" and any(self.effects.of_graph(g) for v in attrs.values() for g in _graphs(v)):
             return None

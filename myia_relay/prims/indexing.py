@@ -232,11 +232,8 @@ index_add.infer(_infer_at("adding to an element"))
 
 @dynamic_update.vjp
 def _(x, v, i, out, dout, *, axis):
-    return (
-        dynamic_update(dout, zeros_like(v), i, axis=axis),
-        match_kind(dynamic_index(dout, i, axis=axis), type_of(v)),
-        None,
-    )
+    dv = match_kind(dynamic_index(dout, i, axis=axis), type_of(v))  # first, so that what follows may overwrite `dout`
+    return dynamic_update(dout, zeros_like(v), i, axis=axis), dv, None
 
 
 @index_add.vjp

@@ -38,9 +38,14 @@ class Lowering(Protocol):
     def dim(self, size) -> Expr:
         """A dimension (an int or a `Dim`) as an index expression."""
 
+    def within(self, i: Expr, size) -> bool:
+        """Whether an index that has just been read is known to lie in `0 ... size - 1`."""
+
 
 def clamp(b, i: Expr, size) -> Expr:
     """Index `i` moved into `0 ... size - 1`."""
+    if b.within(i, size):
+        return i
     zero, last = b.const(0, "int64"), b.dim(size) - 1
     i = b.select(b.gt(i, last), last, i)
     return b.select(b.lt(i, zero), zero, i)

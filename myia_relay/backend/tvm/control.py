@@ -316,15 +316,16 @@ def _most_trips(lowering: Any, node: Apply) -> int | None:
     step = node.args[2].value if isinstance(node.args[2], Constant) else 0
     if start is None or stop is None or step == 0:
         return None
-    return len(range(start[0], stop[1], step)) if step > 0 and stop[1] - start[0] < 1 << 62 else None
+    most = range(start[0], stop[1], step) if step > 0 else range(start[1], stop[0], step)
+    return len(most) if abs(most.stop - most.start) < 1 << 62 else None
 
 
 def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int | None) -> Any:
     """`len(range(start, stop, step))`, wrapping where the distance does not fit into 64 bits."""
     b = lowering.b
-    if known_step == 1:
-        distance = b.sub(stop, start)
-        return b.where(b.gt(stop, start), distance, idx(0))
+    if known_step in (1, -1):
+        first, last = (start, stop) if known_step == 1 else (stop, start)
+        return b.where(b.gt(last, first), b.sub(last, first), idx(0))
     up = b.let(b.gt(step, idx(0)))
     distance = b.let(b.where(up, b.sub(stop, start), b.sub(start, stop)))
     size = b.let(b.where(up, step, b.neg(step)))

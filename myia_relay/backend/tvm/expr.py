@@ -15,6 +15,7 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.dims import Dim, evaluate
+from ...opt.intervals import Interval
 from . import exact, vecmath
 from .block import Block, call, const, dtype_of, element, idx, is_leaf, lanes_of, load, ramp, with_lanes
 
@@ -48,6 +49,8 @@ class Expr:
         dims: name of a symbolic dimension -> its int64 expression.
         array: whether contraction and polynomial transcendentals are allowed.
         dtype: in the rule of a reduction, the dtype that it accumulates in.
+        bounds: what range analysis knows of integers, by the identities of their expressions, which are kept alive. A place
+            that is read as another node (narrower in a branch) has the bounds of the node that was read last.
     """
 
     def __init__(self, block: Block, dims: dict[str, Any], array: bool):
@@ -55,6 +58,7 @@ class Expr:
         self.dims = dims
         self.array = array
         self.dtype = ""
+        self.bounds: dict[int, tuple[Any, Interval]] = {}
 
     # --- shapes of expressions --------------------------------------------------------------------------------------
 
@@ -69,6 +73,15 @@ class Expr:
 
     def dim(self, size: Any) -> Any:
         return evaluate(size, self.dims.__getitem__) if isinstance(size, Dim) else idx(int(size))
+
+    def know(self, value: Any, bounds: Interval | None) -> None:
+        """An expression that is about to be used has these bounds."""
+        if bounds is not None:
+            self.bounds[id(value)] = (value, bounds)
+
+    def within(self, i: Any, size: Any) -> bool:
+        _, (low, high) = self.bounds.get(id(i), (i, (-1, -1)))
+        return isinstance(size, int) and 0 <= low and high < size
 
     def let(self, x: Any) -> Any:
         """`x`, evaluated here once."""

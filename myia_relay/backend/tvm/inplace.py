@@ -85,9 +85,19 @@ def dies(scope: Any, node: Node, at: Apply) -> bool:
         if view.storage.kind != "arena" or view.pointer is not None:
             return False
         for holder in scope.env.holders[view.storage]:
-            if isinstance(holder, Parameter) and holder not in scope.given or last_use(scope, holder) > position:
+            if isinstance(holder, Parameter) and holder not in scope.given or _holds_until(scope, holder, view.storage) > position:
                 return False
     return bool(found)
+
+
+def _holds_until(scope: Any, holder: Node, storage: Storage) -> int:
+    """The last use of a value as far as it lives in a storage: of a loop's results only those that do."""
+    value = scope.env[holder]
+    users = scope.fusion.users.get(holder, ())
+    if not isinstance(value, tuple) or not all(getattr(getattr(u, "fn", None), "name", "") == "get_item" for u in users):
+        return last_use(scope, holder)
+    parts = [u for u in users if any(v.storage is storage for v in views(value[u.attrs["index"]]))]
+    return max((last_use(scope, u) for u in parts), default=-1)
 
 
 def handed_over(scope: Any, node: Apply) -> list[bool]:

@@ -190,7 +190,9 @@ class Evaluator:
     def _scalar(self, node: Node) -> Any:
         if isinstance(node, Constant):
             return self.b.const(np.asarray(node.value).item(), node.type.dtype)
-        return self.site.scalar(node)
+        value = self.site.scalar(node)
+        self.b.know(value, self.site.lowering.ranges.interval(node))
+        return value
 
     def _compute(self, node: Node, index: Index) -> Any:
         lowering = self.site.lowering

@@ -175,6 +175,7 @@ class Lowering:
         value = self.value(node)
         if value is None:
             raise InternalError("native", f"{node!r} has no value")
+        self.b.know(value, self.ranges.interval(node))
         return value
 
     def view(self, node: Node) -> View:

@@ -23,7 +23,7 @@ from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from ..native.area import NO_MEMORY
-from .block import call, dtype_of, idx, load
+from .block import call, dtype_of, expect, idx, load
 from .control import flatten, leaf_nodes, unflatten
 from .kernel import flat_buffer, pointer_type
 from .plan import ITEM, Storage, View
@@ -115,7 +115,7 @@ def _push(lowering: Any, node: Apply) -> None:
     lowering.plan.tick()
     number = b.let(state.get(r.top))
     need = b.let(b.mul(b.add(number, idx(1)), b.dim(r.record)))
-    with block.when(tirx.GT(need, state.get(r.size))):
+    with block.when(expect(tirx.GT(need, state.get(r.size)), False)):
         size = b.let(b.add(b.mul(need, idx(2)), idx(FIRST_BYTES)))
         old = call("tirx.reinterpret", pointer_type("uint8"), state.get(r.base))
         grown = tirx.call_extern(pointer_type("uint8"), "realloc", old, size)
@@ -175,23 +175,31 @@ def _pop(lowering: Any, node: Apply) -> None:
             values.append(view)
         else:
             values.append(None)
-    _give_back(lowering, r)
+    _give_back(lowering, r, number)
     lowering.scope.env[node] = (below, unflatten(values, tape.type.elem))
 
 
-def _give_back(lowering: Any, r: Region) -> None:
-    """Lower the top below free records."""
+def _give_back(lowering: Any, r: Region, number: Any) -> None:
+    """Lower the top below free records: mostly the one just popped, and no other."""
     block, b, state = lowering.block, lowering.b, lowering.state
-    more = block.local("int64", name="more")
-    block.store(more, idx(1), 0)
-    with block.while_(tirx.NE(load(more, 0), idx(0))):
-        block.store(more, idx(0), 0)
+    more = block.local("int32", name="more")
+    yes, no = tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)
+
+    def below() -> None:
+        """Whether the record below the top is free as well."""
+        block.store(more, no, 0)
         top = b.let(state.get(r.top))
         with block.when(tirx.GT(top, idx(0))):
             last = _Record(lowering, r, b.sub(top, idx(1)))
-            with block.when(tirx.NE(load(last.word(0, "int64"), 1), idx(0))):
-                state.put(r.top, b.sub(top, idx(1)))
-                block.store(more, idx(1), 0)
+            with block.when(expect(tirx.NE(load(last.word(0, "int64"), 1), idx(0)), False)):
+                block.store(more, yes, 0)
+
+    with block.when(tirx.EQ(b.add(number, idx(1)), state.get(r.top))):
+        state.put(r.top, number)
+        below()
+        with block.while_(tirx.NE(load(more, 0), no)):
+            state.put(r.top, b.sub(state.get(r.top), idx(1)))
+            below()
 
 
 def _overwritten(lowering: Any, node: Apply, tape: Tape) -> bool:
