@@ -11,7 +11,7 @@ Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable prog
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..abstract.types import INT, Array, Scalar, Tape
@@ -41,7 +41,7 @@ class Chain:
     """A tape that one loop fills and others empty.
 
     Attributes:
-        turns: of all these loops.
+        turns: of the loop that fills it; the others turn the other way round.
         filled: the loop that pushes, and the tape's place among its carried values.
         emptied: the loops that pop, likewise.
         push: in the body of the first.
@@ -106,24 +106,24 @@ class _Preallocate(Rewriter):
             return super().build(graph)
         self.changed = True
         new, env = self.interface(graph)
-        self.copy(Builder(new), graph.nodes, env, roles, None)
+        self.copy(Builder(new), graph.nodes, env, roles, {})
         new.output = lookup(env, graph.output)
         return new
 
-    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, roles: Roles, turn: Node | None) -> None:
+    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, roles: Roles, turn: Mapping[Chain, Node]) -> None:
         """Emit applications with arrays for tapes.
 
         Args:
-            turn: of the loop whose body this is, among all turns of the loops around it.
+            turn: for each chain to which the graph is a body the number of the turn, among those of all loops around it.
         """
         for node in nodes:
             b.origin = node.origin
             if node in roles.pushes:
                 array, entry = (lookup(env, a) for a in node.args)
-                env[node] = entry if roles.pushes[node].inner else _store(b, array, entry, turn)
+                env[node] = entry if roles.pushes[node].inner else _store(b, array, entry, turn[roles.pushes[node]])
             elif node in roles.pops:
                 array, chain = lookup(env, node.args[0]), roles.pops[node]
-                env[node] = pack(b, [array, array if chain.inner else _load(b, array, chain.entry, turn)])
+                env[node] = pack(b, [array, array if chain.inner else _load(b, array, chain.entry, turn[chain])])
             elif node in roles.loops:
                 env[node] = self.loop(b, node, env, roles.loops[node], turn)
             elif _name(node) == "get_item" and node.args[0] in roles.loops:
@@ -131,7 +131,7 @@ class _Preallocate(Rewriter):
             else:
                 env[node] = self.node(b, node, tuple(lookup(env, a) for a in node.args), self.inner(node))
 
-    def loop(self, b: Builder, node: Apply, env: Env, arrays: dict[int, Chain], turn: Node | None) -> Node:
+    def loop(self, b: Builder, node: Apply, env: Env, arrays: dict[int, Chain], turn: Mapping[Chain, Node]) -> Node:
         """A loop that carries arrays in the places of tapes."""
         old: Graph = node.attrs["body"]
         args = [lookup(env, a) for a in node.args]
@@ -145,13 +145,14 @@ class _Preallocate(Rewriter):
         for k, param in enumerate(old.params):
             chain = arrays.get(k - 1)
             inside[param] = body.add_parameter(param.name, chain.type if chain else param.type, param.origin)
-        inner, before = Builder(body, node.origin), None
-        if turn is not None:
-            args.append(turn)
-            before = body.add_parameter("turn", INT)
-        turns = next(iter(arrays.values())).turns
+        inner = Builder(body, node.origin)
+        outside = dict.fromkeys(turn[chain.outer] for chain in arrays.values() if chain.outer)
+        before = {number: body.add_parameter("turn", INT) for number in outside}
+        within: dict[Chain, Node] = {}
         roles = Roles()
         for k, chain in arrays.items():
+            number = before[turn[chain.outer]] if chain.outer else None
+            within[chain] = _turn(inner, body.params[0], chain.turns, number)
             if (node, k) == chain.filled:
                 roles.pushes[chain.push] = chain
             else:
@@ -160,10 +161,9 @@ class _Preallocate(Rewriter):
                 roles.add(chain.inner)
         for chain in chains(old):
             roles.add(chain)
-        within = _turn(inner, body.params[0], turns, before)
         self.copy(inner, (n for n in old.nodes if n is not old.output), inside, roles, within)
         body.output = pack(inner, [lookup(inside, part) for part in output_parts(old)])
-        new = b.emit(node.fn, tuple(args), {**node.attrs, "body": body})
+        new = b.emit(node.fn, (*args, *outside), {**node.attrs, "body": body})
         new.name = node.name
         return new
 
