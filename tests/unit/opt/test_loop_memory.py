@@ -110,8 +110,8 @@ def test_tapes_grow_only_where_the_turns_are_unknown(f):
 def test_inner_loops_add_to_the_sums_of_outer_ones():
     text = str(relay(grad(scalars, (0, 1))).ir(X, W))
     bodies = [part for part in text.split("\n\n") if "for.backward" in part.split("(")[0]]
-    assert len(bodies) == 2
-    assert not any("= add(" in line and "float64[" in line for body in bodies for line in body.splitlines())
+    assert len(bodies) >= 2
+    assert not any(" = add(" in line and "float64[" in line for body in bodies for line in body.splitlines())
 
 
 def test_sums_of_users_keep_their_order():
