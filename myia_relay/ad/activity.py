@@ -9,24 +9,22 @@ Source: "varied" variables in A. Griewank and A. Walther, Evaluating Derivatives
 
 from __future__ import annotations
 
-from ..abstract.types import Array, List, Scalar, Struct, Tape, Type
+from ..abstract.types import Data, List, Struct, Tape, Type, has_tangent
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import Recursion
-from ..utils.errors import GradError, InternalError
+from ..utils.errors import InternalError
 
 Act = bool | tuple
 
 
-def full(t: Type) -> Act:
-    """The activity of a value all of whose floats are active."""
-    if isinstance(t, Scalar | Array):
-        return t.is_float
+def full(t: Type, trees: bool = True) -> Act:
+    """The activity of a value all of whose floats are active; those in trees, too, where `trees` says so."""
     if isinstance(t, Struct):
-        return canonical(tuple(full(e) for e in t.elems))
+        return canonical(tuple(full(e, trees) for e in t.elems))
     if isinstance(t, Tape | List):
-        return full(t.elem) is not False
-    return False
+        return full(t.elem, trees) is not False
+    return has_tangent(t) and (trees or not isinstance(t, Data))
 
 
 def canonical(act: Act) -> Act:
@@ -51,10 +49,14 @@ def item(act: Act, index: int) -> Act:
 
 
 class Activity:
-    """Activities of nodes, memoised by graph and activities of its parameters."""
+    """Activities of nodes, memoised by graph and activities of its parameters.
 
-    def __init__(self, recursion: Recursion):
-        self.recursion = recursion
+    Attributes:
+        trees: whether a tree may be active. Where none is, those on the tapes of a recursion are known not to be.
+    """
+
+    def __init__(self, recursion: Recursion, trees: bool = True):
+        self.recursion, self.trees = recursion, trees
         self.memo: dict[tuple[Graph, tuple[Act, ...]], dict[Node, Act]] = {}
 
     def of_nodes(self, graph: Graph, acts: tuple[Act, ...]) -> dict[Node, Act]:
@@ -90,7 +92,11 @@ class Activity:
             )
         if not prim.differentiable or prim.effect or prim.name == "stop_gradient":
             return False
-        return full(node.type)
+        return self.full(node.type)
+
+    def full(self, t: Type) -> Act:
+        """The activity of a value all of whose floats are active."""
+        return full(t, self.trees)
 
     def of_run(self, node: Apply, graph: Graph, acts: tuple[Act, ...]) -> Act:
         """The activity of what `node` makes of running a graph; all floats of a recursive one's result."""
@@ -104,7 +110,7 @@ class Activity:
             return canonical(tuple(self.recursive(graph, e, active) for e in t.elems))
         if isinstance(t, Tape) and t not in active and t not in self.recursion.pushed(graph):
             return False
-        return full(t)
+        return self.full(t)
 
     def carried(self, node: Apply, acts: tuple[Act, ...]) -> tuple[Act, ...]:
         """The activities that the parameters of a loop's body settle at: (index,) carried values, constants.
@@ -132,17 +138,11 @@ def _loop(activity: Activity, node: Apply, acts) -> Act:
     return activity.carried(node, acts)[lead : lead + node.attrs["carried"]]
 
 
-def _data_make(activity: Activity, node: Apply, acts) -> Act:
-    family = node.attrs["type"].family
-    raise GradError(f"a derivative goes through a {family.name} made at run time; the gradient of that is not supported")
-
-
 SPECIAL = {
-    "data_make": _data_make,
     "get_item": lambda activity, node, acts: item(acts[0], node.attrs["index"]),
     "make_struct": lambda activity, node, acts: acts,
     "tape_push": lambda activity, node, acts: acts[0] is not False or acts[1] is not False,
-    "tape_pop": lambda activity, node, acts: (acts[0], acts[0] and full(node.type.elems[1])),
+    "tape_pop": lambda activity, node, acts: (acts[0], acts[0] and activity.full(node.type.elems[1])),
     "cond": _cond,
     "for_loop": _loop,
     "while_loop": _loop,

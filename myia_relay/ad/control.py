@@ -27,7 +27,20 @@ from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import inline, lookup
-from .cotangents import Cotangent, Pattern, add, has_tangent, leaf_nodes, leaf_types, pattern, unflatten, union, zeros
+from ..prims.data_functions import Functions
+from .cotangents import (
+    Cotangent,
+    Pattern,
+    add,
+    has_tangent,
+    leaf_nodes,
+    leaf_types,
+    materialise,
+    pattern,
+    unflatten,
+    union,
+    zeros,
+)
 from .recursion import split_call
 from .reverse import RULES, Adjoint
 from .split import Split, holds_tape, split_graph
@@ -187,7 +200,7 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     dcarry = [x for c, p, t in zip(carry, dout, types, strict=True) for x in leaf_nodes(b, c, p, t)]
     sums = [zeros(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
     shared = [constants[i - first - n] for i in split.reused if i >= first]
-    backward = _backward_body(body, split, first, n, dout, into, shared)
+    backward = _backward_body(adjoint.context.functions, body, split, first, n, dout, into, shared)
     inputs = (*bounds, *dcarry, *sums, *filled, *shared)
     carried = len(dcarry) + len(sums) + len(filled)
     result = b.emit(REGISTRY["for_loop"], inputs, {"body": backward, "carried": carried})
@@ -236,7 +249,7 @@ def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]
     b.graph.output = _pack(b, [*values, *pushed, *more])
 
 
-def _backward_body(body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]) -> Graph:
+def _backward_body(functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]) -> Graph:
     """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
     graph = Graph(split.backward.name, None, body.origin)
     graph.flags["late"] = not body.flags.get("late", False)  # see ad.batch_control
@@ -261,7 +274,7 @@ def _backward_body(body: Graph, split: Split, first: int, n: int, dout, into, sh
     for ct, p, t in zip(own[first : first + n], dout, before, strict=True):
         out += leaf_nodes(b, ct, p, t)
     more = [x for ct, p, t in zip(own[first + n :], into, after, strict=True) for x in leaf_nodes(b, ct, p, t)]
-    out += [add(b, total, x) for total, x in zip(sums, more, strict=True)]
+    out += [materialise(b, add(b, functions, total, x), total.type) for total, x in zip(sums, more, strict=True)]
     graph.output = _pack(b, [*out, *(below for below, _ in popped)])
     return graph
 

@@ -4,31 +4,42 @@ A cotangent is None (zero: nothing flows here), a node, or, for a structure, a t
 adjoint of taking a part of a structure costs nothing, and a zero becomes a value only where two paths must agree on
 what they return: the branches of a condition, the turns of a loop.
 
+A cotangent of a tree of which only fields of one variant have been read is a `Record`, which becomes a value where it must.
+
 A *pattern* is a cotangent's shape: None, True for a node, or a tuple of patterns; it tells graphs what is passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from ..abstract.types import NONE, Array, List, NoneT, Scalar, Struct, Tape, Type, tangent
+from ..abstract.types import Array, Data, List, NoneT, Scalar, Struct, Tape, Type, has_tangent, tangent
 from ..ir.build import Builder, Var, as_type
 from ..ir.node import Constant, Node
 from ..ir.prim import REGISTRY
-from ..prims.broadcast import broadcast_to, match_kind
+from ..prims import data_functions as data
+from ..prims.broadcast import match_kind
 from ..utils.errors import InternalError
 
-Cotangent = None | Node | tuple
+
+@dataclass(frozen=True)
+class Record:
+    """The cotangent of a tree that is of a known variant.
+
+    Attributes:
+        type: that of the cotangent.
+        variant: the number of the variant.
+        parts: the cotangents of leaves by their index; those of others are zero.
+    """
+
+    type: Data
+    variant: int
+    parts: Mapping[int, Cotangent]
+
+
+Cotangent = None | Node | Record | tuple
 Pattern = None | bool | tuple
-
-
-def has_tangent(t: Type) -> bool:
-    """Whether there is anything to differentiate in a type."""
-    if isinstance(t, Struct):
-        return any(has_tangent(e) for e in t.elems)
-    if isinstance(t, Tape | List):
-        return has_tangent(t.elem)
-    return t.is_float
 
 
 def split(builder: Builder, node: Node) -> Cotangent:
@@ -43,12 +54,17 @@ def split(builder: Builder, node: Node) -> Cotangent:
     return None if isinstance(node.type, NoneT) else node
 
 
-def add(builder: Builder, a: Cotangent, b: Cotangent) -> Cotangent:
+def add(builder: Builder, functions: data.Functions, a: Cotangent, b: Cotangent) -> Cotangent:
     """The sum of two cotangents of one value."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return tuple(add(builder, x, y) for x, y in zip(a, b, strict=True))
+        return tuple(add(builder, functions, x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Record) and isinstance(b, Record) and a.variant == b.variant:
+        indices = sorted({*a.parts, *b.parts})
+        return Record(a.type, a.variant, {k: add(builder, functions, a.parts.get(k), b.parts.get(k)) for k in indices})
+    if isinstance(a.type, Data):
+        return functions.add(builder, materialise(builder, a, a.type), materialise(builder, b, a.type))
     if isinstance(a.type, Tape):
         raise InternalError("ad", "a tape is used twice: two cotangents meet")
     if isinstance(a.type, List):
@@ -64,18 +80,13 @@ def zeros(builder: Builder, t: Type) -> Node:
     The zero of a tape is the empty tape: zeros of tapes meet only tapes from which everything was popped, or that the
     other branch of a condition never filled.
     """
-    if isinstance(t, Scalar):
-        return builder.constant(as_type(0.0, t), t)
-    if isinstance(t, Array):
-        scalar = Scalar(t.dtype)
-        return broadcast_to(Var(builder, builder.constant(as_type(0.0, scalar), scalar)), shape=t.shape).node
     if isinstance(t, Tape):
         return builder.emit(REGISTRY["tape_new"], (), {"elem": t.elem, "owner": t.owner})
     if isinstance(t, List):  # entries that it lacks are zero
         return builder.emit(REGISTRY["list_new"], (), {"elem": t.elem})
     if isinstance(t, Struct):
         return builder.emit(REGISTRY["make_struct"], tuple(zeros(builder, e) for e in t.elems), {"type": t})
-    return builder.constant(None, NONE)
+    return data.zero(builder, t)
 
 
 def materialise(builder: Builder, ct: Cotangent, t: Type) -> Node:
@@ -85,6 +96,10 @@ def materialise(builder: Builder, ct: Cotangent, t: Type) -> Node:
     if isinstance(ct, tuple):
         parts = tuple(materialise(builder, c, e) for c, e in zip(ct, t.elems, strict=True))
         return builder.emit(REGISTRY["make_struct"], parts, {"type": t})
+    if isinstance(ct, Record):
+        variant = ct.type.family.variants[ct.variant - 1]
+        leaves = [materialise(builder, ct.parts.get(k), leaf) for k, leaf in enumerate(variant.leaves)]
+        return data.make(builder, ct.type, variant, leaves)
     return ct
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..abstract.types import tangent
+from ..abstract.types import Data, has_tangent, tangent
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
@@ -72,16 +72,21 @@ def inline_vjp(context: Context, b: Builder, args: tuple[Node, ...], graph: Grap
     Args:
         context: shared memos.
         b: where.
-        args: the graph's arguments, then a cotangent for each float leaf of its result.
+        args: the graph's arguments, then a cotangent for each leaf of its result that has one.
         graph: typed, closed, transforms expanded.
         wrt: which arguments' cotangents.
     """
     origin, n = b.origin, len(graph.params)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
     adjoint = Adjoint(context, b, context.entered(silent(graph)), args[:n], acts)
-    adjoint.forward()
+    out = adjoint.forward()
     b.origin = origin
-    cts = adjoint.backward(unflatten(float_pattern(graph.output.type), iter(args[n:])))
+    douts = list(args[n:])
+    if any(isinstance(d.type, Data) for d in douts):
+        values = [v for v in all_leaves(b, out) if has_tangent(v.type)]
+        what = "the cotangent of the result"
+        douts = [context.functions.like(b, v, d, what) if isinstance(d.type, Data) else d for v, d in zip(values, douts)]
+    cts = adjoint.backward(unflatten(float_pattern(graph.output.type), iter(douts)))
     b.origin = origin.derive("vjp")
     return pack(b, [materialise(b, cts[i], tangent(args[i].type)) for i in wrt])
 
@@ -101,7 +106,7 @@ def _custom_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 def _checkpoint_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     b, graph = adjoint.builder, node.attrs["graph"]
     args = tuple(lookup(adjoint.env, a) for a in node.args)
-    wrt = tuple(i for i, a in enumerate(node.args) if a in adjoint.acts and a.type.is_float)
+    wrt = tuple(i for i, a in enumerate(node.args) if a in adjoint.acts and has_tangent(a.type))
     douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)
     again = Graph(f"{graph.name}.again", None, graph.origin)
     # A call that stays one: inlined, running again would be found to be the same as running first, and be shared.

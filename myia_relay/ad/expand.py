@@ -6,19 +6,20 @@ derivative of an ordinary program, and no two perturbations can be confused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Array, Scalar, Struct, Type, tangent, tuple_of
+from ..abstract.types import Array, Data, Scalar, Struct, Type, holds, tangent, tuple_of
 from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Rewriter, drop_dead, emit_like
+from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, emit_like
+from ..prims.data_functions import Functions
 from ..utils.errors import GradError
 from ..utils.source import Origin
-from . import control, lists  # noqa: F401  registers their adjoints
+from . import control, data, lists  # noqa: F401  registers their adjoints
 from .activity import full
 from .cotangents import has_tangent, materialise, split
 from .custom import inline_vjp, without_custom
@@ -62,6 +63,14 @@ def _pair(b: Builder, value: Node, grads: list[Node]) -> Node:
     return b.emit(make, (value, packed), {"type": tuple_of(value.type, packed.type)})
 
 
+def reaches_trees(graph: Graph, active: Sequence[Type]) -> bool:
+    """Whether a tree may be active in a graph that is differentiated by arguments of some types."""
+    if any(holds(t, Data) for t in active):
+        return True
+    nodes = (n for g in all_graphs(graph) for n in g.nodes)
+    return any(getattr(n.fn, "name", "") == "data_make" and has_tangent(n.type) for n in nodes)
+
+
 class Expand(Rewriter):
     """The pass."""
 
@@ -69,13 +78,23 @@ class Expand(Rewriter):
 
     def __init__(self):
         super().__init__()
-        self.context = Context()
-        self.forward = Forward(self.context.effects)
+        self.functions, self.effects = Functions(), Effects()
+        self.shared: dict[tuple[type, bool], Any] = {}
 
     def build(self, graph: Graph) -> Graph:
         new = super().build(graph)
-        drop_dead(new, self.context.effects)
+        drop_dead(new, self.effects)
         return new
+
+    def context(self, graph: Graph, active: Sequence[Type]) -> Context:
+        """What derivatives of a graph by arguments of some types share with others."""
+        trees = reaches_trees(graph, active)
+        return self.shared.setdefault((Context, trees), Context(self.functions, trees))
+
+    def forward(self, graph: Graph, active: Sequence[Type]) -> Forward:
+        """The same for forward mode."""
+        trees = reaches_trees(graph, active)
+        return self.shared.setdefault((Forward, trees), Forward(self.effects, trees))
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         name = getattr(node.fn, "name", None)
@@ -89,14 +108,15 @@ class Expand(Rewriter):
             from .batch import inline_vmap
 
             return inline_vmap(builder, args, **attrs)
+        active = [args[i].type for i in attrs["wrt"]]
         if name != "value_and_grad":
             try:
                 if name == "jvp":
-                    return inline_jvp(self.forward, builder, args, **attrs)
-                return inline_vjp(self.context, builder, args, **attrs)
+                    return inline_jvp(self.forward(attrs["graph"], active), builder, args, **attrs)
+                return inline_vjp(self.context(attrs["graph"], active), builder, args, **attrs)
             except GradError as error:
                 raise error.at(node.origin) from None
-        return inline_value_and_grad(self.context, builder, args, node.origin, **attrs)
+        return inline_value_and_grad(self.context(attrs["graph"], active), builder, args, node.origin, **attrs)
 
 
 def inline_value_and_grad(

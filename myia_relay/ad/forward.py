@@ -26,6 +26,7 @@ from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Recursion, as_call, drop_dead, emit_like
 from ..prims.broadcast import broadcast_to
 from ..utils.errors import CompileError, GradError, InternalError
+from .activity import Act, full
 from .cotangents import (
     Cotangent,
     Pattern,
@@ -56,10 +57,11 @@ class Forward:
 
     Attributes:
         graphs: by graph, patterns of the parameters' tangents and what is wanted of the result's.
+        trees: whether a tree may have a tangent.
     """
 
-    def __init__(self, effects: Effects | None = None):
-        self.effects = effects or Effects()
+    def __init__(self, effects: Effects | None = None, trees: bool = True):
+        self.effects, self.trees = effects or Effects(), trees
         self.graphs: dict[tuple, tuple[Graph, Pattern]] = {}
         self.recursion = Recursion()
         self.versions: dict[Graph, list[tuple[Pattern, ...]]] = {}
@@ -185,8 +187,8 @@ class Forward:
         if isinstance(t, Struct):
             return canonical(tuple(self.recursive_pattern(graph, e, active) for e in t.elems))
         if isinstance(t, Tape):
-            return True if has_tangent(t) and (t in active or t in self.recursion.pushed(graph)) else None
-        return True if t.is_float else None
+            return True if full(t, self.trees) and (t in active or t in self.recursion.pushed(graph)) else None
+        return True if full(t, self.trees) else None
 
     def patterns(self, graph: Graph, patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
         """Which parameters of a function have tangents, if at least these do.
@@ -197,7 +199,7 @@ class Forward:
         if not self.is_recursive(graph):
             return patterns
         pushed = self.recursion.pushed(graph)
-        tapes = (isinstance(p.type, Tape) and has_tangent(p.type) and p.type in pushed for p in graph.params)
+        tapes = (isinstance(p.type, Tape) and full(p.type, self.trees) and p.type in pushed for p in graph.params)
         patterns = tuple(True if t else p for p, t in zip(patterns, tapes, strict=True))
         known = self.versions.setdefault(graph, [])
         for other in known:
@@ -264,20 +266,22 @@ def _tape_push(f: Forward, b: Builder, node: Apply, args, tangents):
 def _tape_pop(f: Forward, b: Builder, node: Apply, args, tangents):
     """(u, e) = pop(t)  =>  (du, de) = pop(dt)"""
     out = emit_like(b, node, args)
-    return out, split(b, b.emit(node.fn, (tangents[0],)))
+    below, entry = split(b, b.emit(node.fn, (tangents[0],)))
+    return out, (below, within(entry, full(node.type.elems[1], f.trees)))
+
+
+def within(t: Cotangent, act: Act) -> Cotangent:
+    """The parts of a tangent that are active."""
+    if act is False or t is None:
+        return None
+    return canonical(tuple(map(within, t, act))) if isinstance(act, tuple) else t
 
 
 def _stop(f: Forward, b: Builder, node: Apply, args, tangents):
     return emit_like(b, node, args), None
 
 
-def _data_make(f: Forward, b: Builder, node: Apply, args, tangents):
-    family = node.attrs["type"].family
-    raise GradError(f"a derivative goes through a {family.name} made at run time; the tangent of that is not supported")
-
-
 RULES: dict[str, Rule] = {
-    "data_make": _data_make,
     "get_item": _get_item,
     "make_struct": _make_struct,
     "tape_push": _tape_push,
@@ -312,7 +316,7 @@ def inline_jvp(f: Forward, b: Builder, args: Sequence[Node], graph: Graph, wrt: 
 
 
 def float_pattern(t) -> Pattern:
-    """The shape of a tangent that is there for every float leaf."""
+    """The shape of a tangent that is there for everything that has one."""
     if isinstance(t, Struct):
         return canonical(tuple(float_pattern(e) for e in t.elems))
-    return True if t.is_float else None
+    return True if has_tangent(t) else None

@@ -101,7 +101,7 @@ def canonical_pattern(p: Pattern) -> Pattern:
 
 
 def filled(p: Pattern, t: Type) -> Pattern:
-    """The shape of a cotangent that has every float, and the tapes that `p` has.
+    """The shape of a cotangent that has every float, list and tree, and the tapes that `p` has.
 
     A tape without a cotangent is one from which nothing is popped afterwards, and its cotangent is not empty but absent.
     """
@@ -110,7 +110,7 @@ def filled(p: Pattern, t: Type) -> Pattern:
         return canonical_pattern(tuple(filled(q, e) for q, e in zip(parts, t.elems, strict=True)))
     if isinstance(t, Tape):
         return None if p is None or not has_tangent(t) else True
-    return True if t.is_float else None
+    return True if has_tangent(t) else None
 
 
 class Versions:
@@ -144,7 +144,7 @@ class Versions:
 
     def with_tapes(self, graph: Graph, act: Act, t: Type) -> Act:
         """An activity in which tapes that are pushed on are active: all entries have a cotangent, or none."""
-        if isinstance(t, Tape) and has_tangent(t) and t in self.context.recursion.pushed(graph):
+        if isinstance(t, Tape) and self.context.activity.full(t) and t in self.context.recursion.pushed(graph):
             return True
         return act
 

@@ -22,13 +22,18 @@ from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Recursion, as_call, emit_like, lookup
+from ..prims.data_functions import Functions
 from ..utils.errors import CompileError, GradError
 from .activity import Act, Activity
-from .cotangents import Cotangent, add, coerce, materialise, split
+from .cotangents import Cotangent, Record, add, coerce, materialise, split
 
 
 class Context:
     """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.split`).
+
+    Args:
+        functions: sums of cotangents of trees.
+        trees: whether a tree may be active.
 
     Attributes:
         recursion: which graphs run themselves.
@@ -36,9 +41,10 @@ class Context:
         owners: how many recursions have been.
     """
 
-    def __init__(self):
+    def __init__(self, functions: Functions | None = None, trees: bool = True):
+        self.functions = functions or Functions()
         self.recursion = Recursion()
-        self.activity = Activity(self.recursion)
+        self.activity = Activity(self.recursion, trees)
         self.effects = Effects()
         self.splits: dict = {}
         self.versions: Any = None
@@ -110,7 +116,7 @@ class Adjoint:
             return
         ct = self.fitted(ct, self.acts[node], node.type, what)
         if ct is not None:
-            self.cts[node] = add(self.builder, self.cts.get(node), ct)
+            self.cts[node] = add(self.builder, self.context.functions, self.cts.get(node), ct)
 
     def fitted(self, ct: Cotangent, act: Act, type, what: str) -> Cotangent:
         """A cotangent without the parts that are not active, each leaf of exactly its tangent type."""
@@ -123,7 +129,7 @@ class Adjoint:
                     return None
             parts = tuple(self.fitted(c, a, e, what) for c, a, e in zip(ct, act, type.elems, strict=True))
             return parts if any(p is not None for p in parts) else None
-        return coerce(self.builder, ct, tangent(type), what)
+        return ct if isinstance(ct, Record) else coerce(self.builder, ct, tangent(type), what)
 
     def adjoint(self, node: Apply, ct: Cotangent) -> None:
         """Emit the adjoint of one application whose cotangent is `ct`."""

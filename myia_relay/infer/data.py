@@ -25,6 +25,7 @@ from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..prims.data import data_as, data_field, data_is, data_make, data_same
+from ..prims.data_functions import choose
 from ..prims.effects import check
 from ..utils.errors import AttributeError_, TypeError_, nearest
 from .values import NONE_VAL, Bound, Choice, Dyn, Known, Raised, Seq, Static, Val, describe
@@ -456,8 +457,9 @@ def equality_graph(engine, family: Family) -> Graph:
     Raises:
         TypeError_: a class compares in a way of its own, or holds arrays.
     """
-    if family in engine.equalities:
-        return engine.equalities[family]
+    made = engine.functions.made
+    if ("equal", family) in made:
+        return made["equal", family]
     for variant in family.variants:
         if not _generated(variant.cls):
             raise TypeError_(f"{variant.cls.__name__} compares in a way of its own; compare {family.name} by a function")
@@ -465,20 +467,10 @@ def equality_graph(engine, family: Family) -> Graph:
             name = variant.cls.__name__
             raise TypeError_(f"{name} holds an array, so == has no truth value; compare {family.name} by a function")
     graph = Graph(f"equal_{'_'.join(v.cls.__name__ for v in family.variants)}")
-    engine.equalities[family] = graph
+    made["equal", family] = graph
     t = Data(family, True)
     pair = tuple(graph.add_parameter(n, t) for n in ("a", "b"))
     b = Builder(graph)
-
-    def choose(b: Builder, condition: Node, then: Callable, orelse: Callable, operands: tuple[Node, ...]) -> Node:
-        """`cond` with branches `(builder, operands) -> Node`."""
-        graphs = []
-        for name, make in (("then", then), ("orelse", orelse)):
-            inner = Graph(f"{graph.name}.{name}")
-            params = tuple(inner.add_parameter(f"x{i}", x.type) for i, x in enumerate(operands))
-            inner.output = make(Builder(inner), params)
-            graphs.append(inner)
-        return b.emit(REGISTRY["cond"], (condition, *operands), {"then": graphs[0], "orelse": graphs[1]})
 
     def no(b: Builder, _) -> Node:
         return b.constant(False)

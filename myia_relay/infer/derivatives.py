@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..abstract.dims import DimLike, product
-from ..abstract.types import Array, Scalar, Type, tuple_of
+from ..abstract.types import Array, Data, Scalar, Type, has_tangent, tangent, tuple_of
 from ..ir.build import Builder, Var, as_type
 from ..ir.node import Graph, Node
 from ..ir.prim import REGISTRY
@@ -20,9 +20,11 @@ from ..prims.broadcast import broadcast_to, match_kind, reshape
 from ..prims.control import jvp as P_jvp
 from ..prims.control import vjp as P_vjp
 from ..prims.control import vmap as P_vmap
+from ..prims.data_functions import zero
 from ..utils.errors import GradError, ShapeError, TypeError_, nearest
 from ..utils.source import Origin
 from .calls import call_value, derived
+from .data import is_data
 from .engine import Engine
 from .frames import Frame, Specialisation, explode
 from .lists import refuse_run_time, refuse_run_time_result
@@ -36,6 +38,7 @@ from .transforms import (
     refuse_data,
     require_differentiable,
     specialise_call,
+    whole_gradient,
 )
 from .values import NONE_VAL, Derived, Dyn, Seq, Skeleton, Static, Val, describe, skeleton
 
@@ -58,11 +61,16 @@ class Staged:
     starts: dict[int, int]
     place: Origin
 
-    def floats(self, index: int) -> list[int]:
-        """The operands that are float leaves of an argument."""
+    def varying(self, index: int) -> list[int]:
+        """The operands that are leaves of an argument and have tangents."""
         start, count = self.starts[index], sum(1 for _ in self.skels[index].leaves())
-        refuse_data([self.operands[i].type for i in range(start, start + count)], "by an argument")
-        return [i for i in range(start, start + count) if self.operands[i].type.is_float]
+        return [i for i in range(start, start + count) if has_tangent(self.operands[i].type)]
+
+    def floats(self, index: int) -> list[int]:
+        """The operands that are float leaves of an argument without trees."""
+        found = self.varying(index)
+        refuse_data([self.operands[i].type for i in found], "by an argument")
+        return found
 
     def tree(self, index: int, by_operand: dict[int, Node]) -> Val:
         """The argument's tree with values for its float leaves, and None for everything else."""
@@ -70,18 +78,22 @@ class Staged:
         nodes = [by_operand.get(self.starts[index] + k) for k in range(count)]
         return gradient_value(self.skels[index], iter(nodes))
 
+    def tangents(self) -> list[Type]:
+        """Types of the tangents of the result's leaves, of those that have one."""
+        return [tangent(leaf.info) for leaf in self.spec.result.leaves() if has_tangent(leaf.info)]
+
     def results(self) -> list[Type]:
-        """Types of the float leaves of the result."""
-        types = [leaf.info for leaf in self.spec.result.leaves()]
-        refuse_data(types, "of the result")
-        return [t for t in types if t.is_float]
+        """Types of the float leaves of a result without trees."""
+        found = self.tangents()
+        refuse_data(found, "of the result")
+        return found
 
     def result_tree(self, values: Iterator[Val]) -> Val:
-        """The result's tree with a value for each float leaf, and None for everything else."""
+        """The result's tree with a value for each leaf that has a tangent, and None for everything else."""
 
         def go(skel: Skeleton) -> Val:
             if skel.tag == "dyn":
-                return next(values) if skel.info.is_float else NONE_VAL
+                return next(values) if has_tangent(skel.info) else NONE_VAL
             if skel.tag == "seq":
                 return Seq(skel.info[0], tuple(go(p) for p in skel.parts), skel.info[1], skel.info[2])
             return NONE_VAL
@@ -123,7 +135,8 @@ def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str)
 def aligned(frame: Frame, value: Val, skel: Skeleton, what: str) -> list[Node | None]:
     """The leaves of a tangent (or cotangent) of a value with this skeleton, one for each leaf of it.
 
-    None stands for zero, for a part or for all; of what is no float every tangent is None.
+    None stands for zero, for a part or for all; of what is no float every tangent is None. Whether a tree's tangent has its shape
+    is for the program to find out.
 
     Raises:
         TypeError_, ShapeError: the structures, dtypes or shapes differ.
@@ -132,8 +145,12 @@ def aligned(frame: Frame, value: Val, skel: Skeleton, what: str) -> list[Node | 
         return [None] * sum(1 for _ in skel.leaves())
     if skel.tag == "dyn":
         t = skel.info
-        if not t.is_float:
+        if not has_tangent(t):
             return [None]
+        if isinstance(t, Data):
+            if is_data(value) and value.type.family.tangent is t.family.tangent:
+                return [value.node]
+            raise TypeError_(f"{what} is {describe(value)} where {t} belongs")
         if not isinstance(value, Dyn) or not isinstance(value.type, Scalar | Array):
             raise TypeError_(f"{what} is {describe(value)} where {t} belongs")
         have = value.type
@@ -158,11 +175,6 @@ def _shape(t: Scalar | Array) -> str:
     return f"({', '.join(map(str, t.shape))}{',' if len(t.shape) == 1 else ''})"
 
 
-def zero(b: Builder, t: Scalar | Array) -> Node:
-    """Zero of a type."""
-    return filled(b, t, 0.0)
-
-
 def filled(b: Builder, t: Scalar | Array, number: float) -> Node:
     """A constant of a type, every element a number."""
     if isinstance(t, Scalar):
@@ -175,14 +187,14 @@ def emit_jvp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], t
     """The request for value and tangent; the graph may not be complete yet, so the type is taken from its skeleton."""
     leaves = [leaf.info for leaf in staged.spec.result.leaves()]
     result = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
-    type_ = tuple_of(result, tuple_of(*staged.results()))
+    type_ = tuple_of(result, tuple_of(*staged.tangents()))
     attrs = {"graph": staged.spec.graph, "wrt": tuple(wrt)}
     return b.graph.apply(P_jvp, *operands, *tangents, attrs=attrs, type=type_, origin=b.origin)
 
 
 def emit_vjp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], douts: list[Node]) -> Node:
     """The request for cotangents."""
-    type_ = tuple_of(*[operands[i].type for i in wrt])
+    type_ = tuple_of(*[tangent(operands[i].type) for i in wrt])
     attrs = {"graph": staged.spec.graph, "wrt": tuple(wrt)}
     return b.graph.apply(P_vjp, *operands, *douts, attrs=attrs, type=type_, origin=b.origin)
 
@@ -219,9 +231,16 @@ async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin,
     for i, t in enumerate(tangents):
         nodes = aligned(frame, t, staged.skels[i], f"{what}: the tangent of argument {i}")
         given.update({staged.starts[i] + k: n for k, n in enumerate(nodes) if n is not None})
+    for i, n in given.items():
+        if isinstance(n.type, Data):
+            given[i] = engine.functions.like(b, staged.operands[i], n, f"{what}: a tangent")
     node = emit_jvp(b, staged, staged.operands, list(given), list(given.values()))
-    out = explode(frame, item(b, node, 0), staged.spec.result)
-    return out, staged.result_tree(Dyn(item(b, node, 1, i)) for i in range(len(staged.results())))
+    value = item(b, node, 0)
+    out = explode(frame, value, staged.spec.result)
+    types = [leaf.info for leaf in staged.spec.result.leaves()]
+    values = [value] if len(types) == 1 else [item(b, value, i) for i in range(len(types))]
+    found = enumerate(v for v, t in zip(values, types, strict=True) if has_tangent(t))
+    return out, staged.result_tree(Dyn(whole_gradient(engine, frame, v, item(b, node, 1, i))) for i, v in found)
 
 
 @derived("value")
@@ -251,10 +270,10 @@ async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin
     b = frame.builder
     nodes = aligned(frame, dout, staged.spec.result, "vjp: the cotangent of the result")
     leaves = [leaf.info for leaf in staged.spec.result.leaves()]
-    douts = [n if n is not None else zero(b, t) for n, t in zip(nodes, leaves, strict=True) if t.is_float]
-    wrt = [i for index in staged.skels for i in staged.floats(index)]
+    douts = [n if n is not None else zero(b, tangent(t)) for n, t in zip(nodes, leaves, strict=True) if has_tangent(t)]
+    wrt = [i for index in staged.skels for i in staged.varying(index)]
     node = emit_vjp(b, staged, staged.operands, wrt, douts)
-    by_operand = {i: item(b, node, k) for k, i in enumerate(wrt)}
+    by_operand = {i: whole_gradient(engine, frame, staged.operands[i], item(b, node, k)) for k, i in enumerate(wrt)}
     return Seq("tuple", tuple(staged.tree(i, by_operand) for i in range(len(args))))
 
 

@@ -21,6 +21,7 @@ from ..abstract.families import family_of
 from ..abstract.types import Array, Data, List, Type
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import UNBOUND, FreeName, Syntax
+from ..prims.data_functions import Functions
 from ..utils.errors import CompileError, InternalError, TypeError_
 from ..utils.source import NOWHERE, Origin
 from . import cells as cell_rules
@@ -123,10 +124,8 @@ class Engine:
     """
 
     def __init__(self, parse: Callable[[types.FunctionType], Graph], structural: bool = False):
-        self.parse = parse
-        self.structural = structural
-        self.uses_data = False
-        self.equalities: dict[Any, Graph] = {}  # of families: how their values compare
+        self.parse, self.structural, self.uses_data = parse, structural, False
+        self.functions = Functions()
         self.loop = Loop(self.break_deadlock)
         self.specs: dict[Hashable, Specialisation] = {}
         self.joins: list[Join] = []
@@ -214,7 +213,7 @@ class Engine:
         del params.params[count:]
         params.nodes.clear()
         self.loop = Loop(self.break_deadlock)
-        self.specs, self.joins, self.late_errors, self.hidden, self.equalities = {}, [], [], {}, {}
+        self.specs, self.joins, self.late_errors, self.hidden, self.functions = {}, [], [], {}, Functions()
         self.shared.clear()
 
     # Evaluation.

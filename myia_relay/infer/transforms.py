@@ -10,7 +10,7 @@ import types
 from collections.abc import Hashable
 from typing import Any
 
-from ..abstract.types import NONE, Array, Data, Ref, Scalar, Type, tangent, tuple_of
+from ..abstract.types import NONE, Array, Data, Ref, Scalar, Type, has_tangent, tangent, tuple_of
 from ..ir.node import Graph, Node
 from ..prims.control import value_and_grad as P_value_and_grad
 from ..utils.errors import CompileError, GradError, ShapeError, TypeError_, nearest
@@ -199,14 +199,14 @@ async def differentiate(
     indices: dict[int, list[int]] = {}
     for index in dict.fromkeys(chosen):
         span = range(starts[index], starts[index] + counts[index + 1])
-        indices[index] = [i for i in span if nodes[i].type.is_float]
+        indices[index] = [i for i in span if has_tangent(nodes[i].type)]
     flat = [i for group in indices.values() for i in group]
     # Called from Python the transform has no place of its own: its complaints point at what the function returns.
     place = origin
     if origin.loc is None and graph is not None:
         place = graph.output.origin if graph.output.origin.loc else graph.origin
     value, grads = emit_value_and_grad(engine, frame, spec, nodes, flat, has_aux, place)
-    by_leaf = dict(zip(flat, grads, strict=True))
+    by_leaf = {i: whole_gradient(engine, frame, nodes[i], g) for i, g in zip(flat, grads, strict=True)}
     results = []
     for index in chosen:
         leaves: list[Node] = []
@@ -234,7 +234,8 @@ def require_differentiable(value: Val, name: str) -> None:
         raise GradError(f"cannot differentiate by '{name}', which is no number")
     leaves: list[Node] = []
     skeleton(value, leaves, capture=lambda closure: ())
-    refuse_data([leaf.type for leaf in leaves], f"by '{name}'")
+    # With their structures in their types, there is a gradient of the same structure, with None for everything.
+    refuse_data([leaf.type for leaf in leaves if not has_tangent(leaf.type)], f"by '{name}', in which there are no floats,")
 
 
 def refuse_data(types: list[Type], what: str) -> None:
@@ -243,6 +244,13 @@ def refuse_data(types: list[Type], what: str) -> None:
         if isinstance(t, Data):
             made = f"a {t.family.name} made at run time"
             raise GradError(f"a derivative {what} goes through {made}; the gradient of that is not supported")
+
+
+def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) -> Node:
+    """The gradient by a leaf as users get it: of a tree, with its zeros."""
+    if not isinstance(node.type, Data):
+        return cotangent
+    return engine.functions.whole(frame.builder, node, cotangent)
 
 
 def gradient_value(skel: Skeleton, gradients) -> Val:

@@ -6,7 +6,7 @@ Every executor implements these few; `ad.control` holds their adjoints.
 from __future__ import annotations
 
 from ..abstract.batched import batched_type
-from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, leaves, tangent, tuple_of
+from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, has_tangent, leaves, tangent, tuple_of
 from ..ir.prim import primitive
 from ..utils.errors import InternalError
 
@@ -112,19 +112,19 @@ def _(*args, graph, batched, size):
     return batched_type(_graph_result(graph), size)
 
 
-def float_leaves(t: Type) -> list[Type]:
-    """The float leaves of a type, in order: what of a value has a tangent."""
-    return [leaf for leaf in leaves(t) if leaf.is_float]
+def tangent_leaves(t: Type) -> list[Type]:
+    """The tangents of a type's leaves, of those that have one, in order."""
+    return [tangent(leaf) for leaf in leaves(t) if has_tangent(leaf)]
 
 
 @primitive("control")
 def jvp(*args, graph, wrt):
-    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents of its float leaves).
+    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents of its leaves that have one).
 
     Inference emits it, `ad.expand` replaces it by the forward program; no executor sees it.
 
     Args:
-        *args: arguments of the graph, then a tangent for each index in `wrt`, of the argument's type.
+        *args: arguments of the graph, then a tangent for each index in `wrt`.
         graph: closed typed graph.
         wrt: indices of float arguments; the others' tangents are zero.
     """
@@ -134,7 +134,7 @@ def jvp(*args, graph, wrt):
 @jvp.infer
 def _(*args, graph, wrt):
     result = _graph_result(graph)
-    return tuple_of(result, tuple_of(*float_leaves(result)))
+    return tuple_of(result, tuple_of(*tangent_leaves(result)))
 
 
 @primitive("control")
@@ -144,7 +144,7 @@ def vjp(*args, graph, wrt):
     Inference emits it, `ad.expand` replaces it by the adjoint program; no executor sees it.
 
     Args:
-        *args: arguments of the graph, then a cotangent for each float leaf of its result.
+        *args: arguments of the graph, then a cotangent for each leaf of its result that has one.
         graph: closed typed graph; what it prints is not printed again.
         wrt: indices of float arguments.
     """
@@ -153,7 +153,7 @@ def vjp(*args, graph, wrt):
 
 @vjp.infer
 def _(*args, graph, wrt):
-    return tuple_of(*[args[i] for i in wrt])
+    return tuple_of(*[tangent(args[i]) for i in wrt])
 
 
 @primitive("control")
@@ -277,7 +277,6 @@ __all__ = [
     "cond",
     "custom_vjp",
     "dim_size",
-    "float_leaves",
     "for_loop",
     "is_boolean",
     "jvp",
@@ -285,6 +284,7 @@ __all__ = [
     "tape_new",
     "tape_pop",
     "tape_push",
+    "tangent_leaves",
     "undef",
     "value_and_grad",
     "vjp",

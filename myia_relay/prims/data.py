@@ -106,15 +106,23 @@ def _(data, *, type, variant, index):
 
 @primitive("struct")
 def data_as(data, *, type):
-    """The same value as one of another type of its family: one that may be None, or one that is known not to be."""
+    """The same value as one of another type of its family: one that may be None, or one that is known not to be.
+
+    A gradient may be taken for a tangent too: the one has no None where the other has none.
+    """
     return data
 
 
 @data_as.infer
 def _(data, *, type):
-    if not isinstance(data, Data) or data.family is not type.family:
+    if not isinstance(data, Data) or type.family is not data.family and type.family is not _as_tangent(data.family):
         raise InternalError("data_as", f"{data} as {type}")
     return type
+
+
+def _as_tangent(family):
+    """The family of which values of a family are tangents as they are: those of gradients are."""
+    return family.tangent if family.gradient is family else None
 
 
 @primitive("struct", differentiable=False)

@@ -328,3 +328,26 @@ def test_a_function_that_differentiates_itself_is_refused():
 
     with pytest.raises(GradError, match="differentiates itself"):
         f(2.0, 3)
+
+
+def lengthened(n, x, xs):
+    if n == 0:
+        return xs
+    ys = lengthened(n - 1, x * 0.9, xs)
+    ys.append(x * x)
+    return ys
+
+
+def of_a_list(x, n):
+    s = 0.0
+    for y in lengthened(n, x, [x * k for k in range(n)]):
+        s = s * 0.5 + y * y
+    return s
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_recursion_that_returns_a_list(executor):
+    """The cotangent of a list is there as that of a float is: it was taken for that of an integer once, and the gradient was 0."""
+    wanted = pytest.approx(difference(of_a_list, 0.7, 4), rel=1e-7)
+    assert relay(grad(of_a_list), executor=executor)(0.7, 4) == wanted
+    assert relay(lambda x, n: jvp(lambda v: of_a_list(v, n), (x,), (1.0,))[1], executor=executor)(0.7, 4) == wanted
