@@ -15,11 +15,12 @@ from ..prims.control import cond  # noqa: F401  registered before use
 from ..prims.effects import print_
 from ..utils.errors import TypeError_
 from . import data, list_methods, lists
-from .calls import call_value, operate, special
+from .calls import call_value, operate, special, user_method
 from .engine import Engine
 from .frames import Frame
 from .iterables import array_length, walk
 from .lists import LONG, is_list, is_run_time, pushed, static_items
+from .protocols import is_dataclass
 from .structures import PropertyVal, as_sequence, attribute, to_node, to_python
 from .syntax import meaning, text_parts, truth
 from .unions import each_option, nested_choice, without_choices
@@ -97,6 +98,10 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     if isinstance(value, Seq):
         if value.kind == "dataset":
             return array_length(frame, value.elems[0])
+        if (own := user_method(value, "__len__")) is not None:
+            return await call_value(engine, frame, Static(own), args, {}, origin, site)
+        if is_dataclass(value):
+            raise TypeError_(f"object of type {describe(value)} has no len()")
         return frame.constant(len(value.elems))
     if is_run_time(value):
         return lists.length(engine, frame, value)

@@ -27,6 +27,7 @@ from .engine import IN_PLACE, Context, Engine
 from .frames import Frame
 from .iterables import reach
 from .lists import is_list, is_run_time
+from .protocols import is_dataclass, truth_method
 from .sharing import arrays_of
 from .unions import dispatch, first_choice, merged, without_choices
 from .values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
@@ -349,11 +350,23 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
         found = await data.dispatched(engine, frame, args, names, again, site)
         if found is not None:
             return found
+    if op is operator.not_ and truth_method(args[0]) is not None:
+        from .structures import operate_not
+        from .syntax import truth
+
+        found = await truth(engine, frame, args[0])
+        return frame.constant(not found) if isinstance(found, bool) else operate_not(frame, found)
+    if op is operator.ne and is_dataclass(args[0]) and user_method(args[0], "__ne__") is None:
+        equal = user_method(args[0], "__eq__")  # what a class says without `__ne__`; tuples have theirs
+        if equal is not None:
+            found = await call_value(engine, frame, Static(equal), list(args), {}, origin, None)
+            return await call_value(engine, frame, Static(operator.not_), [found], {}, origin, None)
     for name in dict.fromkeys((base, plain)):  # `x += y` is `__iadd__`, or else `__add__`
         method = user_method(args[0], f"__{name}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
-    if len(args) == 2:
+    alike = len(args) == 2 and all(isinstance(a, Seq) and a.kind == "record" for a in args) and args[0].cls is args[1].cls
+    if len(args) == 2 and not (alike and plain not in MIRRORED):  # CPython does not ask the same class again
         method = user_method(args[1], f"__{mirrored}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), [args[1], args[0]], {}, origin, site)

@@ -10,6 +10,7 @@ from .data import equality as data_equality
 from .data import is_data
 from .engine import Engine
 from .frames import Frame
+from .protocols import equal_by_fields, items
 from .values import Choice, Closure, Dyn, Seq, Static, Text, Val, describe
 
 
@@ -40,6 +41,8 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         return data_equality(engine, frame, a, b)
     if isinstance(a, Dyn) and isinstance(b, Dyn):
         return operate(engine, frame, operator.eq, [a, b])
+    equal_by_fields(a)
+    equal_by_fields(b)
     if isinstance(a, Seq) and isinstance(b, Seq):
         named = not (_is_tuple(a) and _is_tuple(b)) and (a.cls is not b.cls or set(a.fields) != set(b.fields))
         if sequence_class(a) != sequence_class(b) or len(a.elems) != len(b.elems) or named:
@@ -126,7 +129,7 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
         from ..ir.prim import REGISTRY
 
         result: Dyn = frame.constant(False)
-        for elem in container.elems:
+        for elem in items(container, "__iter__", "__contains__"):
             same = element_equality(engine, frame, elem, item)
             if same.known:
                 if same.node.value:

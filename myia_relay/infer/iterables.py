@@ -11,6 +11,7 @@ from ..ir.node import Constant
 from ..utils.errors import TypeError_
 from .engine import Engine
 from .frames import Frame
+from .protocols import items
 from .values import NONE_VAL, Dyn, Iter, Seq, Static, Val, describe
 
 UNROLL_RANGE = 0  # ranges stay loops, however short: compile time must not depend on their length
@@ -82,7 +83,7 @@ def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
                 return Seq("record", parts, ("x", "y"), value.cls)
 
             return Walk(None, zero, array_length(frame, images), one, example)
-        return Walk(list(value.elems))
+        return Walk(list(items(value)))
     if isinstance(value, Dyn) and isinstance(value.type, Array):
         if not value.type.shape:
             raise TypeError_("iteration over a 0-d array")
@@ -127,6 +128,8 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
         return Walk(None, frame.constant(0), count, frame.constant(1), numbered)
     if value.kind == "reversed":
         (steps,) = inner
+        if isinstance(value.parts[0], Seq):
+            items(value.parts[0], "__reversed__", "__len__", "__getitem__")
         if steps.items is not None:
             return Walk(steps.items[::-1])
         count = _count(engine, frame, steps)

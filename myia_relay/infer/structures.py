@@ -15,6 +15,7 @@ from .data import either, is_data, possible
 from .data import test as data_test
 from .engine import Engine
 from .frames import Frame
+from .protocols import is_dataclass, items
 from .values import (
     NONE_VAL,
     At,
@@ -226,7 +227,7 @@ def _static_truth(value: Val) -> bool:
     if isinstance(value, Dyn):
         return bool(value.node.value)
     if isinstance(value, Seq):
-        return len(value.elems) > 0
+        return is_dataclass(value) or len(value.elems) > 0
     if isinstance(value, Static):
         return bool(value.value)
     return True
@@ -239,6 +240,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     if lists.is_run_time(value):
         return lists.get(engine, frame, value, index)
     if isinstance(value, Seq):
+        items(value, "__getitem__")
         if value.kind == "dict":
             key = to_python(index, "a dict key")
             if key not in value.fields:

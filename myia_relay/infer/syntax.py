@@ -21,6 +21,7 @@ from .annotate import check_value
 from .cells import MEANINGS, after_branch, changed_in_branch, held, with_contents
 from .engine import Engine, Recaptured, conform
 from .frames import Frame, explode, pack, packed_type
+from .protocols import is_dataclass, items, truth_method
 from .sharing import mark_like
 from .unions import dispatch, narrowed, test_of, without_choices
 from .values import (
@@ -83,7 +84,7 @@ def starred(value: Spread) -> tuple[Val, ...]:
     """
     if not isinstance(value.value, Seq):
         raise TypeError_(f"*: cannot spread {describe(value.value)} here; its length must be known at compile time")
-    return value.value.elems
+    return items(value.value)
 
 
 @meaning(S.make_tuple)
@@ -178,7 +179,12 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     if isinstance(value, Static):
         return bool(value.value)
     if isinstance(value, Seq):
-        return len(value.elems) > 0
+        if (own := truth_method(value)) is not None:
+            from .calls import call_value
+
+            found = await call_value(engine, frame, Static(own), [value], {}, frame.builder.origin, None)
+            return await truth(engine, frame, found)
+        return is_dataclass(value) or len(value.elems) > 0
     if is_run_time(value):
         count = length(engine, frame, value)
         return count.node.value > 0 if count.known else emit(frame, "ne", count, frame.constant(0))

@@ -210,6 +210,12 @@ def shifts_of_an_int(x, n):
     return x << n, x >> n, np.int32(5) >> x
 
 
+def comparisons_of_unsigned(x, y):
+    a, b = x[1], y[0]
+    low = np.clip(np.full((4,), a, x.dtype), 0, 5) - np.zeros((4, 4), x.dtype)
+    return low, a // low[int(a) % 4, 1], a % low[0, 0], max(a, b), min(b, low[0, 1]), x < y, np.maximum(x, y), a >= 0, a == b, x == 5
+
+
 PROGRAMS = [
     (leaving_an_unrolled_loop_in_the_second_turn, [(1,), (3,), (5,)]),
     (truth_of_operands_of_different_types, [(0, 2.0), (1, 2.0), (1, 0.5), (0, -1.0), (0, 0.0), (0, math.nan)]),
@@ -237,6 +243,11 @@ PROGRAMS = [
     (equal_tuples, [(1.0, 2.0), (2.0, 1.0)]),
     *[(integers_of_math, [a]) for a in ((12, -18), (np.int32(12), np.int32(-18)), (np.uint8(12), np.uint8(200)))],
     *[(absolute_of_unsigned, [(np.array([0, 5, 255], t),)]) for t in (np.uint8, np.uint16, np.uint32, np.uint64)],
+    *[
+        (comparisons_of_unsigned, [(np.array([0, n, np.iinfo(t).max], t), np.array([5, 1, 2], t))])
+        for t in (np.uint8, np.uint16, np.uint32, np.uint64)
+        for n in (0, 3, np.iinfo(t).max, np.iinfo(t).max // 2 + 1)
+    ],
     (summed_in_foreign_order, [(np.arange(4.0).astype(">f8"),), (np.arange(4).astype(">i4"),)]),
     (shifts_of_an_int, [(-3, np.int32(-3)), (7, np.int32(40)), (2, np.int32(1))]),
     *[

@@ -95,6 +95,12 @@ class Rewrite(ast.NodeTransformer):
             again = [ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node)]
         return [node, *again]
 
+    def visit_Attribute(self, node):
+        """Properties make ints too."""
+        self.generic_visit(node)
+        module = isinstance(node.value, ast.Name) and node.value.id in ("np", "math")
+        return self.wrapped("_value", node, at=node) if isinstance(node.ctx, ast.Load) and not module else node
+
     def visit_Call(self, node):
         self.generic_visit(node)
         return ast.copy_location(
@@ -120,7 +126,7 @@ def integers(limit: int, error: type[Exception]) -> dict:
     def value(x):
         if type(x) is int and not -(1 << limit) <= x < 1 << limit:
             raise error
-        if isinstance(x, tuple):
+        if isinstance(x, tuple | list):
             for part in x:
                 value(part)
         elif hasattr(x, "__dataclass_fields__"):  # made by methods that are not rewritten

@@ -8,11 +8,50 @@ from __future__ import annotations
 
 import ast
 import copy
+import multiprocessing
 import random
 import re
 from collections.abc import Iterator
 
-from .execute import Verdict, check, program_of
+from .execute import EXECUTORS, Verdict, check, program_of
+
+
+def serve(pipe) -> None:
+    """Answer what to check with verdicts."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    while True:
+        what = pipe.recv()
+        try:
+            verdict = check(*what)
+        except Exception as error:  # no program any more
+            verdict = Verdict("invalid", repr(error))
+        pipe.send(verdict)
+
+
+class Apart:
+    """`check` in another process; a process that ends or hangs is a verdict too."""
+
+    def __init__(self, timeout: float = 60):
+        self.timeout, self.process = timeout, None
+
+    def __call__(self, *what) -> Verdict:
+        if self.process is None:
+            self.pipe, theirs = multiprocessing.Pipe()
+            self.process = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
+            self.process.start()
+            theirs.close()
+        try:
+            self.pipe.send(what)
+            if self.pipe.poll(self.timeout):
+                return self.pipe.recv()
+            detail = "no answer"
+        except (EOFError, OSError):
+            detail = "the process ended"
+        self.process.kill()
+        self.process = None
+        return Verdict("failed", detail, what[3][0] if len(what) > 3 and len(what[3]) == 1 else "process")
 
 
 def signature(verdict: Verdict) -> tuple:
@@ -104,11 +143,18 @@ def with_expression(tree: ast.Module, k: int, part: ast.expr) -> ast.Module:
 
 def shrink(text: str, calls: list[tuple], limit: int = 1500) -> tuple[str, tuple, Verdict]:
     """A smaller program that fails alike, one tuple of arguments for it, and its verdict."""
+    check = Apart()
     wanted = check(text, calls, "<shrinking>")
     best, count = text, 0
     if wanted.kind != "failed":
         return text, calls[0], wanted
     executors = (wanted.executor,)
+    if wanted.executor == "process":
+        for name in EXECUTORS:
+            if check(text, calls, "<shrinking>", (name,)).kind == "failed":
+                executors = (name,)
+                wanted.executor = name
+                break
     for args in calls:
         verdict = check(text, [args], "<shrinking>", executors)
         if signature(verdict) == signature(wanted):

@@ -32,6 +32,7 @@ from .exact_int import (  # noqa: F401  (one namespace for callers)
     division_flags,
     int_divmod,
     int_truediv,
+    ordered,
     shift_left,
     shift_right,
     wrapping_add,
@@ -228,20 +229,20 @@ def minimum(b: Block, x: Any, y: Any) -> Any:
 
 def _extremum(b: Block, first_wins: Any, x: Any, y: Any) -> Any:
     x, y = b.once(x), b.once(y)
-    keep = first_wins(x, y)
+    keep = first_wins(ordered(x), ordered(y))
     return tirx.Select(tirx.Or(keep, isnan(x)) if is_float(x) else keep, x, y)
 
 
 def py_max(b: Block, x: Any, y: Any) -> Any:
     """Python's `max(x, y)`: y if y > x else x, whatever NaN makes of that."""
     x, y = b.once(x), b.once(y)
-    return tirx.Select(tirx.GT(y, x), y, x)
+    return tirx.Select(tirx.GT(ordered(y), ordered(x)), y, x)
 
 
 def py_min(b: Block, x: Any, y: Any) -> Any:
     """Python's `min(x, y)`: y if y < x else x."""
     x, y = b.once(x), b.once(y)
-    return tirx.Select(tirx.LT(y, x), y, x)
+    return tirx.Select(tirx.LT(ordered(y), ordered(x)), y, x)
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:

@@ -21,6 +21,21 @@ def _bits(x: Any) -> int:
     return int(element(dtype_of(x)).lstrip("uint"))
 
 
+def ordered(x: Any) -> Any:
+    """`x`, where it is unsigned as a signed integer of the same order, to be compared; anything else as it is.
+
+    TVM simplifies a comparison of unsigned values by their difference, which fails ("a negative uint") or even ends the
+    process where it is below 0. LLVM compares the values themselves again.
+    """
+    dtype = dtype_of(x)
+    if not element(dtype).startswith("uint"):
+        return x
+    if _bits(x) < 64:
+        return tirx.Cast(with_lanes("int32" if _bits(x) < 32 else "int64", lanes_of(dtype)), x)
+    flipped = tirx.BitwiseXor(x, const(1 << 63, dtype))
+    return tirx.reinterpret(with_lanes("int64", lanes_of(dtype)), flipped)
+
+
 def _wide(x: Any) -> str:
     return with_lanes(f"int{2 * _bits(x)}", lanes_of(dtype_of(x)))
 
@@ -155,7 +170,7 @@ def shift_left(b: Block, x: Any, n: Any) -> Any:
     """x << n wrapped; 0 for n >= bits, and for a negative n, as in NumPy (CPython raises: check first)."""
     x, n = b.once(x), b.once(n)
     dtype, bits = dtype_of(x), _bits(x)
-    large = b.let(tirx.Or(tirx.GE(n, const(bits, dtype)), _negative(n)))
+    large = b.let(tirx.Or(tirx.GE(ordered(n), ordered(const(bits, dtype))), _negative(n)))
     # A shift by the width or more is undefined in LLVM even if unselected.
     amount = tirx.Select(large, const(0, dtype), n)
     return tirx.Select(large, const(0, dtype), tirx.LShift(x, amount))
@@ -166,7 +181,7 @@ def shift_right(b: Block, x: Any, n: Any) -> Any:
     n = b.once(n)
     most = const(_bits(x) - 1, dtype_of(x))
     if element(dtype_of(x)).startswith("uint"):
-        large = b.let(tirx.GT(n, most))
+        large = b.let(tirx.GT(ordered(n), ordered(most)))
         zero = const(0, dtype_of(x))
         return tirx.Select(large, zero, tirx.RShift(x, tirx.Select(large, zero, n)))
     return tirx.RShift(x, tirx.Select(tirx.Or(tirx.GT(n, most), _negative(n)), most, n))

@@ -122,8 +122,9 @@ class Expr:
         if dtype_of(x).startswith("uint"):
             y = self.let(y)
             zero, one = exact.like(0, y), exact.like(1, y)
-            safe = self.let(tirx.Select(tirx.EQ(y, zero), one, y))
-            return tirx.Select(tirx.EQ(y, zero), zero, (tirx.Mod if which else tirx.Div)(x, safe))
+            by_zero = self.let(tirx.EQ(exact.ordered(y), exact.ordered(zero)))
+            safe = self.let(tirx.Select(by_zero, one, y))
+            return tirx.Select(by_zero, zero, (tirx.Mod if which else tirx.Div)(x, safe))
         return exact.int_divmod(self.block, x, y)[which]
 
     def floordiv(self, x, y):
@@ -249,7 +250,7 @@ class Expr:
         if element(dtype_of(x)) == "bool":
             as_int = with_lanes("int8", lanes_of(dtype_of(x)))
             x, y = tirx.Cast(as_int, x), tirx.Cast(as_int, y)
-        return node(x, y)
+        return node(exact.ordered(x), exact.ordered(y))
 
     def eq(self, x, y):
         return self._compare(tirx.EQ, x, y)

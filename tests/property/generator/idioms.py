@@ -47,7 +47,7 @@ class Idioms:
         outer, inner, k, z = self.fresh("g"), self.fresh("f"), self.fresh("k"), self.fresh("z")
         result = self.pick(("float", "int"))
         self.line(indent, f"def {outer}({k}):")
-        with self.bound({k: "float", z: "float"}):
+        with self.closure({k: "float", z: "float"}):
             self.fuel = 6
             body = self.e(result)
         if self.draw(2):
@@ -67,7 +67,7 @@ class Idioms:
     def functions_in_a_tuple(self, indent: int) -> None:
         """Functions made in a loop or a comprehension, called by index or in a loop."""
         fs, k, z, v = (self.fresh(c) for c in "fkzx")
-        with self.bound({k: "float", z: "float"}):
+        with self.closure({k: "float", z: "float"}):
             self.fuel = 5
             body = self.e("float")
         kind = self.draw(4)
@@ -204,7 +204,7 @@ class Idioms:
         f, n, s, v = self.fresh("f"), self.fresh("n"), self.fresh("s"), self.fresh("x")
         t = self.pick(("int", "float"))
         self.line(indent, f"def {f}({n}, {s}):")
-        with self.bound({n: "int", s: t}):
+        with self.closure({n: "int", s: t}):
             self.fuel = 7
             self.line(indent + 1, f"if {n} <= 0 or {self.e('bool', 2)}:")
             self.line(indent + 2, f"return {self.e(t, 2)}")
@@ -218,7 +218,7 @@ class Idioms:
         t = self.pick(("int", "float"))
         self.line(indent, f"{total} = {self.e(t)}")
         self.line(indent, f"def {f}({z}):")
-        with self.bound({total: t, z: t}):
+        with self.closure({total: t, z: t}):
             self.fuel = 6
             self.line(indent + 1, f"nonlocal {total}")
             if self.draw(3) == 0:

@@ -113,6 +113,10 @@ class Numbers:
             found += [f"{n}.norm2()", f"{n}.total"]
         if r.name == "Box" and t == "float":
             found += [f"{n}.low.x", f"{n}.high.total"]
+        if r.name == "Grade":
+            found += {"float": [f"{n}.score", f"{n}.best"], "int": [f"len({n})", f"{n}[0]"]}.get(t, [])
+        if r.name == "Span" and t == "int":
+            found += [f"{n}.length", f"{n}.within({self.literal('int')})", f"{n}[{self.pick((0, 1, -1))}]", f"len({n})"]
         return found
 
     def calls(self, t, d: int) -> list:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .records import FIELDS
-from .types import CODES, PYTHON, TREE, Arr, Dic, Fn, Rec, Tup
+from .types import CODES, FAMILIES, PYTHON, Arr, Dic, Fn, Lst, Rec, Tup, Uni
+from .unions import UNIONS
 
 
 class Statements:
@@ -42,6 +43,13 @@ class Statements:
             (self.chosen_function, 3),
             (self.walrus, 2),
             (self.idiom, 14),
+            (self.lists, 12),
+            (self.union, 6),
+            (self.dicts, 3),
+            (self.run_time_string, 2),
+            (self.records, 3),
+            (self.sliced_updates, 4),
+            (self.list_of_arrays, 1),
         )
         at = self.draw(sum(w for _, w in weights))
         for write, weight in weights:
@@ -53,7 +61,7 @@ class Statements:
 
     def mine(self, test=lambda t: True) -> list[str]:
         """Variables that may be assigned to."""
-        return [n for n, v in self.env.items() if not v.fixed and not isinstance(v.type, Fn) and test(v.type)]
+        return [n for n, v in self.env.items() if not v.fixed and not isinstance(v.type, Fn | Uni) and test(v.type)]
 
     def assign(self, indent: int) -> None:
         """`x = e`, to a new variable or one in scope, now and then of another type."""
@@ -66,6 +74,9 @@ class Statements:
         else:
             name, t = self.fresh("x"), self.any_type()
         text = self.e(t)
+        if isinstance(t, Lst):
+            self.line(indent, f"{name} = {text}")
+            return self.bind(name, t, own=True)
         if isinstance(t, Arr) and self.draw(3) == 0 and t.shape:
             text = self.pick((f"np.array({text})", f"({text}).copy()")) if not text.startswith("np.array(") else text
             self.line(indent, f"{name} = {text}")
@@ -129,7 +140,7 @@ class Statements:
 
     def in_place(self, indent: int) -> None:
         """`x[i] = v` and its kin on an array that is ours alone."""
-        mine = [n for n, v in self.env.items() if v.own and not v.fixed]
+        mine = [n for n, v in self.env.items() if v.own and not v.fixed and isinstance(v.type, Arr)]
         if not mine or self.draw(4) == 0:
             name, t = self.fresh("a"), Arr(self.pick(("f8", "f8", "i8", "f4")), self.shape(1 + self.draw(2), False))
             fresh = self.pick((f"np.zeros({t.shape}, np.{self.dtype_name(t)})", f"np.array({self.e(t)})"))
@@ -298,6 +309,9 @@ class Statements:
             parts.append(self.pick((self.e(t, 2), self.e(t, 2), f'f"{{{self.e(t, 3)}}}|"', "'text'")))
         if self.draw(8) == 0:
             parts.append(self.pick((self.e(Tup(("int", "float")), 2), self.e(Arr("f8", self.shape(1)), 3))))
+        shown = [n for n, v in self.env.items() if isinstance(v.type, Lst | Rec | Dic) or v.type in FAMILIES]
+        if shown and self.draw(4) == 0:
+            parts.append(self.pick(shown))
         if self.draw(4) == 0:
             parts = [f'f"{{{self.e("float", 3)}:.3f}} {{{self.e("int", 3)}:+d}} {{{self.e("bool", 3)}}}"']
         end = self.pick(("", "", "", ", sep='-'", ", end=';'"))
@@ -343,7 +357,7 @@ class Statements:
         args = tuple(self.pick(("float", "int")) for _ in range(1 + self.draw(2)))
         names = [self.fresh("z") for _ in args]
         if self.draw(2):
-            with self.bound(dict(zip(names, args))):
+            with self.closure(dict(zip(names, args))):
                 body = self.e(result)
             defaults = ""
             have = [n for n, v in self.env.items() if v.type in ("int", "float")]
@@ -354,7 +368,12 @@ class Statements:
             return
         self.line(indent, f"def {name}({', '.join(names)}):")
         outer, loops, returned, lines = dict(self.env), self.loops, self.returned, len(self.lines)
-        for n, v in self.env.items():
+        hide = self.draw(4) > 0
+        for n, v in outer.items():
+            if hide and v.own:
+                del self.env[n]
+                continue
+            outer[n] = self.variable(v.type, v.fixed)
             self.env[n] = self.variable(v.type, fixed=True)  # to assign to it would make it local
         for n, t in zip(names, args):
             self.env[n] = self.variable(t)
@@ -377,7 +396,7 @@ class Statements:
         others = [m for m, s in have if s == t]
         name = self.fresh("f")
         names = [self.fresh("z") for _ in t.args]
-        with self.bound(dict(zip(names, t.args))):
+        with self.closure(dict(zip(names, t.args))):
             other = f"(lambda {', '.join(names)}: {self.e(t.result, 2)})"
         a, b = self.pick(others), self.pick((other, self.pick(others)))
         kind = self.draw(3)
@@ -410,10 +429,15 @@ class Statements:
             return self.scalar_type()
         if kind < 16:
             return self.array_type()
+        if kind == 16 and self.draw(2):
+            return self.pick((self.list_type(), self.list_type(), self.pick(UNIONS)))
         if kind < 18:
             return Tup(tuple(self.scalar_type() for _ in range(1 + self.draw(3))))
-        if kind == 18 and self.draw(2) and any(n.startswith("t") or n == "p0" for n in self.env):
-            return TREE
+        if kind == 18 and self.draw(2):
+            families = [v.type.args[0] for n, v in self.env.items() if isinstance(v.type, Fn) and v.type.args[0] in FAMILIES]
+            families += [v.type.result for n, v in self.env.items() if isinstance(v.type, Fn) and v.type.result in FAMILIES]
+            if families:
+                return self.pick(families)
         if kind == 18:
             return Rec(self.pick(tuple(FIELDS)))
         return Dic((("a", self.scalar_type()), ("b", self.scalar_type())))

@@ -30,6 +30,20 @@ class Tup:
 
 
 @dataclass(frozen=True)
+class Lst:
+    """A list of run-time length."""
+
+    elem: object
+
+
+@dataclass(frozen=True)
+class Uni:
+    """A value of one of several types, which is known at run time only."""
+
+    options: tuple
+
+
+@dataclass(frozen=True)
 class Dic:
     """A dict with string keys: `items` are pairs of a key and a type."""
 
@@ -52,6 +66,9 @@ class Fn:
 
 
 TREE = "Tree"  # of `records`: Leaf or Node
+TERM = "Term"  # of `records`: Number, Sum, Scaled, Choice or Absent
+CHAIN = "Chain"  # of `records`: Link or End
+FAMILIES = (TREE, TERM, CHAIN)
 
 
 def constructor(code: str) -> str:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from .records import CLASSES, FIELDS, Leaf, Node
-from .types import CODES, TREE, Arr, Dic, Rec, Tup, numpy_dtype
+from .records import CLASSES, FIELDS, Absent, Choice, End, Leaf, Link, Node, Number, Scaled, Sum
+from .types import CHAIN, CODES, TERM, TREE, Arr, Dic, Lst, Rec, Tup, Uni, numpy_dtype
 
 INF, NAN = math.inf, math.nan
 TAME = {
@@ -76,8 +76,19 @@ class Values:
             return tuple(self.value(e) for e in t.elems)
         if isinstance(t, Dic):
             return {k: self.value(e) for k, e in t.items}
+        if isinstance(t, Uni):
+            return self.value(self.pick(t.options))
+        if isinstance(t, Lst):
+            return [self.value(t.elem) for _ in range(1 + self.draw(6))]
         if t == TREE:
             return self.tree(3)
+        if t == TERM:
+            return self.term(3)
+        if t == CHAIN:
+            chain = End()
+            for _ in range(self.draw(6)):
+                chain = Link(self.value("int"), chain)
+            return chain
         if isinstance(t, Rec):
             return CLASSES[t.name](*(self.value(e) for _, e in FIELDS[t.name]))
         raise AssertionError(t)
@@ -87,6 +98,19 @@ class Values:
         if depth == 0 or self.draw(3) == 0:
             return Leaf(self.value("float"))
         return Node(self.tree(depth - 1), self.tree(depth - 1), self.value("int"))
+
+    def term(self, depth: int):
+        """A term of at most a depth."""
+        kind = self.draw(7) if depth else 0
+        if kind == 1:
+            return Absent()
+        if kind in (2, 3):
+            return Sum(self.term(depth - 1), self.term(depth - 1))
+        if kind == 4:
+            return Scaled(self.value("float"), self.term(depth - 1))
+        if kind == 5:
+            return Choice(self.value("bool"), self.term(depth - 1), self.term(depth - 1))
+        return Number(self.value("float"))
 
     def element(self, code: str):
         """A number for a NumPy scalar or an element."""

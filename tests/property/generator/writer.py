@@ -6,11 +6,15 @@ import contextlib
 from dataclasses import dataclass
 
 from .arrays import Arrays
+from .calls import Calls
+from .families import Families
 from .idioms import Idioms
+from .lists import Lists
 from .numbers import Numbers
 from .records import FIELDS
 from .statements import Statements
-from .types import CODES, FLOATS, PYTHON, TREE, Arr, Dic, Fn, Rec, Tup, constructor
+from .types import CHAIN, CODES, FLOATS, PYTHON, TERM, TREE, Arr, Dic, Fn, Lst, Rec, Tup, Uni, constructor
+from .unions import UNIONS, Unions
 from .values import Values
 
 
@@ -23,7 +27,7 @@ class Variable:
     own: bool = False
 
 
-class Writer(Numbers, Arrays, Statements, Idioms):
+class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls):
     """Writes one program; `draw(n)` gives a number in range(n).
 
     Attributes:
@@ -66,6 +70,17 @@ class Writer(Numbers, Arrays, Statements, Idioms):
         yield
         self.env = before
 
+    @contextlib.contextmanager
+    def closure(self, names: dict):
+        """The scope of a function in this one: what it captures is not changed in place by either, so that it mostly hides it."""
+        before = dict(self.env)
+        if self.draw(4):
+            self.env = {n: v for n, v in self.env.items() if not v.own}
+        hidden = {n: v for n, v in before.items() if n not in self.env}
+        with self.bound(names):
+            yield
+        self.env = {n: hidden.get(n) or Variable(v.type, v.fixed) for n, v in before.items()}
+
     def dtype_name(self, t: Arr) -> str:
         return constructor(t.dtype).removeprefix("np.")
 
@@ -79,7 +94,7 @@ class Writer(Numbers, Arrays, Statements, Idioms):
         self.fuel -= 1
         if isinstance(t, Fn):
             return self.function(t, d)
-        if self.fuel < 0 or d > 4 or self.draw(100) < 22 + 12 * d:
+        if t == "str" or self.fuel < 0 or d > 4 or self.draw(100) < 22 + 12 * d:
             return self.atom(t, d)
         other = self.draw(30)
         if other == 0:
@@ -90,6 +105,10 @@ class Writer(Numbers, Arrays, Statements, Idioms):
                 return self.pick(calls)()
         if other < 6 and (found := self.structural(t, d)):
             return self.pick(found)
+        if other < 11 and (found := self.listed(t, d)):
+            return self.pick(found)()
+        if other < 14 and (found := self.united(t, d)):
+            return self.pick(found)()
         return self.pick(self.producers(t, d))()
 
     def producers(self, t, d: int) -> list:
@@ -101,6 +120,12 @@ class Writer(Numbers, Arrays, Statements, Idioms):
             return self.make_array(t, d)
         if isinstance(t, Rec):
             return self.make_record(t, d)
+        if isinstance(t, Lst):
+            return self.make_list(t, d)
+        if isinstance(t, Uni):
+            return [lambda: f"({self.e(t.options[0], d + 1)} if {self.e('bool', d + 1)} else {self.e(t.options[1], d + 1)})"]
+        if t in (TERM, CHAIN):
+            return self.make_family(t, d)
         if t == TREE:
             E = self.inner(d)
             return [lambda: f"Leaf({E('float')})", lambda: f"Node({E(TREE)}, {E(TREE)}, {E('int')})"]
@@ -109,6 +134,8 @@ class Writer(Numbers, Arrays, Statements, Idioms):
     def atom(self, t, d: int) -> str:
         """A variable or a literal."""
         names = [n for n, v in self.env.items() if v.type == t]
+        if isinstance(t, Lst):
+            return f"{self.pick(names)}{self.cut(3)}" if names and self.draw(4) and t.elem != Lst("int") else self.made_list(t, max(d, 3))
         if names and self.draw(6):
             # Younger variables more often: results should depend on what was computed.
             return self.pick(names[-4:] if self.draw(2) else names)
@@ -120,6 +147,10 @@ class Writer(Numbers, Arrays, Statements, Idioms):
             return self.literal(t)
         if t == TREE:
             return f"Leaf({self.e('float', d + 1)})"
+        if t in (TERM, CHAIN):
+            return self.family_literal(t, d)
+        if isinstance(t, Uni):
+            return self.pick(self.producers(t, d))()
         if t == "str":
             return self.pick(("'left'", "'right'"))
         if isinstance(t, Arr):
@@ -177,8 +208,16 @@ class Writer(Numbers, Arrays, Statements, Idioms):
                 lambda: f"{E(t)}.moved({E('float')})",
                 lambda: f"{E(t)}.moved(dy={E('float')}, dx={E('float')})",
             ]
-        else:
+        elif t.name == "Box":
             out.append(lambda: f"{E(t)}.grown({E('int')})")
+        elif t.name == "Grade":
+            out += [
+                lambda: f"{E(t)}.plus({', '.join(E('int') for _ in range(self.draw(3)))})",
+                lambda: f"{E(t)}.plus({E('int')}, scale={self.pick((2, -1))})",
+                lambda: f"{E(t)}.chosen({E(t)})",
+            ]
+        else:
+            out.append(lambda: f"Span.of({E('int')}, {E('int')})")
         return out
 
     def function(self, t: Fn, d: int) -> str:
@@ -187,12 +226,14 @@ class Writer(Numbers, Arrays, Statements, Idioms):
         if names and self.draw(2):
             return self.pick(names)
         names = [self.fresh("z") for _ in t.args]
-        with self.bound(dict(zip(names, t.args))):
+        with self.closure(dict(zip(names, t.args))):
             return f"(lambda {', '.join(names)}: {self.e(t.result, d + 2)})"
 
     def call(self, name: str, t: Fn, d: int) -> str:
         """A call of a function in scope."""
         head = self.heads.get(name)
+        if isinstance(head, tuple):
+            return self.formed_call(name, head, d)
         args = [self.e(a, d + 1) for a in t.args]
         if name.startswith("r"):  # a recursive function counts its first argument down
             args[0] = f"{args[0]} % {self.pick((3, 4, 6))}"
@@ -216,9 +257,16 @@ class Writer(Numbers, Arrays, Statements, Idioms):
 
     def helper(self) -> None:
         """A function of the module: plain, with a star or a default, higher-order, or recursive."""
-        kind = self.pick(("plain", "star", "keyword", "higher", "recursive", "mutual", "maker", "tree", "tree"))
-        if kind == "tree":
-            return self.tree_function()
+        kind = self.pick((
+            *("plain", "star", "keyword", "higher", "recursive", "mutual", "maker", "tree", "tree"),
+            *("term", "chain", "chain", "forms", "search", "mode"),
+        ))  # fmt: skip
+        special = {
+            "tree": self.tree_function, "term": self.term_function, "chain": self.chain_function, "forms": self.arguments_function,
+            "search": self.nested_search, "mode": self.mode_function,
+        }  # fmt: skip
+        if kind in special:
+            return special[kind]()
         result = self.pick(("float", "int", "float", "f8", "bool", Arr("f8", (self.dims[0],))))
         if kind in ("recursive", "mutual"):
             return self.recursive(kind, self.pick(("float", "int", "float", "f8")))
@@ -346,6 +394,7 @@ class Writer(Numbers, Arrays, Statements, Idioms):
         self.inputs = [self.pick(("int", "float"))] + [
             self.any_type() if self.draw(5) else self.input_type() for _ in range(1 + self.draw(4))
         ]
+        self.inputs = [Lst("float") if isinstance(t, Lst) and t.elem not in ("int", "float") else t for t in self.inputs]
         early = self.draw(2)
         self.returned = tuple(self.any_type() for _ in range(1 + self.draw(3))) if early else None
         self.line(0, f"def program({', '.join(f'p{k}' for k in range(len(self.inputs)))}):")
@@ -358,7 +407,7 @@ class Writer(Numbers, Arrays, Statements, Idioms):
         if early:
             self.line(1, f"return {self.result()}")
         else:
-            names = [n for n, v in self.env.items() if not isinstance(v.type, Fn)]
+            names = [n for n, v in self.env.items() if not isinstance(v.type, Fn) and v.type != "str"]
             self.line(1, f"return ({''.join(n + ', ' for n in names[-12:])})")
         return "\n".join(self.lines) + "\n"
 
@@ -376,6 +425,12 @@ class Writer(Numbers, Arrays, Statements, Idioms):
                 "str",
                 TREE,
                 TREE,
+                TERM,
+                CHAIN,
+                Rec("Grade"),
+                Lst("int"),
+                Lst("float"),
+                Lst("float"),
             )
         )
 
