@@ -50,15 +50,10 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         result: Dyn = frame.constant(True)
         order = range(len(a.elems)) if a.kind != "dict" else [b.fields.index(f) for f in a.fields]
         for x, j in zip(a.elems, order, strict=True):
-            part = element_equality(engine, frame, x, b.elems[j])
-            if part.known:
-                if not part.node.value:
-                    return frame.constant(False)
-                continue
-            from ..ir.prim import REGISTRY
-
-            both = (result.node, part.node)
-            result = part if result.known else Dyn(frame.builder.emit(REGISTRY["logical_and"], both))
+            part = element_equality(engine, frame, x, b.elems[j], result)
+            if part.known and not part.node.value:
+                return frame.constant(False)
+            result = _both(frame, result, part)
         return result
     if isinstance(a, Static) and isinstance(b, Static):
         return frame.constant(bool(a.value == b.value))
@@ -87,20 +82,53 @@ def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
     if sequence_class(a) != sequence_class(b) or sequence_class(a) not in ("tuple", "list") or not plain:
         return None
     result = frame.constant(op(len(a.elems), len(b.elems)))
-    for x, y in reversed(pairs):
-        same, here = element_equality(engine, frame, x, y), operate(engine, frame, op, [x, y])
+    equal, reached = [], frame.constant(True)
+    for x, y in pairs:
+        equal.append(element_equality(engine, frame, x, y, reached))
+        reached = _both(frame, reached, equal[-1])
+    for (x, y), same in zip(reversed(pairs), reversed(equal)):
+        here = operate(engine, frame, op, [x, y])
         result = Dyn(frame.builder.emit(REGISTRY["where"], (same.node, result.node, here.node)))
     return result
 
 
-def element_equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
-    """Whether elements of containers count as equal, as a Python bool: the same object does, NaN or not."""
+def _both(frame: Frame, a: Dyn, b: Dyn) -> Dyn:
+    """`a and b` of bools."""
+    from ..ir.prim import REGISTRY
+
+    for one, other in ((a, b), (b, a)):
+        if one.known:
+            return other if one.node.value else one
+    return Dyn(frame.builder.emit(REGISTRY["logical_and"], (a.node, b.node)))
+
+
+NAN = "NaN met NaN: whether they are equal in a container depends on whether they are one object; ask math.isnan first"
+
+
+def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn) -> Dyn:
+    """Whether elements of containers count as equal, as a Python bool: the same object does, NaN or not.
+
+    Which object a NaN is cannot be told from its value, so that two of them raise ValueError, where the comparison is `reached`.
+    """
+    from ..ir.prim import REGISTRY
+    from ..prims.effects import check
     from ..prims.operators import truth
 
     if isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
         return frame.constant(True)
+    if all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.is_float and not _is_number(x) for x in (a, b)):
+        emit = frame.builder.emit
+        nans = [emit(REGISTRY["ne"], (x.node, x.node)) for x in (a, b)]
+        met = _both(frame, reached, Dyn(emit(REGISTRY["logical_and"], tuple(nans))))
+        fine = Dyn(emit(REGISTRY["logical_not"], (met.node,)))
+        frame.builder.emit(check, (fine.node,), {"exception": ValueError, "parts": (NAN,)})
     same = equality(engine, frame, a, b)
     return frame.constant(bool(same.node.value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
+
+
+def _is_number(x: Dyn) -> bool:
+    """Whether a value is known not to be NaN."""
+    return x.known and x.node.value == x.node.value
 
 
 def _equal_option(engine: Engine, frame: Frame, choice: Choice, other: Val) -> Dyn:
@@ -130,7 +158,8 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
 
         result: Dyn = frame.constant(False)
         for elem in items(container, "__iter__", "__contains__"):
-            same = element_equality(engine, frame, elem, item)
+            not_yet = frame.constant(True) if result.known else Dyn(frame.builder.emit(REGISTRY["logical_not"], (result.node,)))
+            same = element_equality(engine, frame, elem, item, not_yet)
             if same.known:
                 if same.node.value:
                     return frame.constant(True)

@@ -6,7 +6,32 @@ from ..abstract.types import Data
 from ..ir.node import Node
 from ..utils.errors import InternalError
 from .frames import Frame
-from .values import Bound, Closure, Derived, NeverVal, PoisonVal, Seq, Skeleton, UnboundVal, Val, skeleton, unknown
+from .values import (
+    Bound,
+    Closure,
+    Derived,
+    Iter,
+    NeverVal,
+    PoisonVal,
+    Raised,
+    Seq,
+    Skeleton,
+    SliceVal,
+    Text,
+    UnboundVal,
+    Val,
+    skeleton,
+    unknown,
+)
+
+
+def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
+    """The values in a string, an exception, a slice or an iterator, as in its skeleton."""
+    if isinstance(value, Text):
+        return value.operands
+    if isinstance(value, Raised):
+        return () if value.message is None else (value.message,)
+    return (value.start, value.stop, value.step) if isinstance(value, SliceVal) else value.parts
 
 
 def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
@@ -36,6 +61,9 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
                 go(part, part_skel)
         elif isinstance(value, Bound | Derived):
             go(value.receiver if isinstance(value, Bound) else value.function, skel.parts[0])
+        elif isinstance(value, Text | Raised | SliceVal | Iter):
+            for part, part_skel in zip(parts_of(value), skel.parts, strict=True):
+                go(part, part_skel)
         elif skel.parts:
             inner: list[Node] = []
             actual = skeleton(value, inner, keep_constants=True, capture=frame.captured)

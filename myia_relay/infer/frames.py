@@ -7,7 +7,7 @@ as an operand. A *scope frame* emits into its parent's graph: one turn of an unr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,7 @@ class Frame:
         cells: what is in the cells that this frame made, was given or has changed; see `infer.cells`.
         before: what was in the cells of the enclosing frames when this one was opened: as the parent frame sees it.
         writes: whether changes of those come out of this frame.
+        late: called when `imports` grows, once the application that gives them is emitted.
     """
 
     def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Context | None = None):
@@ -114,6 +115,7 @@ class Frame:
         self.context = context or (parent.context if parent else spec.context)
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
+        self.late: Callable[[], None] | None = None
         self.providers: dict[Hashable, Node] = {}
         self.cells: dict[Cell, Val] = {}
         self.own: set[Cell] = set()
@@ -205,6 +207,8 @@ class Frame:
             self.imports[node] = self.graph.add_parameter(node.name or f"v{len(self.graph.params)}", node.type, node.origin)
             if node in self.spec.shared:
                 self.spec.shared.add(self.imports[node])
+            if self.late is not None:
+                self.late()
         return self.imports[node]
 
     def captured(self, closure: Closure) -> tuple[tuple[Node, Val], ...]:

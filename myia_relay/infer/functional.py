@@ -33,7 +33,7 @@ from .loops import (
     unpack_carried,
 )
 from .structures import to_python
-from .syntax import branch, truth, unify_imports
+from .syntax import branch, give_imports, truth
 from .values import NEVER, Derived, Dyn, Seq, Skeleton, Static, Val, describe, rebuild, skeleton, unknown
 
 
@@ -156,7 +156,6 @@ async def scan(
         outs.append(REGISTRY["dynamic_update"](stack, Var(turn.builder, y), position, axis=0).node)
     make = REGISTRY["make_struct"]
     turn.graph.output = turn.builder.emit(make, tuple(outs), {"type": tuple_of(*[n.type for n in outs])})
-    operands = unify_imports([turn])
     inputs = [*starts, *stacks]
     bounds = [frame.constant(0), count, frame.constant(1)]
     if backwards:
@@ -165,11 +164,11 @@ async def scan(
         for_loop,
         *[v.node for v in bounds],
         *inputs,
-        *operands,
         attrs={"body": turn.graph, "carried": len(inputs)},
         type=tuple_of(*[n.type for n in inputs]),
         origin=origin,
     )
+    give_imports(node, node.args, [turn])
     out, stacked = unpack_carried(frame, node, [carried[0], Skeleton("seq", ("tuple", (), None), _dyn(stacks))])
     return Seq("tuple", (out, rebuild(y_skel, iter([v.node for v in stacked.elems]))))
 

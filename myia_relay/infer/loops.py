@@ -24,7 +24,7 @@ from .engine import Engine, conform
 from .frames import Frame
 from .iterables import Walk, reach, walk
 from .sharing import mark_like
-from .syntax import meaning, truth, unify_imports
+from .syntax import give_imports, meaning, truth
 from .unions import dispatch, test_of
 from .values import (
     NEVER,
@@ -304,16 +304,15 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
     else:
         test.graph.output = decided.node
     close_body(turn, result, carried)
-    operands = unify_imports([test, turn])
     starts = initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         while_loop,
         *starts,
-        *operands,
         attrs={"cond": test.graph, "body": turn.graph, "carried": len(starts)},
         type=tuple_of(*[n.type for n in starts]),
         origin=node.origin,
     )
+    give_imports(apply, starts, [test, turn])
     if decided is True and not starts:
         return NEVER
     after = tested(engine, test, condition, unpack_carried(frame, apply, carried), 1)
@@ -518,17 +517,15 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
     carried, (turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
     frame.at(node.origin)
     close_body(turn, result, carried)
-    operands = unify_imports([turn])
-    starts = initial_nodes(frame, init, carried)
+    starts = [v.node for v in (steps.start, steps.stop, steps.step)] + initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         for_loop,
-        *[v.node for v in (steps.start, steps.stop, steps.step)],
         *starts,
-        *operands,
-        attrs={"body": turn.graph, "carried": len(starts)},
-        type=tuple_of(*[n.type for n in starts]),
+        attrs={"body": turn.graph, "carried": len(starts) - 3},
+        type=tuple_of(*[n.type for n in starts[3:]]),
         origin=node.origin,
     )
+    give_imports(apply, starts, [turn])
     after = unpack_carried(frame, apply, carried)
     mark_each(engine, init, after)
     if result is not NEVER:

@@ -34,7 +34,9 @@ def items(value: Seq, *names: str) -> tuple[Val, ...]:
     names = names or ("__iter__",)
     written = [n for n in names if written_method(value.cls, n) is not None]
     if written:
-        raise TypeError_(f"{describe(value)} has a {written[0]} of its own, which this would have to run; call a method that returns a tuple")
+        raise TypeError_(
+            f"{describe(value)} has a {written[0]} of its own, which this would have to run; call a method that returns a tuple"
+        )
     if not issubclass(value.cls, tuple):
         raise TypeError_(f"{describe(value)} is a dataclass, not a sequence; use its fields: {', '.join(value.fields)}")
     return value.elems
@@ -69,7 +71,9 @@ def equal_by_fields(value: Val) -> None:
         raise TypeError_(f"{describe(value)} has an __eq__ of its own, which is not called here; compare what is in it")
     parameters = getattr(value.cls, "__dataclass_params__", None)
     if parameters is not None and not parameters.eq and value.cls.__eq__ is object.__eq__:
-        raise TypeError_(f"{describe(value)} is compared by identity (eq=False), which compiled code does not know; compare fields")
+        raise TypeError_(
+            f"{describe(value)} is compared by identity (eq=False), which compiled code does not know; compare fields"
+        )
     fields = getattr(value.cls, "__dataclass_fields__", {})
     if parameters is not None and not all(f.compare for f in fields.values()):
         raise TypeError_(f"{describe(value)} has fields that == leaves out (compare=False); compare fields one by one")

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..abstract.types import INT, tuple_of
 from ..ir import syntax as S
-from ..ir.node import Apply, Constant
+from ..ir.node import Apply, Constant, Node
 from ..prims.control import cond
 from ..prims.effects import check, raise_
 from ..utils.errors import CompileError, TypeError_, ValueError_
@@ -290,7 +290,6 @@ async def branch(
         skel = unknown(skeleton_of(tasks.index(done[0]))) if len(done) == 1 else join(skeleton_of(0), skeleton_of(1))
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
-    operands: list = []
     result = packed_type(skel)
     frame.at(node.origin)
     apply = frame.graph.apply(
@@ -302,8 +301,7 @@ async def branch(
         for i, region in enumerate(regions):
             region.at(node.origin)
             region.graph.output = pack(region, conform(region, leaving(i), skel))
-        operands.extend(unify_imports(regions))
-        apply.args = (condition.node, *operands)
+        give_imports(apply, (condition.node,), regions)
 
     if len(done) == 2:
         close()
@@ -346,7 +344,23 @@ async def branch(
     return result
 
 
-def unify_imports(regions: list[Frame]) -> list:
+def give_imports(apply: Apply, first: Sequence[Node], regions: list[Frame]) -> None:
+    """Give an application what its graphs take from the enclosing frame, after its first arguments.
+
+    So again whenever one of the graphs takes more: a branch inside that waits for a recursion is completed later.
+    """
+
+    def give() -> None:
+        for region in regions:
+            region.late = None
+        apply.args = (*first, *unify_imports(regions))
+        for region in regions:
+            region.late = give
+
+    give()
+
+
+def unify_imports(regions: list[Frame]) -> list[Node]:
     """Give the graphs of sibling regions the same parameters, in the same order; returns the operands."""
     sources = list(dict.fromkeys(n for r in regions for n in r.imports))
     for region in regions:

@@ -96,7 +96,7 @@ def all_of(xs):
 def place_of(xs, x):
     """`xs.index(x)`, or -1 where it is not there."""
     for i in range(len(xs)):
-        if xs[i] == x:
+        if (xs[i],) == (x,):  # as elements of containers are compared
             return i
     return -1
 
@@ -105,7 +105,7 @@ def count_of(xs, x):
     """`xs.count(x)`."""
     count = 0
     for y in xs:
-        if y == x:
+        if (y,) == (x,):
             count += 1
     return count
 
@@ -115,7 +115,7 @@ def equal(xs, ys):
     if len(xs) != len(ys):
         return False
     for i in range(len(xs)):
-        if not (xs[i] == ys[i]):
+        if (xs[i],) != (ys[i],):
             return False
     return True
 

@@ -213,7 +213,7 @@ def shifts_of_an_int(x, n):
 def comparisons_of_unsigned(x, y):
     a, b = x[1], y[0]
     low = np.clip(np.full((4,), a, x.dtype), 0, 5) - np.zeros((4, 4), x.dtype)
-    return low, a // low[int(a) % 4, 1], a % low[0, 0], max(a, b), min(b, low[0, 1]), x < y, np.maximum(x, y), a >= 0, a == b, x == 5
+    return low, a // low[3, 1], a % low[0, 0], max(a, b), min(b, low[0, 1]), x < y, np.maximum(x, y), a >= 0, a == b, x == 5
 
 
 PROGRAMS = [

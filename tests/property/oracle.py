@@ -170,7 +170,7 @@ def disturbing(rng: random.Random) -> dict:
 
     def shaken(x, ulps: float, scale=None):
         if isinstance(x, float | np.floating):
-            if not math.isfinite(x):
+            if not math.isfinite(x) or (x == 0 and scale is None):
                 return x
             eps = EPS[np.dtype(type(x))] if type(x) is not float else 2.0**-52
             with np.errstate(all="ignore"):
@@ -226,6 +226,9 @@ def disturbing(rng: random.Random) -> dict:
             args = (receiver, *args)
         elif not ours:
             return out
+        if name == "copysign" and np.any(np.isnan(args[1])):  # nothing says which sign a NaN has
+            flip = np.isnan(args[1]) & np.array([rng.random() < 0.5 for _ in range(np.size(out))]).reshape(np.shape(out))
+            return type(out)(np.where(flip, -out, out)) if not isinstance(out, np.ndarray) else np.where(flip, -out, out)
         if name in TRANSCENDENTAL:
             return shaken(out, 4)
         if name in SUMS:

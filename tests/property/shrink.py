@@ -22,7 +22,10 @@ def serve(pipe) -> None:
 
     warnings.simplefilter("ignore")
     while True:
-        what = pipe.recv()
+        try:
+            what = pipe.recv()
+        except EOFError:
+            return
         try:
             verdict = check(*what)
         except Exception as error:  # no program any more

@@ -32,8 +32,8 @@ def ordered(x: Any) -> Any:
         return x
     if _bits(x) < 64:
         return tirx.Cast(with_lanes("int32" if _bits(x) < 32 else "int64", lanes_of(dtype)), x)
-    flipped = tirx.BitwiseXor(x, const(1 << 63, dtype))
-    return tirx.reinterpret(with_lanes("int64", lanes_of(dtype)), flipped)
+    wide = with_lanes("int64", lanes_of(dtype))
+    return tirx.BitwiseXor(tirx.Cast(wide, x), const(-(1 << 63), wide))
 
 
 def _wide(x: Any) -> str:

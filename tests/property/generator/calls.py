@@ -12,7 +12,7 @@ class Calls:
         """A function with positional-only, keyword-only, default and star parameters."""
         name, result = self.fresh("h"), self.pick(("float", "int"))
         star, key, more = self.draw(2), self.draw(2), self.draw(3) == 0
-        head = ["a", *(["/"] if self.draw(4) == 0 else []), f"b={self.literal('int')}"]
+        head = ["a", *(["/"] if self.draw(4) == 0 else []), f"b={self.pick((0, 2, -3))}"]
         head += ["*rest"] if star else ["*"] if key else []
         head += [f"k={self.pick(('0.5', '-2.0'))}"] if key else []
         head += ["**named"] if more else []
@@ -49,7 +49,10 @@ class Calls:
             args.append(E("int"))
             if star:
                 pairs = [n for n, v in self.env.items() if v.type == Rec("Pair")]
-                args += [self.pick(("*(1.5, 2)", E("float"), "*[]", f"*{self.pick(pairs)}" if pairs else E("int"))) for _ in range(self.draw(3))]
+                args += [
+                    self.pick(("*(1.5, 2)", E("float"), "*[]", f"*{self.pick(pairs)}" if pairs else E("int")))
+                    for _ in range(self.draw(3))
+                ]
         named = [f"k={E('float')}"] if key and self.draw(2) else []
         if more:
             named += [f"x{i}={E(self.pick(('float', 'int')))}" for i in range(self.draw(3))]
@@ -116,7 +119,17 @@ class Calls:
         self.line(2, f"x = {self.e('float', 2)}")
         if self.draw(2):
             self.line(1, "else:")
-            self.line(2, self.pick(('raise KeyError(mode)', 'raise ValueError(f"no {mode!r} for {x}")', "print(mode, len(mode))", f"x = {self.e('float', 2)}")))
+            self.line(
+                2,
+                self.pick(
+                    (
+                        "raise KeyError(mode)",
+                        'raise ValueError(f"no {mode!r} for {x}")',
+                        "print(mode, len(mode))",
+                        f"x = {self.e('float', 2)}",
+                    )
+                ),
+            )
         self.line(1, f"return {self.e(result)}")
         self.line(0, "")
         self.env = outer
@@ -145,7 +158,10 @@ class Calls:
             with self.closure({z: "float"}):
                 bodies = [self.e("float", 2), self.e("float", 2)]
             self.fuel = 6
-            items = [f"lambda {z}: {bodies[0]}", self.pick(functions) if functions and self.draw(2) else f"lambda {z}: {bodies[1]}"]
+            items = [
+                f"lambda {z}: {bodies[0]}",
+                self.pick(functions) if functions and self.draw(2) else f"lambda {z}: {bodies[1]}",
+            ]
             self.line(indent, f"{d} = {{'left': {items[0]}, 'right': {items[1]}}}")
             strings = [n for n, v in self.env.items() if v.type == "str"]
             s = self.pick(strings) if strings and self.draw(2) else self.pick(("'left'", "'right'"))
@@ -174,7 +190,12 @@ class Calls:
         self.line(indent, f"{s} = {one} if {self.e('bool')} else {two}")
         kind = self.draw(4)
         if kind == 0:
-            self.line(indent, self.pick((f"print({s}, {self.e('int', 3)})", f'print(f"<{{{s}}}>", {s})', f"print({s}, sep='', end='!')")))
+            self.line(
+                indent,
+                self.pick(
+                    (f"print({s}, {self.e('int', 3)})", f'print(f"<{{{s}}}>", {s})', f"print({s}, sep='', end='!')")
+                ),
+            )
         elif kind == 1:
             t = self.pick(("int", "float"))
             self.line(indent, f"{x} = {self.e(t, 2)} if {s} == 'left' else {self.e(t, 2)}")
@@ -182,7 +203,11 @@ class Calls:
         elif kind == 2:
             self.line(indent, f"if {self.e('bool')}:")
             number = self.e("int", 3)
-            raises = (f"raise ValueError({s})", f'raise KeyError(f"{{{s}}} of {{{number}}}")', f"raise RuntimeError(f'{{{s}!r}}')")
+            raises = (
+                f"raise ValueError({s})",
+                f'raise KeyError(f"{{{s}}} of {{{number}}}")',
+                f"raise RuntimeError(f'{{{s}!r}}')",
+            )
             self.line(indent + 1, self.pick(raises))
         else:
             self.line(indent, f"if {s} != {one}:")
@@ -227,7 +252,9 @@ class Calls:
 
     def sliced_updates(self, indent: int) -> None:
         """Augmented updates of parts of an array: blocks, steps, rows by index, elements in a loop."""
-        mine = [n for n, v in self.env.items() if v.own and not v.fixed and isinstance(v.type, Arr) and all(v.type.shape)]
+        mine = [
+            n for n, v in self.env.items() if v.own and not v.fixed and isinstance(v.type, Arr) and all(v.type.shape)
+        ]
         if not mine:
             return self.in_place(indent)
         name = self.pick(mine)
@@ -242,7 +269,10 @@ class Calls:
             cut = self.pick((("::2", (n + 1) // 2), ("::-1", n), ("1:", n - 1), (":-1", n - 1), ("...", n), (":1", 1)))
             return self.line(indent, f"{name}[{cut[0]}] {op} {value((cut[1], *t.shape[1:]))}")
         if kind == 1 and len(t.shape) == 2:
-            a, b = self.pick(((":", n), ("1:", n - 1), ("0", 0))), self.pick(((":1", 1), ("::2", (t.shape[1] + 1) // 2), ("::-1", t.shape[1])))
+            a, b = (
+                self.pick(((":", n), ("1:", n - 1), ("0", 0))),
+                self.pick(((":1", 1), ("::2", (t.shape[1] + 1) // 2), ("::-1", t.shape[1]))),
+            )
             shape = (b[1],) if a[0] == "0" else (a[1], b[1])
             return self.line(indent, f"{name}[{a[0]}, {b[0]}] {op} {value(shape)}")
         if kind == 2 and len(t.shape) == 2:

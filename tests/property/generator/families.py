@@ -20,7 +20,11 @@ class Families:
                 lambda: f"Choice(which={E('bool')}, second={E(TERM)}, first={E(TERM)})",
                 lambda: "Absent()",
             ]
-        return [lambda: f"Link({E('int')}, {E(CHAIN)})", lambda: f"Link(head={E('int')}, tail={E(CHAIN)})", lambda: "End()"]
+        return [
+            lambda: f"Link({E('int')}, {E(CHAIN)})",
+            lambda: f"Link(head={E('int')}, tail={E(CHAIN)})",
+            lambda: "End()",
+        ]
 
     def family_literal(self, t: str, d: int) -> str:
         """The smallest value of a family."""
@@ -68,7 +72,15 @@ class Families:
             else:
                 case("Choice(c, a, b)", {"c": "bool"}, f"{again('a')} if c else {again('b')}")
             self.line(2, self.pick(("case Absent():", "case _:")))
-            self.line(3, self.pick((f"return {self.literal(result)}", 'raise ValueError("nothing")' if self.draw(3) == 0 else f"return {E(3)}")))
+            self.line(
+                3,
+                self.pick(
+                    (
+                        f"return {self.literal(result)}",
+                        'raise ValueError("nothing")' if self.draw(3) == 0 else f"return {E(3)}",
+                    )
+                ),
+            )
         self.line(0, "")
         self.env = outer
         self.env[name] = self.variable(Fn((TERM, "float"), result), fixed=True)

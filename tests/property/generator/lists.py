@@ -34,7 +34,7 @@ class Lists:
         E, e = self.inner(d), t.elem
         out = [
             lambda: self.made_list(t, d),
-            lambda: f"[{E(e)}] * {self.pick(('2', '0', '(' + E('int') + ' % 4)', '(' + E('int') + ' % 3)'))}",
+            lambda: f"([{E(e)}] * {self.pick(('2', '0', '(' + E('int') + ' % 4)', '(' + E('int') + ' % 3)'))})",
             lambda: f"{self.some_list((e,), d)[0]}{self.cut(d)}",
             lambda: f"list({self.some_list((e,), d)[0]})",
             lambda: f"({self.some_list((e,), d)[0]} + {self.pick((self.some_list((e,), d)[0], self.made_list(t, d)))})",
@@ -55,7 +55,9 @@ class Lists:
     def cut(self, d: int) -> str:
         """A slice."""
         a, b = self.pick((0, 1, 2, -1)), self.pick((1, 2, -1, 4))
-        return self.pick(("[:]", f"[{a}:]", f"[:{b}]", "[::-1]", f"[{a}:{b}]", "[::2]", f"[{self.e('int', max(d + 1, 3))} % 3:]"))
+        return self.pick(
+            ("[:]", f"[{a}:]", f"[:{b}]", "[::-1]", f"[{a}:{b}]", "[::2]", f"[{self.e('int', max(d + 1, 3))} % 3:]")
+        )
 
     def list_comprehension(self, t: Lst, d: int) -> str:
         """A comprehension over a range or another list, perhaps with a condition."""
@@ -105,7 +107,9 @@ class Lists:
                     lambda: f"({E(elem)} {self.pick(('in', 'not in'))} {name})",
                     lambda: f"({name} {self.pick(('==', '!='))} {E(of)})",
                     lambda: f"{self.pick(('any', 'all'))}({name})",
-                    lambda: f"{self.pick(('any', 'all'))}({c} {self.pick(('>', '<', '!='))} {E(elem)} for {c} in {name})",
+                    lambda: (
+                        f"{self.pick(('any', 'all'))}({c} {self.pick(('>', '<', '!='))} {E(elem)} for {c} in {name})"
+                    ),
                 ]
         return out
 
@@ -125,7 +129,9 @@ class Lists:
         mine = self.own_lists()
         if not mine or self.draw(4) == 0:
             return self.pick((self.new_list, self.filled_list))(indent)
-        return self.pick((self.change_list, self.change_list, self.over_list, self.worklist, self.listing_function))(indent)
+        return self.pick((self.change_list, self.change_list, self.over_list, self.worklist, self.listing_function))(
+            indent
+        )
 
     def own_lists(self) -> list[str]:
         """Lists that may be changed in place."""
@@ -173,7 +179,9 @@ class Lists:
         E = lambda of: self.e(of, 2)  # noqa: E731
         k = self.list_index(name, 2)
         if isinstance(e, Lst):
-            return self.pick((f"{name}.append({E(e)})", f"{name}.append({E(e)})", f"{name} = {E(t)}", f"{name}.reverse()"))
+            return self.pick(
+                (f"{name}.append({E(e)})", f"{name}.append({E(e)})", f"{name} = {E(t)}", f"{name}.reverse()")
+            )
         options = [
             *[lambda: f"{name}.append({E(e)})"] * 4,
             *[lambda: f"{name}[{k}] = {E(e)}"] * 3,
@@ -279,7 +287,10 @@ class Lists:
                 with self.bound({item: t.elem}):
                     if self.draw(2):
                         self.line(indent + 2, f"if {self.e('bool', 2)}:")
-                        self.line(indent + 3, self.pick(("continue", "break", f"return {out}", f"{out}.append({self.e(t.elem, 2)})")))
+                        self.line(
+                            indent + 3,
+                            self.pick(("continue", "break", f"return {out}", f"{out}.append({self.e(t.elem, 2)})")),
+                        )
                     self.line(indent + 2, f"{out}.append({self.e(t.elem, 1)})")
                 self.line(indent + 1, f"return {out}")
         self.fuel = 8

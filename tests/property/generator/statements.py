@@ -227,7 +227,7 @@ class Statements:
         elif kind == 6:
             x, t = self.some_array(("f8", "i8", "f4"), 2, ranks=(1,), empty=True)
             item = self.fresh("j")
-            start = self.pick(("", ", 1", f", {self.e('int', 3)}"))
+            start = self.pick(("", ", 1", f", {self.e('int', 3)} % 50"))
             self.line(indent, f"for {index}, {item} in enumerate({x}{start}):")
             bound = {index: "int", item: t.dtype}
         elif kind == 7:

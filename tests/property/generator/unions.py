@@ -7,7 +7,8 @@ from .types import PYTHON, Arr, Rec, Tup, Uni
 NUMBERS = Uni(("int", "float"))
 UNIONS = (
     NUMBERS, NUMBERS, NUMBERS, Uni(("float", "f8")), Uni(("int", "bool")), Uni(("int", "f4")),
-    Uni((Tup(("int", "float")), Tup(("float",)))), Uni(("float", Rec("Point"))), Uni((Rec("Point"), Rec("Grade"))), Uni(("i8", "int")),
+    Uni((Tup(("int", "float")), Tup(("float",)))), Uni(("float", Rec("Point"))), Uni((Rec("Point"), Rec("Grade"))),
+    Uni(("i8", "int")),
 )  # fmt: skip
 
 
@@ -51,7 +52,14 @@ class Unions:
             if self.draw(3) == 0:
                 self.line(indent + 1, f"if {self.e('bool', 2)}:")
                 self.line(indent + 2, self.pick(("continue", "break", f"{name} = {self.e('int', 2)}")))
-            change = self.pick((f"{name} / {self.literal('int')}", f"{name} * 0.5", f"{name} + {self.e('float', 2)}", self.e("float", 2)))
+            change = self.pick(
+                (
+                    f"{name} / {self.literal('int')}",
+                    f"{name} * 0.5",
+                    f"{name} + {self.e('float', 2)}",
+                    self.e("float", 2),
+                )
+            )
             self.line(indent + 1, f"{name} = {change}")
         self.bind(name, NUMBERS)
 
@@ -101,11 +109,25 @@ class Unions:
 
     def unioned_output(self, indent: int) -> None:
         """A union printed."""
-        names = [n for n, v in self.env.items() if isinstance(v.type, Uni) and not any(isinstance(o, Arr) for o in v.type.options)]
+        names = [
+            n
+            for n, v in self.env.items()
+            if isinstance(v.type, Uni) and not any(isinstance(o, Arr) for o in v.type.options)
+        ]
         if not names:
             return self.output(indent)
         n = self.pick(names)
-        return self.line(indent, self.pick((f"print({n})", f'print(f"{{{n}}}|{{{n}!r}}")', f"print('u', {n}, {self.e('int', 3)})", f"print(str({n}))")))
+        return self.line(
+            indent,
+            self.pick(
+                (
+                    f"print({n})",
+                    f'print(f"{{{n}}}|{{{n}!r}}")',
+                    f"print('u', {n}, {self.e('int', 3)})",
+                    f"print(str({n}))",
+                )
+            ),
+        )
 
     def united(self, t, d: int) -> list:
         """Producers of a number from a union of numbers."""

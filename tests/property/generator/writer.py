@@ -14,7 +14,7 @@ from .numbers import Numbers
 from .records import FIELDS
 from .statements import Statements
 from .types import CHAIN, CODES, FLOATS, PYTHON, TERM, TREE, Arr, Dic, Fn, Lst, Rec, Tup, Uni, constructor
-from .unions import UNIONS, Unions
+from .unions import Unions
 from .values import Values
 
 
@@ -123,7 +123,9 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
         if isinstance(t, Lst):
             return self.make_list(t, d)
         if isinstance(t, Uni):
-            return [lambda: f"({self.e(t.options[0], d + 1)} if {self.e('bool', d + 1)} else {self.e(t.options[1], d + 1)})"]
+            return [
+                lambda: f"({self.e(t.options[0], d + 1)} if {self.e('bool', d + 1)} else {self.e(t.options[1], d + 1)})"
+            ]
         if t in (TERM, CHAIN):
             return self.make_family(t, d)
         if t == TREE:
@@ -135,7 +137,11 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
         """A variable or a literal."""
         names = [n for n, v in self.env.items() if v.type == t]
         if isinstance(t, Lst):
-            return f"{self.pick(names)}{self.cut(3)}" if names and self.draw(4) and t.elem != Lst("int") else self.made_list(t, max(d, 3))
+            return (
+                f"{self.pick(names)}{self.cut(3)}"
+                if names and self.draw(4) and t.elem != Lst("int")
+                else self.made_list(t, max(d, 3))
+            )
         if names and self.draw(6):
             # Younger variables more often: results should depend on what was computed.
             return self.pick(names[-4:] if self.draw(2) else names)
@@ -394,7 +400,9 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
         self.inputs = [self.pick(("int", "float"))] + [
             self.any_type() if self.draw(5) else self.input_type() for _ in range(1 + self.draw(4))
         ]
-        self.inputs = [Lst("float") if isinstance(t, Lst) and t.elem not in ("int", "float") else t for t in self.inputs]
+        self.inputs = [
+            Lst("float") if isinstance(t, Lst) and t.elem not in ("int", "float") else t for t in self.inputs
+        ]
         early = self.draw(2)
         self.returned = tuple(self.any_type() for _ in range(1 + self.draw(3))) if early else None
         self.line(0, f"def program({', '.join(f'p{k}' for k in range(len(self.inputs)))}):")
