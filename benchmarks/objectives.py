@@ -1,6 +1,7 @@
-"""Objectives to differentiate, and arguments for them: ADBench's GMM and LSTM, LeNet's loss, a recursion over a tree.
+"""Objectives to differentiate, and arguments for them: ADBench's GMM and LSTM, LeNet's loss, recursions over trees.
 
-Sources: F. Srajer, Z. Kukelova and A. Fitzgibbon, "A benchmark of selected algorithmic differentiation tools" (OMS 2018);
+Sources: R. Socher et al., "Semantic compositionality through recursive matrix-vector spaces" (EMNLP 2012) for networks over parse
+trees; F. Srajer, Z. Kukelova and A. Fitzgibbon, "A benchmark of selected algorithmic differentiation tools" (OMS 2018);
 LeNet as in Figure 4 of the Relay paper.
 """
 
@@ -8,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from myia_relay import relay
+from myia_relay import Float64, Tensor, relay
 
 
 class Objective(NamedTuple):
@@ -96,6 +98,46 @@ def tree(x, w, depth):
     return math.tanh(w * tree(x * 0.9 + 0.1, w, depth - 1) + tree(x - 0.05, w, depth - 1) * 0.5)
 
 
+@dataclass(frozen=True)
+class Word:
+    """The end of a parse tree."""
+
+    vector: Tensor[Float64, (16,)]
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """Two phrases or words."""
+
+    left: Parse
+    right: Parse
+
+
+Parse = Word | Phrase
+
+
+def encoded(t: Parse, w, u, bias):
+    """A recursive network over a parse tree."""
+    match t:
+        case Word(vector):
+            return np.tanh(vector)
+        case Phrase(left, right):
+            return np.tanh(w @ encoded(left, w, u, bias) + u @ encoded(right, w, u, bias) + bias)
+
+
+def parsed(t: Parse, w, u, bias):
+    """The loss of a recursive network, whose tree is a value of an algebraic data type."""
+    return np.sum(encoded(t, w, u, bias) ** 2)
+
+
+def sentence(words: int, rng: np.random.Generator) -> Parse:
+    """A random parse tree."""
+    if words == 1:
+        return Word(rng.normal(size=16))
+    left = int(rng.integers(1, words))
+    return Phrase(sentence(left, rng), sentence(words - left, rng))
+
+
 def lenet(params, x, y):
     """The loss of LeNet for one image, its parameters as a dict."""
     h = relay.tanh(relay.conv2d(x, params["w1"], params["b1"]))
@@ -120,6 +162,8 @@ def objectives(small: bool = False) -> dict[str, Objective]:
     shapes |= {"w4": (10, 500), "b4": (10,)}
     params = {name: rng.normal(size=s).astype(np.float32) * np.float32(0.05) for name, s in shapes.items()}
     image, label = rng.random((1, 28, 28), np.float32), np.eye(10, dtype=np.float32)[3]
+    words = 8 if small else 100
+    phrase, weights = sentence(words, rng), (rng.normal(size=(16, 16)) * 0.3, rng.normal(size=(16, 16)) * 0.3, rng.normal(size=16))
     mixture = (alphas, means, icf, x, 1.7, 3, -1.0)
     return {
         "gmm": Objective(f"GMM, n {n}, d {d}, K {k}", gmm, (0, 1, 2), mixture, (*mixture, n, k, d)),
@@ -127,6 +171,7 @@ def objectives(small: bool = False) -> dict[str, Objective]:
             f"LSTM, {layers} layers, {c} steps", lstm, (0, 1), (main, extra, state, seq), (main, extra, state, seq, layers, c, b)
         ),
         "tree": Objective(f"recursion over a tree, depth {depth}", tree, (0, 1), (0.7, 0.8, depth), (0.7, 0.8, depth)),
+        "parsed": Objective(f"network over a parse tree, {words} words", parsed, (0, 1, 2, 3), (phrase, *weights), None),
         "lenet": Objective("LeNet's loss, one image", lenet, (0,), (params, image, label), None),
     }
 

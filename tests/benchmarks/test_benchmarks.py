@@ -169,7 +169,7 @@ def test_derivatives(tmp_path):
     done = run("derivatives", *words)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())
-    assert set(results["objectives"]) == {"gmm", "lstm", "tree", "lenet"}
+    assert set(results["objectives"]) == {"gmm", "lstm", "tree", "parsed", "lenet"}
     assert all(case["ratio"] > 0 for case in results["objectives"].values())
     assert "gradient / objective" in done.stdout and results["jacobian"]["myia_relay"]["best"] > 0
 

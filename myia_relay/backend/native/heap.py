@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.families import Family, Misfit, Variant, misfit
-from ...abstract.types import Data, NoneT, Scalar, Struct, Type, numpy_dtype
+from ...abstract.types import Array, Data, NoneT, Scalar, Struct, Type, numpy_dtype
 from ...prims.structure import rebuild
 from ...utils.errors import OverflowError_
 from .records import END, LIMIT, TOP, alignment, layout, nbytes
@@ -70,17 +70,21 @@ class Heap:
         given: for each argument the address of its first record, its objects in the order of their records, and the sizes and
             alignments of these by class.
         seen: the reference of each object that has a record, by its identity.
+        objects: the arguments' objects by the addresses of their records, when they have been asked for.
     """
 
     def __init__(self) -> None:
         self.memory = _reserve()
         self.bytes = memoryview(self.memory)
+        self.words, self.floats = self.bytes.cast("q"), self.bytes.cast("d")
         self.array = np.frombuffer(self.memory, np.uint8)
         self.base = self.array.ctypes.data
         self.limit = self.base + len(self.memory)
         self.top = self.arguments = self.base
         self.given: list[tuple[int, list, dict[type, tuple[int, int]]]] = []
         self.seen: dict[int, int] = {}
+        self.objects: dict[int, Any] | None = None
+        self.views: dict[str, np.ndarray] = {}
 
     def start(self, ints: Any, first: int) -> Heap:
         """Begin a call: nothing is in the heap.
@@ -101,6 +105,7 @@ class Heap:
             self.memory.madvise(mmap.MADV_DONTNEED, LEAST, self.limit - self.base - LEAST)
         self.ints = None
         self.given.clear()
+        self.objects = None
         self.seen = {}
         _FREE.append(self)
 
@@ -120,20 +125,30 @@ class Heap:
         self.top = self.arguments = self.ints[self.first + TOP] = top
         return reference
 
+    def view(self, dtype: str) -> np.ndarray:
+        """The memory as numbers of a dtype."""
+        found = self.views.get(dtype)
+        if found is None:
+            own = numpy_dtype(dtype)
+            found = self.views[dtype] = self.array[: self.array.size // own.itemsize * own.itemsize].view(own)
+        return found
+
     def take(self, reference: int, t: Data) -> Any:
         """The object of a reference."""
         # None of what is made here is garbage, and the collector would look at all of it again and again.
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return decode(self, reference, t.family)
+            return decoder(t.family)(self, reference)
         finally:
             if collecting:
                 gc.enable()
 
     def known(self) -> dict[int, Any]:
         """The arguments' objects by the addresses of their records."""
-        out = {}
+        if self.objects is not None:
+            return self.objects
+        self.objects = out = {}
         for at, queue, sizes in self.given:
             for obj in queue:
                 size, unit = sizes[type(obj)]
@@ -297,117 +312,144 @@ def _overflow(obj: Any) -> None:
 # --- records to objects -----------------------------------------------------------------------------------------------
 
 
-def decode(h: Heap, root: int, family: Family) -> Any:
-    """The object of a reference; what it shares with others is shared again."""
-    if root == 0:
-        return None
-    families = family.reachable()
-    readers = [{v.number: _reader(f, v, families) for v in f.variants} for f in families]
-    masks = [alignment(f) - 1 for f in families]
-    # A key is a reference with the position of its family above the address.
-    done: dict[int, Any] = {k << 56: None for k in range(len(families))}
-    found: list[tuple[int, int, Any]] = []
-    arguments: dict[int, Any] | None = None
-    base, bytes_, stack = h.base, h.bytes, [root]
-    seen = set(stack)
-    while stack:
-        key = stack.pop()
-        where = key >> 56
-        reference = key & 0xFFFFFFFFFFFFFF
-        number = reference & masks[where]
-        at = reference - number
-        reader = readers[where][number]
-        if not at:
-            done[key] = reader.empty()
-            continue
-        if at < h.arguments:
-            if arguments is None:
-                arguments = h.known()
-            done[key] = arguments[at]
-            continue
-        found.append((at, key, reader))
-        for child in reader.references(bytes_, at - base):
-            if child not in seen and child not in done:
-                seen.add(child)
-                stack.append(child)
-    found.sort(key=lambda item: item[0])
-    for at, key, reader in found:
-        done[key] = reader.build(bytes_, at - base, done)
-    return done[root]
+def decoder(family: Family) -> Callable:
+    """`(heap, reference) -> object`, written for a family; what the object shares with others is shared again."""
+    found = _DECODERS.get(family)
+    if found is None:
+        found = _DECODERS[family] = _Decoder(family).function()
+    return found
 
 
-class _Reader:
-    """Reads the records of one variant.
+_DECODERS: dict[Family, Callable] = {}
+_ADDRESS = (1 << 56) - 1
 
-    Attributes:
-        references: `(bytes, offset) -> keys of what the record refers to`.
-        build: `(bytes, offset, objects by key) -> object`.
-        empty: makes the object of a variant without leaves.
+
+class _Decoder:
+    """Writes the source of a decoder: it finds what is to be read, and makes objects in the order in which the records were made.
+
+    A key is a reference with the position of its family above the address.
     """
 
-    def __init__(self, family: Family, variant: Variant, families: list[Family]):
-        offsets, _ = layout(family, variant.number)
-        places = [(o, families.index(t.family) << 56) for t, o in zip(variant.leaves, offsets) if isinstance(t, Data)]
-        names: dict[str, Any] = {"new": object.__new__, "set": object.__setattr__, "cls": variant.cls, "rebuild": rebuild}
-        names["word"] = struct.Struct("<q").unpack_from
-        keys = [f"word(m, at + {o})[0]" + (f" | {high}" if high else "") for o, high in places]
-        lines = ["def references(m, at):", f"    return ({''.join(k + ', ' for k in keys)})", ""]
-        lines += ["def build(m, at, done):", "    x = new(cls)"]
+    def __init__(self, family: Family):
+        self.families = family.reachable()
+        self.names: dict[str, Any] = {"new": object.__new__, "set": object.__setattr__, "rebuild": rebuild, "older": self.older}
+        self.lines: list[str] = []
+
+    def function(self) -> Callable:
+        several = len(self.families) > 1
+        self.lines = [
+            "def decode(heap, root):",
+            "    bytes, words, floats, known = heap.bytes, heap.words, heap.floats, heap.arguments",
+            "    if root < known:",
+            "        return older(heap, root)",
+            "    low, done, stack = heap.base >> 3, {root: None}, [root]",
+            "    while stack:",
+            "        key = stack.pop()",
+        ]
+        used = {t.dtype for f in self.families for v in f.variants for t in v.leaves if isinstance(t, Array)}
+        self.lines[1:1] = [f"    {dtype}_view = heap.view({dtype!r})" for dtype in sorted(used)]
+        self.by_variant(self.find)
+        if several:
+            self.names["address"] = _ADDRESS.__and__
+            self.lines.append("    for key in sorted(done, key=address):")
+            self.lines.append(f"        if key & {_ADDRESS} < known:")
+        else:
+            self.lines += ["    for key in sorted(done):", "        if key < known:"]
+        self.lines.append("            continue")
+        self.by_variant(self.build)
+        self.lines += ["    return done[root]", ""]
+        exec(compile("\n".join(self.lines), "<myia_relay records>", "exec"), self.names)
+        return self.names["decode"]
+
+    def older(self, heap: Heap, key: int) -> Any:
+        """What was there before the call, or has no record."""
+        family, reference = self.families[key >> 56], key & _ADDRESS
+        number = reference & alignment(family) - 1
+        if reference != number:
+            return heap.known()[reference - number]
+        return self.empty(family, number) if number else None
+
+    def empty(self, family: Family, number: int) -> Any:
+        """The object of a variant without leaves."""
+        variant = family.variants[number - 1]
+        record = object.__new__(variant.cls)
+        for name, t in zip(variant.fields, variant.types, strict=True):
+            object.__setattr__(record, name, _nothing(t))
+        return record
+
+    def by_variant(self, write: Callable[[str, Variant, tuple[int, ...]], None]) -> None:
+        """A branch for each variant of each family, in which `at` is the number of its record's first word."""
+        several, pad = len(self.families) > 1, " " * 8
+        for w, f in enumerate(self.families):
+            if several:
+                self.lines.append(f"{pad}{'el' if w else ''}if key >> 56 == {w}:")
+            inner, address = pad + "    " * several, f"(key & {_ADDRESS})" if several else "key"
+            self.lines += [f"{inner}number = key & {alignment(f) - 1}", f"{inner}at = ({address} - number >> 3) - low"]
+            for n, variant in enumerate(f.variants):
+                self.lines.append(f"{inner}{'el' if n else ''}if number == {variant.number}:")
+                write(inner + "    ", variant, layout(f, variant.number)[0])
+
+    def key(self, t: Data, offset: int) -> str:
+        high = self.families.index(t.family) << 56
+        return f"words[at + {offset >> 3}]" + (f" | {high}" if high else "")
+
+    def find(self, pad: str, variant: Variant, offsets: tuple[int, ...]) -> None:
+        """Note what a record refers to."""
+        self.lines.append(f"{pad}pass")
+        for t, offset in zip(variant.leaves, offsets, strict=True):
+            if isinstance(t, Data):
+                self.lines += [
+                    f"{pad}child = {self.key(t, offset)}",
+                    f"{pad}if child not in done:",
+                    f"{pad}    done[child] = None",
+                    f"{pad}    if child{f' & {_ADDRESS}' if len(self.families) > 1 else ''} >= known:",
+                    f"{pad}        stack.append(child)",
+                    f"{pad}    else:",
+                    f"{pad}        done[child] = older(heap, child)",
+                ]
+
+    def build(self, pad: str, variant: Variant, offsets: tuple[int, ...]) -> None:
+        """Make the object of a record."""
         leaf = 0
+
+        def name(value: Any) -> str:
+            self.names[f"k{len(self.names)}"] = value
+            return f"k{len(self.names) - 1}"
 
         def value(t: Type) -> str:
             nonlocal leaf
             if isinstance(t, Struct):
-                names[f"k{len(names)}"] = t
-                struct_name = f"k{len(names) - 1}"
-                return f"rebuild({struct_name}, [{', '.join(value(e) for e in t.elems)}])"
+                return f"rebuild({name(t)}, [{', '.join(value(e) for e in t.elems)}])"
             offset, leaf = offsets[leaf], leaf + 1
             if isinstance(t, Data):
-                high = families.index(t.family) << 56
-                return f"done[word(m, at + {offset})[0]" + (f" | {high}]" if high else "]")
+                return f"done[{self.key(t, offset)}]"
             if isinstance(t, NoneT):
                 return "None"
-            name = f"k{len(names)}"
+            if isinstance(t, Scalar) and t.weak and t.dtype in ("float64", "int64"):
+                return f"{'floats' if t.dtype == 'float64' else 'words'}[at + {offset >> 3}]"
+            place = f"(bytes, (at << 3) + {offset})"
             if isinstance(t, Scalar) and t.dtype != "bfloat16":
-                names[name] = struct.Struct("<" + _CODES[t.dtype]).unpack_from
-                text = f"{name}(m, at + {offset})[0]"
-                if t.weak:
-                    return text
-                names[f"{name}t"] = numpy_dtype(t.dtype).type
-                return f"{name}t({text})"
-            names[name] = _array_reader(t)
-            return f"{name}(m, at + {offset})"
+                text = f"{name(struct.Struct('<' + _CODES[t.dtype]).unpack_from)}{place}[0]"
+                return text if t.weak else f"{name(numpy_dtype(t.dtype).type)}({text})"
+            if isinstance(t, Scalar):
+                return name(_read_bfloat16) + place
+            size = numpy_dtype(t.dtype).itemsize
+            first = f"(at << 3) // {size} + {offset // size}"
+            text = f"{t.dtype}_view[{first}:{first} + {nbytes(t) // size}].copy()"
+            return text if len(t.shape) == 1 else f"{text}.reshape({t.shape!r})"
 
+        self.lines.append(f"{pad}done[key] = x = new({name(variant.cls)})")
         for field, t in zip(variant.fields, variant.types, strict=True):
-            lines.append(f"    set(x, {field!r}, {value(t)})")
-        lines += ["    return x", ""]
-        exec(compile("\n".join(lines), "<myia_relay records>", "exec"), names)
-        self.references, self.build = names["references"], names["build"]
-
-    def empty(self) -> Any:
-        return self.build(b"", 0, {})
+            self.lines.append(f"{pad}set(x, {field!r}, {value(t)})")
 
 
-def _array_reader(t: Type) -> Callable:
-    dtype, shape = numpy_dtype(t.dtype), t.shape
-    count = int(np.prod(shape, dtype=int))
-
-    def read(bytes_: Any, at: int) -> Any:
-        array = np.frombuffer(bytes_, dtype, count, at).reshape(shape).copy()
-        return array[()] if isinstance(t, Scalar) else array
-
-    return read
+def _nothing(t: Type) -> Any:
+    """The value of a type without leaves that are kept."""
+    return rebuild(t, [_nothing(e) for e in t.elems]) if isinstance(t, Struct) else None
 
 
-_READERS: dict[tuple[Family, int, Family], _Reader] = {}
+def _read_bfloat16(bytes_: Any, at: int) -> Any:
+    return np.frombuffer(bytes_, numpy_dtype("bfloat16"), 1, at).copy()[0]
 
 
-def _reader(family: Family, variant: Variant, families: list[Family]) -> _Reader:
-    key = (family, variant.number, families[0])
-    found = _READERS.get(key)
-    if found is None:
-        found = _READERS[key] = _Reader(family, variant, families)
-    return found
-
-
-__all__ = ["Heap", "decode", "heap"]
+__all__ = ["Heap", "decoder", "heap"]
