@@ -272,25 +272,21 @@ class Bench:
                     print(f"memory of {name}, {case.workload}/{case.name}: {error}")
 
     def scaling(self, workloads: list[str]) -> list[dict[str, Any]]:
-        """Seconds for each element of ours and JAX, as sizes grow over three decades; one thread."""
+        """Seconds of ours as sizes grow over three decades; one thread."""
         rows = []
         self.cache = self.folder / "cache_scaling"
         for workload in workloads:
             for sizes in cases.SCALING[workload]:
                 case = cases.generated(workload, **sizes)
-                for name in (OURS, "jax"):
-                    if name not in self.runs:
-                        continue
-                    row = {"workload": workload, "case": case.name, "system": name}
-                    try:
-                        with self.worker(name, 1) as worker:
-                            row |= worker("prepare", case=dataclasses.asdict(case), check=False)
-                            what = "into" if row["into"] else "gradient"
-                            values = [worker("measure", what=what, seconds=self.options.seconds) for _ in range(3)]
-                        row["seconds"] = statistics.median(values)
-                    except WorkerError as error:
-                        row["failed"] = str(error)
-                    rows.append(row)
+                row = {"workload": workload, "case": case.name, "system": OURS}
+                try:
+                    with self.worker(OURS, 1) as worker:
+                        row |= worker("prepare", case=dataclasses.asdict(case), check=False)
+                        values = [worker("measure", what="into", seconds=self.options.seconds) for _ in range(3)]
+                    row["seconds"] = statistics.median(values)
+                except WorkerError as error:
+                    row["failed"] = str(error)
+                rows.append(row)
         return rows
 
 

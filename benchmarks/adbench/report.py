@@ -237,17 +237,18 @@ def compile_line(rows: Rows) -> str:
 
 def scaling_table(rows: Rows) -> str:
     """Nanoseconds for each element; the most over the least of a workload."""
-    lines = [["ns for each element", "elements", OURS, "jax"]]
+    lines = [["ns for each element", "elements", "ns"]]
     spans = []
     for workload in dict.fromkeys(row["workload"] for row in rows):
-        costs: dict[str, list[float]] = {}
-        for (_, case), systems in by_case([row for row in rows if row["workload"] == workload]).items():
-            good = {name: row for name, row in systems.items() if "failed" not in row}
-            for name, row in good.items():
-                costs.setdefault(name, []).append(1e9 * row["seconds"] / row["elements"])
-            count = next((row["elements"] for row in good.values()), 0)
-            cells = [f"{costs[name][-1]:,.3f}" if name in good else "failed" if name in systems else "" for name in (OURS, "jax")]
-            lines.append([f"{workload}/{case}", f"{count:,}", *cells])
-        if OURS in costs:
-            spans.append(f"{workload} {max(costs[OURS]) / min(costs[OURS]):.2f}")
-    return f"{common.table(lines)}\nmost over least of ours: {', '.join(spans)}  (wanted: 1.5 or less); one thread"
+        costs = []
+        for row in rows:
+            if row["workload"] != workload:
+                continue
+            if "failed" in row:
+                lines.append([f"{workload}/{row['case']}", "", f"failed: {row['failed'].strip().splitlines()[-1]}"])
+                continue
+            costs.append(1e9 * row["seconds"] / row["elements"])
+            lines.append([f"{workload}/{row['case']}", f"{row['elements']:,}", f"{costs[-1]:,.3f}"])
+        if costs:
+            spans.append(f"{workload} {max(costs) / min(costs):.2f}")
+    return f"{common.table(lines)}\nmost over least: {', '.join(spans)}  (wanted: 1.5 or less); {OURS}, one thread"
