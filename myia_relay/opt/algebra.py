@@ -288,7 +288,23 @@ def _merge(prim: str) -> Rule:
 
 
 W = Hole("w")
-UPDATES = tuple(_merge(prim) for prim in ("index_add", "slice_add", "scatter_add"))
+
+
+def _restore(add: str, update: str, read: str) -> Rule:
+    """The adjoint of `y[i] += v`: the cotangent of what was at i is the one of what is there now."""
+
+    def same_axis(m: Match) -> bool:
+        return m.attrs == m.inner(0) and m.attrs["axis"] == m.inner(1)["axis"]
+
+    pattern = Op(add, Op(update, X, Val(0), Y), Op(read, X, Y), Y)
+    return Rule(f"restore_{add}", pattern, X, "x with x[i] added where 0 was put = x", same_axis, exact=False)
+
+
+UPDATES = (
+    *(_merge(prim) for prim in ("index_add", "slice_add", "scatter_add")),
+    _restore("index_add", "dynamic_update", "dynamic_index"),
+    _restore("slice_add", "dynamic_update_slice", "dynamic_slice"),
+)
 
 
 def unbroadcast_operand(builder: Builder, prim, args: tuple[Node, ...], type) -> tuple[Node, ...]:
