@@ -5,8 +5,8 @@ For `cond`, `while_loop` and `for_loop`, in one walk:
 - constants among the operands move inside; an operand given twice is given once; structures are passed as their parts;
 - operands that no graph reads are dropped;
 - results that nobody takes are dropped; a result that is one operand, or one constant, on both branches is that;
-- a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself is dropped (so
-  a tape   disappears from both loops once nobody reads what is popped);
+- a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself, perhaps through
+  inner loops, is dropped (so a tape disappears from both loops once nobody reads what is popped);
 - a loop that cannot turn is its initial values, one that turns once is its body.
 
 Each replacement keeps types outside: the old result is put together again from parts, `undef` for what was dropped, and
@@ -165,6 +165,7 @@ class _Thin(Rewriter):
     def __init__(self):
         super().__init__()
         self.effects = Effects()
+        self.operands: dict[tuple[Apply, frozenset[int] | None], list[Node]] = {}
         self.used: list[dict[Node, set[int] | None]] = []
 
     def build(self, graph: Graph) -> Graph:
@@ -282,7 +283,7 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     outs = output_parts(body)
     carried = body.params[first : first + n]
     fixed = [i for i in range(n) if outs[i] is carried[i]]
-    live = _live_carried(p, graphs, first, n, outs, used, set(fixed))
+    live = _live_carried(p, graphs, first, n, outs, used)
     moving = [i for i in range(n) if i in live and i not in fixed]
     read = {i for g in graphs for i, x in enumerate(g.params) if x in read_parameters(g, but=body.output)}
     read |= {first + i for i in range(n) if any(outs[j] is carried[i] for j in range(n) if j != i)}
@@ -335,7 +336,7 @@ def assemble_flat(b: Builder, t: Struct, parts: Sequence[Node]) -> Node:
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": t})
 
 
-def _live_carried(p: _Thin, graphs: list[Graph], first: int, n: int, outs, used, fixed: set[int]) -> set[int]:
+def _live_carried(p: _Thin, graphs: list[Graph], first: int, n: int, outs, used) -> set[int]:
     """Carried values that something needs: the result, the condition, an effect, another one's next turn."""
     live = set(range(n)) if used is None else {i for i in used if i < n}
     if len(graphs) == 2:
@@ -351,11 +352,39 @@ def _live_carried(p: _Thin, graphs: list[Graph], first: int, n: int, outs, used,
 
 def _needed_parameters(p: _Thin, graph: Graph, roots: Sequence[Node]) -> set[int]:
     """Indices of the parameters that some results, and the effects, of a graph depend on."""
-    needed: set[Node] = set(roots)
+    needed: dict[Node, frozenset[int] | None] = dict.fromkeys(roots)  # which parts; None: as a whole
     for node in reversed(graph.nodes):
-        if node in needed or p.effects.of_node(node) - {"read"}:
-            needed.update(node.args)
+        if node not in needed and not p.effects.of_node(node) - {"read"}:
+            continue
+        name = node.fn.name if isinstance(node.fn, Primitive) else ""
+        if name == "get_item":
+            known = needed.get(node.args[0], frozenset())
+            needed[node.args[0]] = None if known is None else known | {node.attrs["index"]}
+        elif name in ("for_loop", "while_loop"):
+            needed.update(dict.fromkeys(_needed_operands(p, node, needed.get(node, frozenset()))))
+        else:
+            needed.update(dict.fromkeys(node.args))
     return {i for i, x in enumerate(graph.params) if x in needed}
+
+
+def _needed_operands(p: _Thin, node: Apply, parts: frozenset[int] | None) -> list[Node]:
+    """The operands of a loop that some parts of its result, and its effects, depend on."""
+    key = (node, parts)
+    if key not in p.operands:
+        counted = node.fn.name == "for_loop"
+        lead, n, first = (3 if counted else 0), node.attrs["carried"], (1 if counted else 0)
+        graphs = [node.attrs["body"]] if counted else [node.attrs["body"], node.attrs["cond"]]
+        outs = output_parts(graphs[0])
+        if outs is None:
+            p.operands[key] = list(node.args)
+        else:
+            live = _live_carried(p, graphs, first, n, outs, parts)
+            read = _needed_parameters(p, graphs[0], [outs[i] for i in live])
+            if not counted:
+                read |= _needed_parameters(p, graphs[1], [graphs[1].output])
+            wanted = {*range(lead), *(lead + i for i in live), *(lead - first + i for i in read if i >= first + n)}
+            p.operands[key] = [a for i, a in enumerate(node.args) if i in wanted]
+    return p.operands[key]
 
 
 def _flatten_carried(p: _Thin, b: Builder, node: Apply, args, attrs) -> Node | None:
