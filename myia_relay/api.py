@@ -29,7 +29,6 @@ from .infer.arguments import (
     constant_skeleton,
     copy_results,
     describe_argument,
-    holds_list,
     python_value,
     quick_key,
     resolve_again,
@@ -38,6 +37,7 @@ from .infer.arguments import (
 from .infer.data import FieldError
 from .infer.dependencies import checker
 from .infer.engine import Context, Engine
+from .infer.open_sizes import exact, settle
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
@@ -94,6 +94,7 @@ class Relay:
         self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program and what makes its result
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
+        self._open = True  # whether sizes that annotations leave open are symbols
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._annotations: tuple[list[str], list] | None = None
@@ -188,10 +189,9 @@ class Relay:
                 try:
                     compiled = self._compile(args_skels, names, structural=structural)
                 except CompileError as error:
-                    # That a change would be seen elsewhere does not depend on lengths.
-                    if isinstance(error, ParseError) or not any(holds_list(s) for s in args_skels):
-                        raise
-                    return self._compiled_by_entries(args, kwargs, error, structural)
+                    if isinstance(error, ParseError):
+                        raise  # whatever the sizes
+                    return self._compiled_by_sizes(args, kwargs, error, structural, key[0])
                 keep_in_file(self, args_skels, names, compiled, structural)
             self._programs[key] = compiled
             if len(self._programs) > CACHE_SIZE:
@@ -200,16 +200,18 @@ class Relay:
             self._remember_fast(args, kwargs, compiled)
         return compiled, leaves
 
-    def _compiled_by_entries(self, args: tuple, kwargs: dict, error: CompileError, structural: bool) -> tuple[Compiled, list]:
-        """The program for lists of exactly these lengths: something in the function needs to know them."""
-        self._listed = False
-        try:
-            found = self._compiled(args, kwargs, structural)
-            self._misses -= 1  # one compilation, after all
-            return found
-        except CompileError:
-            self._listed = True
-            self._misses -= 1
+    def _compiled_by_sizes(self, args: tuple, kwargs: dict, error: CompileError, structural: bool, key) -> tuple[Compiled, list]:
+        """The program for exactly these open sizes, or lists of these lengths: something in the function needs to know them."""
+        for choice in ("_open", "_listed"):
+            if getattr(self, choice):
+                setattr(self, choice, False)
+                try:
+                    if self._signature(args, kwargs, [], structural)[0] != key:
+                        self._misses -= 1  # one compilation, after all
+                        return self._compiled(args, kwargs, structural)
+                except CompileError:
+                    pass
+                setattr(self, choice, True)
         raise error
 
     def _remember_fast(self, args, kwargs, compiled: Compiled) -> None:
@@ -241,15 +243,9 @@ class Relay:
         listed = self._listed
         skels = []
         name: str | int = 0
+        given = [(names[i] if i < len(names) else i, arg) for i, arg in enumerate(args)] + list(kwargs.items())
         try:
-            for i, arg in enumerate(args):
-                name = names[i] if i < len(names) else i
-                if name in self.static:
-                    skels.append(constant_skeleton(arg))
-                else:
-                    annotation = annotations[i] if i < len(annotations) else None
-                    skels.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
-            for name, arg in kwargs.items():
+            for name, arg in given:
                 if name in self.static:
                     skels.append(constant_skeleton(arg))
                 else:
@@ -258,6 +254,10 @@ class Relay:
         except CompileError as error:
             what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
+        try:
+            skels = settle(skels, [name for name, _ in given], leaves) if self._open else exact(skels)
+        except CompileError as error:
+            raise error.at(self._place()) from None
         keywords = tuple(kwargs)
         return (tuple(skels), keywords), skels, keywords
 

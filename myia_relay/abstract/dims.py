@@ -148,6 +148,11 @@ def divide(a: DimLike, b: DimLike) -> DimLike:
     return Dim({(name,): 1}, {name: ("floordiv", (a, b))})
 
 
+def may_be_equal(a: DimLike, b: DimLike) -> bool:
+    """Whether only the sizes at run time tell: one is a number, or was divided. `2*n` and `3*n` are taken for a mistake."""
+    return a == b or isinstance(a, int) != isinstance(b, int) or any(isinstance(d, Dim) and d.atoms for d in (a, b))
+
+
 def product(dims) -> DimLike:
     """The product of dimensions: the number of elements of a shape."""
     return reduce(lambda x, y: x * y, dims, 1)

@@ -22,6 +22,7 @@ from ..backend.native import layout
 from ..backend.native.format import Unportable
 from ..backend.native.library import supported
 from ..infer.arguments import describe_argument, python_value
+from ..infer.open_sizes import exact
 from ..infer.values import Skeleton
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
@@ -133,7 +134,7 @@ class CompiledFunction:
         leaves: list[Any] = []
         refs: dict[int, int] = {}
         for k, (value, want) in enumerate(zip(values, wanted, strict=True)):
-            have = describe_argument(value, None, leaves, refs)
+            (have,) = exact([describe_argument(value, None, leaves, refs)])
             if not _fits(have, want):
                 raise TypeError_(f"argument {k} of {self.__name__} is {have}, but the library was compiled for {want}")
         given = iter(leaves)

@@ -17,6 +17,7 @@ from ..prims.lists import to_python
 from ..prims.structure import rebuild as rebuild_value
 from ..utils.errors import OverflowError_, ShapeError, TypeError_
 from ..utils.raising import format_parts
+from .open_sizes import FieldAnnotation, open_size, part_annotations
 from .values import ConstInfo, Dyn, Identity, Seq, Skeleton, Val, rebuild
 
 SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
@@ -192,11 +193,13 @@ def describe_argument(
         skels = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
         return Skeleton("seq", (kind, fields, cls), skels)
 
-    def parts(values) -> tuple[Skeleton, ...]:
-        return tuple(describe_argument(v, None, leaves, refs, structural, listed) for v in values)
+    def parts(values, names=None) -> tuple[Skeleton, ...]:
+        values = list(values)
+        notes = part_annotations(annotation, value, range(len(values)) if names is None else names)
+        return tuple(describe_argument(v, a, leaves, refs, structural, listed) for v, a in zip(values, notes, strict=True))
 
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return Skeleton("seq", ("record", value._fields, type(value)), parts(value))
+        return Skeleton("seq", ("record", value._fields, type(value)), parts(value, value._fields))
     if kind is list and listed and (found := list_skeleton(value, annotation, leaves)) is not None:
         return found
     if isinstance(value, list | tuple):
@@ -216,7 +219,7 @@ def describe_argument(
         if structural and len(leaves) > MOST_LEAVES and family_of(kind) is not None:
             raise TypeError_(f"this {kind.__name__} has more than {MOST_LEAVES} leaves")
         fields = tuple(value.__dataclass_fields__)
-        return Skeleton("seq", ("record", fields, kind), parts(getattr(value, f) for f in fields))
+        return Skeleton("seq", ("record", fields, kind), parts([getattr(value, f) for f in fields], fields))
     if isinstance(value, ReturnedFunction):
         leaves.extend(value.leaves)
         return value.skel
@@ -249,13 +252,8 @@ def list_skeleton(value: list, annotation: Any, leaves: list) -> Skeleton | None
     return Skeleton("listed", None, (Skeleton("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
 
 
-def holds_list(skel: Skeleton) -> bool:
-    """Whether an argument is, or has a part that is, a list of whatever length."""
-    return skel.tag == "listed" or any(holds_list(p) for p in skel.parts)
-
-
 def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
-    """The skeleton of an array argument, with the annotation's symbolic dimensions."""
+    """The skeleton of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`."""
     if value.dtype.name not in DTYPES:
         raise TypeError_(f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)")
     if type(value) is not np.ndarray and isinstance(value, np.matrix | np.ma.MaskedArray):  # `np.ma` takes long to import
@@ -266,7 +264,12 @@ def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton
     if isinstance(annotation, Rows) and value.ndim:
         shape = (symbol(annotation.name), *value.shape[1:])
     if isinstance(annotation, TensorAnnotation) and annotation.shape is not None and len(annotation.shape) == value.ndim:
-        shape = tuple(symbol(d) if isinstance(d, str) else have for d, have in zip(annotation.shape, value.shape, strict=True))
+        shape = tuple(
+            symbol(d) if isinstance(d, str) else open_size(have) if d is Any else have
+            for d, have in zip(annotation.shape, value.shape, strict=True)
+        )
+    if isinstance(annotation, FieldAnnotation):
+        shape = annotation.shape(value)
     return Skeleton("dyn", Array(value.dtype.name, shape))
 
 

@@ -17,11 +17,13 @@ from ..ir import syntax as S
 from ..ir.node import Apply
 from ..ir.prim import REGISTRY
 from ..library import lists as prelude
+from ..prims.control import undef
 from ..prims.effects import check
 from ..utils.errors import ParseError, TypeError_
 from .calls import call_value
 from .engine import Engine
 from .frames import Frame
+from .iterables import reach
 from .lists import (
     as_index,
     bounds,
@@ -41,7 +43,7 @@ from .lists import (
     repeated,
 )
 from .structures import to_python
-from .syntax import meaning, truth
+from .syntax import branch, meaning, truth
 from .values import NEVER, NONE_VAL, Closure, Dyn, Seq, SliceVal, Static, Val, describe
 
 
@@ -166,9 +168,21 @@ async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensat
         if better != start.type and start.known:
             # The sum of no entries is `start` itself, of another type.
             some = operate(engine, frame, operator.gt, length(engine, frame, xs), frame.constant(0))
-            message = f"the sum of an empty list is {start.node.value!r}, of another type than the sum of this list's entries; "
-            require(frame, some, TypeError, message + "give sum() a start of their type: sum(xs, 0.0)")
-            start = frame.constant(_zero(start.node.value, better), better)
+
+            async def total(region: Frame) -> Val:
+                zero = region.constant(_zero(start.node.value, better), better)
+                return await totalled(engine, region, reach(frame, region, xs), zero, compensated)
+
+            async def nothing(region: Frame) -> Val:
+                return start
+
+            return await branch(engine, frame, some, [total, nothing], Apply(frame.graph, undef, origin=frame.builder.origin))
+    return await totalled(engine, frame, xs, start, compensated)
+
+
+async def totalled(engine: Engine, frame: Frame, xs: Val, start: Val, compensated: bool) -> Val:
+    """The sum of a list whose type is that of `start`."""
+    first = entry(engine, frame, xs, frame.constant(0)) if is_run_time(xs) else xs.elems[0]
     floats = compensated and isinstance(first, Dyn) and first.type == FLOAT == getattr(start, "type", None)
     return await call(engine, frame, prelude.total_compensated if floats else prelude.total, xs, start)
 

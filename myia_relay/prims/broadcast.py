@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..abstract.dims import product
+from ..abstract.dims import may_be_equal, product
 from ..abstract.types import FLOATS, Array, Scalar, Type, numpy_dtype
 from ..ir.build import Var, as_type
 from ..ir.prim import REGISTRY, primitive
@@ -184,7 +184,7 @@ def reshape(x, *, shape):
 
     Args:
         x: array or scalar.
-        shape: the whole new shape; no -1 here.
+        shape: the whole new shape; no -1 here. Where only the sizes at run time tell whether it fits, that was checked before.
     """
     return np.reshape(x, shape)
 
@@ -192,7 +192,7 @@ def reshape(x, *, shape):
 @reshape.infer
 def _(x, *, shape):
     require("reshape", x, ANY)
-    if product(x.shape) != product(shape):
+    if not may_be_equal(product(x.shape), product(shape)):
         raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
     return Array(x.dtype, tuple(shape))
 

@@ -106,21 +106,27 @@ def _anchor(b: Builder) -> Var:
     return python(b, 0)
 
 
-@meaning(np.linspace, static=("num", "endpoint", "dtype"))
+@meaning(np.linspace, static=("endpoint", "dtype"))
 def linspace(b: Builder, start, stop, num=50, endpoint=True, dtype=None) -> Var:
     """np.linspace between scalars."""
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))
-    if is_static(lo) and is_static(hi):
+    num = require_static_int(num, "np.linspace: num")
+    if is_static(lo) and is_static(hi) and isinstance(num, int):
         out = python(b, np.linspace(static_value(lo), static_value(hi), num, endpoint=endpoint))
         return out if dtype is None else astype(out, dtype_name(dtype))
     lo, hi = (unwrap(astype(v, "float64")) for v in (lo, hi))
     div = num - 1 if endpoint else num
     out = nullary(lo, "iota", n=num, dtype="float64")
     delta = hi - lo
-    step = delta / delta.const(float(max(div, 1)))
+    if isinstance(num, Dim):
+        divisor = astype(P.maximum(size_value(b, div), python(b, 1)), "float64")
+    else:
+        divisor = delta.const(float(max(div, 1)))
+    step = delta / divisor
     out = out * step + lo
-    if endpoint and num > 1:
-        last = P.eq(nullary(lo, "iota", n=num, dtype="int64"), python(b, np.int64(num - 1)))
+    if endpoint and (isinstance(num, Dim) or num > 1):
+        at = nullary(lo, "iota", n=num, dtype="int64")
+        last = P.logical_and(P.eq(at, strong(size_value(b, num - 1))), P.gt(at, python(b, np.int64(0))))
         out = P.where(last, hi, out)
     return out if dtype is None else astype(out, dtype_name(dtype))
 

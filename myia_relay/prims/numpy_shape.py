@@ -6,19 +6,22 @@ import math
 
 import numpy as np
 
-from ..abstract.dims import Dim, DimLike, product
+from ..abstract.dims import Dim, DimLike, may_be_equal, product
 from ..abstract.types import Array, numpy_dtype
 from ..ir.build import Builder, Var
 from ..utils.errors import ShapeError, TypeError_
 from . import elementwise as P
 from .broadcast import broadcast_to, cast, full, nullary, reshape
+from .indexing import take
 from .meanings import meaning, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
     astype,
+    guard,
     operand,
     promote,
+    python,
     require_static_int,
     size_value,
     strong,
@@ -53,7 +56,8 @@ def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, 
     if unknown:
         known = product(d for d in shape if not (isinstance(d, int) and d == -1))
         size = product(x.shape)
-        if known == 0 or (isinstance(size, int) and isinstance(known, int) and size % known):
+        divides = not isinstance(known, Dim) or not getattr(size // known, "atoms", None)  # by a size that may be 0
+        if known == 0 or not divides or (isinstance(size, int) and isinstance(known, int) and size % known):
             raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
         shape = tuple(size // known if i == unknown[0] else d for i, d in enumerate(shape))
     return shape
@@ -63,7 +67,13 @@ def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, 
 def numpy_reshape(b: Builder, a, shape) -> Var:
     """np.reshape."""
     x = array_of(b, a, "np.reshape")
-    shape = full_shape(x, static_shape(shape, "reshape"), "reshape")
+    given = static_shape(shape, "reshape")
+    shape = full_shape(x, given, "reshape")
+    have, want = product(x.shape), product(shape)
+    if have != want and may_be_equal(have, want):
+        text = ",".join("" if isinstance(d, Dim) else str(d) for d in given if d != -1)
+        ok = P.eq(size_value(b, have), size_value(b, want))
+        guard(b, ok, ValueError, "cannot reshape array of size ", 0, f" into shape ({text})", operands=(size_value(b, have),))
     return reshape(x, shape=shape)
 
 
@@ -145,7 +155,12 @@ def squeeze(b: Builder, a, axis=None) -> Var:
     """np.squeeze."""
     x = array_of(b, a, "np.squeeze")
     if axis is None:
-        axes = tuple(i for i, d in enumerate(x.shape) if isinstance(d, int) and d == 1)
+        if any(isinstance(d, Dim) for d in x.shape):
+            raise ShapeError(
+                f"squeeze: whether the sizes of an array of shape {show_shape(x.shape)} are 1 is known at run time only; name the "
+                "axes: np.squeeze(x, axis=0)"
+            )
+        axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
     else:
         axes = normalise_axes("squeeze", axis, x.ndim)
         for i in axes:
@@ -274,6 +289,12 @@ def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -
         bounds = np.cumsum([0, *sizes]).tolist()
     else:
         bounds = [0, *indices_or_sections, n]
+        if isinstance(n, Dim):
+            last = max([0, *indices_or_sections])
+            if any(i < 0 for i in indices_or_sections) or sorted(indices_or_sections) != list(indices_or_sections):
+                raise TypeError_(f"{name} of an axis of size {n} needs ascending bounds of at least 0")
+            text = f"{name}: the last bound is {last}, and the size "
+            guard(b, P.ge(size_value(b, n), python(b, last)), IndexError, text, 0, operands=(size_value(b, n),))
     parts = []
     for lo, hi in zip(bounds, bounds[1:]):
         starts = tuple(lo if k == axis else 0 for k in range(x.ndim))
@@ -341,8 +362,10 @@ def roll(b: Builder, a, shift, axis=None) -> Var:
         return reshape(roll(b, ravel(b, x), shift, 0), shape=x.shape)
     axis = normalise_axis("np.roll", axis, x.ndim)
     n = x.shape[axis]
-    if not isinstance(n, int):
-        raise TypeError_(f"np.roll needs an axis of known size, and this has size {n}")
+    if isinstance(n, Dim):
+        size = strong(size_value(b, n))
+        at = P.mod(P.sub(nullary(x, "iota", n=n, dtype="int64"), python(b, np.int64(shift))), size)
+        return take(x, at, axis=axis)
     at = (-shift) % n if n else 0
     if at == 0:
         return x
