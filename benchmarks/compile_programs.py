@@ -114,7 +114,7 @@ def calls(size: int) -> Program:
 
 def loop(size: int) -> Program:
     """A loop of many statements."""
-    forms = ("a = a * 0.999 + b", "b = b - a * 0.5", "c = c * 0.5 + b * i", "a = a - c * x")
+    forms = ("a = a * 0.5 + b", "b = b * 0.5 - a * 0.25 + y", "c = c * 0.5 + b * i", "a = a + x - c * 0.01")
     body = ["a = x", "b = y", "c = x * y", "for i in range(10):"]
     body += ["    " + forms[i % len(forms)] for i in range(size)]
     return _module([*body, "return a + b + c"], "(0.5, 0.25)")

@@ -19,6 +19,8 @@ from ..abstract.families import family_of
 from ..abstract.types import Array, Data, Ref, Scalar
 from ..ir.node import Apply, Graph
 from ..library import SOURCES
+from ..prims.numpy_api import MEANINGS
+from ..prims.operators import OPERATORS
 from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
 from . import data
@@ -29,6 +31,7 @@ from .iterables import reach
 from .lists import is_list, is_run_time
 from .protocols import is_dataclass, truth_method
 from .sharing import arrays_of
+from .structures import lift, structural, to_argument
 from .unions import dispatch, first_choice, merged, without_choices
 from .values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
 
@@ -132,8 +135,6 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
 
 def is_numeric(fn: Val) -> bool:
     """Whether a callable is arithmetic, a comparison or a NumPy function: nothing that looks at the class of a number."""
-    from ..prims.numpy_api import MEANINGS
-
     if not isinstance(fn, Static):
         return False
     module = getattr(fn.value, "__module__", None)
@@ -145,8 +146,6 @@ def takes_choices(fn: Val) -> bool:
     """Whether a callable takes a choice as it is: functions with source do, everything else is tried option by option."""
     if isinstance(fn, Static):
         value = fn.value
-        from ..prims.operators import OPERATORS
-
         if lookup(SPECIAL, value) is not None or lookup(OPERATORS, value) is not None:
             return False
         return isinstance(value, types.FunctionType | type) or hasattr(value, "__relay_function__")
@@ -155,10 +154,6 @@ def takes_choices(fn: Val) -> bool:
 
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
     """Call a Python object."""
-    from ..prims.numpy_api import MEANINGS
-    from ..prims.operators import OPERATORS
-    from . import builtins  # noqa: F401  registers Python's builtins
-
     handler = lookup(SPECIAL, value)
     if handler is not None:
         return await handler(engine, frame, args, kwargs, origin, site)
@@ -375,9 +370,6 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
 
 def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
     """A Python operator on values."""
-    from ..prims.operators import OPERATORS
-    from .structures import structural
-
     result = structural(engine, frame, op, args)
     if result is not None:
         return result
@@ -405,8 +397,6 @@ def unsupported(op, args: list[Val]) -> CompileError:
 
 def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> Val:
     """A NumPy or math function on values: static parameters as Python values, the others staged."""
-    from .structures import lift, to_argument
-
     positions = meaning.positional
     staged_args, staged_kwargs = [], {}
     for position, arg in enumerate(args):
@@ -504,5 +494,7 @@ def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, .
             values[name] = engine.from_python(frame, defaults[name], None)
     return tuple(values[n] for n in names)
 
+
+from . import builtins  # noqa: E402, F401  registers Python's builtins
 
 __all__ = ["ParseError", "bind", "call_value", "derived", "numeric", "operate", "special"]

@@ -117,6 +117,7 @@ class Engine:
 
     Attributes:
         parse: `(function) -> Graph`, the front end.
+        calls, list_methods, syntax: modules beside this one, which import it.
         dependencies: free names read so far.
         recursion: what is assumed of the results of recursive functions.
         structural: whether values of recursive dataclasses keep their structure in their types.
@@ -124,6 +125,9 @@ class Engine:
     """
 
     def __init__(self, parse: Callable[[types.FunctionType], Graph], structural: bool = False):
+        from . import calls, list_methods, syntax
+
+        self.calls, self.list_methods, self.syntax = calls, list_methods, syntax
         self.parse, self.structural, self.uses_data = parse, structural, False
         self.functions = Functions()
         self.loop = Loop(self.break_deadlock)
@@ -316,20 +320,17 @@ class Engine:
 
     async def apply(self, frame: Frame, node: Apply) -> Val:
         """Evaluate one application."""
-        from .list_methods import refuse_in_place
-        from .syntax import SYNTAX
-
         frame.at(node.origin)
         if node in self.ignored or (self.ignored and poisoned(frame, node)):
             return POISON
         try:
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
-                return await SYNTAX[node.fn.value](self, frame, node)
+                return await self.syntax.SYNTAX[node.fn.value](self, frame, node)
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
                 for option in args[0].options if isinstance(args[0], Choice) else args[:1]:
-                    refuse_in_place(self, frame, node, option)
+                    self.list_methods.refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             return result
@@ -339,18 +340,16 @@ class Engine:
 
     def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
         """The evaluated arguments of a call, starred ones spread."""
-        from .syntax import Spread, starred
-
         values = [self.value(frame, a) for a in node.args]
         count = len(values) - len(node.keywords)
         args: list[Val] = []
         kwargs: dict[str, Val] = {}
         for value in values[:count]:
-            if isinstance(value, Spread):
+            if isinstance(value, self.syntax.Spread):
                 if value.double:
                     kwargs.update(zip(value.value.fields, value.value.elems, strict=True))
                 else:
-                    args.extend(starred(value))
+                    args.extend(self.syntax.starred(value))
             else:
                 args.append(value)
         kwargs.update(zip(node.keywords, values[count:], strict=True))
@@ -360,9 +359,7 @@ class Engine:
         self, frame: Frame, fn: Val, args: list[Val], kwargs: dict[str, Val], origin: Origin, site: Apply | None = None
     ) -> Val:
         """Call a value."""
-        from .calls import call_value
-
-        return await call_value(self, frame, fn, args, kwargs, origin, site)
+        return await self.calls.call_value(self, frame, fn, args, kwargs, origin, site)
 
     # Specialisation.
 

@@ -107,11 +107,9 @@ class Primitive:
         return rule
 
     def __call__(self, *args, **attrs):
-        from .build import Var, emit
-
         for arg in args:
-            if isinstance(arg, Var):
-                return emit(self, args, attrs)
+            if isinstance(arg, build.Var):
+                return build.emit(self, args, attrs)
         return self.meaning(*args, **attrs)
 
     def __repr__(self) -> str:
@@ -125,3 +123,6 @@ def primitive(kind: str, *, name: str | None = None, effect=None, differentiable
         return Primitive(name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, **columns)
 
     return declare
+
+
+from . import build  # noqa: E402  which imports this module

@@ -21,6 +21,8 @@ from .node import Apply, Constant, Graph, Node
 from .prim import Primitive
 
 Env = dict[Node, Node]
+NO_EFFECTS: frozenset[str] = frozenset()
+OWN = {None: NO_EFFECTS, **{effect: frozenset({effect}) for effect in ("raise", "read", "write", "io")}}
 
 
 def inner_graphs(node: Apply) -> Sequence[Graph]:
@@ -36,9 +38,20 @@ def inner_graphs(node: Apply) -> Sequence[Graph]:
     return found
 
 
+def graphs_run(graph: Graph) -> list[Graph]:
+    """The graphs that the applications of a graph run, in order."""
+    found: list[Graph] = []
+    for node in graph.nodes:
+        if node.attrs or type(node.fn) is Graph:  # most have neither
+            found += inner_graphs(node)
+    return found
+
+
 def map_graphs(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
     """The attributes with every graph among them replaced by `change(graph)`."""
     out = dict(attrs)
+    if not out:
+        return out
     for name, value in attrs.items():
         if isinstance(value, Graph):
             out[name] = change(value)
@@ -140,7 +153,7 @@ class Rewriter:
                 self.changed |= found is not graph
             return found
         component = self.component.get(graph)
-        if component is None and not self.changes_plain and not any(map(inner_graphs, graph.nodes)):
+        if component is None and not self.changes_plain and not graphs_run(graph):
             found = graph
         elif component is None:
             outside, self.changed = self.changed, False
@@ -250,9 +263,10 @@ class Effects:
 
     def of_node(self, node: Apply) -> frozenset[str]:
         """Effects of an application."""
-        own = frozenset({node.fn.effect} if isinstance(node.fn, Primitive) and node.fn.effect else ())
-        for graph in inner_graphs(node):
-            own |= self.of_graph(graph)
+        own = OWN[node.fn.effect] if type(node.fn) is Primitive else NO_EFFECTS
+        if node.attrs or type(node.fn) is Graph:
+            for graph in inner_graphs(node):
+                own |= self.of_graph(graph)
         return own
 
 
@@ -269,7 +283,7 @@ def components(graph: Graph) -> list[list[Graph]]:
         number[g] = low[g] = len(number)
         path.append(g)
         on_path.add(g)
-        work.append((g, iter([i for node in g.nodes for i in inner_graphs(node)])))
+        work.append((g, iter(graphs_run(g))))
 
     enter(graph)
     while work:
@@ -295,7 +309,7 @@ def components(graph: Graph) -> list[list[Graph]]:
 def recursive_components(graph: Graph, order: list[list[Graph]] | None = None) -> list[list[Graph]]:
     """The components that run themselves again, inner ones first; `order`: the graph's `components`, where they are known."""
     found = components(graph) if order is None else order
-    return [c for c in found if len(c) > 1 or any(i is c[0] for n in c[0].nodes for i in inner_graphs(n))]
+    return [c for c in found if len(c) > 1 or c[0] in graphs_run(c[0])]
 
 
 def mark_recursion(graph: Graph, order: list[list[Graph]] | None = None) -> dict[Graph, int]:
@@ -373,11 +387,10 @@ def all_graphs(graph: Graph) -> list[Graph]:
     while stack:
         top = stack.pop()
         out.append(top)
-        for node in top.nodes:
-            for inner in inner_graphs(node):
-                if inner not in seen:
-                    seen.add(inner)
-                    stack.append(inner)
+        for inner in graphs_run(top):
+            if inner not in seen:
+                seen.add(inner)
+                stack.append(inner)
     return out
 
 

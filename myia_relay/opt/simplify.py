@@ -273,7 +273,7 @@ def count_calls(graph: Graph) -> dict[Graph, int]:
         for node in stack.pop().nodes:
             if isinstance(node.fn, Graph):
                 counts[node.fn] = counts.get(node.fn, 0) + 1
-            for inner in inner_graphs(node):
+            for inner in inner_graphs(node) if node.attrs or type(node.fn) is Graph else ():
                 if inner not in seen:
                     seen.add(inner)
                     stack.append(inner)

@@ -45,9 +45,9 @@ def _function(fn, prim, overflows: bool = False):
     def rule(b: Builder, x) -> Var:
         x = number(b, x, f"math.{fn.__name__}")
         out = prim(x)
-        guard(b, either(P.logical_not(P.isnan(out)), P.isnan(x)), ValueError, DOMAIN)
+        guard(b, either(P.isnan(x), P.logical_not(P.isnan(out))), ValueError, DOMAIN)
         if overflows:
-            fine = either(P.logical_not(P.isinf(out)), P.logical_not(P.isfinite(x)))
+            fine = either(P.logical_not(P.isfinite(x)), P.logical_not(P.isinf(out)))
             guard(b, fine, OverflowError, RANGE)
         return out
 

@@ -73,7 +73,7 @@ def test_compile(tmp_path):
     done = run("compile", "--rounds", "1", "--only", "scalar", "--sizes", "5,6", "--json", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads(out.read_text("utf-8"))
-    assert set(figures["imports"]) == {"import myia_relay", "import tvm"}
+    assert set(figures["imports"]) == {"import myia_relay", "import tvm", "import the compiler"}
     assert set(figures["families"]) == {"scalar"}
     for sizes in figures["families"].values():
         assert set(sizes) == {"5", "6"}

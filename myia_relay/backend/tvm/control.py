@@ -23,6 +23,9 @@ from .block import idx, load
 from .inplace import handed_over, source
 from .plan import View
 
+LOGIC = ("logical_not", "logical_and", "logical_or")
+TESTS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", *LOGIC)
+
 
 def leaf_nodes(node: Node, scope: Any) -> list[Node | None]:
     """For each leaf of a value the node that makes it, where that can be seen."""
@@ -331,6 +334,22 @@ def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int 
     size = b.let(b.where(up, step, b.neg(step)))
     turns = b.add(b.floordiv(b.sub(distance, idx(1)), size), idx(1))
     return b.where(b.gt(distance, idx(0)), b.let(turns), idx(0))
+
+
+def tests_of(graph: Graph) -> set[Node]:
+    """Truth values that are looked at in one place, by a check or condition or a part of one: they need no local."""
+    found = {n for n in graph.nodes if getattr(n.fn, "name", "") in TESTS and is_scalar(n.type)}
+    if not found:
+        return found
+    seen: set[Node] = set()
+    for node in graph.nodes:
+        name = getattr(node.fn, "name", "")
+        for k, arg in enumerate(node.args):
+            if arg in found and (arg in seen or not (name in LOGIC or (k == 0 and name in ("check", "cond")))):
+                found.discard(arg)
+            seen.add(arg)
+    found.discard(graph.output)
+    return found
 
 
 RULES = {"cond": _cond, "while_loop": _while_loop, "for_loop": _for_loop}

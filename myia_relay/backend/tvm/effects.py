@@ -106,7 +106,6 @@ def _flush_writes(lowering: Any) -> None:
 
 
 def _check(lowering: Any, node: Apply) -> None:
-    ok = lowering.b.let(lowering.scalar(node.args[0]))
     _flush_writes(lowering)
     for arg in node.args[1:]:
         if isinstance(lowering.scope.env.get(arg), View):
@@ -118,7 +117,7 @@ def _check(lowering: Any, node: Apply) -> None:
         with lowering.block.when(expect(tirx.Not(second), False)), lowering.block.when(tirx.Not(first)):
             lowering.state.fail(_site(lowering, node, node.args[1:]))
     else:
-        with lowering.block.when(expect(tirx.Not(ok), False)):
+        with lowering.block.when(expect(tirx.Not(lowering.scalar(condition)), False)):
             lowering.state.fail(_site(lowering, node, node.args[1:]))
     lowering.scope.env[node] = None
 

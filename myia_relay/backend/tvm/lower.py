@@ -27,7 +27,7 @@ from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
 from ...opt.ranges import Ranges
 from ...utils.errors import InternalError, LoweringError
-from . import data, inplace, nests
+from . import control, data, effects, inplace, lists, nests, opaque, references, tapes
 from .block import Block, const, dtype_of, idx, is_leaf, llvm
 from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
@@ -35,6 +35,9 @@ from .plan import ITEM, Plan, Storage, View
 from .state import State
 from .updates import emit as emit_update
 from .updates import find as find_updates
+
+RULES = {**control.RULES, **effects.RULES, **tapes.RULES, **data.RULES, **lists.RULES}
+"""What does not compute numbers, by the primitive's name."""
 
 
 @dataclass(eq=False)
@@ -83,6 +86,7 @@ class Scope:
         self.done: set[Node] = set()  # lowered ahead of their turn
         self.updates = find_updates(self)
         self.references: Any = None  # to lists; see `references`
+        self.tests = control.tests_of(graph)
 
 
 class Lowering:
@@ -124,8 +128,6 @@ class Lowering:
 
     def budget(self) -> Any:
         """The nanoseconds until the function asks for signals; see `effects.Poll`."""
-        from . import effects
-
         if self._budget is None:
             top = Block()
             self._budget = top.local("int64", name="budget")
@@ -226,9 +228,6 @@ class Lowering:
             finish: called with the output node in the graph's scope before it is left; its result is returned.
             given: for each parameter whether its memory may be overwritten.
         """
-        from . import references
-        from .control import leaf_nodes
-
         given = list(given)
         if any(s.graph is graph for s in self.scopes):
             raise LoweringError(f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin)
@@ -238,7 +237,7 @@ class Lowering:
         self.scopes.append(scope)
         references.enter(self, scope, given)
         if dest is not None:
-            for node, view in zip(leaf_nodes(graph.output, scope), dest, strict=True):
+            for node, view in zip(control.leaf_nodes(graph.output, scope), dest, strict=True):
                 if view is not None and node is not None and _is_fresh(node, scope) and node not in scope.dest:
                     scope.dest[node] = view
         for node in graph.nodes:
@@ -267,8 +266,6 @@ class Lowering:
 
     def node(self, node: Apply) -> None:
         """Lower one application."""
-        from . import control, effects, lists, opaque, references, tapes
-
         env = self.scope.env
         if isinstance(node.fn, Graph):
             if self.calls is not None and node.fn in self.calls.called:
@@ -281,16 +278,8 @@ class Lowering:
             env[node] = self.run(node.fn, args, given=references.hand_over(self, node, inplace.handed_over(self.scope, node)))
             return
         prim: Primitive = node.fn
-        if prim.name in control.RULES:
-            control.RULES[prim.name](self, node)
-        elif prim.name in effects.RULES:
-            effects.RULES[prim.name](self, node)
-        elif prim.name in tapes.RULES:
-            tapes.RULES[prim.name](self, node)
-        elif prim.name in data.RULES:
-            data.RULES[prim.name](self, node)
-        elif prim.name in lists.RULES:
-            lists.RULES[prim.name](self, node)
+        if prim.name in RULES:
+            RULES[prim.name](self, node)
         elif prim.name == "make_struct":
             env[node] = tuple(self.value(a) for a in node.args)
         elif prim.name == "get_item":
@@ -326,9 +315,7 @@ class Lowering:
         if isinstance(type, Tape):
             return idx(0)
         if isinstance(type, List):
-            from .lists import empty
-
-            return empty(self)
+            return lists.empty(self)
         if isinstance(type, NoneT | Undefined | Str):
             return None
         raise LoweringError(f"no placeholder for a value of type {type}")
@@ -340,7 +327,8 @@ class Lowering:
         env = self.scope.env
         if is_scalar(node.type):
             if node.fn.kind == "elementwise":
-                env[node] = self.named(apply_rule(self.b, node, [self.scalar(a) for a in node.args]))
+                value = apply_rule(self.b, node, [self.scalar(a) for a in node.args])
+                env[node] = value if node in self.scope.tests else self.named(value)
             else:
                 for leaf in self.leaves([node]):
                     self.flush_writers(self.view(leaf).storage)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Undefined, leaves
 from ...ir.node import Graph
 from ...ir.prim import Primitive
-from ...ir.rewrite import all_graphs, components, inner_graphs
+from ...ir.rewrite import all_graphs, components, graphs_run
 
 SIZE = 100  # applications: what is written out at most again where it is called
 
@@ -33,7 +33,7 @@ def outlined(graph: Graph, recursive: set[Graph]) -> set[Graph]:
     size: dict[Graph, int] = {}  # of what is written for a graph, with all that is written out in it
     tapes: dict[Graph, bool] = {}  # whether it works on tapes, which are the main function's
     for (g,) in (members for members in components(graph) if members[0] not in recursive):
-        inner = [i for node in g.nodes for i in inner_graphs(node)]
+        inner = graphs_run(g)
         size[g] = len(g.nodes) + sum(size.get(i, 1) for i in inner if i not in out)
         tapes[g] = any(tapes.get(i) for i in inner) or any(
             isinstance(node.fn, Primitive) and node.fn.name.startswith("tape_") for node in g.nodes
