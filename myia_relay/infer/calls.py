@@ -98,7 +98,7 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
             inner = [reach(frame, region, a) for a in (*args, *kwargs.values())]
             inner[position] = option
             named = dict(zip(names, inner[len(args) :], strict=True))
-            return await call_value(engine, region, fn, inner[: len(args)], named, origin, site)
+            return await call_value(engine, region, reach(frame, region, fn), inner[: len(args)], named, origin, site)
 
         return await dispatch(engine, frame, [*args, *kwargs.values()][position], with_option, site, origin)
     if isinstance(fn, Closure):

@@ -187,6 +187,8 @@ class Frame:
             return value
         if isinstance(value, Known):
             return Known(self.import_node(value.node), value.variants)
+        if isinstance(value, Bound):
+            return Bound(self.bring(value.receiver), value.function)  # a receiver stays of the class that is known
         nodes: list[Node] = []
         if isinstance(value, Closure) and value.env is None:
             return value  # its free variables are looked up from here when it is called

@@ -196,7 +196,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
                     return lists.repeated(engine, frame, seq, count)
             if isinstance(seq, Seq) and seq.kind in ("tuple", "list") and isinstance(count, Dyn) and count.known:
                 return Seq(seq.kind, seq.elems * max(0, operator.index(count.node.value)))
-    if op is operator.or_ and all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args):
+    kinds = all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args)
+    if op is operator.or_ and kinds and any(x.value is not None for x in args):
         return Static(a.value | b.value)
     if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 
 from ..abstract.types import Array, Scalar
-from ..ir.node import Apply, Constant
+from ..ir.node import Apply, Constant, Node
 from ..ir.syntax import FreeName
 from ..prims.control import undef
 from ..utils.errors import CompileError
@@ -111,6 +111,10 @@ def test_of(engine, frame, condition: Apply):
     if not isinstance(condition, Constant) and is_data(frame.find(condition)):
         return condition, lambda option: bool(possible(option)[0])
 
+    def seen(node: Node) -> Val | None:
+        """The value of an operand; None where only the function around has it, as the condition was captured and it was not."""
+        return engine.value(frame, node) if isinstance(node, Constant) else frame.find(node)
+
     op, args = operation(engine, frame, condition)
     if op is operator.not_ and len(args) == 1:
         inner = test_of(engine, frame, args[0])
@@ -122,13 +126,13 @@ def test_of(engine, frame, condition: Apply):
         return None
     subject, other = args
     if op is isinstance:
-        classes = engine.value(frame, other)
+        classes = seen(other)
         return (subject, lambda option: is_instance(option, classes.value)) if isinstance(classes, Static) else None
     if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
         return None
     wanted = op in (operator.is_, operator.eq)
     inner_op, inner_args = operation(engine, frame, subject)
-    known = engine.value(frame, other)
+    known = seen(other)
     if inner_op is type and len(inner_args) == 1 and isinstance(known, Static) and isinstance(known.value, type):
         return inner_args[0], lambda option: (python_class(option) is known.value) is wanted
     if op in (operator.is_, operator.is_not) and isinstance(other, Constant) and other.value is None:

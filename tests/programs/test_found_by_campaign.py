@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
-from tests.property.generator.records import Pair
+from tests.property.generator.records import End, Link, Pair
 from tests.property.oracle import call
 from tests.property.verdicts import difference
 
@@ -266,3 +266,38 @@ def test_as_cpython(function, inputs, executor):
     for args in inputs:
         wrong = difference(call(compiled, args, __file__), call(function, args, __file__))
         assert not wrong, f"{args}: {wrong}"
+
+
+def condition_captured_without_its_operands(a, b):
+    differ = (a, b) != (a, a + b)
+
+    def inner(z):
+        if differ:
+            return z
+        return -z
+
+    return inner(a)
+
+
+def sizes_in_what_is_shown(x, xs):
+    print(f"{np.ones(1)[len(xs) - 2]}|", x, xs)
+    return np.ones(3)[len(xs) - 2]
+
+
+def method_of_a_narrowed_value(n, x):
+    chain = Link(1, Link(n, End()))
+    other = n if x > 1 else x
+    while isinstance(chain, Link):
+        if chain.head > 0:
+            return chain.second(other)
+        chain = chain.tail
+    return other
+
+
+@pytest.mark.parametrize("function, inputs", [
+    (condition_captured_without_its_operands, [(1.5, 2.0), (1, 0)]),
+    (sizes_in_what_is_shown, [(1.5, [0.5, 7.25]), (1, [1, 2, 3])]),
+    (method_of_a_narrowed_value, [(3, 0.5), (4, 2.5)]),
+])  # fmt: skip
+def test_as_cpython_too(function, inputs, executor):
+    test_as_cpython(function, inputs, executor)

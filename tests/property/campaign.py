@@ -171,6 +171,8 @@ class Campaign:
             )
         if sum(self.kinds.values()) % 200 == 0:
             print(self.summary(), flush=True)
+        if sum(self.kinds.values()) % 1000 == 0:
+            print(self.table(), flush=True)
 
     def summary(self) -> str:
         """Counts so far."""

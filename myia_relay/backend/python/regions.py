@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...abstract.dims import Dim, symbols
 from ...abstract.types import Array, type_symbols
 from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node
@@ -57,12 +58,22 @@ def outline(graph: Graph) -> list[Apply | Region]:
     return out
 
 
+def attribute_symbols(node: Apply) -> set[str]:
+    """The symbolic dimensions in the attributes of an application: the size it asks for, the bounds of a slice."""
+    out: set[str] = set()
+    for value in node.attrs.values():
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Dim):
+                out |= symbols(part)
+    return out
+
+
 def make_region(graph: Graph, nodes: list[Apply], members: set[Node], users: dict[Node, list[Apply]]) -> Region | None:
     """A region of some applications; None where its inputs would not tell a symbolic dimension."""
     inputs = list(dict.fromkeys(a for n in nodes for a in n.args if a not in members and not isinstance(a, Constant)))
     outputs = [n for n in nodes if n is graph.output or any(u not in members for u in users.get(n, ()))]
     told = set().union(*(type_symbols(x.type) for x in inputs)) if inputs else set()
-    if not outputs or not set().union(*(type_symbols(n.type) for n in nodes)) <= told:
+    if not outputs or not set().union(*(type_symbols(n.type) | attribute_symbols(n) for n in nodes)) <= told:
         return None
     region = Graph(f"{graph.name}.region", None, graph.origin)
     b = Builder(region, graph.origin)
