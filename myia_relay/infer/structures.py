@@ -6,7 +6,7 @@ import operator
 import types
 from typing import Any
 
-from ..abstract.types import NONE, Array, Ref, Scalar, Struct, Type, tuple_of
+from ..abstract.types import BOOL, NONE, Array, Ref, Scalar, Struct, Type, tuple_of
 from ..ir.build import Var
 from ..ir.node import Constant, Node
 from ..utils.errors import AttributeError_, TypeError_, nearest
@@ -143,6 +143,7 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
 def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
+    from ..ir.prim import REGISTRY
     from . import lists
 
     if op is operator.getitem:
@@ -160,6 +161,11 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             may = [n for n in possible(tree) if (n == 0) is (op is operator.is_)]
             found = data_test(frame, tree, may)
             return frame.constant(found) if isinstance(found, bool) else found
+        if all(isinstance(a, Dyn) and a.type == BOOL for a in args):  # there is one True and one False
+            if all(a.known for a in args):
+                return frame.constant((args[0].node.value is args[1].node.value) is (op is operator.is_))
+            same = REGISTRY["eq"](*map(frame.var, args))
+            return Dyn(same.node if op is operator.is_ else REGISTRY["logical_not"](same).node)
         same = identical(*args)
         return frame.constant(same if op is operator.is_ else not same)
     if op is operator.contains:

@@ -279,6 +279,15 @@ def condition_captured_without_its_operands(a, b):
     return inner(a)
 
 
+def identity_of_bools(a, b):
+    match (a, b):
+        case (True, False):
+            return 1
+        case (False, c):
+            return a is c, a is not (b is True), True is (a or b)
+    return a is b, (a and b) is False
+
+
 def sizes_in_what_is_shown(x, xs):
     print(f"{np.ones(1)[len(xs) - 2]}|", x, xs)
     return np.ones(3)[len(xs) - 2]
@@ -296,6 +305,7 @@ def method_of_a_narrowed_value(n, x):
 
 @pytest.mark.parametrize("function, inputs", [
     (condition_captured_without_its_operands, [(1.5, 2.0), (1, 0)]),
+    (identity_of_bools, [(a, b) for a in (True, False) for b in (True, False)]),
     (sizes_in_what_is_shown, [(1.5, [0.5, 7.25]), (1, [1, 2, 3])]),
     (method_of_a_narrowed_value, [(3, 0.5), (4, 2.5)]),
 ])  # fmt: skip
