@@ -37,7 +37,8 @@ def expand(graph: Graph) -> Graph:
         GradError: a derivative that does not exist: of a result that is no float scalar, by an integer, through an
         update.
     """
-    return without_custom(Expand().rewrite(graph))
+    functions = Functions()
+    return lists.without_sums(without_custom(Expand(functions).rewrite(graph)), functions)
 
 
 def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
@@ -76,9 +77,9 @@ class Expand(Rewriter):
 
     changes_plain = False
 
-    def __init__(self):
+    def __init__(self, functions: Functions):
         super().__init__()
-        self.functions, self.effects = Functions(), Effects()
+        self.functions, self.effects = functions, Effects()
         self.shared: dict[tuple[type, bool], Any] = {}
 
     def build(self, graph: Graph) -> Graph:

@@ -13,57 +13,26 @@ loops: a loop that reads a list is then as fast backwards as forwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
-from ..abstract.types import INT, List, Struct, tangent, tuple_of
+from ..abstract.types import List, Struct, tangent
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import emit_like, inline, lookup, same_interface
+from ..ir.rewrite import Rewriter, all_graphs, emit_like, inline, lookup, same_interface
+from ..prims import list_functions
+from ..prims.data_functions import Functions
+from ..prims.list_functions import emit, length, number, op, over
 from .cotangents import Cotangent, materialise, split, zeros
 from .forward import RULES as FORWARD
 from .forward import Forward
 from .reverse import RULES, Adjoint
 
 
-def emit(b: Builder, name: str, *args: Node) -> Node:
-    """Apply a primitive of lists."""
-    prim = REGISTRY[name]
-    return b.emit(prim, args, {"elem": args[0].type.elem} if "elem" in prim.attr_names else {})
-
-
-def op(b: Builder, name: str, *args: Node) -> Node:
-    """Apply a primitive of numbers."""
-    return b.emit(REGISTRY[name], args)
-
-
-def number(b: Builder, value: int) -> Node:
-    """An int."""
-    return b.constant(value, INT)
-
-
-def length(b: Builder, xs: Node) -> Node:
-    """The length of a list."""
-    return emit(b, "list_len", xs)
-
-
 def at_least(b: Builder, ds: Node, count: Node) -> Node:
     """A cotangent with so many entries, or more."""
     return emit(b, "list_resize", ds, op(b, "maximum", length(b, ds), count))
-
-
-def over(b: Builder, count: Node, start: Node, constants: list[Node], step: Callable) -> Node:
-    """`for k in range(count): start = step(builder, k, start, *constants)`."""
-    body = Graph("list", None, b.origin)
-    k = body.add_parameter("k", INT)
-    carried = body.add_parameter("ds", start.type)
-    rest = [body.add_parameter(f"x{i}", c.type) for i, c in enumerate(constants)]
-    inner = Builder(body, b.origin)
-    out = step(inner, k, carried, *rest)
-    body.output = inner.emit(REGISTRY["make_struct"], (out,), {"type": tuple_of(out.type)})
-    args = (number(b, 0), count, number(b, 1), start, *constants)
-    loop = b.emit(REGISTRY["for_loop"], args, {"body": body, "carried": 1})
-    return b.emit(REGISTRY["get_item"], (loop,), {"index": 0})
 
 
 # Sums of cotangents.
@@ -167,6 +136,33 @@ def _precedes(b: Builder, a: Node, node: Apply) -> bool:
         if other is node:
             return True
     return False
+
+
+class _WithoutSums(Rewriter):
+    """Sums of entries that hold trees or lists as operations that back ends know."""
+
+    def __init__(self, functions: Functions):
+        super().__init__()
+        self.functions = functions
+
+    def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        if not _adds(node):
+            return super().node(builder, node, args, attrs)
+        self.changed = True
+        builder.origin = node.origin
+        if node.fn.name == "list_accumulate":
+            return list_functions.accumulate(builder, self.functions, *args)
+        return (list_functions.at if node.fn.name == "list_at" else list_functions.resize)(builder, *args)
+
+
+def _adds(node: Apply) -> bool:
+    name = getattr(node.fn, "name", "") if not isinstance(node.fn, Graph) else ""
+    return name in ("list_accumulate", "list_at", "list_resize") and not list_functions.is_plain(node.args[0].type.elem)
+
+
+def without_sums(graph: Graph, functions: Functions) -> Graph:
+    """The graph, differentiated, with sums of entries that hold trees or lists written out."""
+    return _WithoutSums(functions).rewrite(graph) if any(_adds(n) for g in all_graphs(graph) for n in g.nodes) else graph
 
 
 # Reverse mode.
@@ -353,4 +349,4 @@ FORWARD.update(dict.fromkeys(("list_truncate", "list_resize", "list_accumulate")
 FORWARD.update(dict.fromkeys(("list_set", "list_push", "list_insert", "list_delete", "list_concat"), _aligned))
 FORWARD.update(dict.fromkeys(("list_slice", "list_repeat"), _aligned))
 
-__all__ = ["add_lists"]
+__all__ = ["add_lists", "without_sums"]

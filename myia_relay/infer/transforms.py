@@ -13,6 +13,7 @@ from typing import Any
 from ..abstract.types import NONE, Array, Data, Ref, Scalar, Type, has_tangent, tangent, tuple_of
 from ..ir.node import Graph, Node
 from ..prims.control import value_and_grad as P_value_and_grad
+from ..prims.list_functions import whole
 from ..utils.errors import CompileError, GradError, ShapeError, TypeError_, nearest
 from ..utils.source import Origin
 from .calls import call_value, derived
@@ -190,7 +191,6 @@ async def differentiate(
         if not (0 <= index < len(args)):
             raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
         require_differentiable(args[index], names[index] if index < len(names) else f"{index}")
-    refuse_run_time([args[index] for index in chosen], "grad", given=False)
     spec, nodes = await specialise_call(engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic, not has_aux)
     # Which leaves of the callee's parameters belong to the chosen arguments.
     counts = [leaf_count(frame, fn, True)]
@@ -247,10 +247,8 @@ def refuse_data(types: list[Type], what: str) -> None:
 
 
 def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) -> Node:
-    """The gradient by a leaf as users get it: of a tree, with its zeros."""
-    if not isinstance(node.type, Data):
-        return cotangent
-    return engine.functions.whole(frame.builder, node, cotangent)
+    """The gradient by a leaf as users get it: of a tree or a list, with its zeros."""
+    return whole(frame.builder, engine.functions, node, cotangent)
 
 
 def gradient_value(skel: Skeleton, gradients) -> Val:

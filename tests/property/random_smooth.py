@@ -1,17 +1,49 @@
-"""Random differentiable functions of one number as Python text: loops, branches, closures, recursion, arrays, tuples.
+"""Random differentiable functions of one number as Python text: loops, branches, closures and functions chosen at run time,
+recursion, arrays, tuples, trees of any shape, lists of any length.
 
 Every value is a smooth function of `t` but at the kinks of branches, `abs`, `max`; all of them stay small. Kinds: "f" float,
-"v" float64 array of three elements, "i" int, "p" tuple of two floats.
+"v" float64 array of three elements, "i" int, "p" tuple of two floats, "t" a tree, "l" a list of floats.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a tree."""
+
+    value: float
+    label: int
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Two trees."""
+
+    left: Tree
+    right: Tree
+    pair: tuple[float, float]
+
+
+Tree = Leaf | Fork
+
+CLASSES = {"Leaf": Leaf, "Fork": Fork, "Tree": Tree}
 
 HEAD = """\
 def program(t, n):
     x = {x} + t
     w = np.array({w}) + t * np.array({v})
+"""
+
+
+TREES = """\
+    def grow(k, y) -> Tree:
+        return Leaf(y, k) if k <= 0 else Fork(grow(k - 1, math.sin(y)), grow(k - 2, y * {a}), (y, {b}))
+    b0 = grow(n, x)
+    l0 = [x * k for k in range(n + 1)]
 """
 
 
@@ -27,6 +59,7 @@ class Writer:
         self.frozen = {"t", "n"}
         self.functions: dict[str, str] = {}
         self.loops = 0
+        self.trees = self.random.randrange(2) == 0  # half of the programs have trees and lists
 
     def pick(self, options):
         return self.random.choice(options)
@@ -45,11 +78,17 @@ class Writer:
         if names and (depth > 2 or self.chance(4)):
             return self.pick(names)
         if depth > 3:
-            return {"f": "0.4", "i": "2", "v": "w", "p": "(0.3, x)"}[kind]
-        if kind == "f" and self.functions and self.chance(3):
-            name = self.pick(list(self.functions))
-            count = f", {self.pick(('2', '3', 'n', 'n % 3'))}" if self.functions[name] == "recursive" else ""
-            return f"{name}({self.expr('f', depth + 1)}{count})"
+            return {"f": "0.4", "i": "2", "v": "w", "p": "(0.3, x)", "t": "Leaf(0.2, 1)", "l": "[x, 0.1]"}[kind]
+        callable = [name for name, how in self.functions.items() if how in ("plain", "recursive", "fold")]
+        if kind == "f" and callable and self.chance(3):
+            name = self.pick(callable)
+            how = self.functions[name]
+            count = f", {self.pick(('2', '3', 'n', 'n % 3'))}" if how == "recursive" else ""
+            count = f", {self.expr('f', depth + 1)}" if how == "fold" else count
+            return f"{name}({self.expr('t' if how == 'fold' else 'f', depth + 1)}{count})"
+        if kind == "t" and "map" in self.functions.values() and self.chance(3):
+            name = self.pick([name for name, how in self.functions.items() if how == "map"])
+            return f"{name}({self.expr('t', depth + 1)}, {self.expr('f', depth + 1)})"
         return getattr(self, f"expr_{kind}")(lambda k: self.expr(k, depth + 1))
 
     def expr_f(self, e) -> str:
@@ -92,6 +131,25 @@ class Writer:
     def expr_p(self, e) -> str:
         return self.pick((lambda: f"({e('f')}, {e('f')})", lambda: f"({e('p')}[1], {e('f')})"))()
 
+    def expr_t(self, e) -> str:
+        return self.pick((
+            lambda: f"Leaf({e('f')}, {e('i')})",
+            lambda: f"Fork({e('t')}, {e('t')}, {e('p')})",
+            lambda: f"Fork({e('t')}, Leaf({e('f')}, 2), ({e('f')}, 0.3))",
+            lambda: f"({e('t')} if {self.test(e)} else {e('t')})",
+        ))()  # fmt: skip
+
+    def expr_l(self, e) -> str:
+        name = self.fresh("z")
+        return self.pick((
+            lambda: f"[{e('f')}, {e('f')}]",
+            lambda: f"[{name} * {e('f')} for {name} in {e('l')}]",
+            lambda: f"[{name} for {name} in {e('l')} if {name} > {e('f')}]",
+            lambda: f"[{e('f')} * {name} for {name} in range({e('i')})]",
+            lambda: f"({e('l')} + [{e('f')}])",
+            lambda: f"{e('l')}[::-1]",
+        ))()  # fmt: skip
+
     def test(self, e) -> str:
         return self.pick((
             lambda: f"{e('f')} < {e('f')}",
@@ -104,7 +162,7 @@ class Writer:
         text = self.expr(kind)
         if kind == "f":
             return f"math.tanh({text})"
-        return {"v": f"np.tanh({text})", "p": text, "i": f"({text}) % 4"}[kind]
+        return {"v": f"np.tanh({text})", "p": text, "i": f"({text}) % 4", "t": text, "l": text}[kind]
 
     # Statements.
 
@@ -121,7 +179,12 @@ class Writer:
     def assign(self, indent: int) -> None:
         mine = [name for name in self.env if name not in self.frozen]
         name = self.pick(mine) if mine and self.random.randrange(3) else self.fresh("a")
-        kind = self.env.get(name) or self.pick("ffffvvpi")
+        kind = self.env.get(name) or self.pick("ffftttllvvpi" if self.trees else "ffffvvpi")
+        if kind in "tl" and self.loops:  # what a turn makes of it may be larger by a little only
+            more = f"Fork({name}, Leaf({self.expr('f', 1)}, 1), (0.2, {self.expr('f', 2)}))" if kind == "t" else ""
+            if name in self.env:
+                self.line(indent, f"{name} = {more}" if kind == "t" else f"{name}.append({self.expr('f', 1)})")
+                return
         self.line(indent, f"{name} = {self.bounded(kind)}")
         self.env[name] = kind
 
@@ -130,8 +193,10 @@ class Writer:
         if self.budget < 0 or indent > 3:
             return self.assign(indent)
         e = lambda kind: self.expr(kind, 1)  # noqa: E731
-        kind = self.random.randrange(12)
-        if kind < 3:
+        kind = self.random.randrange(16 if self.trees else 12)
+        if kind >= 12:
+            (self.fold, self.fold, self.walk, self.sum_of_list)[kind - 12](indent, e)
+        elif kind < 3:
             self.assign(indent)
         elif kind < 5:
             self.line(indent, f"if {self.test(e)}:")
@@ -157,6 +222,57 @@ class Writer:
         self.line(indent, f"{name}[{e('i')} % 3] {self.pick(('=', '+='))} {e('f')}")
         self.env[name] = "v"
         self.frozen.add(name)
+
+    def fold(self, indent: int, e) -> None:
+        """A recursion over a tree, to a float or to a tree."""
+        name, self.budget = self.fresh("g"), self.budget - 1
+        before, functions, loops = dict(self.env), dict(self.functions), self.loops
+        self.frozen |= set(self.env)
+        self.functions = {k: how for k, how in self.functions.items() if how == "plain"}
+        self.loops, self.trees = 0, False
+        self.env = {k: kind for k, kind in self.env.items() if kind in "fip"} | {"y": "f"}
+        makes = self.random.randrange(3) == 0
+        self.line(indent, f"def {name}(b: Tree, y):")
+        self.line(indent + 1, "match b:")
+        self.line(indent + 2, "case Leaf(a, m):")
+        self.env |= {"a": "f", "m": "i"}
+        value = f"math.tanh({self.expr('f', 1)})"
+        self.line(indent + 3, f"return Leaf({value}, m + 1)" if makes else f"return {value}")
+        self.line(indent + 2, "case Fork(l, r, q):")
+        self.env = {k: kind for k, kind in self.env.items() if k not in ("a", "m")} | {"q": "p"}
+        one, two = (f"{name}({side}, {self.expr('f', 2)} * 0.9)" for side in self.pick(("lr", "rl", "ll", "rr")))
+        if makes:
+            self.line(indent + 3, f"return Fork({one}, {self.pick((two, 'l'))}, ({self.expr('f', 2)}, y))")
+        else:
+            self.env |= {"one": "f"}
+            self.line(indent + 3, f"one = {one}")
+            if self.random.randrange(2):
+                self.line(indent + 3, f"if {self.test(lambda k: self.expr(k, 2))}:")
+                self.line(indent + 4, f"return math.tanh({self.expr('f', 2)})")
+            self.line(indent + 3, f"return math.tanh({two} * {self.expr('f', 2)} + one)")
+        self.env, self.functions, self.loops, self.trees = before, functions, loops, True
+        self.functions[name] = "map" if makes else "fold"
+
+    def walk(self, indent: int, e) -> None:
+        """A loop down a tree."""
+        tree, total = self.fresh("d"), self.fresh("s")
+        self.line(indent, f"{tree} = {e('t')}")
+        self.line(indent, f"{total} = {e('f')}")
+        self.line(indent, f"while isinstance({tree}, Fork):")
+        self.env[total] = "f"
+        self.line(indent + 1, f"{total} = math.tanh({total} + {tree}.pair[{self.pick('01')}] * {e('f')})")
+        self.line(indent + 1, f"{tree} = {tree}.{self.pick(('left', 'right'))}")
+        self.line(indent, f"{total} = {total} + ({tree}.value if isinstance({tree}, Leaf) else 0.0) * 0.5")
+
+    def sum_of_list(self, indent: int, e) -> None:
+        """A loop over a list."""
+        entry, total = self.fresh("h"), self.fresh("s")
+        self.line(indent, f"{total} = {e('f')}")
+        self.line(indent, f"for {entry} in {e('l')}:")
+        before = dict(self.env)
+        self.env |= {entry: "f", total: "f"}
+        self.line(indent + 1, f"{total} = math.tanh({total} * {e('f')} + {entry})")
+        self.env = before | {total: "f"}
 
     def loop(self, indent: int, e) -> None:
         before, frozen = dict(self.env), set(self.frozen)
@@ -190,7 +306,12 @@ class Writer:
         self.frozen |= set(self.env)
         self.loops = 0
         self.env[argument] = "f"
-        if self.random.randrange(2):
+        plain = [f for f, how in self.functions.items() if how == "plain"]
+        if len(plain) > 1 and self.random.randrange(2):
+            del self.env[argument]
+            self.line(indent, f"{name} = {self.pick(plain)} if {self.test(lambda k: self.expr(k, 2))} else {self.pick(plain)}")
+            kind = "plain"
+        elif self.random.randrange(2):
             body = self.expr("f", 1)
             self.line(indent, f"{name} = lambda {argument}: {body}")
             kind = "plain"
@@ -224,7 +345,12 @@ class Writer:
         """The source of `program`."""
         numbers = [round(self.random.uniform(-1.2, 1.2), 2) for _ in range(7)]
         head = HEAD.format(x=numbers[0], w=numbers[1:4], v=numbers[4:7])
+        if self.trees:
+            head += TREES.format(a=numbers[0], b=numbers[1])
+            self.env |= {"b0": "t", "l0": "l"}
+            self.fold(1, None)
         for _ in range(self.random.randint(2, 4)):
             self.statement(1)
-        self.line(1, f"return math.tanh({self.expr('f')}) + {self.expr('f', 1)} * 0.5")
+        folds = [f" + {name}({self.expr('t')}, {self.expr('f')})" for name, how in self.functions.items() if how == "fold"]
+        self.line(1, f"return math.tanh({self.expr('f')}) + {self.expr('f', 1)} * 0.5{''.join(folds)}")
         return head + "\n".join(self.lines) + "\n"

@@ -19,7 +19,7 @@ from myia_relay.ad.expand import expand
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.verify import verify
 from tests.property.oracle import function_of
-from tests.property.random_smooth import Writer
+from tests.property.random_smooth import CLASSES, Writer
 from tests.property.test_random_programs import POINTS, TURNS, Program
 from tests.typed_graphs import apply, build
 from tests.typed_graphs import grad as graph_grad
@@ -91,7 +91,7 @@ def differences(f, n):
 
 def problems(seed: int, orders: int = 2, executor: str = "interpreter") -> list[str]:
     """What is wrong with the derivatives of one random program, as readable lines."""
-    f = function_of(Writer(seed).text(), f"<smooth {seed}>")
+    f = function_of(Writer(seed).text(), f"<smooth {seed}>", CLASSES)
     first = [grad(f), forward(f)]
     second = [grad(grad(f)), forward(grad(f)), grad(forward(f))]
     third = [grad(grad(grad(f))), grad(forward(grad(f))), forward(grad(grad(f)))]

@@ -16,7 +16,7 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.families import Variant
-from ...abstract.types import Array, Data, NoneT, Tape, Type, leaves
+from ...abstract.types import Array, Data, List, NoneT, Tape, Type, leaves
 from ...ir.node import Apply, Graph
 from ...opt.fusion import is_scalar
 from ...prims.data import variant_of
@@ -136,7 +136,7 @@ def _same(lowering: Any, node: Apply) -> None:
 
 def holds_data(t: Type) -> bool:
     """Whether a value of a type refers to records."""
-    return any(isinstance(leaf, Data) or (isinstance(leaf, Tape) and holds_data(leaf.elem)) for leaf in leaves(t))
+    return any(isinstance(leaf, Data) or isinstance(leaf, Tape | List) and holds_data(leaf.elem) for leaf in leaves(t))
 
 
 class Makers:
