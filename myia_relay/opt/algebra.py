@@ -196,6 +196,16 @@ def _sum_of_broadcast(m: Match):
     return reshape(out, shape=shape) if tuple(out.shape) != tuple(shape) else out
 
 
+def _row_of_slice(m: Match):
+    """The row is taken first, where the slice leaves the rows as they are: the adjoint then adds to a row."""
+    x, inner = m["x"], m.inner(0)
+    axis, rank = m.attrs["axis"], len(x.shape)
+    if rank < 2 or inner["starts"][axis] or inner["steps"][axis] != 1 or inner["sizes"][axis] != x.shape[axis]:
+        return None
+    rest = {name: tuple(v for k, v in enumerate(values) if k != axis) for name, values in inner.items()}
+    return REGISTRY["slice"](REGISTRY["dynamic_index"](x, m["y"], axis=axis), **rest)
+
+
 def _sums_units(m: Match) -> bool:
     shape = m["x"].shape
     return all(shape[a] == 1 for a in m.attrs["axes"])
@@ -223,6 +233,12 @@ SHAPES = (
         "scale_sum_of_broadcast", Op("reduce_sum", Op("broadcast_to", X)), _sum_of_broadcast, "sum(x, ..., x) = n x",
         exact=False,
     ),
+    Rule(
+        "negate_sum", Op("reduce_sum", Op("neg", X)), lambda m: -reduce_sum(m["x"], **m.attrs), "sum(-x) = -sum(x)", exact=False,
+    ),
+    Rule(
+        "row_of_slice", Op("dynamic_index", Op("slice", X), Y), _row_of_slice, "x[:, a:b][i] = x[i][a:b]",
+    ),
     Rule("drop_concatenate", Op("concatenate", X), X, "concatenate(x) = x"),
     Rule(
         "drop_slice", Op("slice", X), X, "a slice of everything",
@@ -248,11 +264,25 @@ def _swaps(position: int, perm: tuple[int, ...]):
     return lambda m: tuple(m.inner(position)["perm"]) == perm
 
 
+def _product_of_sums(m: Match):
+    """Sums over rows or columns of a matrix product: of one factor, times the other."""
+    a, b = m["x"], m["y"]
+    ta, tb = m.inner(0)["transpose_a"], m.inner(0)["transpose_b"]
+    if m.attrs["axes"] == (0,):
+        out = REGISTRY["matvec"](b, reduce_sum(a, axes=(1 if ta else 0,)), transpose=not tb)
+    elif m.attrs["axes"] == (1,):
+        out = REGISTRY["matvec"](a, reduce_sum(b, axes=(0 if tb else 1,)), transpose=ta)
+    else:
+        return None
+    return reshape(out, shape=m.type.shape) if m.attrs["keepdims"] else out
+
+
 _T = Op("transpose", X)
 PRODUCTS = (
     Rule("absorb_dot_a", Op("dot", _T, Y), _flip_flag("dot", 0, "transpose_a"), "A^T B by a flag", _swaps(0, (1, 0))),
     Rule("absorb_dot_b", Op("dot", Y, _T), _flip_flag("dot", 1, "transpose_b"), "A B^T by a flag", _swaps(1, (1, 0))),
     Rule("absorb_matvec", Op("matvec", _T, Y), _flip_flag("matvec", 0, "transpose"), "A^T x", _swaps(0, (1, 0))),
+    Rule("sum_dot", Op("reduce_sum", Op("dot", X, Y)), _product_of_sums, "1^T (A B) = (1^T A) B", exact=False),
     Rule(
         "absorb_batched_a", Op("batched_dot", _T, Y), _flip_flag("batched_dot", 0, "transpose_a"), "A^T B by a flag",
         _swaps(0, (0, 2, 1)),
@@ -287,6 +317,10 @@ def _merge(prim: str) -> Rule:
     )
 
 
+def _updated(m: Match):
+    return REGISTRY["dynamic_update"](m["x"], m["y"], m["z"], axis=m.attrs["axis"])
+
+
 W = Hole("w")
 
 
@@ -302,8 +336,19 @@ def _restore(add: str, update: str, read: str) -> Rule:
 
 UPDATES = (
     *(_merge(prim) for prim in ("index_add", "slice_add", "scatter_add")),
-    _restore("index_add", "dynamic_update", "dynamic_index"),
     _restore("slice_add", "dynamic_update_slice", "dynamic_slice"),
+    Rule(
+        "fill_index_add", Op("index_add", Op("dynamic_update", X, Val(0), Z), Y, Z), _updated,
+        "what is added to a part that was made zero takes its place", lambda m: m.attrs["axis"] == m.inner(0)["axis"], exact=False,
+    ),
+    Rule(
+        "drop_update_same", Op("dynamic_update", X, Op("dynamic_index", X, Z), Z), X,
+        "x[i] = x[i] is nothing", lambda m: m.attrs["axis"] == m.inner(1)["axis"],
+    ),
+    Rule(
+        "join_updates", Op("dynamic_update", Op("dynamic_update", X, W, Z), Y, Z), _updated,
+        "the last of two assignments stays", lambda m: m.attrs["axis"] == m.inner(0)["axis"],
+    ),
 )
 
 
