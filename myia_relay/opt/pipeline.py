@@ -12,6 +12,7 @@ from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
 from .accumulate import Accumulate
 from .control import ThinControl
+from .induction import SolveCounters
 from .loops import HoistInvariants
 from .preallocate import PreallocateTapes
 from .prove import DropProven
@@ -73,9 +74,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     simplify = Simplify(fastmath=fastmath, final=final)
     passes = (simplify, LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
     verified = debugging() if check is None else check
-    graph = Pipeline(passes, verify=verified)(graph)
     if not final:
-        return graph
+        return Pipeline((*passes, SolveCounters()), verify=verified)(graph)
+    graph = Pipeline(passes, verify=verified)(graph)
     proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
