@@ -168,8 +168,7 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     first = 1 if counted else 0  # where the carried values start among the body's parameters
     body: Graph = node.attrs["body"]
     acts = adjoint.context.activity.carried(node, _acts(adjoint, node))
-    steps = counters(body, n) if counted else {}
-    again = (*range(first), *(first + k for k in steps), *range(first + n, len(body.params)))
+    again = (*range(first), *range(first + n, len(body.params)))
     carry = ct if isinstance(ct, tuple) else (None,) * n
     dout: tuple[Pattern, ...] = tuple(pattern(c) for c in carry)
     while True:  # the least fixpoint: which carried values have a cotangent before some turn
@@ -192,7 +191,6 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
         values = tuple(_parts(b, loop, range(n)))
     adjoint.replace(node, "make_struct", values, {"type": node.type})
 
-    start, _, step = bounds if counted else (None, None, None)
     if counted:
         bounds = _reversed_range(b, *bounds)
     else:
@@ -201,11 +199,8 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     types = [a.type for a in init]
     dcarry = [x for c, p, t in zip(carry, dout, types, strict=True) for x in leaf_nodes(b, c, p, t)]
     sums = [zeros(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
-    shared = [constants[i - first - n] for i in split.reused if i >= first + n]
-    counting = {i: steps[i - first] for i in split.reused if first <= i < first + n}
-    if counting:
-        shared += [start, step, *(init[i - first] for i in counting)]
-    backward = _backward_body(adjoint.context.functions, body, split, first, n, dout, into, shared, counting)
+    shared = [constants[i - first - n] for i in split.reused if i >= first]
+    backward = _backward_body(adjoint.context.functions, body, split, first, n, dout, into, shared)
     inputs = (*bounds, *dcarry, *sums, *filled, *shared)
     carried = len(dcarry) + len(sums) + len(filled)
     result = b.emit(REGISTRY["for_loop"], inputs, {"body": backward, "carried": carried})
@@ -254,39 +249,8 @@ def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]
     b.graph.output = _pack(b, [*values, *pushed, *more])
 
 
-def counters(body: Graph, n: int) -> dict[int, int]:
-    """The carried integers of a counted loop that grow by a constant every turn, and by how much.
-
-    They need no tape: what they were at a turn follows from what they were at the beginning.
-    """
-    out = body.output
-    if not isinstance(out, Apply) or out.fn is not REGISTRY["make_struct"]:
-        return {}
-    found = {}
-    for k, (param, after) in enumerate(zip(body.params[1 : 1 + n], out.args, strict=True)):
-        if param.type != INT or not isinstance(after, Apply) or after.fn not in (REGISTRY["add"], REGISTRY["sub"]):
-            continue
-        x, y = after.args if after.args[0] is param or after.fn is REGISTRY["sub"] else after.args[::-1]
-        if x is param and isinstance(y, Constant) and y.type == INT:
-            found[k] = int(y.value) if after.fn is REGISTRY["add"] else -int(y.value)
-    return found
-
-
-def _counted(b: Builder, index: Node, start: Node, step: Node, init: Node, by: int) -> Node:
-    """A counter at a turn: init + by (index - start) / step; it wraps where the sums in the loop did."""
-    i, a, s = (Var(b, x) for x in (index, start, step))
-    turn = REGISTRY["floordiv"](i - a, s)
-    return (Var(b, init) + (turn if by == 1 else turn * by)).node
-
-
-def _backward_body(
-    functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node], counting: dict[int, int]
-) -> Graph:
-    """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)
-
-    Behind the constants that the backward half takes are the loop's start, its step, and the initial value of each counter
-    (`counting`: position among the body's parameters -> what it grows by), where there are any.
-    """
+def _backward_body(functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]) -> Graph:
+    """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
     graph = Graph(split.backward.name, None, body.origin)
     graph.flags["late"] = not body.flags.get("late", False)  # see ad.batch_control
     b = Builder(graph, body.origin.derive("vjp"))
@@ -302,11 +266,8 @@ def _backward_body(
     tapes = parameters("tape", [Tape(t) for t in split.residuals])
     constants = iter([graph.add_parameter(k.name or f"k{i}", k.type) for i, k in enumerate(shared)])
     popped = [_parts(b, b.emit(REGISTRY["tape_pop"], (t,)), [0, 1]) for t in tapes]
-    given = {i: index if first and i == 0 else next(constants) for i in split.reused if i not in counting}
-    if counting:
-        start, step = next(constants), next(constants)
-        given |= {i: _counted(b, index, start, step, next(constants), by) for i, by in counting.items()}
-    result = inline(b, split.backward, [*(given[i] for i in split.reused), *(entry for _, entry in popped), *dcarry])
+    given = [index if first and i == 0 else next(constants) for i in split.reused]
+    result = inline(b, split.backward, [*given, *(entry for _, entry in popped), *dcarry])
     nodes = iter(_parts(b, result, range(len(split.backward.output.type.elems))))
     own = [unflatten(p, nodes) for p in split.patterns]
     out: list[Node] = []

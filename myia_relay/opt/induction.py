@@ -69,9 +69,12 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     """A loop that carries its counters unchanged, with what they are at its end; None if it has none."""
     body: Graph = attrs["body"]
     outs, step = output_parts(body), args[2]
-    if outs is None or not isinstance(step, Constant) or int(step.value) not in (1, -1):
+    if outs is None or not isinstance(step, Constant):
         return None
-    turns = range(*[int(a.value) for a in args[:LEAD]]) if all(isinstance(a, Constant) for a in args[:2]) else None
+    by = int(step.value)
+    turns = range(int(args[0].value), int(args[1].value), by) if all(isinstance(a, Constant) for a in args[:2]) else None
+    if turns is None and by not in (1, -1):
+        return None
     deltas: dict[int, Linear] = {}
     for k in range(attrs["carried"]):
         param = body.params[1 + k]
@@ -89,14 +92,14 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
         args = (*args, start.node)
     for k, delta in deltas.items():
         behind = Var(inner, params[0]) - (Var(inner, first) if turns is None else turns.start)
-        behind = behind if int(step.value) == 1 else -behind
+        behind = behind if by == 1 else -behind if by == -1 else REGISTRY["floordiv"](behind, behind.const(by))
         values[1 + k] = (Var(inner, params[1 + k]) + _total(behind, delta, turns)).node
     env = copy_into(inner, body, values)
     new.output = pack(inner, [params[1 + k] if k in deltas else lookup(env, out) for k, out in enumerate(outs)])
     loop = b.emit(node.fn, args, {**attrs, "body": new})
     parts = [b.emit(REGISTRY["get_item"], (loop,), {"index": k}) for k in range(attrs["carried"])]
-    distance = stop - start if int(step.value) == 1 else start - stop
-    count = REGISTRY["maximum"](distance, distance.const(0))
+    distance = stop - start if by > 0 else start - stop
+    count = REGISTRY["maximum"](distance, distance.const(0)) if turns is None else distance.const(len(turns))
     for k, delta in deltas.items():
         parts[k] = (Var(b, args[LEAD + k]) + _total(count, delta, turns)).node
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": node.type})
