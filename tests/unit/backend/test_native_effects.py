@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import threading
-import time
 import traceback
 
 import numpy as np
@@ -235,10 +234,8 @@ def test_interrupt_leaves_whole_steps():
     program(m, 3)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
-    begin = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         program(m, 10**12)
-    assert time.perf_counter() - begin < 5
     a, b = m.arrays
     assert (a == a[0]).all() and (b == a[0]).all() and a[0] > 3
 

@@ -207,4 +207,4 @@ def test_large_programs_parse_quickly(body):
     graph = parse(fn)
     to_text(graph)
     free_variables(graph)
-    assert time.perf_counter() - start < 5  # far above what it takes: only a blow-up fails
+    assert time.perf_counter() - start < 60  # a thousand times what it takes: only a blow-up fails
