@@ -54,6 +54,31 @@ def _(*args, cond, body, carried):
 
 
 @primitive("control")
+def while_lanes(*args, cond, body, carried, lanes):
+    """Several `while_loop`s of the same graphs, each with arguments of its own; none of them has an effect.
+
+    The native back end makes it (`opt.jam`), to let them turn together.
+
+    Args:
+        *args: the arguments of the first loop, then those of the second, ...
+        cond: closed graph -> bool scalar.
+        body: closed graph -> tuple of the new carried values.
+        carried: how many of a loop's arguments are carried.
+        lanes: how many loops.
+
+    Returns:
+        The carried values of the first loop, of the second, ..., as one tuple.
+    """
+    raise InternalError("control", "while_lanes is implemented by the executors")
+
+
+@while_lanes.infer
+def _(*args, cond, body, carried, lanes):
+    each = len(args) // lanes
+    return tuple_of(*(a for k in range(lanes) for a in args[k * each : k * each + carried]))
+
+
+@primitive("control")
 def for_loop(start, stop, step, *args, body, carried):
     """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`. Returns the carried values.
 
@@ -289,5 +314,6 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_lanes",
     "while_loop",
 ]

@@ -10,6 +10,7 @@ done around them: Ctrl-C leaves whole steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx
@@ -241,9 +242,28 @@ def _distinct(taken: dict[int, View]) -> dict[int, View]:
 
 
 def _while_loop(lowering: Any, node: Apply) -> None:
+    loop = _Loop(lowering, node, node.args)
+
+    def condition() -> Any:
+        top = data.mark(lowering, node.attrs["cond"], node.attrs["cond"].output.type)
+        value = tirx.Cast("int32", lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants]))
+        return value, lambda: data.release(lowering, top)
+
+    turn_while(lowering, node, condition, lambda: loop.step([]))
+    loop.finish()
+
+
+def turn_while(lowering: Any, node: Apply, condition: Callable[[], Any], step: Callable[[], None]) -> None:
+    """Emit the turns of a loop, which asks for signals now and then.
+
+    Args:
+        lowering: the walk.
+        node: the loop.
+        condition: emits the condition; returns it as an int32, and what is to be emitted when it has been stored.
+        step: emits one turn.
+    """
     from .effects import Poll
 
-    loop = _Loop(lowering, node, node.args)
     poll = Poll(lowering, node)
     # The code generator has no `break`: a flag, so that the condition's code is there but once.
     block = lowering.block
@@ -255,12 +275,11 @@ def _while_loop(lowering: Any, node: Apply) -> None:
         """Turn until the condition fails, or the budget is used up."""
         block.store(flag, yes, 0)
         with block.while_(going):
-            top = data.mark(lowering, node.attrs["cond"], node.attrs["cond"].output.type)
-            condition = lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants])
-            block.store(flag, tirx.Cast("int32", condition), 0)
-            data.release(lowering, top)
+            holds, after = condition()
+            block.store(flag, holds, 0)
+            after()
             with block.when(going):
-                loop.step([])
+                step()
                 if poll.needed:
                     poll.spend()
                     with block.when(poll.due()):
@@ -276,7 +295,6 @@ def _while_loop(lowering: Any, node: Apply) -> None:
             block.store(more, no, 0)
             turns()
             poll.emit()
-    loop.finish()
 
 
 def _for_loop(lowering: Any, node: Apply) -> None:

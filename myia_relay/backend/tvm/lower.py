@@ -27,7 +27,7 @@ from ...ir.prim import Primitive
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
 from ...opt.ranges import Ranges
 from ...utils.errors import InternalError, LoweringError
-from . import control, data, effects, inplace, lists, nests, opaque, references, tapes
+from . import control, data, effects, inplace, lanes, lists, nests, opaque, references, tapes
 from .block import Block, const, dtype_of, idx, is_leaf, llvm
 from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
@@ -36,7 +36,7 @@ from .state import State
 from .updates import emit as emit_update
 from .updates import find as find_updates
 
-RULES = {**control.RULES, **effects.RULES, **tapes.RULES, **data.RULES, **lists.RULES}
+RULES = {**control.RULES, **effects.RULES, **tapes.RULES, **data.RULES, **lists.RULES, **lanes.RULES}
 """What does not compute numbers, by the primitive's name."""
 
 

@@ -38,6 +38,7 @@ from ...abstract.types import (
 from ...ir.node import Graph, Node
 from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
+from ...opt.jam import JamLoops
 from ...opt.ranges import analyse
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
@@ -68,6 +69,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     """
     begin = time.perf_counter()
     _threads()
+    graph = JamLoops()(graph)
     writer = _Main(graph)
     if (options or {}).get("profile"):
         writer.lowering.profile = []
