@@ -43,6 +43,7 @@ from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program
 from .utils.collector import resting
 from .utils.debugging import debugging
+from .utils.deep import deeply
 from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
 from .utils.source import Origin, is_ours
@@ -329,11 +330,12 @@ class Relay:
             try:
                 return self._attempt(skels, keywords, structural, then)
             except RecursionError:
-                raise ParseError(
-                    f"{getattr(self, '__name__', 'this function')} is nested too deeply for Python's recursion limit of "
-                    f"{sys.getrecursionlimit()}; split it up, or raise the limit with sys.setrecursionlimit",
-                    self._place(),
-                ) from None
+                pass
+            try:
+                return deeply(lambda: self._attempt(skels, keywords, structural, then))
+            except RecursionError:
+                name = getattr(self, "__name__", "this function")
+                raise ParseError(f"{name} is nested too deeply; split it up", self._place()) from None
 
     # Looking inside.
 

@@ -55,6 +55,7 @@ def run(graph: Graph, args: Sequence[Any]) -> Any:
 
 Step = Callable[[list], Any]
 Run = Generator[tuple[Graph, list, Any], Any, Any]
+NESTED = 50  # graphs in graphs, up to which Python's own stack will do
 MAX_DEPTH = 150_000
 """Calls of recursive functions that may be open at once."""
 
@@ -70,9 +71,13 @@ class Machine:
         self.generators: set[Step] = set()  # steps that run such graphs
 
     def look_for_recursion(self, graph: Graph) -> None:
-        """Find the graphs that need a stack of our own."""
+        """Find the graphs that need a stack of our own: recursive ones, and what is nested deeply."""
+        depth: dict[Graph, int] = {}
         for members in components(graph):
             inner = {g for m in members for n in m.nodes for g in inner_graphs(n)}
+            depth.update(dict.fromkeys(members, 1 + max((depth.get(g, 0) for g in inner), default=0)))
+            if depth[members[0]] > NESTED:
+                self.reaching.update(members)
             if inner & {*members}:
                 self.recursive.update(members)
             if inner & (self.reaching | {*members}):

@@ -114,7 +114,8 @@ def bind_target(p: Context, target: ast.AST, value: Node) -> None:
     elif isinstance(target, ast.Subscript):
         base = _changed_variable(p, target)
         old = p.load(base.id, base)
-        change(p, base.id, target, syntax.setitem, old, p.expr(target.slice), value)
+        indices = _indices(p, target)
+        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, old, indices, value))
     elif isinstance(target, ast.Attribute):
         raise p.refuse(
             f"'.{target.attr}' cannot be assigned to: objects do not change; "
@@ -136,18 +137,36 @@ def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
 
 
 def _changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
-    """The `x` of `x[i] = v`."""
+    """The `x` of `x[i] = v`, or of `x[i][j] = v`."""
     base = target.value
+    while isinstance(base, ast.Subscript):
+        base = base.value
     if isinstance(base, ast.Name) and p.is_local(base.id):
         return base
-    if isinstance(base, ast.Subscript):
-        raise p.refuse("assignment to an element of an element is not part of the language; write x[i, j] = v", target)
     what = ast.unparse(base)
     raise p.refuse(
         f"'{what}' is not a local variable, so others would see the assignment; "
         f"write y = relay.at({what})[...].set(value)",
         target,
     )
+
+
+def _indices(p: Context, target: ast.Subscript) -> list[Node]:
+    """The i, j, ... of `x[i][j]`."""
+    chain = [target]
+    while isinstance(chain[-1].value, ast.Subscript):
+        chain.append(chain[-1].value)
+    return [p.expr(part.slice) for part in reversed(chain)]
+
+
+def _put_into(p: Context, target: ast.Subscript, old: Node, indices: list[Node], value: Node) -> Node:
+    """What to assign to `x[i]` so that `x[i][j]` is a value: the view of an array with that put into it."""
+    views = [old]
+    for index in indices[:-1]:
+        views.append(p.apply(syntax.view_to_change, views[-1], index, at=target))
+    for view, index in zip(reversed(views[1:]), reversed(indices[1:])):
+        value = p.apply(syntax.setitem, view, index, value, at=target, attrs={"name": "", "shared": ()})
+    return value
 
 
 def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
@@ -290,10 +309,13 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
     elif isinstance(target, ast.Subscript):
         base = _changed_variable(p, target)
         old = p.load(base.id, base)
-        index = p.expr(target.slice)
-        element = p.apply(syntax.item_to_change, old, index, at=target)
+        indices = _indices(p, target)
+        view = old
+        for index in indices[:-1]:
+            view = p.apply(syntax.view_to_change, view, index, at=target)
+        element = p.apply(syntax.item_to_change, view, indices[-1], at=target)
         value = p.apply(op, element, p.expr(stmt.value), at=stmt)
-        change(p, base.id, target, syntax.setitem, old, index, value)
+        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, old, indices, value))
     else:
         bind_target(p, target, Constant(None))  # refused there
 

@@ -102,8 +102,12 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
             out.add(base.id)
         if isinstance(node, COMPREHENSIONS):
             continue
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and isinstance(node.value, ast.Name):
-            out.add(node.value.id)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            whole = node.value
+            while isinstance(whole, ast.Subscript):
+                whole = whole.value
+            if isinstance(whole, ast.Name):
+                out.add(whole.id)
         stack.extend(children(node))
     return out
 

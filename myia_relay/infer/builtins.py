@@ -6,25 +6,42 @@ import builtins
 import dataclasses
 import functools
 import operator
+import sys
 
 from ..abstract.types import Array, Scalar
 from ..ir import syntax as S
+from ..ir.node import Apply
 from ..ir.prim import REGISTRY
 from ..library import lists as prelude
-from ..prims.control import cond  # noqa: F401  registered before use
+from ..prims.control import undef
 from ..prims.effects import print_
-from ..utils.errors import TypeError_
+from ..utils.errors import TypeError_, ValueError_
 from . import data, list_methods, lists
-from .calls import call_value, operate, special, user_method
+from .calls import call_value, operate, require_plain, special, user_method
 from .engine import Engine
 from .frames import Frame
-from .iterables import array_length, walk
-from .lists import LONG, is_list, is_run_time, pushed, static_items
+from .iterables import array_length, reach, walk
+from .lists import LONG, is_list, is_run_time, length, pushed, static_items
 from .protocols import is_dataclass
 from .structures import PropertyVal, as_sequence, attribute, to_node, to_python
-from .syntax import meaning, text_parts, truth
+from .syntax import branch, emit_raise, meaning, text_parts, truth
 from .unions import each_option, nested_choice, without_choices
-from .values import NONE_VAL, Bound, Choice, Closure, Derived, Dyn, Iter, Seq, SliceVal, Static, Text, Val, describe
+from .values import (
+    NONE_VAL,
+    Bound,
+    Choice,
+    Closure,
+    Derived,
+    Dyn,
+    Iter,
+    Raised,
+    Seq,
+    SliceVal,
+    Static,
+    Text,
+    Val,
+    describe,
+)
 
 
 @special(builtins.getattr)
@@ -323,19 +340,47 @@ def _extreme(name: str):
     from ..prims.operators import OPERATORS
 
     fn = getattr(builtins, name)
+    empty = f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
 
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if kwargs:
-            raise TypeError_(f"{name}: key= and default= are not part of the language; write a loop")
+            return await with_options(engine, frame, args, kwargs)
         if len(args) == 1 and needs_loop(engine, frame, args[0]) and not isinstance(getattr(args[0], "type", None), Array):
             return await list_methods.extreme(engine, frame, name, args[0])
         items = args if len(args) > 1 else as_sequence(engine, frame, args[0], f"take the {name} of")
         if not items:
-            raise TypeError_(f"{name}() iterable argument is empty")
+            raise ValueError_(empty)
         result = items[0]
         for item in items[1:]:
             result = await larger(engine, frame, [result, item])
         return result
+
+    async def with_options(engine: Engine, frame: Frame, args, kwargs) -> Val:
+        """`min(xs, key=f, default=x)`."""
+        if unknown := set(kwargs) - {"key", "default"}:
+            raise TypeError_(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
+        if len(args) > 1 and "default" in kwargs:
+            raise TypeError_(f"Cannot specify a default for {name}() with multiple positional arguments")
+        given = args[0] if len(args) == 1 else Seq("tuple", tuple(args))
+        xs = given if isinstance(given, Seq) else await list_methods.as_list(engine, frame, given)
+        function = prelude.least if name == "min" else prelude.greatest
+
+        async def some(region: Frame) -> Val:
+            values = reach(frame, region, xs)
+            if getattr(kwargs.get("key", NONE_VAL), "value", 0) is None:
+                return await run(engine, region, [values], {}, region.builder.origin, None)
+            return await list_methods.call(engine, region, function, values, reach(frame, region, kwargs["key"]))
+
+        async def none(region: Frame) -> Val:
+            if "default" in kwargs:
+                return reach(frame, region, kwargs["default"])
+            return await emit_raise(engine, region, Raised(ValueError, Static(empty)))
+
+        count = length(engine, frame, xs)
+        if count.known:
+            return await (some if count.node.value else none)(frame)
+        decided = operate(engine, frame, operator.gt, [count, frame.constant(0)])
+        return await branch(engine, frame, decided, [some, none], Apply(frame.graph, undef, origin=frame.builder.origin))
 
     async def larger(engine: Engine, frame: Frame, values: list[Val]) -> Val:
         """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is."""
@@ -375,6 +420,7 @@ async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
         return await data.replaced(engine, frame, value, kwargs, site)
     if not isinstance(value, Seq) or value.kind != "record":
         raise TypeError_(f"dataclasses.replace: {describe(value)} is no dataclass")
+    require_plain(value.cls)
     for key in kwargs:
         if key not in value.fields:
             raise TypeError_(f"{value.cls.__name__} has no field '{key}'")

@@ -452,6 +452,7 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
         if kwargs or len(args) > 1:
             raise TypeError_(f"{cls.__name__} takes one message in compiled code")
         return Raised(cls, args[0] if args else None)
+    require_plain(cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return Seq("record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls)
     if hasattr(cls, "__dataclass_fields__"):
@@ -459,12 +460,20 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
 
         if not cls.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {cls.__name__} is mutable; declare it @dataclass(frozen=True)")
-        if hasattr(cls, "__post_init__"):
-            raise TypeError_(f"the dataclass {cls.__name__} has a __post_init__, which compiled code does not run")
         fields = dataclasses.fields(cls)
         defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
         names = tuple(f.name for f in fields)
-        values = fields_of(cls, names, defaults, args, kwargs, engine, frame)
+        positional = [f.name for f in fields if not f.kw_only]
+        if len(args) > len(positional):
+            raise TypeError_(f"{cls.__name__}() takes {len(positional)} positional fields but {len(args)} were given")
+        for name, arg in zip(positional, args):
+            if name in kwargs:
+                raise TypeError_(f"{cls.__name__}() got multiple values for field '{name}'")
+            kwargs = {**kwargs, name: arg}
+        for f in fields:
+            if f.default_factory is not dataclasses.MISSING and f.name not in kwargs:
+                kwargs = {**kwargs, f.name: await call_value(engine, frame, Static(f.default_factory), [], {}, origin, site)}
+        values = fields_of(cls, names, defaults, (), kwargs, engine, frame)
         for value in values:  # what is written into such an array later, the record would show
             engine.shared.update(arrays_of(value))
         family = None if engine.structural else family_of(cls)
@@ -474,6 +483,22 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
     raise TypeError_(
         f"instances of {cls.__name__} cannot be made in compiled code; use a NamedTuple or a frozen dataclass"
     )
+
+
+def require_plain(cls: type) -> None:
+    """Refuse to make an instance of a class where something of its own runs then.
+
+    Raises:
+        TypeError_: a `__post_init__`, an `__init__` or `__new__` that is written out, or fields that it would have to set.
+    """
+    own = [name for name in ("__init__", "__new__") if getattr(getattr(cls, name), "__code__", None) is not None]
+    own = [name for name in own if getattr(cls, name).__code__.co_filename != "<string>"]  # as dataclass and NamedTuple make them
+    own += ["__post_init__"] * hasattr(cls, "__post_init__")
+    if own:
+        raise TypeError_(f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function")
+    for field in getattr(cls, "__dataclass_fields__", {}).values():
+        if not field.init:
+            raise TypeError_(f"the field '{field.name}' of {cls.__name__} is not given when it is made; make it a property")
 
 
 def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, ...]:

@@ -16,7 +16,8 @@ from .iterables import reach, walk
 from .lists import LONG, concatenated, keeps_static, pushed
 from .loops import counted
 from .syntax import arms_of, branch, meaning, truth
-from .values import NEVER, Iter, Seq, Val
+from .unions import dispatch
+from .values import NEVER, Choice, Iter, Seq, Val
 
 
 @meaning(S.comprehension)
@@ -27,7 +28,19 @@ async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 async def filled(engine: Engine, frame: Frame, node: Apply, out: Val) -> Val:
     """A list with the entries of a comprehension appended."""
-    iterable, body = engine.value(frame, node.args[0]), node.args[1].value
+    iterable = engine.value(frame, node.args[0])
+    if isinstance(iterable, Choice):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            return await filled_from(engine, region, node, option, reach(frame, region, out))
+
+        return await dispatch(engine, frame, iterable, of_option, node, node.origin)
+    return await filled_from(engine, frame, node, iterable, out)
+
+
+async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, out: Val) -> Val:
+    """A list with the entries of a comprehension over `iterable` appended."""
+    body = node.args[1].value
     steps = walk(engine, frame, iterable)
     if isinstance(iterable, Iter) and iterable.kind == "range" and all(p.known for p in iterable.parts):
         # A short range is spelt out, unlike a loop's: the list has a static length then.

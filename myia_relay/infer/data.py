@@ -412,6 +412,7 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
 
 async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> Val:
     """`dataclasses.replace(value, **changes)`."""
+    from .calls import require_plain
     from .iterables import reach
 
     family = value.type.family
@@ -421,6 +422,7 @@ async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> 
         if number == 0:
             raise TypeError_("replace() should be called on dataclass instances, and this may be None")
         variant = family.variants[number - 1]
+        require_plain(variant.cls)
         for name in changes:
             if name not in variant.fields:
                 raise TypeError_(f"{variant.cls.__name__} has no field '{name}'{nearest(name, variant.fields)}")

@@ -128,6 +128,22 @@ async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list
     return to_change(engine, frame, *values)
 
 
+@meaning(S.view_to_change)
+@each_option((1, 0))
+async def view_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """The `x[i]` of `x[i][j] = v`: a view of an array, which is changed with it."""
+    value, index = values
+    if not isinstance(value, Dyn) or not isinstance(value.type, Array):
+        raise TypeError_(
+            f"x[i][j] = v changes an entry of {describe(value)}, and whether something else holds that entry is not known; "
+            "change a copy of it and put that back: row = x[i].copy(); row[j] = v; x[i] = row"
+        )
+    i = index_argument(engine, frame, index)
+    if by_positions(i) or masked(frame.builder, frame.var(value), i) is not None:
+        raise TypeError_("x[i][j] = v changes a copy where i is an array, as in NumPy; write x[i, j] = v")
+    return get(engine, frame, value, index)
+
+
 @meaning(S.setitem)
 @each_option((1, 0, 2))
 async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:

@@ -31,8 +31,10 @@ from .lists import (
     emit,
     entry,
     entry_node,
+    entry_type,
     failing,
     get,
+    has_entry_type,
     is_list,
     is_run_time,
     length,
@@ -82,6 +84,20 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
             return frame.constant(op is operator.ne)
         same = await equal(engine, frame, a, b)
         return same if op is operator.eq else not_(frame, same)
+    if op in (operator.lt, operator.le, operator.gt, operator.ge) and _is_ordered(frame, a) and _is_ordered(frame, b):
+        less = operator.lt if op in (operator.lt, operator.le) else operator.gt
+        place = await call(engine, frame, prelude.first_difference, a, b)
+        counts = [length(engine, frame, x) for x in (a, b)]
+
+        async def by_entries(region: Frame) -> Val:
+            x, y = (entry(engine, region, reach(frame, region, v), reach(frame, region, place)) for v in (a, b))
+            return operate(engine, region, less, x, y)
+
+        async def by_lengths(region: Frame) -> Val:
+            return operate(engine, region, op, *[reach(frame, region, c) for c in counts])
+
+        differ = operate(engine, frame, operator.ge, place, frame.constant(0))
+        return await branch(engine, frame, differ, [by_entries, by_lengths], Apply(frame.graph, undef, origin=frame.builder.origin))
     if op is operator.contains:
         if not is_run_time(a):
             return None
@@ -93,6 +109,14 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
         if isinstance(count, Dyn) and not is_list(count):
             return repeated(engine, frame, xs, as_index(engine, frame, count, "a list is multiplied by an int"))
     return None
+
+
+def _is_ordered(frame: Frame, value: Val) -> bool:
+    """Whether a value is a list of Python numbers."""
+    if not is_list(value) or not has_entry_type(frame, value):
+        return False
+    elem = entry_type(frame, value)
+    return isinstance(elem, Scalar) and elem.weak
 
 
 async def equal(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:

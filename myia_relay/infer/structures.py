@@ -9,7 +9,7 @@ from typing import Any
 from ..abstract.types import BOOL, NONE, Array, Ref, Scalar, Struct, Type, tuple_of
 from ..ir.build import Var
 from ..ir.node import Constant, Node
-from ..utils.errors import AttributeError_, TypeError_, nearest
+from ..utils.errors import AttributeError_, TypeError_, ValueError_, nearest
 from .comparisons import contains, equality, identical, ordering
 from .data import either, is_data, possible
 from .data import test as data_test
@@ -196,6 +196,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             return concat_text(a, b)
     if op in (operator.mul, operator.imul):
         for seq, count in ((a, b), (b, a)):
+            if isinstance(seq, Static) and isinstance(seq.value, str) and lists.is_index(count) and count.known:
+                return Static(seq.value * operator.index(count.node.value))
             if isinstance(seq, Seq) and seq.kind == "list" and isinstance(count, Dyn) and lists.is_index(count):
                 long = count.known and len(seq.elems) * count.node.value > lists.LONG
                 if not count.known or long and lists.has_entry_type(frame, seq) and not lists.keeps_static(engine):
@@ -371,6 +373,12 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
         if name == "get":
             key = to_python(args[0], "a dict key")
             return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
+    if isinstance(value, Seq) and name == "_asdict":
+        return Seq("dict", value.elems, value.fields)
+    if isinstance(value, Seq) and name == "_replace":
+        if unknown := [k for k in kwargs if k not in value.fields]:
+            raise ValueError_(f"Got unexpected field names: {unknown!r}")
+        return Seq(value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls)
     if isinstance(value, Static) and isinstance(value.value, str):
         plain = [to_python(a, f"str.{name}") for a in args]
         return engine.from_python(frame, getattr(value.value, name)(*plain), None)
@@ -398,6 +406,8 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     if isinstance(value, Seq):
         if name in value.fields and value.kind == "record":
             return value.get(name)
+        if value.kind == "record" and hasattr(value.cls, "_fields") and name in ("_replace", "_asdict"):
+            return Bound(value, name)
         if value.kind == "record":
             return record_attribute(engine, frame, value, name)
         if value.kind in ("dict", "list", "tuple") and hasattr({"dict": dict, "list": list, "tuple": tuple}[value.kind], name):

@@ -484,7 +484,8 @@ def type_of(skel: Skeleton) -> Type:
     if skel.tag == "seq" and skel.info[0] in ("tuple", "list", "dict", "record"):
         kind, fields, cls = skel.info
         return Struct(kind, tuple(type_of(p) for p in skel.parts), fields, cls)
-    raise Mismatch(skel, skel)
+    why = "all entries of a list of run-time length are of one type" if skel.tag == "choice" else ""
+    raise Mismatch(skel, skel, why)
 
 
 def from_type(t: Type) -> Skeleton:

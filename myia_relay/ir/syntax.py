@@ -61,6 +61,7 @@ setitem = Syntax(
     "operations on lists below, `shared` has (message, node) for each variable that may show the change, if its type can",
 )
 item_to_change = Syntax("item_to_change", "(x, index) -> the x[index] of `x[index] += v`, for the operation and setitem")
+view_to_change = Syntax("view_to_change", "(x, index) -> the x[index] of `x[index][i] = v`: a view of an array")
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
 list_append = Syntax(
     "list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees"

@@ -160,3 +160,33 @@ def ordered(xs, keys, reverse):
         places = out
         width = 2 * width
     return [xs[i] for i in places]
+
+
+def first_difference(xs, ys):
+    """Where two lists first differ, or -1."""
+    for i in range(min(len(xs), len(ys))):
+        if (xs[i],) != (ys[i],):
+            return i
+    return -1
+
+
+def least(xs, key):
+    """`min(xs, key=key)`."""
+    best = xs[0]
+    low = key(best)
+    for x in xs[1:]:
+        k = key(x)
+        if k < low:
+            best, low = x, k
+    return best
+
+
+def greatest(xs, key):
+    """`max(xs, key=key)`."""
+    best = xs[0]
+    high = key(best)
+    for x in xs[1:]:
+        k = key(x)
+        if k > high:
+            best, high = x, k
+    return best

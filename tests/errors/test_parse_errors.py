@@ -251,13 +251,6 @@ def item_of_global(x):
     return x
 
 
-@refused(ParseError, "x[i, j] = v")
-def item_of_item(n):
-    x = np.zeros((n, n))
-    x[0][1] = 2.0  # <-- x[0][1]
-    return x
-
-
 @refused(ParseError, "parameter 'xs'", "[*xs, value]")
 def append_to_parameter(xs):
     xs.append(1)  # <-- xs.append(1)

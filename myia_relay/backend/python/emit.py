@@ -94,6 +94,7 @@ class Function:
         self.env: dict[Node, ast.expr | list] = {}
         self.weight: dict[Node, int] = {}
         self.unnamed = 0  # the last number given to a value without a name
+        self.depth = 0  # of blocks within blocks
 
     def define(self, graph: Graph, text: str) -> ast.FunctionDef:
         """`def` of a graph."""
@@ -124,12 +125,14 @@ class Function:
     def block(self, graph: Graph, body: list[ast.stmt]) -> ast.expr | list:
         """Write a graph's applications as statements; returns its result."""
         users = uses(graph)
+        self.depth += 1
         for node in outline(graph) if self.module.compiled_regions else graph.nodes:
             if isinstance(node, Region):
                 self.region(node, body)
                 continue
             value = self.application(node, body)
             self.env[node] = self.settle(node, value, users.get(node, []), graph, body)
+        self.depth -= 1
         return self.value(graph.output)
 
     def region(self, region: Region, body: list[ast.stmt]) -> None:

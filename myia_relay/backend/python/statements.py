@@ -99,6 +99,9 @@ def _ref_write(f: Function, node: Apply, body):
     return ast.Constant(None)
 
 
+DEEPEST = 40  # blocks in blocks: Python reads a hundred at most, so the branches of deeper ones are functions
+
+
 def _cond(f: Function, node: Apply, body):
     condition, *operands = node.args
     branches: list[list[ast.stmt]] = []
@@ -106,9 +109,12 @@ def _cond(f: Function, node: Apply, body):
     for key in ("then", "orelse"):
         graph: Graph = node.attrs[key]
         statements: list[ast.stmt] = []
-        for param, operand in zip(graph.params, operands, strict=True):
-            f.env[param] = f.value(operand)
-        out = f.block(graph, statements)
+        if f.depth > DEEPEST:
+            out = lit.call(f.module.function(graph), *[f.read(o) for o in operands])
+        else:
+            for param, operand in zip(graph.params, operands, strict=True):
+                f.env[param] = f.value(operand)
+            out = f.block(graph, statements)
         if result is None:
             result = f.store(out, node.type, node.name, statements)
         else:
