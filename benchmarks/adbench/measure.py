@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -156,22 +157,27 @@ def _status(name: str) -> int:
 
 
 def seconds_of(function: Callable[[], Any], budget: float) -> float:
-    """Seconds of one call: the median of up to 7 blocks of calls, or one call where that takes the budget."""
+    """Seconds of one call: the median of single calls (of a few, where one is too short for the clock).
+
+    Calls are shorter than what a busy machine interrupts, so that most of them are undisturbed.
+    """
     clock = time.perf_counter
     started = clock()
     function()
     once = clock() - started
-    if once >= budget:
-        return once
-    repeats = 7 if once * 7 <= budget else 3
-    count = max(1, int(budget / repeats / max(once, 1e-7)))
-    blocks = []
-    for _ in range(repeats):
+    count = 1 if once > BLOCK else max(1, int(BLOCK / max(once, 1e-7)))
+    blocks = [] if count > 1 else [once]
+    stop = started + budget
+    while not blocks or (len(blocks) < MOST_BLOCKS and clock() < stop):
         started = clock()
         for _ in range(count):
             function()
         blocks.append((clock() - started) / count)
-    return sorted(blocks)[repeats // 2]
+    return statistics.median(blocks)
+
+
+BLOCK = 5e-5
+MOST_BLOCKS = 5000
 
 
 def variant() -> str:
