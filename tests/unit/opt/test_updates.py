@@ -1,0 +1,80 @@
+"""Assignments to elements and their adjoints: one store each, never a copy of the whole."""
+
+import numpy as np
+import pytest
+
+from myia_relay import grad, relay
+
+X = np.linspace(0.2, 1.1, 12)
+
+
+def elements(x):
+    y = np.zeros((3, 4))
+    at = 0
+    for i in range(3):
+        for j in range(4):
+            y[i, j] = x[at] * x[i]
+            at += 1
+    return np.sum(y * y * y)
+
+
+def overwritten(x):
+    y = x * 2.0
+    for i in range(11):
+        y[i] = y[i + 1] * x[i]
+        y[i + 1] = np.sin(y[i])
+    return np.sum(y * y)
+
+
+def rows(x):
+    y = np.ones((4, 12))
+    for i in range(3):
+        y[i] = x * y[i + 1]
+        y[i, 2:5] = x[i : i + 3] * 2.0
+    return np.sum(y[0] * y[1] + y[2])
+
+
+def kept(x):
+    y = x * 3.0
+    for i in range(12):
+        y[i] = y[i]
+    return np.sum(y * x)
+
+
+def differences(f, x):
+    out = np.zeros_like(x)
+    for i in range(x.size):
+        step = np.zeros_like(x)
+        step[i] = 1e-6
+        out[i] = (f(x + step) - f(x - step)) / 2e-6
+    return out
+
+
+@pytest.mark.parametrize("f", [elements, overwritten, rows, kept])
+def test_gradient(executor, f):
+    np.testing.assert_allclose(relay(executor=executor)(grad(f))(X), differences(f, X), atol=1e-8)
+
+
+def test_an_assignment_is_one_store_backwards():
+    text = str(relay(grad(elements)).ir(X, stage="optimized"))
+    backward = text.partition("for.for.backward(")[2].partition("return")[0]
+    assert backward.count("dynamic_update") == 2  # of an element in a row, of the row
+    assert backward.count("index_add") <= 2  # of the gradient by x, in its two places
+
+
+def test_what_is_put_back_is_no_change():
+    assert "dynamic_update" not in str(relay(kept).ir(X, stage="optimized"))
+
+
+def test_special_values():
+    x = np.array([np.nan, -0.0, np.inf, 1.0])
+
+    def put_back(x):
+        y = x * 1.0
+        for i in range(4):
+            y[i] = y[i]
+        return y
+
+    got = relay(put_back)(x)
+    np.testing.assert_array_equal(got, x)
+    assert np.signbit(got[1])
