@@ -205,7 +205,7 @@ class Engine:
         else:
             return self.recursion.growing(), spec, result, frame
         problem = self.recursion.endless() or problem
-        for error in self.late_errors if problem is None else ():
+        for error in (*self.late_errors, *self.recursion.lost(params)) if problem is None else ():
             if not isinstance(error, CompileError):
                 raise error
             problem = error
@@ -517,6 +517,7 @@ class Engine:
             self.loop.resolve(spec.known)
             self.loop.resolve(spec.finished)
         except Exception as error:  # bugs of ours too: callers that wait for ever would look like an endless recursion
+            self.recursion.failures.append((spec.graph, error))
             self.loop.resolve(spec.finished, error=error)
             self.loop.resolve(spec.known, error=error)
 

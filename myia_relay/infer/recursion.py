@@ -35,6 +35,7 @@ class Recursion:
         waiting: keys of the functions that waited when a branch went on without them.
         unsettled: whether a branch has gone on with a type that was too narrow.
         bottoms: functions that were taken not to return, so that others could go on.
+        failures: graphs of functions in which errors were found, with these.
     """
 
     def __init__(self):
@@ -43,12 +44,13 @@ class Recursion:
         self.waiting: set[Hashable] = set()
         self.unsettled = False
         self.bottoms: list[Specialisation] = []
+        self.failures: list[tuple[Graph, Exception]] = []
         self.specs: dict[Hashable, Specialisation] = {}
 
     def start_pass(self) -> None:
         """Forget everything but the assumed results."""
         self.before = dict(self.assumed)
-        self.waiting, self.unsettled, self.bottoms = set(), False, []
+        self.waiting, self.unsettled, self.bottoms, self.failures = set(), False, [], []
 
     def assume(self, spec: Specialisation) -> bool:
         """Give a new specialisation its assumed result, if there is one."""
@@ -85,6 +87,11 @@ class Recursion:
             if function and spec.outcome is not None and key not in self.assumed:
                 self.assumed[key] = unknown(spec.outcome), spec.escaped
         return self.assumed != self.before
+
+    def lost(self, program: Graph) -> list[Exception]:
+        """Errors in functions that a program calls, found after what they return was known, so that no caller heard of them."""
+        reached = set(graphs_reachable(program)) if self.failures else set()
+        return [error for graph, error in self.failures if graph in reached]
 
     def growing(self) -> CompileError:
         """The error for a function whose result has another type after every pass."""

@@ -192,7 +192,7 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             return Seq(a.kind, a.elems + b.elems)
         if isinstance(a, Static) and isinstance(b, Static) and isinstance(a.value, str) and isinstance(b.value, str):
             return Static(a.value + b.value)
-        if isinstance(a, Static | Text) and isinstance(b, Static | Text):
+        if all(isinstance(x, Text) or (isinstance(x, Static) and isinstance(x.value, str)) for x in (a, b)):
             return concat_text(a, b)
     if op in (operator.mul, operator.imul):
         for seq, count in ((a, b), (b, a)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 
-from ..abstract.dims import Dim
+from ..abstract.dims import Dim, DimLike
 from ..abstract.types import INTS, Array
 from ..ir.build import Builder, Var
 from ..utils.errors import TypeError_
@@ -74,6 +74,13 @@ def of_sizes(b: Builder, op, x: Var, y: Var) -> Var | None:
     return size_value(b, op(m, n))
 
 
+def modest(size: DimLike) -> bool:
+    """Whether a size computed from sizes of what is in memory cannot leave 64 bits: a sum of few of them, not a product."""
+    if isinstance(size, int):
+        return True
+    return len(size.terms) < 16 and all(abs(c) < 1 << (20 if m else 62) and len(m) < 2 for m, c in size.terms.items())
+
+
 def refuse_overflow(b: Builder, overflows: Var, symbol: str, x: Var, y: Var) -> None:
     """OverflowError where an exact int result leaves 64 bits."""
     parts = ("int too large: ", 0, f" {symbol} ", 1, " does not fit into 64 bits; use float or a NumPy integer")
@@ -97,6 +104,8 @@ def _simple(symbol: str, op, prim, overflows, on_bool):
             return prim(*floats(x, y))
         size = of_sizes(b, op, x, y)
         if size is not None:
+            if not modest(static_int(size)):
+                refuse_overflow(b, overflows(x, y), symbol, x, y)
             return size
         small = x.dtype == y.dtype == "bool"
         x, y = ints(x, y)

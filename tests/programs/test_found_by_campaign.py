@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
-from tests.property.generator.records import End, Link, Pair
+from tests.property.generator.records import End, Leaf, Link, Node, Pair, Tree
 from tests.property.oracle import call
 from tests.property.verdicts import difference
 
@@ -303,7 +303,43 @@ def method_of_a_narrowed_value(n, x):
     return other
 
 
+def sizes_beyond_64_bits(xs, k):
+    n = len(xs)
+    if k == 0:
+        return n * 4611686018427387904
+    if k == 1:
+        return n + 9223372036854775807
+    return n * n, 2 * n - 1, np.ones(n * n).size, n * 4611686018427387904 if n < 2 else 0
+
+
+def numbers_or_nothing(t: Tree, s):
+    match t:
+        case Node(left, right):
+            return numbers_or_nothing(left, s) + numbers_or_nothing(right, s)
+        case Leaf(v) if v > 0.0:
+            return 1
+    return None
+
+
+def nothing_added(x):
+    return numbers_or_nothing(Leaf(x), x)
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_sizes_beyond_64_bits(k, executor):
+    with pytest.raises(OverflowError):
+        relay(executor=executor)(sizes_beyond_64_bits)([1.0, 2.0, 3.0], k)
+
+
+@pytest.mark.parametrize("function, message", [(lambda n: None + n, "NoneType"), (lambda n: (None if n else 1) + None, "NoneType")])
+def test_none_is_no_text(function, message):
+    with pytest.raises(TypeError, match=message):
+        relay(executor="interpreter")(function)(3)
+
+
 @pytest.mark.parametrize("function, inputs", [
+    (sizes_beyond_64_bits, [([1.0, 2.0], 2), ([1.0] * 7, 3)]),
+    (nothing_added, [(1.5,), (-1.5,)]),
     (condition_captured_without_its_operands, [(1.5, 2.0), (1, 0)]),
     (identity_of_bools, [(a, b) for a in (True, False) for b in (True, False)]),
     (sizes_in_what_is_shown, [(1.5, [0.5, 7.25]), (1, [1, 2, 3])]),

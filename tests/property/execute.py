@@ -115,6 +115,8 @@ def check(
                 return Verdict("refused", f"{got.error.message}\n{got.error}", executor, args, seen)
             if isinstance(got.error, InternalError):
                 return Verdict("failed", str(got.error), executor, args, seen)
+            if isinstance(got.error, TypeError) and "the loop ran no turn, so it kept" in str(got.error):
+                return Verdict("refused", str(got.error), executor, args, seen)  # at run time, as only that tells
             wrong = judge(oracle, args, got, want, beyond)
             if wrong:
                 return Verdict("failed", wrong, executor, args, seen)

@@ -13,6 +13,7 @@ import contextlib
 import io
 import linecache
 import math
+import operator
 import random
 import traceback
 from collections.abc import Callable
@@ -71,6 +72,25 @@ def function_of(text: str, file: str, names: dict | None = None, tree: ast.AST |
     return space["program"]
 
 
+def as_value(index: ast.expr) -> ast.expr:
+    """An index as an expression outside of brackets."""
+    if isinstance(index, ast.Slice):
+        bounds = [b or ast.Constant(None) for b in (index.lower, index.upper, index.step)]
+        return ast.copy_location(ast.Call(ast.Name("slice", ast.Load()), bounds, []), index)
+    if isinstance(index, ast.Tuple):
+        return ast.copy_location(ast.Tuple([as_value(e) for e in index.elts], ast.Load()), index)
+    return index
+
+
+def augmenting(after: Callable) -> Callable:
+    """What `x[i] op= v` does, with `after(op, value)` before the value is stored."""
+
+    def augment(op, x, index, v):
+        x[index] = after(op, IN_PLACE[op](x[index], v))
+
+    return augment
+
+
 class Rewrite(ast.NodeTransformer):
     """Operations become calls of `_binary(op, x, y)`, `_value(x)`, `_call(f, args)`."""
 
@@ -89,6 +109,12 @@ class Rewrite(ast.NodeTransformer):
     def visit_AugAssign(self, node):
         self.generic_visit(node)
         again = []
+        if isinstance(node.target, ast.Subscript):
+            target = node.target
+            change = self.wrapped(
+                "_augment", ast.Constant(type(node.op).__name__), target.value, as_value(target.slice), node.value, at=node
+            )
+            return ast.copy_location(ast.Expr(change), node)
         if isinstance(node.target, ast.Name):
             name = node.target.id
             value = self.wrapped("_value", ast.Name(name, ast.Load()), at=node)
@@ -117,6 +143,12 @@ OPS = {
     "FloorDiv": lambda a, b: a // b, "Mod": lambda a, b: a % b, "Pow": lambda a, b: a**b, "LShift": lambda a, b: a << b,
     "RShift": lambda a, b: a >> b, "BitAnd": lambda a, b: a & b, "BitOr": lambda a, b: a | b, "BitXor": lambda a, b: a ^ b,
     "MatMult": lambda a, b: a @ b,
+}  # fmt: skip
+
+IN_PLACE = {
+    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv, "FloorDiv": operator.ifloordiv,
+    "Mod": operator.imod, "Pow": operator.ipow, "LShift": operator.ilshift, "RShift": operator.irshift, "BitAnd": operator.iand,
+    "BitOr": operator.ior, "BitXor": operator.ixor, "MatMult": operator.imatmul,
 }  # fmt: skip
 
 
@@ -152,7 +184,7 @@ def integers(limit: int, error: type[Exception]) -> dict:
             return total
         return value(f(*args, **kwargs))
 
-    return {"_binary": binary, "_value": value, "_call": call_}
+    return {"_binary": binary, "_value": value, "_call": call_, "_augment": augmenting(lambda op, x: value(x))}
 
 
 # Functions whose last bits are an implementation's own, and the size of what may differ in units in the last place.
@@ -245,7 +277,11 @@ def disturbing(rng: random.Random) -> dict:
             return signs(out)
         return out
 
-    return {"_binary": binary, "_value": lambda x: shaken(x, 1) if isinstance(x, np.ndarray) else x, "_call": call_}
+    def array(x):
+        return shaken(x, 1) if isinstance(x, np.ndarray) else x
+
+    augment = augmenting(lambda op, x: array(x) if op == "Mult" else shaken(x, 2) if op == "Pow" else x)
+    return {"_binary": binary, "_value": array, "_call": call_, "_augment": augment}
 
 
 class Oracle:

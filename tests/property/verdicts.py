@@ -52,6 +52,8 @@ def difference(got: Outcome, want: Outcome) -> str:
     if want.error is not None:
         if type(got.error) is not type(want.error) or str(got.error) != str(want.error):
             return f"{got.error!r} instead of {want.error!r}"
+        if isinstance(want.error, RecursionError):
+            return ""  # where a stack ends is an implementation's own
         return f"line {got.line} instead of {want.line} of {want.error!r}" if got.line != want.line else ""
     mine, theirs = list(flat(got.value)), list(flat(want.value))
     if len(mine) != len(theirs):

@@ -24,8 +24,17 @@ class Lists:
         t = Lst(self.pick(elems))
         return self.e(t, d + 1), t
 
+    def row(self, d: int) -> str:
+        """A list of ints that is a list of lists' entry: of run-time length, as the others are."""
+        have = [n for n, v in self.env.items() if v.type == Lst("int")]
+        count = self.e("int", max(d + 1, 3))
+        made = f"[{self.e('int', max(d + 1, 3))} for {self.fresh('c')} in range({count} % 4)]"
+        return f"{self.pick(have)}[:]" if have and self.draw(2) else self.pick((made, f"list(range({count} % 3))"))
+
     def made_list(self, t: Lst, d: int) -> str:
         """A new list that holds what no other list holds."""
+        if isinstance(t.elem, Lst):
+            return f"[{', '.join(self.row(d) for _ in range(1 + self.draw(2)))}]"
         items = ", ".join(self.e(t.elem, d + 1) for _ in range(self.draw(4) if d < 3 else 1))
         return f"[{items}]"
 
@@ -43,7 +52,8 @@ class Lists:
             lambda: self.list_comprehension(t, d),
         ]
         if isinstance(e, Lst):
-            return [*out[:1], *out[6:]]
+            c = self.fresh("c")
+            return [out[0], lambda: f"[{self.row(d)} for {c} in {self.range_text()}]"]
         if e in ("int", "float", "bool"):
             out += [lambda: f"sorted({self.some_list((e,), d)[0]}{self.pick(('', '', ', reverse=True'))})"]
         if e == "int":
@@ -144,7 +154,7 @@ class Lists:
             self.line(indent, f"{name} = {self.e(t)}")
         else:
             self.line(indent, f"{name} = []")
-            self.line(indent, f"{name}.append({self.e(t.elem, 1)})")
+            self.line(indent, f"{name}.append({self.row(2) if isinstance(t.elem, Lst) else self.e(t.elem, 1)})")
         self.bind(name, t, own=True)
 
     def filled_list(self, indent: int) -> None:
@@ -163,7 +173,7 @@ class Lists:
                     self.line(inner, "else:")
                     self.line(inner + 1, self.change(name, t))
             self.fuel = 8
-            self.line(inner, f"{name}.append({self.e(t.elem, 1)})")
+            self.line(inner, f"{name}.append({self.row(2) if isinstance(t.elem, Lst) else self.e(t.elem, 1)})")
         self.bind(name, t, own=True)
 
     def change_list(self, indent: int) -> None:
@@ -180,7 +190,12 @@ class Lists:
         k = self.list_index(name, 2)
         if isinstance(e, Lst):
             return self.pick(
-                (f"{name}.append({E(e)})", f"{name}.append({E(e)})", f"{name} = {E(t)}", f"{name}.reverse()")
+                (
+                    f"{name}.append({self.row(2)})",
+                    f"{name}.append({self.row(2)})",
+                    f"{name} = {E(t)}",
+                    f"{name}.reverse()",
+                )
             )
         options = [
             *[lambda: f"{name}.append({E(e)})"] * 4,
