@@ -87,6 +87,7 @@ class Scope:
         self.updates = find_updates(self)
         self.references: Any = None  # to lists; see `references`
         self.tests = control.tests_of(graph)
+        self.tape_runs: dict[Node, Any] = {}  # see `tapes`
 
 
 class Lowering:

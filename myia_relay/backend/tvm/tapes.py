@@ -5,6 +5,9 @@ Each record holds the number of the one below it, so any number of tapes, tapes 
 branch of a condition share a region without knowing of each other. Records are handed out like a stack: a popped record is
 free, and free records at the top are given back, which for the nested order of adjoints is all of them.
 
+A loop's turn pushes a residual on each of its tapes, one after the other, and the turn of its adjoint pops them alike. Such a
+run is one thing for its region: whether there is memory is looked at once, and free records are given back once.
+
 Regions are kept between calls: the steady state allocates nothing.
 
     record = [below: int64 | free: int64 | leaves of the entry: 8 bytes for a number, arrays as they are]
@@ -77,14 +80,47 @@ def region(lowering: Any, tape: Tape) -> Region:
     return lowering.regions[tape]
 
 
+@dataclass(eq=False)
+class Run:
+    """Applications that push on tapes of one region, or pop from them, with nothing in between that computes.
+
+    Attributes:
+        nodes: the applications.
+        first: of pushes, the number of the first record.
+        base: the address of the region's memory.
+    """
+
+    nodes: list[Apply]
+    first: Any = None
+    base: Any = None
+
+
+IDLE = ("get_item", "make_struct", "none", "tape_new")  # what may stand in a run
+
+
+def run_of(lowering: Any, node: Apply, r: Region) -> Run:
+    """The run of which an application is part; made when its first one is asked for."""
+    found = lowering.scope.tape_runs.get(node)
+    if found is None:
+        scope, found = lowering.scope, Run([])
+        for other in scope.graph.nodes[scope.position[node] :]:
+            if other.fn is node.fn:
+                if region(lowering, other.args[0].type) is r:
+                    found.nodes.append(other)
+                    lowering.scope.tape_runs[other] = found
+            elif isinstance(other.fn, Graph) or other.fn.name not in IDLE:
+                break
+    return found
+
+
 class _Record:
     """One record: its address, and its words."""
 
-    def __init__(self, lowering: Any, r: Region, number: Any):
+    def __init__(self, lowering: Any, r: Region, number: Any, base: Any = None):
         self.lowering, self.region = lowering, r
         b = lowering.b
         offset = b.mul(number, b.dim(r.record))
-        self.address = b.let(b.add(lowering.state.get(r.base), offset))
+        self.address = b.let(b.add(lowering.state.get(r.base) if base is None else base, offset))
 
     def word(self, offset: DimLike, dtype: str) -> Any:
         """A buffer whose first element is at an offset."""
@@ -107,25 +143,18 @@ def _new(lowering: Any, node: Apply) -> None:
 def _push(lowering: Any, node: Apply) -> None:
     tape, entry = node.args
     r = region(lowering, tape.type)
-    block, b, state = lowering.block, lowering.b, lowering.state
+    block, b = lowering.block, lowering.b
     below = lowering.value(tape)
     values = flatten(lowering.value(entry), entry.type)
     nodes = leaf_nodes(entry, lowering.scope)
     lowering.flush_users(r.storage)
     lowering.plan.tick()
-    number = b.let(state.get(r.top))
-    need = b.let(b.mul(b.add(number, idx(1)), b.dim(r.record)))
-    with block.when(expect(tirx.GT(need, state.get(r.size)), False)):
-        size = b.let(b.add(b.mul(need, idx(2)), idx(FIRST_BYTES)))
-        old = call("tirx.reinterpret", pointer_type("uint8"), state.get(r.base))
-        grown = tirx.call_extern(pointer_type("uint8"), "realloc", old, size)
-        address = b.let(call("tirx.reinterpret", "int64", grown))
-        with block.when(tirx.EQ(address, idx(0))):
-            state.leave(NO_MEMORY)
-        state.put(r.base, address)
-        state.put(r.size, size)
-    state.put(r.top, b.add(number, idx(1)))
-    record = _Record(lowering, r, number)
+    run = run_of(lowering, node, r)
+    if node is run.nodes[0]:
+        _reserve(lowering, r, run)
+    above = run.nodes.index(node)
+    number = b.let(b.add(run.first, idx(above))) if above else run.first
+    record = _Record(lowering, r, number, run.base)
     head = record.word(0, "int64")
     block.store(head, below, 0)
     block.store(head, idx(0), 1)
@@ -145,6 +174,25 @@ def _push(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = number
 
 
+def _reserve(lowering: Any, r: Region, run: Run) -> None:
+    """Memory for the records of a run of pushes."""
+    block, b, state = lowering.block, lowering.b, lowering.state
+    run.first = b.let(state.get(r.top))
+    count = idx(len(run.nodes))
+    need = b.let(b.mul(b.add(run.first, count), b.dim(r.record)))
+    with block.when(expect(tirx.GT(need, state.get(r.size)), False)):
+        size = b.let(b.add(b.mul(need, idx(2)), idx(FIRST_BYTES)))
+        old = call("tirx.reinterpret", pointer_type("uint8"), state.get(r.base))
+        grown = tirx.call_extern(pointer_type("uint8"), "realloc", old, size)
+        address = b.let(call("tirx.reinterpret", "int64", grown))
+        with block.when(tirx.EQ(address, idx(0))):
+            state.leave(NO_MEMORY)
+        state.put(r.base, address)
+        state.put(r.size, size)
+    state.put(r.top, b.add(run.first, count))
+    run.base = b.let(state.get(r.base))
+
+
 def _pop(lowering: Any, node: Apply) -> None:
     tape = node.args[0]
     r = region(lowering, tape.type)
@@ -152,7 +200,10 @@ def _pop(lowering: Any, node: Apply) -> None:
     lowering.flush_writers(r.storage)
     lowering.plan.tick()
     number = lowering.value(tape)
-    record = _Record(lowering, r, number)
+    run = run_of(lowering, node, r)
+    if run.base is None:
+        run.base = b.let(lowering.state.get(r.base))
+    record = _Record(lowering, r, number, run.base)
     head = record.word(0, "int64")
     below = b.let(load(head, 0))
     block.store(head, idx(1), 1)
@@ -175,12 +226,19 @@ def _pop(lowering: Any, node: Apply) -> None:
             values.append(view)
         else:
             values.append(None)
-    _give_back(lowering, r, number)
+    if node is run.nodes[-1]:
+        _give_back(lowering, r, number, len(run.nodes) > 1)
     lowering.scope.env[node] = (below, unflatten(values, tape.type.elem))
 
 
-def _give_back(lowering: Any, r: Region, number: Any) -> None:
-    """Lower the top below free records: mostly the one just popped, and no other."""
+def _give_back(lowering: Any, r: Region, number: Any, several: bool) -> None:
+    """Lower the top below free records.
+
+    Args:
+        lowering, r: as everywhere.
+        number: of the record that was popped last.
+        several: whether others were popped right before; else it is mostly this one, and no other.
+    """
     block, b, state = lowering.block, lowering.b, lowering.state
     more = block.local("int32", name="more")
     yes, no = tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)
@@ -194,6 +252,12 @@ def _give_back(lowering: Any, r: Region, number: Any) -> None:
             with block.when(expect(tirx.NE(load(last.word(0, "int64"), 1), idx(0)), False)):
                 block.store(more, yes, 0)
 
+    if several:
+        below()
+        with block.while_(tirx.NE(load(more, 0), no)):
+            state.put(r.top, b.sub(state.get(r.top), idx(1)))
+            below()
+        return
     with block.when(tirx.EQ(b.add(number, idx(1)), state.get(r.top))):
         state.put(r.top, number)
         below()
