@@ -273,7 +273,7 @@ def assign(p: Context, stmt: ast.Assign) -> None:
         # A lambda with a name may call itself by it, and refer to names that are bound later, as a `def` may.
         value: Node = closure(p, stmt.value, stmt.targets[0].id)
     else:
-        value = p.expr(stmt.value)
+        value = p.looked_up(stmt.value)
     for target in stmt.targets:
         bind_target(p, target, value)
 
@@ -283,7 +283,7 @@ def annotated(p: Context, stmt: ast.AnnAssign) -> None:
     """`x: T = e`; without a value only a declaration."""
     if stmt.value is None:
         return
-    value = p.expr(stmt.value)
+    value = p.looked_up(stmt.value)
     if isinstance(stmt.target, ast.Name):
         note = annotation(p, stmt.annotation)
         value = p.apply(syntax.annotate, value, p.constant(note, stmt.annotation), at=stmt.value)

@@ -169,6 +169,14 @@ class Context:
             raise self.refuse(f"'{type(node).__name__}' is not part of the language", node)
         return handler(self, node)
 
+    def looked_up(self, node: ast.AST) -> Node:
+        """The node that computes an expression; a name from outside is looked up here, whether or not its value is used."""
+        value = self.expr(node)
+        if isinstance(value, Constant) and isinstance(value.value, syntax.FreeName):
+            attrs = {"name": value.value.name, "free": True}
+            self.apply(syntax.check_bound, Constant(True), value, at=node, attrs=attrs)
+        return value
+
     # -- branches ----------------------------------------------------------------------------------------------------
 
     def fork(self, label: str, at: Origin) -> State:

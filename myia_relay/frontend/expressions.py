@@ -135,7 +135,7 @@ def walrus(p: Context, node: ast.NamedExpr) -> Node:
     name = node.target.id
     if (p.hidden or name in p.scope.captured) and name in p.scope.locals and p.cell(name) is None:
         raise NeedsCell(p.scope.cells, name)
-    value = p.expr(node.value)
+    value = p.looked_up(node.value)
     bind(p, name, value, node.target)
     return value
 

@@ -184,10 +184,10 @@ def nested_signature(p: Context, node: ast.FunctionDef | ast.Lambda) -> Signatur
     shape = _shape(node)
     defaults = {}
     for k, default in enumerate(node.args.defaults, shape["positional"] - len(node.args.defaults)):
-        defaults[k] = p.expr(default)
+        defaults[k] = p.looked_up(default)
     for k, default in zip(shape["kwonly"], node.args.kw_defaults, strict=True):
         if default is not None:
-            defaults[k] = p.expr(default)
+            defaults[k] = p.looked_up(default)
     annotations = {}
     for k, arg in enumerate(scopes.parameters(node)):
         if arg.annotation is not None:

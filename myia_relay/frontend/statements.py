@@ -17,7 +17,7 @@ def expression(p: Context, stmt: ast.Expr) -> None:
     """An expression for its effect; docstrings are skipped."""
     if isinstance(stmt.value, ast.Constant) or append(p, stmt):
         return
-    p.expr(stmt.value)
+    p.looked_up(stmt.value)
 
 
 @handles(STATEMENTS, ast.Pass, ast.Nonlocal, ast.Global)

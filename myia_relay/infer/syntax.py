@@ -23,7 +23,7 @@ from .engine import Engine, Recaptured, conform
 from .frames import Frame, explode, pack, packed_type
 from .protocols import is_dataclass, items, truth_method
 from .sharing import mark_like
-from .unions import dispatch, narrowed, test_of, without_choices
+from .unions import dispatch, each_option, narrowed, test_of, without_choices
 from .values import (
     NEVER,
     NONE_VAL,
@@ -440,8 +440,9 @@ async def assert_(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 
 @meaning(S.raise_)
-async def raise_statement(engine: Engine, frame: Frame, node: Apply) -> Val:
-    value = engine.value(frame, node.args[0])
+@each_option()
+async def raise_statement(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    (value,) = values
     if isinstance(value, Static) and isinstance(value.value, type) and issubclass(value.value, BaseException):
         value = Raised(value.value, None)
     if not isinstance(value, Raised):

@@ -15,11 +15,12 @@ def gcd(*integers):
     """math.gcd."""
     out = 0
     for n in integers:
-        a, b = out, abs(operator.index(n))
+        a, b = out, operator.index(n)
+        b = b if b < 0 else -b  # whatever is in 64 bits has a negative: -2**63 has no absolute value there
         while b != 0:
             a, b = b, a % b
         out = a
-    return out
+    return -out
 
 
 def lcm(*integers):

@@ -21,6 +21,7 @@ W = np.array([0.5, 3.0, -1.0])
 M = np.array([[1.0, -2.5, 3.0], [0.5, 4.0, -1.5]])
 H = np.array([[1.0, NAN, 3.0], [NAN, 4.0, -1.5]])
 SQUARE = np.array([[2.0, -1.0, 0.0], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
+SYMMETRIC = SQUARE @ SQUARE.T + np.eye(len(SQUARE))
 ORDER = np.array([[1, 0, 1], [0, 0, 1]])
 
 CASES = {
@@ -73,6 +74,12 @@ CASES = {
     np.median: [(V,), (W,), (M, 0), (M, 1), (H,), (np.array([1, 2, 4]),)],
     np.linalg.matrix_power: [(SQUARE, 0), (SQUARE, 1), (SQUARE, 5)],
     np.linalg.multi_dot: [([M, SQUARE, SQUARE],)],
+    np.linalg.det: [(SQUARE,), (np.array([[0, 2], [3, 4]]),), (np.zeros((0, 0)),),
+                    (np.ones((2, 2)),), (SYMMETRIC.astype(np.float32),)],
+    np.linalg.solve: [(SYMMETRIC, W[:3]), (SYMMETRIC[::-1].copy(), SQUARE), (np.array([[0, 1], [2, 3]]), np.array([1, 2])),
+                      (np.ones((2, 2)), np.ones(2)), (SYMMETRIC.astype(np.float32), SQUARE)],
+    np.linalg.inv: [(SYMMETRIC,), (np.array([[0, 2], [3, 4]]),), (np.ones((2, 2)),)],
+    np.linalg.cholesky: [(SYMMETRIC,), (-SYMMETRIC,), (np.array([[4, 2], [2, 3]]),)],
 }
 if hasattr(np, "trapezoid"):
     CASES[np.trapezoid] = [(V,), (M,), (V, np.array([0.0, 1.0, 3.0, 4.0])), (V, None, 0.5)]

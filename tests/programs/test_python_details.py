@@ -59,6 +59,15 @@ def named(t):
     return t._replace(a=5), t._asdict(), t._fields
 
 
+@case((3,), (-1,), (-2,), (0,))
+def raises(a):
+    if a < 0:
+        raise ValueError("neg") if a == -1 else KeyError("k")
+    if a == 0:
+        raise RuntimeError
+    return a
+
+
 @case((1.0,))
 def factory(v):
     return Factory(v), Factory(v, [1]).entries
@@ -309,7 +318,30 @@ def two_kinds(n):
     return entries
 
 
+def unused_global(v):
+    b = undefined_name  # noqa: F821, F841
+    return v
+
+
+def unused_statement(v):
+    undefined_name  # noqa: F821
+    return v
+
+
+def unused_default(v):
+    f = lambda w=undefined_name: w  # noqa: E731, F821, F841
+    return v
+
+
+def positions(v):
+    return np.nonzero(np.ones(3) * v)
+
+
 REFUSED = [
+    (unused_global, (1.0,), "'undefined_name' is not defined"),
+    (unused_statement, (1.0,), "'undefined_name' is not defined"),
+    (unused_default, (1.0,), "'undefined_name' is not defined"),
+    (positions, (1.0,), "np.nonzero: the size of its result depends on values"),
     (checked_again, (1.0,), "__post_init__"),
     (checked_replaced, (1.0,), "__post_init__"),
     (written, (1.0,), "__init__"),

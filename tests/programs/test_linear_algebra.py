@@ -1,0 +1,57 @@
+"""Derivatives, batches and symbolic sizes of the linear algebra that is written in the language."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from myia_relay import Float64, Tensor, grad, relay, vmap
+
+SQUARE = np.array([[2.0, -1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
+RIGHT = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]])
+POSITIVE = SQUARE @ SQUARE.T + np.eye(3)
+
+
+def determinant(a: Tensor[Float64, ("n", "n")]):  # noqa: F821, UP037
+    return np.linalg.det(a)
+
+
+def solution(a):
+    return np.sum(np.linalg.solve(a, RIGHT) ** 2)
+
+
+def inverse(a):
+    return np.sum(np.linalg.inv(a) ** 3)
+
+
+def factor(a):
+    return np.sum(np.linalg.cholesky(a) ** 3)
+
+
+def numerically(f, a, step=1e-6):
+    out = np.zeros_like(a)
+    for i in np.ndindex(a.shape):
+        d = np.zeros_like(a)
+        d[i] = step
+        out[i] = (f(a + d) - f(a - d)) / (2 * step)
+    return out
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+@pytest.mark.parametrize("function", [determinant, solution, inverse, factor])
+def test_gradient(function, executor):
+    a = POSITIVE if function is factor else SQUARE
+    got = grad(relay(executor=executor)(function))(a)
+    # NumPy's factor is of the lower triangle alone.
+    part = np.tril if function is factor else np.asarray
+    np.testing.assert_allclose(part(got), part(numerically(function, a)), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "native"])
+def test_sizes_and_batches(executor):
+    compiled = relay(executor=executor)(determinant)
+    for n in (0, 1, 2, 3):
+        np.testing.assert_allclose(compiled(SQUARE[:n, :n].copy()), np.linalg.det(SQUARE[:n, :n]), rtol=1e-12)
+    assert compiled.cache_info().misses == 1
+    both = np.stack([SQUARE, POSITIVE])
+    np.testing.assert_allclose(vmap(compiled)(both), np.linalg.det(both), rtol=1e-12)
