@@ -168,13 +168,15 @@ def in_whole_steps(graph: Graph, run: Callable) -> Callable:
 
 def compile_region(graph: Graph, options: dict[str, Any]) -> Callable:
     """A straight-line group of array operations as a native function; a single one is left to NumPy, which is as fast."""
-    if sum(isinstance(node.type, Array) for node in graph.nodes) < REGION_LEAST:
-        from .backend.interpreter import run
+    from .backend.interpreter import run
 
+    if sum(isinstance(node.type, Array) for node in graph.nodes) < REGION_LEAST:
         return lambda *values: run(graph, values)
     from .backend.tvm.program import compile_program as compile_native
 
-    return compile_native(graph, options=options).call
+    native = compile_native(graph, options=options).call
+    # A variable that is not bound on this path is None; the region chooses something else, and NumPy does not mind.
+    return lambda *values: run(graph, values) if any(v is None for v in values) else native(*values)
 
 
 def without_references(graph: Graph) -> tuple[Graph, list[tuple[str, int]]]:

@@ -43,7 +43,7 @@ def bind_symbols(types, values) -> dict[str, int]:
             stack.extend([(e, v, f"{where}[{name!r}]") for e, v, name in inner][::-1])
         elif isinstance(t, Ref):
             stack.extend((e, a, f"{where}.{name}") for e, a, name in zip(t.elems, value.arrays, t.names, strict=True))
-        elif isinstance(t, Array):
+        elif isinstance(t, Array) and value is not None:  # None: a variable of a region that is not bound on this path
             for axis, (dim, size) in enumerate(zip(t.shape, value.shape, strict=True)):
                 if isinstance(dim, Dim):
                     _bind(dim, int(size), f"axis {axis} of {where}", bound, later)

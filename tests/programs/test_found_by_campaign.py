@@ -347,3 +347,15 @@ def test_none_is_no_text(function, message):
 ])  # fmt: skip
 def test_as_cpython_too(function, inputs, executor):
     test_as_cpython(function, inputs, executor)
+
+
+def chosen_beside_what_is_not_bound(n, xs, x):
+    f = (lambda z: xs, lambda z: z)
+    chosen = f[n % 2](x)
+    print(f"{chosen} of {n}")
+    return n
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_chosen_beside_what_is_not_bound(n, executor):
+    test_as_cpython(chosen_beside_what_is_not_bound, [(n, [3.0, 0.5], 2.5)], executor)
