@@ -17,14 +17,14 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.dims import DimLike, product
-from ...ir.node import Apply, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...opt.fusion import UPDATES, is_scalar
 from ...prims.protocol import clamp
 from .block import idx, load, ramp
 from .indexing import Group, Index
 from .kernel import Kernel
 from .nests import Nest, cuts, grouped, inlined, lanes_for
-from .plan import Storage, View
+from .plan import ITEM, Storage, View
 
 
 class Env(dict):
@@ -191,9 +191,41 @@ class _Part:
         return out
 
 
+def row_for(lowering: Any, node: Node) -> View | None:
+    """Where the result of a node can be computed right in a row of the array that it will be assigned to: the row.
+
+    That is so where the array is this graph's to overwrite, and the assignment is all that looks at it: what an adjoint
+    keeps of each turn goes into its array without a copy.
+    """
+    scope = lowering.scope
+    for user in scope.fusion.users.get(node, ()):
+        if getattr(getattr(user, "fn", None), "name", "") != "dynamic_update" or user.args[1] is not node or user.attrs["axis"]:
+            continue
+        array, _, index = user.args
+        known = isinstance(index, Constant | Parameter) or index in scope.env
+        if not known or array not in scope.given or scope.fusion.users.get(array) != [user] or len(scope.fusion.updates[user]) > 1:
+            continue
+        view = scope.env.get(array)
+        if not isinstance(view, View) or view.storage.kind != "arena" or view.pointer is not None or 0 in view.shape:
+            continue
+        if scope.fusion.users.get(user, []) != [scope.graph.output] or not all(isinstance(d, int) for d in view.shape):
+            continue
+        part = _Part(lowering, (user,))
+        at = lowering.b.mul(part.base, idx(ITEM[view.dtype]))
+        offset = at if isinstance(view.offset, int) and view.offset == 0 else lowering.b.add(view.offset, at)
+        scope.rows[user] = View(view.storage, view.dtype, node.type.shape, lowering.named(offset))
+        return scope.rows[user]
+    return None
+
+
 def emit(lowering: Any, node: Apply) -> None:
     """Emit an update: in place, or on a copy."""
     scope = lowering.scope
+    if node in scope.rows:
+        if scope.env[node.args[1]] is scope.rows[node]:
+            old = lowering.view(node.args[0])
+            scope.env[node] = View(old.storage, old.dtype, node.type.shape, old.offset)
+            return
     steps = scope.fusion.updates[node]
     old = lowering.view(node.args[0])
     value = steps[-1].args[1]
@@ -282,4 +314,4 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
     lowering.emit_kernel(kernel)
 
 
-__all__ = ["Env", "dies", "emit", "handed_over", "last_use", "source", "views"]
+__all__ = ["Env", "dies", "emit", "handed_over", "last_use", "row_for", "source", "views"]

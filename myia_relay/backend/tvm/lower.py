@@ -80,6 +80,7 @@ class Scope:
         self.fusion: Fusion = fuse(graph)
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.dest: dict[Node, View] = {}
+        self.rows: dict[Node, View] = {}  # updates whose value is computed where it goes
         self.pending: list[Pending] = []
         self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
         self.ref_writes: list[Any] | None = None  # see `effects`
@@ -163,7 +164,7 @@ class Lowering:
 
     def allocate(self, node: Node) -> View:
         """Memory for the result of a node: where its user wants it, or fresh."""
-        view = self.scope.dest.pop(node, None)
+        view = self.scope.dest.pop(node, None) or inplace.row_for(self, node)
         return view if view is not None else self.new_view(node.type)
 
     # --- values -----------------------------------------------------------------------------------------------------
@@ -442,6 +443,7 @@ class Lowering:
                 self.flush(p)
         if host.writes(place.storage):
             return False
+        keep = keep or any(view is host.targets[node][0] for view in scope.rows.values())
         if keep or len(host.targets[node]) > 1 or host.targets[node][0].storage.kind != "arena":
             host.targets[node].append(place)
         else:
