@@ -173,9 +173,17 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
     """
     paths, out = Paths(roots), []
     for d in dependencies:
+        if _in_library(d.place):  # this package's sources are part of every key
+            continue
         out.append([d.kind, paths.path(d.place), d.name, _held(d, d.value)])
         paths.add(d.value)
     return out
+
+
+def _in_library(place: Any) -> bool:
+    """Whether a place is one of the functions that this package writes NumPy's in, or the names of their module."""
+    module = place.get("__name__") if type(place) is dict else getattr(place, "__module__", None)
+    return isinstance(module, str) and module.startswith("myia_relay.library.")
 
 
 def decode_dependencies(data: list[list], roots: list[Any]) -> list[Dependency] | None:

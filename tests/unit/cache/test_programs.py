@@ -211,6 +211,15 @@ def test_symbolic_sizes_and_into(folder):
         assert len(f._programs) == 1 and loaded(f) == hit
 
 
+def test_functions_of_numpy_that_are_written_here(folder):
+    text = "@relay\ndef f(x):\n    return np.cross(x, x[::-1])\n"
+    for hit in (False, True):
+        f = imported(folder, text).f
+        x = np.array([1.0, 2.0, 4.0])
+        np.testing.assert_allclose(f(x), np.cross(x, x[::-1]))
+        assert loaded(f) == hit
+
+
 def test_large_constants(folder):
     text = "@relay\ndef f(x):\n    return x @ np.eye(70) + np.arange(70) * 1.5\n"
     x = np.random.default_rng(0).standard_normal((70, 70))
