@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .abstract.families import Misfit, note_scope
+from .abstract.families import FieldError, Misfit, note_scope
 from .abstract.types import Data, List, Scalar, Type
 from .cache.program import LoadedProgram
 from .cache.programs import find
@@ -34,9 +34,7 @@ from .infer.arguments import (
     resolve_again,
     result_arrays,
 )
-from .infer.data import FieldError
 from .infer.dependencies import checker
-from .infer.engine import Context, Engine
 from .infer.open_sizes import exact, settle
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
@@ -295,6 +293,7 @@ class Relay:
 
     def _program(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]):
         from .frontend import parse
+        from .infer.engine import Engine
 
         engine = Engine(parse, structural)
         engine.static_lists, engine.promotes = static, chosen
@@ -303,8 +302,9 @@ class Relay:
         finally:
             self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in skels for t in s.leaves())
 
-    def _inferred(self, engine: Engine, skels: list[Skeleton], keywords: tuple[str, ...]):
+    def _inferred(self, engine: Any, skels: list[Skeleton], keywords: tuple[str, ...]):
         from .infer import transforms  # noqa: F401  registers grad and its kin
+        from .infer.frames import Context
 
         entry = Graph(getattr(self, "__name__", "f"))
         nodes: list = []

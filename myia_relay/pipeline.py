@@ -13,10 +13,9 @@ from typing import Any
 
 from .abstract.families import check_tree
 from .abstract.types import Array, Data, Ref, Struct, tuple_of
-from .infer.engine import Program
+from .infer.program import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
-from .opt.places import tell_callers
 from .utils.debugging import debugging
 from .utils.errors import GradError, LoweringError
 
@@ -59,6 +58,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     from .ad.expand import expand
     from .ir.verify import verify
     from .opt.pipeline import optimize, plan_tapes
+    from .opt.places import tell_callers
 
     graphs: dict[str, Graph] = {}
     seconds: dict[str, float] = {}

@@ -34,6 +34,14 @@ _MARK = "__relay_family__"  # the attribute of a class that holds what is known 
 _SCOPE = "__relay_scope__"  # names of the function in which a class was made
 
 
+class FieldError(TypeError_):
+    """A field that is given something else than its annotation says; with structures in types it may be fine."""
+
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
+
+
 class Misfit(TypeError_):
     """A value that does not fit the annotations of its family; the message says where."""
 

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..abstract.bind import bind_symbols, has_dims, substitute
+from ..abstract.structures import Items, part, rebuild
 from ..abstract.types import List
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import Effects, components, inner_graphs
 from ..opt.tail import MESSAGE
-from ..prims.lists import Items
-from ..prims.structure import part, rebuild
 from ..utils.errors import InternalError
 from ..utils.interrupts import poll
 from ..utils.raising import exception_argument, format_parts, raise_at

@@ -20,7 +20,7 @@ from ..backend.native.entry import Entry
 from ..backend.native.format import Unportable
 from ..backend.native.library import Library
 from ..infer.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from ..infer.engine import Program
+from ..infer.program import Program
 from ..infer.values import ConstInfo, Identity, Skeleton
 from ..pipeline import Compiled
 from .describe import describe

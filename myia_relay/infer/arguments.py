@@ -11,10 +11,10 @@ import numpy as np
 from ..abstract.annotations import Rows, TensorAnnotation
 from ..abstract.dims import symbol
 from ..abstract.families import annotation_type, family_of
+from ..abstract.structures import rebuild as rebuild_value
+from ..abstract.structures import to_python
 from ..abstract.types import Array, Data, List, Scalar, Struct
 from ..ir.build import type_of_constant
-from ..prims.lists import to_python
-from ..prims.structure import rebuild as rebuild_value
 from ..utils.errors import OverflowError_, ShapeError, TypeError_
 from ..utils.raising import format_parts
 from .open_sizes import FieldAnnotation, open_size, part_annotations

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..abstract.families import Family, Variant
+from ..abstract.families import Family, FieldError, Variant
 from ..abstract.types import BOOL, Array, Data, NoneT, Struct, Type, leaves
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
@@ -29,14 +29,6 @@ from ..prims.data_functions import choose
 from ..prims.effects import check
 from ..utils.errors import AttributeError_, TypeError_, nearest
 from .values import NONE_VAL, Bound, Choice, Dyn, Known, Raised, Seq, Static, Val, describe
-
-
-class FieldError(TypeError_):
-    """A field that is given something else than its annotation says; with structures in types it may be fine."""
-
-    def public(self) -> TypeError_:
-        """The error as the user gets it."""
-        return TypeError_(self.message, self.origin, *self.notes)
 
 
 @dataclass(frozen=True)
@@ -533,4 +525,4 @@ def _generated(cls: type) -> bool:
     return cls.__dataclass_params__.eq and getattr(getattr(found, "__code__", None), "co_filename", "") == "<string>"
 
 
-__all__ = ["FieldError", "Method", "adapt", "attribute", "by_variant", "construct", "equality", "is_data", "split", "test"]
+__all__ = ["Method", "adapt", "attribute", "by_variant", "construct", "equality", "is_data", "split", "test"]

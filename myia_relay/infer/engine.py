@@ -29,6 +29,7 @@ from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
 from .loop import Any_, Future, Loop, Task
+from .program import Program
 from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
 from .several import LARGEST, poisoned, with_others
 from .sharing import hands_on, lists_of, mark_result
@@ -54,23 +55,6 @@ IN_PLACE = frozenset(
     getattr(operator, f"i{name}")
     for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift concat".split()
 )
-
-
-@dataclass
-class Program:
-    """What inference makes of an entry function.
-
-    Attributes:
-        graph: the typed entry graph; parameters are the argument leaves, then the hidden arguments.
-        result: the skeleton of the result, from which Python values are rebuilt.
-        hidden: what to pass as hidden arguments.
-        dependencies: the free names it read.
-    """
-
-    graph: Graph
-    result: Skeleton
-    hidden: list[Hidden]
-    dependencies: list[Dependency]
 
 
 @dataclass(frozen=True)

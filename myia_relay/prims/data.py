@@ -10,10 +10,10 @@ tuple has several).
 from __future__ import annotations
 
 from ..abstract.families import Variant
+from ..abstract.structures import part, rebuild
 from ..abstract.types import BOOL, Data, NoneT, Struct, Type
 from ..ir.prim import primitive
 from ..utils.errors import InternalError
-from .structure import part, rebuild
 
 
 def variant_of(type: Data, number: int) -> Variant:

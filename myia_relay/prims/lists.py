@@ -4,84 +4,22 @@ In typed graphs a list is a value like any other: `list_push` gives a new list, 
 program a change is one of a local that nothing else can see, so the old value is dead as a rule, and every executor changes
 memory in place then. Indices are in range and not negative: inference emits the checks.
 
-In Python a list is an `Items`: the newest version of a list holds the entries, older ones how they differ from the next. So
-changes of the newest version take constant time, and older versions are still there for whoever asks.
+In Python a list is an `Items` (`abstract.structures`).
 
 Input: entries of one type, as Python values (a tuple or record where the element type is a structure).
-Source: H. Baker, "Shallow binding makes functional arrays fast" (SIGPLAN Notices, 1991).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from ..abstract.structures import Items, part, rebuild
 from ..abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type
 from ..ir.build import as_type, placeholder
 from ..ir.prim import primitive
 from ..utils.errors import InternalError
-from .structure import part, rebuild
-
-
-class Items:
-    """One version of a list.
-
-    Attributes:
-        entries: its entries, for the newest version; else None, and
-        newer: the version made of it, and
-        undo: `(entries) -> None` turns the newer version's entries back into these.
-    """
-
-    __slots__ = ("entries", "newer", "undo")
-
-    def __init__(self, entries: list):
-        self.entries: list | None = entries
-        self.newer: Items | None = None
-        self.undo: Any = None
-
-    def read(self) -> list:
-        """The entries, not to be changed. An old version gets a copy of its own when it is looked at."""
-        if self.entries is None:
-            chain = [self]
-            while chain[-1].entries is None:
-                chain.append(chain[-1].newer)
-            entries = list(chain.pop().entries)
-            for version in reversed(chain):
-                version.undo(entries)
-            self.entries, self.newer, self.undo = entries, None, None
-        return self.entries
-
-    def change(self, do: Any, undo: Any) -> Items:
-        """The next version: `do(entries)` makes it, `undo(entries)` leads back."""
-        entries = self.read()
-        do(entries)
-        new = Items(entries)
-        self.entries, self.newer, self.undo = None, new, undo
-        return new
-
-    def __len__(self) -> int:
-        return len(self.read())
-
-    def __iter__(self) -> Iterator:
-        return iter(self.read())
-
-    def __repr__(self) -> str:
-        return repr(to_python(self))
-
-    def __format__(self, spec: str) -> str:
-        return format(to_python(self), spec)
-
-
-def to_python(value: Any) -> Any:
-    """A list, and whatever is made of lists, as Python has it."""
-    if isinstance(value, Items):
-        return [to_python(v) for v in value.read()]
-    if isinstance(value, tuple) and any(isinstance(v, Items) for v in value):
-        parts = [to_python(v) for v in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
 
 
 def _list(t: Type, what: str) -> List:

@@ -5,6 +5,7 @@ They cost nothing in compiled code: a structure is its parts.
 
 from __future__ import annotations
 
+from ..abstract.structures import rebuild
 from ..abstract.types import NONE, Struct, Type
 from ..ir.prim import primitive
 from ..utils.errors import InternalError
@@ -19,32 +20,6 @@ def make_struct(*elems, type):
         type: a `Struct`; `kind` and `cls` say what the value is outside (tuple, dict, dataclass, ...).
     """
     return rebuild(type, elems)
-
-
-def rebuild(type: Struct, elems):
-    """The Python value of a structure type with these parts."""
-    if type.kind == "list":
-        return list(elems)
-    if type.kind == "dict":
-        return dict(zip(type.fields, elems, strict=True))
-    if type.kind == "record":
-        if issubclass(type.cls, tuple):
-            return type.cls(*elems)
-        # `__init__` may refuse or change what it is given; a record that was taken apart is put together as it was.
-        record = object.__new__(type.cls)
-        for name, value in zip(type.fields, elems, strict=True):
-            object.__setattr__(record, name, value)
-        return record
-    return tuple(elems)
-
-
-def part(value, type: Struct, index: int):
-    """Part `index` of a Python value that has this structure type."""
-    if type.kind == "dict":
-        return value[type.fields[index]]
-    if type.kind == "record" and not isinstance(value, tuple):
-        return getattr(value, type.fields[index])
-    return value[index]
 
 
 @make_struct.infer
@@ -62,7 +37,7 @@ def _(*args, type):
 
 @primitive("struct")
 def get_item(struct, *, index):
-    """Part `index` (a static int) of a structure. The executors know the structure's type and call `part`."""
+    """Part `index` (a static int) of a structure. The executors know the structure's type and call `abstract.structures.part`."""
     return struct[index]
 
 

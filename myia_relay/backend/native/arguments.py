@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike
+from ...abstract.structures import part, rebuild
 from ...abstract.types import Array, Ref, Struct, Type, numpy_dtype
-from ...prims.structure import part, rebuild
 from ...utils.errors import ShapeError, TypeError_
 from . import layout
 

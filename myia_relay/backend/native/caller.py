@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, evaluate
+from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
-from ...prims.structure import rebuild
 from ...utils.errors import LoweringError
 from .arguments import conform
 from .into import Finish, choose_targets

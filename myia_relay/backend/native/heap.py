@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ...abstract.families import Family, Misfit, Variant, misfit
+from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, NoneT, Scalar, Struct, Type, numpy_dtype
-from ...prims.structure import rebuild
 from ...utils.errors import OverflowError_
 from .records import END, LIMIT, TOP, alignment, layout, nbytes
 

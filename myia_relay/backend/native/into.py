@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...abstract.structures import part
 from ...abstract.types import Array, NoneT, Ref, Struct, Type, leaves, numpy_dtype
-from ...prims.structure import part
 from ...utils.errors import ShapeError, TypeError_
 from .area import Slots
 from .arguments import shape_fits

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...abstract.dims import DimLike
+from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, List, NoneT, Scalar, Struct, Type, Undefined, leaves, numpy_dtype
-from ...prims.structure import rebuild
 from ...utils.errors import LoweringError
 
 PREVIOUS, NEXT, COUNT, LENGTH, CAPACITY = range(5)  # words of a block

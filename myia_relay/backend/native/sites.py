@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...abstract.structures import rebuild
 from ...abstract.types import List, Struct, Type
-from ...prims.structure import rebuild
 from ...utils.source import Origin
 from .area import Slots
 from .lists import read

@@ -194,7 +194,7 @@ def message(parts: tuple, values: list[ast.expr]) -> ast.expr:
 
 
 def structure(t: Struct, parts: list[ast.expr], objects: Objects) -> ast.expr:
-    """A structure from its parts, as `prims.structure.rebuild` makes it."""
+    """A structure from its parts, as `abstract.structures.rebuild` makes it."""
     if t.kind == "list":
         return ast.List(parts, ast.Load())
     if t.kind == "dict":
@@ -208,7 +208,7 @@ def structure(t: Struct, parts: list[ast.expr], objects: Objects) -> ast.expr:
 
 
 def part(t: Struct, value: ast.expr, index: int) -> ast.expr:
-    """Part `index` of a structure, as `prims.structure.part` takes it."""
+    """Part `index` of a structure, as `abstract.structures.part` takes it."""
     if t.kind == "dict":
         return subscript(value, t.fields[index])
     if t.kind == "record":

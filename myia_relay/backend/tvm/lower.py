@@ -201,7 +201,7 @@ class Lowering:
     def constant(self, value: Any, type: Type) -> Any:
         """The value of a constant: scalars are immediate, arrays hidden arguments."""
         if isinstance(type, Struct):
-            from ...prims.structure import part
+            from ...abstract.structures import part
 
             return tuple(self.constant(part(value, type, i), t) for i, t in enumerate(type.elems))
         if isinstance(type, Data):
