@@ -177,7 +177,9 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated:
     levels: set[Node] | None = None
     for root in sorted(mine, key=lambda r: r.name or ""):
         if isinstance(root, Apply) and isinstance(root.fn, Constant) and root.fn.value is syntax.cell_get:
-            reason = f"'{name}' may be part of '{root.attrs['name']}', which changes while an inner function holds it"
+            other = root.attrs["name"]
+            what = f"'{name}'" if name == other else f"'{name}' may be part of '{other}', which"
+            reason = f"{what} changes while an inner function holds it"
             return [(reason, None, False)]
         if isinstance(root, Apply) and _within(root.graph, p.root) or isinstance(root, Constant) and not _is_free(root):
             continue

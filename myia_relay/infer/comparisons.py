@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from ..abstract.types import Scalar
+from ..abstract.types import Array, Scalar
 from ..utils.errors import TypeError_
 from .data import equality as data_equality
 from .data import is_data
@@ -166,6 +166,13 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
                 continue
             result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))
         return result
+    if isinstance(container, Dyn) and isinstance(container.type, Array) and isinstance(item, Dyn):
+        from ..prims.numpy_reductions import any_
+        from ..prims.operators import truth
+        from .calls import operate
+
+        same = operate(engine, frame, operator.eq, [container, item])
+        return Dyn(truth(frame.builder, any_(frame.builder, frame.var(same))).node)
     if isinstance(container, Static) and isinstance(container.value, str):
         return frame.constant(to_python(item, "the string searched for") in container.value)
-    raise TypeError_(f"`in` needs a tuple, list, dict or string on the right, not {describe(container)}")
+    raise TypeError_(f"`in` needs a tuple, list, dict, array or string on the right, not {describe(container)}")

@@ -32,6 +32,7 @@ from .values import (
     Choice,
     Closure,
     Dyn,
+    Iter,
     Mismatch,
     NeverVal,
     Raised,
@@ -121,6 +122,8 @@ async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
     from .lists import is_run_time
 
     value = engine.value(frame, node.args[0])
+    if isinstance(value, Iter):
+        value = await engine.call(frame, Static(list), [value], {}, node.origin)
     if not isinstance(value, Seq) and not is_run_time(value):
         raise TypeError_(f"*: cannot spread {describe(value)}; its length must be known at compile time")
     return Spread(value)

@@ -68,6 +68,19 @@ def raises(a):
     return a
 
 
+@case((np.arange(3.0), 1.0), (np.arange(3.0), 9.0), (np.zeros((0, 2)), 0.0), (np.array([[np.nan, 2.0]]), np.nan))
+def in_array(x, v):
+    return v in x, v not in x
+
+
+@case((4,), (0,))
+def spread_ranges(n):
+    def count(*args):
+        return len(args)
+
+    return [*range(n), *range(2)], (*range(3), *zip((1, 2), (3, 4))), count(*range(5)), [*reversed([1, n])]
+
+
 @case((1.0,))
 def factory(v):
     return Factory(v), Factory(v, [1]).entries
