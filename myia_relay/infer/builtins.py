@@ -15,7 +15,7 @@ from ..ir.prim import REGISTRY
 from ..library import lists as prelude
 from ..prims.control import undef
 from ..prims.effects import print_
-from ..utils.errors import TypeError_, ValueError_
+from ..utils.errors import TypeError_
 from . import data, list_methods, lists
 from .calls import call_value, operate, require_plain, special, user_method
 from .engine import Engine
@@ -23,7 +23,7 @@ from .frames import Frame
 from .iterables import array_length, reach, walk
 from .lists import LONG, is_list, is_run_time, length, pushed, static_items
 from .protocols import is_dataclass
-from .structures import PropertyVal, as_sequence, attribute, to_node, to_python
+from .structures import PropertyVal, as_sequence, attribute, raising, to_node, to_python
 from .syntax import branch, emit_raise, meaning, text_parts, truth
 from .unions import each_option, nested_choice, without_choices
 from .values import (
@@ -349,7 +349,7 @@ def _extreme(name: str):
             return await list_methods.extreme(engine, frame, name, args[0])
         items = args if len(args) > 1 else as_sequence(engine, frame, args[0], f"take the {name} of")
         if not items:
-            raise ValueError_(empty)
+            return raising(frame, ValueError, empty)
         result = items[0]
         for item in items[1:]:
             result = await larger(engine, frame, [result, item])

@@ -292,14 +292,18 @@ def is_empty(value: Val) -> bool:
     return isinstance(value, Seq) and value.kind == "tuple" and not value.elems
 
 
-def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
-    """An index that is out of range whatever happens: raises when it is reached, as in Python."""
+def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
+    """What raises whatever happens, when it is reached, as in Python."""
     from ..prims.effects import raise_
     from .values import NEVER
 
-    attrs = {"exception": IndexError, "parts": (f"{value.kind} index out of range",), "type": tuple_of()}
-    frame.builder.emit(raise_, (), attrs)
+    frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
     return NEVER
+
+
+def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
+    """An index that is out of range whatever happens."""
+    return raising(frame, IndexError, f"{value.kind} index out of range")
 
 
 def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:

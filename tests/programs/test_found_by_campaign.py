@@ -356,6 +356,17 @@ def chosen_beside_what_is_not_bound(n, xs, x):
     return n
 
 
+def extremes_of_nothing(n):
+    if n > 2:
+        return max([])
+    nothing = ()
+    return n + (min(nothing) if n > 1 else 5)
+
+
+def test_extremes_of_nothing(executor):
+    test_as_cpython(extremes_of_nothing, [(0,), (2,), (3,)], executor)
+
+
 @pytest.mark.parametrize("n", [6, 7])
 def test_chosen_beside_what_is_not_bound(n, executor):
     test_as_cpython(chosen_beside_what_is_not_bound, [(n, [3.0, 0.5], 2.5)], executor)

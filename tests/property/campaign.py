@@ -8,6 +8,7 @@ folder as a source file with its arguments; `--shrink FILE` makes one smaller, `
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import re
@@ -21,7 +22,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 ROOT = Path(__file__).resolve().parents[2]
-DERIVATIVES = 16  # every so manieth program is differentiated
+DERIVATIVES = 64  # every so manieth program is differentiated
 PER_WORKER = 250  # programs after which a worker is replaced: compiled code stays in memory
 
 
@@ -75,6 +76,7 @@ def differentiate(seed: int) -> dict:
 def work() -> None:
     """Answer seeds from standard input with verdicts on standard output, one a line."""
     warnings.simplefilter("ignore")
+    gc.set_threshold(50_000, 20, 20)  # graphs are many small objects that live for one program
     out = sys.stdout
     sys.stdout = sys.stderr
     for line in sys.stdin:
