@@ -212,6 +212,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             return engine.from_python(frame, op(*[x.value for x in args]), None)
         except TypeError as error:
             raise TypeError_(str(error)) from None
+        except ValueError as error:  # `int("x")`
+            return raising(frame, ValueError, str(error))
     return None
 
 

@@ -357,6 +357,8 @@ def chosen_beside_what_is_not_bound(n, xs, x):
 
 
 def extremes_of_nothing(n):
+    if n > 3:
+        return int("x") + n
     if n > 2:
         return max([])
     nothing = ()
@@ -364,7 +366,7 @@ def extremes_of_nothing(n):
 
 
 def test_extremes_of_nothing(executor):
-    test_as_cpython(extremes_of_nothing, [(0,), (2,), (3,)], executor)
+    test_as_cpython(extremes_of_nothing, [(0,), (2,), (3,), (4,)], executor)
 
 
 @pytest.mark.parametrize("n", [6, 7])
