@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from ..abstract.dims import Dim, DimLike
 from ..abstract.types import INTS, Array
 from ..ir.build import Builder, Var
@@ -198,7 +200,7 @@ def power(b: Builder, x: Var, y: Var) -> Var:
     """`x ** y`."""
     numbers("**", x, y)
     if not all_weak(x, y):
-        return unwrap(_numpy_power(b, x, y))
+        return unwrap(_numpy_power(b, x, y, not isinstance(x, Var) or isinstance(x.type, Array)))
     if not (is_int(x) and is_int(y)):
         return _float_power(b, *floats(x, y))
     x, y = ints(x, y)
@@ -206,6 +208,12 @@ def power(b: Builder, x: Var, y: Var) -> Var:
     if isinstance(exponent, int) and exponent < 0:
         return _float_power(b, *floats(x, y))
     return _int_power(b, x, y, exponent if isinstance(exponent, int) else None)
+
+
+def ufunc_power(b: Builder, x: Var, y: Var) -> Var:
+    """`np.power(x, y)`, which takes NumPy's shortcuts for numbers as well; `x ** y` does for arrays only."""
+    numbers("**", x, y)
+    return power(b, x, y) if all_weak(x, y) else unwrap(_numpy_power(b, x, y, True))
 
 
 def _int_power(b: Builder, x: Var, y: Var, exponent: int | None) -> Var:
@@ -247,19 +255,18 @@ def _float_power(b: Builder, x: Var, y: Var) -> Var:
     return out
 
 
-def _numpy_power(b: Builder, x: Var, y: Var) -> Var:
+def _numpy_power(b: Builder, x: Var, y: Var, shortcuts: bool) -> Var:
     dtype = result_dtype((x, y), "**")
     if dtype == "bool":
         x, y, dtype = astype(x, "int8"), astype(y, "int8"), "int8"
-    exponent = static_value(y) if is_static(y) and is_weak(y) else None
+    exponent = static_value(y) if is_static(y) and np.ndim(static_value(y)) == 0 else None
     x, y = promote(b, x, y, what="**")
     if dtype in INTS and not dtype.startswith("u") and not (exponent is not None and exponent >= 0):
         whole = P.ge(y, y.const(0))
         if isinstance(whole.type, Array):
             whole = reduce_all(whole, axes=tuple(range(whole.ndim)))
         guard(b, whole, ValueError, "Integers to negative integer powers are not allowed.")
-    if isinstance(x.type, Array) and exponent is not None:
-        # NumPy's own shortcuts for arrays.
+    if shortcuts and exponent is not None:  # NumPy's own
         if exponent == 1:
             return x
         if exponent == 2:

@@ -206,7 +206,7 @@ for _fn, _rule in (
     (np.true_divide, A.truediv),
     (np.floor_divide, A.floordiv),
     (np.remainder, A.mod),
-    (np.power, A.power),
+    (np.power, A.ufunc_power),
     (np.bitwise_and, A.and_),
     (np.bitwise_or, A.or_),
     (np.bitwise_xor, A.xor),

@@ -293,6 +293,16 @@ def s5(x):
     return sum([v for v in x], 0.0), sum([v for v in x])
 
 
+@case((np.array([-0.0, 4.0, np.nan]),), (np.array([-0.0, np.inf], np.float32),))
+def roots_of_arrays(a):
+    return a**0.5, np.power(a, 0.5), a ** np.float64(0.5), np.power(a, np.float64(0.5))
+
+
+@case((np.float64(-0.0),), (np.float32(-0.0),), (np.float32(9.0),))
+def roots_of_numbers(a):
+    return a**0.5, np.power(a, 0.5), a ** np.float64(0.5)
+
+
 @case.each
 def test_as_python(function, args, executor):
     agree(function, args, executor)
