@@ -331,7 +331,9 @@ def where(b: Builder, condition, x=None, y=None) -> Var:
     if x is None or y is None:
         raise TypeError_("np.where(c) without values has a result of unknown size; give both values: np.where(c, x, y)")
     c = astype(operand(b, condition), "bool")
-    x, y = (strong(v) for v in promote(b, operand(b, x), operand(b, y), what="np.where"))
+    x, y = operand(b, x), operand(b, y)
+    dtype = result_dtype((x, y), "np.where")
+    x, y = astype(x, dtype), astype(y, dtype)  # a Python int that does not fit wraps here, unlike elsewhere in NumPy
     shape = broadcast_shapes("np.where", c.shape, x.shape, y.shape)
     out = P.where(c, x, y)
     return out if isinstance(out.type, Array) and shape else (as_array(unwrap(out)))

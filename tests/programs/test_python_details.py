@@ -303,6 +303,11 @@ def roots_of_numbers(a):
     return a**0.5, np.power(a, 0.5), a ** np.float64(0.5)
 
 
+@case((np.array([1, 0], np.int8), 300), (np.array([1, 0], np.uint64), -1), (np.array([1.0, 0.0], np.float32), 2))
+def ints_that_wrap_in_where(a, v):
+    return np.where(a > 0, a, v), np.where(a > 0, v, a)
+
+
 @case.each
 def test_as_python(function, args, executor):
     agree(function, args, executor)
