@@ -24,46 +24,71 @@ def output_leaf(graph: Graph, index: int) -> Node:
     return out
 
 
-def comes_from_outside(node: Node, seen: set | None = None) -> bool:
-    """Whether a node of a graph may be one of the graph's parameters, or a view of one.
+def comes_from_outside(node: Node) -> bool:
+    """Whether a node of a typed graph may be one of the graph's parameters, or a view of one."""
+    return _Sources().outside(node)
 
-    Args:
-        node: a node of a typed graph.
-        seen: nodes and graph results already looked at.
+
+class _Sources:
+    """Which results of functions and branches may be what they were given.
+
+    Attributes:
+        known: (graph, leaf of its result) -> the answer.
+        busy: those that are being looked at: a recursive call adds nothing to what the others say (a least fixpoint).
+        cut: how often that was made use of; an answer found on the way is kept only if it does not rest on it.
     """
-    seen = set() if seen is None else seen
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, Parameter):
-            return True
-        if not isinstance(node, Apply):
-            continue
-        index = 0
-        if getattr(node.fn, "name", "") == "get_item":
-            index, node = node.attrs["index"], node.args[0]
-            if not isinstance(node, Apply):
+
+    def __init__(self):
+        self.known: dict[tuple[Graph, int], bool] = {}
+        self.busy: set[tuple[Graph, int]] = set()
+        self.cut = 0
+
+    def result(self, graph: Graph, index: int) -> bool:
+        """Whether a leaf of a graph's result may be one of its parameters."""
+        key = (graph, index)
+        if key in self.busy:
+            self.cut += 1
+            return False
+        if key not in self.known:
+            self.busy.add(key)
+            before = self.cut
+            found = self.outside(output_leaf(graph, index))
+            self.busy.remove(key)
+            if not found and self.cut != before and self.busy:
+                return False
+            self.known[key] = found
+        return self.known[key]
+
+    def outside(self, node: Node) -> bool:
+        """See `comes_from_outside`."""
+        seen: set[tuple[Node, int]] = set()
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Parameter):
                 return True
-        name = getattr(node.fn, "name", "")
-        if isinstance(node.fn, Graph):
-            if (node.fn, index) not in seen:
-                seen.add((node.fn, index))
-                if comes_from_outside(output_leaf(node.fn, index), seen):
+            if not isinstance(node, Apply):
+                continue
+            index = 0
+            if getattr(node.fn, "name", "") == "get_item":
+                index, node = node.attrs["index"], node.args[0]
+                if not isinstance(node, Apply):
+                    return True
+            if (node, index) in seen:
+                continue
+            seen.add((node, index))
+            name = getattr(node.fn, "name", "")
+            if isinstance(node.fn, Graph) or name == "cond":
+                inner = (node.fn,) if isinstance(node.fn, Graph) else (node.attrs["then"], node.attrs["orelse"])
+                if any(self.result(graph, index) for graph in inner):
                     stack.extend(a for a in node.args if isinstance(a.type, Array | List))
-        elif name == "cond":
-            for arm in (node.attrs["then"], node.attrs["orelse"]):
-                if comes_from_outside(output_leaf(arm, index), set()):
-                    stack.extend(a for a in node.args if isinstance(a.type, Array | List))
-        elif name in ("while_loop", "for_loop"):
-            stack.append(node.args[index + (3 if name == "for_loop" else 0)])  # a loop may run no turn
-        elif name in VIEWS:
-            stack.append(node.args[0])
-        elif name == "make_struct":
-            stack.extend(node.args)
-    return False
+            elif name in ("while_loop", "for_loop"):
+                stack.append(node.args[index + (3 if name == "for_loop" else 0)])  # a loop may run no turn
+            elif name in VIEWS:
+                stack.append(node.args[0])
+            elif name == "make_struct":
+                stack.extend(node.args)
+        return False
 
 
 def arrays_of(value: Val) -> list[Node]:

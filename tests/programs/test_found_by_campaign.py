@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from myia_relay import relay
+from myia_relay import CompileError, relay
 from tests.property.generator.records import End, Leaf, Link, Node, Pair, Tree
 from tests.property.oracle import call
 from tests.property.verdicts import difference
@@ -372,3 +372,36 @@ def test_extremes_of_nothing(executor):
 @pytest.mark.parametrize("n", [6, 7])
 def test_chosen_beside_what_is_not_bound(n, executor):
     test_as_cpython(chosen_beside_what_is_not_bound, [(n, [3.0, 0.5], 2.5)], executor)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_array_beside_a_recursion_that_ends_in_a_branch(executor):
+    def f(p):
+        if (x := 1):
+            def g(n, s):
+                if x:
+                    return n
+                return g(n, s)
+            y = g(x, p)
+        return np.full(1, x + y, np.float64)
+
+    np.testing.assert_array_equal(relay(executor=executor)(f)(np.int64(-1)), f(np.int64(-1)))
+
+
+def itself(a):
+    return a
+
+
+def either(a, b, c):
+    r = itself(b) if c else np.zeros(3)
+    return itself(r) if a[0] > 0 else itself(a.copy())
+
+
+def test_what_may_be_the_callers_is_not_changed_in_place():
+    def f(p, q, c):
+        v = either(p, q, c)
+        v[0] = 5.0
+        return v, q
+
+    with pytest.raises(CompileError, match="caller|copy"):
+        relay(f)(np.ones(3), np.zeros(3), True)
