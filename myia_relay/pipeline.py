@@ -81,10 +81,13 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     refuse_recursion(graph)
     before, fastmath = graph, options.get("fastmath", False)
     stage("differentiated", expand)
+
+    def optimized(g: Graph) -> Graph:
+        g = optimize(g, fastmath=fastmath)
+        return plan_tapes(g) if executor == "native" else g
+
     # Where nothing was differentiated, nothing is new to the optimiser.
-    stage("optimized", lambda g: g if g is before and not fastmath else optimize(g, fastmath=fastmath))
-    if executor == "native" and graph is not before:
-        stage("optimized", plan_tapes)
+    stage("optimized", lambda g: g if g is before and not fastmath else optimized(g))
     if options.get("debug_nans"):
         from .opt.nans import check_nans
 
