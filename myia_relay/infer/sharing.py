@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..abstract.types import Array, List
 from ..ir.node import Apply, Graph, Node, Parameter
+from ..prims.control import LEAD
 from ..utils.errors import ParseError, TypeError_
 from .values import Choice, Dyn, Listed, Seq, Val, skeleton
 
@@ -82,8 +83,8 @@ class _Sources:
                 inner = (node.fn,) if isinstance(node.fn, Graph) else (node.attrs["then"], node.attrs["orelse"])
                 if any(self.result(graph, index) for graph in inner):
                     stack.extend(a for a in node.args if isinstance(a.type, Array | List))
-            elif name in ("while_loop", "for_loop"):
-                stack.append(node.args[index + (3 if name == "for_loop" else 0)])  # a loop may run no turn
+            elif name in LEAD:
+                stack.append(node.args[index + LEAD[name]])  # a loop may run no turn
             elif name in VIEWS:
                 stack.append(node.args[0])
             elif name == "make_struct":

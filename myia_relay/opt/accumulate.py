@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from ..abstract.types import Array
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
-from ..ir.prim import Primitive
-from ..ir.rewrite import Rewriter, lookup
-from .control import output_parts
+from ..ir.rewrite import Rewriter, applied, lookup
+from ..prims.control import LEAD
+from .control import output_parts, read_parameters
 from .rules import filled
 
-LEAD = {"for_loop": 3, "while_loop": 0}  # arguments of a loop before the carried ones
 UPDATES = ("index_add", "slice_add")
 Place = tuple[Apply, int]
 
@@ -65,16 +64,12 @@ class _Accumulate(Rewriter):
         if (body, index) not in self.sums:
             self.sums[body, index] = False
             outs, param = output_parts(body), body.params[index + (loop.fn.name == "for_loop")]
-            if outs is not None and not (loop.fn.name == "while_loop" and _reads(loop.attrs["cond"], index)):
+            condition = loop.attrs.get("cond")
+            if outs is not None and (condition is None or condition.params[index] not in read_parameters(condition)):
                 uses = _Uses(body, self)
                 found = uses.count.get(param) == 1 and any(n.args[k] is param for n, k in uses.beginnings(outs[index]))
                 self.sums[body, index] = found
         return self.sums[body, index]
-
-
-def _reads(condition: Graph, index: int) -> bool:
-    param = condition.params[index]
-    return condition.output is param or any(param in n.args for n in condition.nodes)
 
 
 class _Uses:
@@ -87,7 +82,7 @@ class _Uses:
         for node in graph.nodes:
             for arg in node.args:
                 self.count[arg] = self.count.get(arg, 0) + 1
-            if _name(node) == "get_item":
+            if applied(node) == "get_item":
                 self.parts.setdefault(node.args[0], []).append(node.attrs["index"])
 
     def beginnings(self, node: Node) -> Iterator[Place]:
@@ -103,11 +98,11 @@ class _Uses:
 
     def summands(self, node: Apply) -> list[Place]:
         """What an application adds to."""
-        if _name(node) == "add":
+        if applied(node) == "add":
             return [(node, k) for k in (0, 1) if node.args[k].type == node.type]
-        if _name(node) in UPDATES:
+        if applied(node) in UPDATES:
             return [(node, 0)]
-        if _name(node) == "get_item" and _name(node.args[0]) in LEAD:
+        if applied(node) == "get_item" and applied(node.args[0]) in LEAD:
             loop, index = node.args[0], node.attrs["index"]
             whole = self.count[loop] != len(self.parts[loop])
             if not whole and self.parts[loop].count(index) == 1 and self.sums.carries_sum(loop, index):
@@ -129,7 +124,7 @@ class _Plan:
         self.start: dict[Place, Node] = {}
         self.gone: dict[Node, Node] = {}
         for node in graph.nodes:
-            if _name(node) == "add" and node.origin.via == "vjp" and isinstance(node.type, Array) and node.type.is_float:
+            if applied(node) == "add" and node.origin.via == "vjp" and isinstance(node.type, Array) and node.type.is_float:
                 self.move(node)
 
     def move(self, node: Apply) -> None:
@@ -148,7 +143,3 @@ class _Plan:
 
     def beginnings(self, x: Node) -> Iterator[Place]:
         return (place for place in self.uses.beginnings(x) if place[0] not in self.gone)
-
-
-def _name(node: Node) -> str:
-    return getattr(node.fn, "name", "") if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""

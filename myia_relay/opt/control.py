@@ -23,7 +23,7 @@ from ..abstract.types import Struct, Type, tuple_of
 from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Effects, Rewriter, drop_dead, emit_like, lookup
+from ..ir.rewrite import Effects, Rewriter, applied, drop_dead, emit_like, lookup
 
 Path = tuple[int, ...]
 
@@ -338,7 +338,7 @@ def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
 
     That is how the adjoint of `x[i] = f(y[i])` leaves zeros behind.
     """
-    if not isinstance(out, Apply) or _name(out) != "dynamic_update" or out.args[0] is not param:
+    if not isinstance(out, Apply) or applied(out) != "dynamic_update" or out.args[0] is not param:
         return False
     if not all(isinstance(x, Constant) for x in bounds):
         return False
@@ -349,12 +349,8 @@ def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
         return False
     readers = [node for node in body.nodes if param in node.args and node is not out]
     return param not in out.args[1:] and all(
-        _name(node) == "dynamic_index" and node.args == (param, body.params[0]) and node.attrs == out.attrs for node in readers
+        applied(node) == "dynamic_index" and node.args == (param, body.params[0]) and node.attrs == out.attrs for node in readers
     )
-
-
-def _name(node: Node) -> str:
-    return getattr(node.fn, "name", "") if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""
 
 
 def assemble_flat(b: Builder, t: Struct, parts: Sequence[Node]) -> Node:
@@ -382,7 +378,7 @@ def _needed_parameters(p: _Thin, graph: Graph, roots: Sequence[Node]) -> set[int
     for node in reversed(graph.nodes):
         if node not in needed and not p.effects.of_node(node) - {"read"}:
             continue
-        name = node.fn.name if isinstance(node.fn, Primitive) else ""
+        name = applied(node)
         if name == "get_item":
             known = needed.get(node.args[0], frozenset())
             needed[node.args[0]] = None if known is None else known | {node.attrs["index"]}

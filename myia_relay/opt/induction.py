@@ -23,10 +23,9 @@ from ..abstract.types import INT
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Rewriter, lookup
+from ..ir.rewrite import Rewriter, applied, lookup
+from ..prims.control import LEAD
 from .control import copy_into, new_graph, output_parts, pack
-
-LEAD = 3  # arguments of a counted loop before the carried ones
 
 
 class Linear(NamedTuple):
@@ -56,7 +55,7 @@ class _Solve(Rewriter):
     changes_plain = False
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
-        if getattr(node.fn, "name", "") == "for_loop" and not self.incomplete(attrs["body"]):
+        if applied(node) == "for_loop" and not self.incomplete(attrs["body"]):
             builder.origin = node.origin
             found = solve(builder, node, args, attrs)
             if found is not None:
@@ -101,7 +100,7 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     distance = stop - start if by > 0 else start - stop
     count = REGISTRY["maximum"](distance, distance.const(0)) if turns is None else distance.const(len(turns))
     for k, delta in deltas.items():
-        parts[k] = (Var(b, args[LEAD + k]) + _total(count, delta, turns)).node
+        parts[k] = (Var(b, args[LEAD["for_loop"] + k]) + _total(count, delta, turns)).node
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": node.type})
 
 

@@ -29,7 +29,7 @@ from ..abstract.types import Scalar
 from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Effects, Env, Rewriter, all_graphs, drop_dead, emit_like, lookup, same_interface
+from ..ir.rewrite import Effects, Env, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
 from .control import output_parts, pack, take
 
 LANES = 8  # enough to fill the time of a product and a sum; more would wait for the longest of too many loops
@@ -49,7 +49,7 @@ class JamLoops:
     name: str = "jam_loops"
 
     def __call__(self, graph: Graph) -> Graph:
-        if not any(_is(n, "while_loop") for g in all_graphs(graph) for n in g.nodes):
+        if not any(applied(n) == "while_loop" for g in all_graphs(graph) for n in g.nodes):
             return graph
         return _Jam().rewrite(graph)
 
@@ -62,7 +62,7 @@ class _Jam(Rewriter):
         self.effects = Effects()
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
-        if _is(node, "for_loop") and not self.incomplete(attrs["body"]):
+        if applied(node) == "for_loop" and not self.incomplete(attrs["body"]):
             inner = candidate(node, attrs["body"], attrs["carried"], self.effects)
             if inner is not None:
                 self.changed = True
@@ -71,16 +71,12 @@ class _Jam(Rewriter):
         return super().node(builder, node, args, attrs)
 
 
-def _is(node: Any, name: str) -> bool:
-    return isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.name == name
-
-
 def candidate(node: Apply, body: Graph, carried: int, effects: Effects) -> Apply | None:
     """The inner loop of a loop that can be jammed and gains by it."""
     start, _, step = node.args[:3]
     if not (isinstance(start, Constant) and start.value >= 0 and isinstance(step, Constant) and step.value == 1):
         return None
-    inner = [n for n in body.nodes if _is(n, "while_loop")]
+    inner = [n for n in body.nodes if applied(n) == "while_loop"]
     if len(inner) != 1 or output_parts(body) is None or effects.of_graph(body) or not _is_chain(inner[0]):
         return None
     before = needed(body, inner[0])
@@ -113,7 +109,7 @@ def _size(graph: Graph) -> int | None:
     """How many operations a graph and its branches have; None where one of them is not free."""
     size = 0
     for node in graph.nodes:
-        if _is(node, "cond") and isinstance(node.type, Scalar):
+        if applied(node) == "cond" and isinstance(node.type, Scalar):
             parts = [_size(node.attrs[k]) for k in ("then", "orelse")]
             if None in parts:
                 return None

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from ..abstract.types import INT, Array, Scalar, Tape
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
-from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Env, Rewriter, lookup
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import Env, Rewriter, applied, lookup
 from ..prims.broadcast import match_kind
+from ..prims.control import LEAD
 from .control import output_parts, pack
 
-LEAD = 3  # arguments of a counted loop before the carried ones
+FIRST = LEAD["for_loop"]
 Carried = tuple[Apply, int]
 
 
@@ -126,7 +127,7 @@ class _Preallocate(Rewriter):
                 env[node] = pack(b, [array, array if chain.inner else _load(b, array, chain.entry, turn[chain])])
             elif node in roles.loops:
                 env[node] = self.loop(b, node, env, roles.loops[node], turn)
-            elif _name(node) == "get_item" and node.args[0] in roles.loops:
+            elif applied(node) == "get_item" and node.args[0] in roles.loops:
                 env[node] = b.emit(node.fn, (env[node.args[0]],), node.attrs)
             else:
                 env[node] = self.node(b, node, tuple(lookup(env, a) for a in node.args), self.inner(node))
@@ -138,7 +139,7 @@ class _Preallocate(Rewriter):
         for k, chain in arrays.items():
             if (node, k) == chain.filled:
                 outer = chain.outer
-                args[LEAD + k] = lookup(env, outer.push.args[0]) if outer else b.emit(REGISTRY["undef"], (), {"type": chain.type})
+                args[FIRST + k] = lookup(env, outer.push.args[0]) if outer else b.emit(REGISTRY["undef"], (), {"type": chain.type})
         body = Graph(old.name, None, old.origin)
         body.flags = dict(old.flags)
         inside: Env = {}
@@ -200,7 +201,7 @@ def chains(graph: Graph) -> list[Chain]:
         uses = _Uses(graph)
         for loop in loops:
             for k in range(loop.attrs["carried"]):
-                if _name(loop.args[LEAD + k]) == "tape_new":
+                if applied(loop.args[FIRST + k]) == "tape_new":
                     found = _chain(uses, loop, k)
                     out += [found] if found is not None else []
     return out
@@ -235,12 +236,12 @@ def _chain(uses: _Uses, loop: Apply, k: int, handed: list[Carried] | None = None
 def _inner(chain: Chain) -> Chain | None:
     """The chain of the tapes that are a tape's entries: each filled and emptied within one turn."""
     made = chain.push.args[1]
-    loop = made.args[0] if _name(made) == "get_item" else None
+    loop = made.args[0] if applied(made) == "get_item" else None
     if loop is None or _turns(loop) is None:
         return None
     k = made.attrs["index"]
     uses = _Uses(chain.filled[0].attrs["body"])
-    if _name(loop.args[LEAD + k]) != "tape_new" or uses.users.get(made) != [chain.push] or uses.parts(loop, k) != [made]:
+    if applied(loop.args[FIRST + k]) != "tape_new" or uses.users.get(made) != [chain.push] or uses.parts(loop, k) != [made]:
         return None
     handed: list[Carried] = []
     for (around, _), pop in zip(chain.emptied, chain.pops, strict=True):
@@ -257,7 +258,7 @@ def _consumers(uses: _Uses, tapes: list[Node]) -> list[Carried] | None:
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
-            at = user.args.index(tape) - LEAD if isinstance(user, Apply) and _turns(user) is not None else -1
+            at = user.args.index(tape) - FIRST if isinstance(user, Apply) and _turns(user) is not None else -1
             if not 0 <= at < user.attrs["carried"] or uses.parts(user, at) or user.args.count(tape) != 1:
                 return None
             out.append((user, at))
@@ -269,14 +270,14 @@ def _only(loop: Apply, k: int, name: str) -> Apply | None:
     body: Graph = loop.attrs["body"]
     outs, uses = output_parts(body), _Uses(body)
     users = uses.users.get(body.params[1 + k], [])
-    if outs is None or len(users) != 1 or _name(users[0]) != name:
+    if outs is None or len(users) != 1 or applied(users[0]) != name:
         return None
     step = users[0]
     left = [step] if name == "tape_push" else uses.parts(step, 0)
     if left != [outs[k]] or uses.users[outs[k]] != [body.output]:
         return None
     # A pop is looked at part by part.
-    whole = name == "tape_pop" and any(_name(u) != "get_item" for u in uses.users[step])
+    whole = name == "tape_pop" and any(applied(u) != "get_item" for u in uses.users[step])
     return None if whole or step.args[0] is not body.params[1 + k] else step
 
 
@@ -288,26 +289,22 @@ class _Uses:
         for node in graph.nodes:
             for arg in dict.fromkeys(node.args):
                 self.users.setdefault(arg, []).append(node)
-        if graph.output not in graph.nodes or _name(graph.output) != "make_struct":
+        if graph.output not in graph.nodes or applied(graph.output) != "make_struct":
             self.users.setdefault(graph.output, []).append(graph.output)
 
     def parts(self, node: Node, k: int) -> list[Node]:
         """The applications that take a part of a result; all parts, and something unknown, where it is used as a whole."""
         users = self.users.get(node, [])
-        if any(_name(u) != "get_item" for u in users):
+        if any(applied(u) != "get_item" for u in users):
             return [node]
         return [u for u in users if u.attrs["index"] == k]
 
 
 def _turns(node: Node) -> range | None:
     """The turns of a counted loop, where they are known."""
-    if _name(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:LEAD]):
+    if applied(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:FIRST]):
         return None
-    return range(*[int(a.value) for a in node.args[:LEAD]])
-
-
-def _name(node: Node) -> str:
-    return getattr(node.fn, "name", "") if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""
+    return range(*[int(a.value) for a in node.args[:FIRST]])
 
 
 __all__ = ["PreallocateTapes"]

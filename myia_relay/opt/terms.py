@@ -19,6 +19,7 @@ from ..abstract.types import Scalar, Type
 from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Constant, Node
 from ..ir.prim import REGISTRY, Primitive
+from ..ir.rewrite import applied
 from .rules import filled
 
 DEPTH = 8
@@ -48,10 +49,6 @@ def collect_terms(builder: Builder, prim: Primitive, args: tuple[Node, ...], typ
     return _sum(builder, parts, type) if all(v is not None and v.type == type for _, v in parts) else None
 
 
-def _is(node: Node, name: str) -> bool:
-    return isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.name == name
-
-
 def _number(node: Node) -> float | None:
     """The finite number that a constant is."""
     value = filled(node) if isinstance(node, Constant) else None
@@ -64,10 +61,10 @@ def _term(node: Node) -> tuple[float, Node]:
     """A value as a number times another."""
     factor = 1.0
     while isinstance(node, Apply):
-        if _is(node, "neg"):
+        if applied(node) == "neg":
             factor, node = -factor, node.args[0]
             continue
-        if not _is(node, "mul"):
+        if applied(node) != "mul":
             break
         for number, other in (node.args, node.args[::-1]):
             value = _number(number)
@@ -82,7 +79,7 @@ def _term(node: Node) -> tuple[float, Node]:
 def _monomial(node: Node, depth: int = 3) -> tuple[float, list[Node]]:
     """A value as a number times a product of others."""
     factor, value = _term(node)
-    if not depth or not _is(value, "mul") or any(a.type != value.type for a in value.args):
+    if not depth or applied(value) != "mul" or any(a.type != value.type for a in value.args):
         return factor, [value]
     (f, a), (g, b) = (_monomial(x, depth - 1) for x in value.args)
     return factor * f * g, a + b
@@ -99,9 +96,9 @@ def _power(builder: Builder, factors: list[Node]) -> Node | None:
 def _gather(terms: dict[Monomial, list[Any]], node: Node, factor: float, type: Type, loose: Loose, depth: int) -> int:
     """Add the terms of a value, each with a node that is its value where there is one; returns how many."""
     own, value = _term(node)
-    if depth and value.type == type and (_is(value, "add") or _is(value, "sub")) and loose(value):
+    if depth and value.type == type and applied(value) in ("add", "sub") and loose(value):
         a, b = value.args
-        sign = factor * own if _is(value, "add") else -factor * own
+        sign = factor * own if applied(value) == "add" else -factor * own
         return _gather(terms, a, factor * own, type, loose, depth - 1) + _gather(terms, b, sign, type, loose, depth - 1)
     inner, factors = _monomial(value)
     found = terms.setdefault(tuple(sorted(factors, key=id)), [0.0, None, factors])
@@ -155,8 +152,8 @@ def _product(builder: Builder, args: tuple[Node, ...], type: Type, loose: Loose)
 
 def _quotient(builder: Builder, number: float, value: Node) -> Node | None:
     """c ((d / y) x) = ((c d) / y) x"""
-    for ratio, x in (value.args, value.args[::-1]) if _is(value, "mul") else ():
-        own = _number(ratio.args[0]) if _is(ratio, "div") else None
+    for ratio, x in (value.args, value.args[::-1]) if applied(value) == "mul" else ():
+        own = _number(ratio.args[0]) if applied(ratio) == "div" else None
         if own is not None:
             top = _constant(builder, number * own, ratio.args[0].type)
             found = builder.emit(REGISTRY["mul"], (builder.emit(REGISTRY["div"], (top, ratio.args[1])), x))

@@ -78,6 +78,10 @@ def _(*args, cond, body, carried, lanes):
     return tuple_of(*(a for k in range(lanes) for a in args[k * each : k * each + carried]))
 
 
+LEAD = {"while_loop": 0, "for_loop": 3}
+"""Loops, and how many of their arguments stand before the carried ones."""
+
+
 @primitive("control")
 def for_loop(start, stop, step, *args, body, carried):
     """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`. Returns the carried values.

@@ -18,7 +18,9 @@ from tvm import tirx
 
 from ...abstract.dims import DimLike, product
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.rewrite import applied
 from ...opt.fusion import UPDATES, is_scalar
+from ...prims.control import LEAD
 from ...prims.protocol import clamp
 from .block import idx, load, ramp
 from .indexing import Group, Index
@@ -125,9 +127,9 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
             continue
         elif node.fn.name == "cond":
             inner, args = (node.attrs["then"], node.attrs["orelse"]), node.args[1:]
-        elif node.fn.name == "get_item" and getattr(getattr(node.args[0], "fn", None), "name", "") in LOOPS:
+        elif node.fn.name == "get_item" and applied(node.args[0]) in LEAD:
             loop = node.args[0]
-            node = loop.args[LOOPS[loop.fn.name] + node.attrs["index"]]
+            node = loop.args[LEAD[loop.fn.name] + node.attrs["index"]]
             continue
         else:
             return None
@@ -139,10 +141,6 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
         else:
             return None
     return node if node in graph.params else None
-
-
-LOOPS = {"while_loop": 0, "for_loop": 3}
-"""Loops, and how many of their arguments stand before the carried ones."""
 
 
 # --- emission ---------------------------------------------------------------------------------------------------------
@@ -221,11 +219,10 @@ def row_for(lowering: Any, node: Node) -> View | None:
 def emit(lowering: Any, node: Apply) -> None:
     """Emit an update: in place, or on a copy."""
     scope = lowering.scope
-    if node in scope.rows:
-        if scope.env[node.args[1]] is scope.rows[node]:
-            old = lowering.view(node.args[0])
-            scope.env[node] = View(old.storage, old.dtype, node.type.shape, old.offset)
-            return
+    if node in scope.rows and scope.env[node.args[1]] is scope.rows[node]:
+        old = lowering.view(node.args[0])
+        scope.env[node] = View(old.storage, old.dtype, node.type.shape, old.offset)
+        return
     steps = scope.fusion.updates[node]
     old = lowering.view(node.args[0])
     value = steps[-1].args[1]

@@ -18,6 +18,7 @@ from tvm import tirx
 
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import Primitive
+from ...ir.rewrite import applied
 from .block import idx, load, ramp
 from .indexing import Group, Index
 from .kernel import Kernel
@@ -44,20 +45,16 @@ class Update:
 def find(scope: Any) -> dict[Apply, Update]:
     """The transposed products of a scope whose matrix is updated afterwards in a way that can be done with them."""
     nodes = scope.graph.nodes
-    writes = [n for n in nodes if _name(n) == "ref_write"]
+    writes = [n for n in nodes if applied(n) == "ref_write"]
     if not writes:
         return {}
     out: dict[Apply, Update] = {}
-    products = [n for n in nodes if _name(n) == "matvec" and n.attrs["transpose"] and _name(n.args[0]) == "ref_read"]
+    products = [n for n in nodes if applied(n) == "matvec" and n.attrs["transpose"] and applied(n.args[0]) == "ref_read"]
     for product in products:
         update = _update_of(scope, product, writes)
         if update is not None:
             out[product] = update
     return out
-
-
-def _name(node: Node) -> str:
-    return node.fn.name if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""
 
 
 def _key(node: Apply) -> tuple:
@@ -84,7 +81,7 @@ def _update_of(scope: Any, product: Apply, writes: list[Apply]) -> Update | None
         if not isinstance(node.fn, Primitive) or node.fn.kind == "control" or node.fn.effect in ("raise", "io"):
             return None
     for node in scope.graph.nodes:
-        if _name(node) == "ref_read" and _key(node) == _key(read) and node not in members:
+        if applied(node) == "ref_read" and _key(node) == _key(read) and node not in members:
             for user in scope.fusion.users.get(node, ()):
                 if isinstance(user, Graph) or (user not in members and _last(scope, user) > position[product]):
                     return None
@@ -107,7 +104,7 @@ def _cone(scope: Any, write: Apply, product: Apply) -> list[Apply] | None:
         node = stack.pop()
         if not isinstance(node, Apply) or node in seen or scope.position[node] < start:
             continue
-        free = _name(node) == "ref_read" and _key(node) == _key(product.args[0])
+        free = applied(node) == "ref_read" and _key(node) == _key(product.args[0])
         if node is product or not (free or (isinstance(node.fn, Primitive) and node.fn.kind in ("elementwise", "injective"))):
             return None
         seen.add(node)
