@@ -9,6 +9,7 @@ import pytest
 
 from myia_relay import grad, relay, value_and_grad, vmap
 from tests.programs.gradient_sources import ARRAY, SCALAR, Body, Line, branching, halving, until_large
+from tests.slopes import slopes
 
 POINT = np.array([0.7, -0.4, 1.3])
 
@@ -16,16 +17,6 @@ POINT = np.array([0.7, -0.4, 1.3])
 def slope(f, x, h=1e-5):
     """The central difference of a function of one float."""
     return (f(x + h) - f(x - h)) / (2 * h)
-
-
-def slopes(f, x, h=1e-5):
-    """Central differences of a scalar function of an array."""
-    out = np.zeros(x.shape)
-    for index in np.ndindex(x.shape):
-        step = np.zeros(x.shape)
-        step[index] = h
-        out[index] = (f(x + step) - f(x - step)) / (2 * h)
-    return out
 
 
 @pytest.mark.parametrize(("f", "points"), SCALAR, ids=lambda v: getattr(v, "__name__", ""))

@@ -4,30 +4,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from myia_relay import CompileError, grad, jvp, relay, vmap
+from tests.programs import compare
 
-HERE = Path(__file__).parent
-
-
-def load(name: str):
-    """A module beside this one; test folders are no packages."""
-    full = f"programs_{name}"
-    if full not in sys.modules:
-        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
-        sys.modules[full] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[full])
-    return sys.modules[full]
-
-
-compare = load("compare")
 CASES: list = []
 
 

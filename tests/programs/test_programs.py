@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import traceback
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from myia_relay import relay
+from tests.programs import compare, sources
 
-HERE = Path(__file__).parent
-
-
-def load(name: str):
-    """A module beside this one; test folders are no packages."""
-    full = f"programs_{name}"
-    if full not in sys.modules:
-        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
-        sys.modules[full] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[full])
-    return sys.modules[full]
-
-
-sources, compare = load("sources"), load("compare")
 CASES = [
     pytest.param(program, args, id=f"{program.function.__name__}-{k}")
     for program in sources.PROGRAMS

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import threading
 import traceback
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from myia_relay import TypeError_, grad, jvp, relay, vmap
+from tests.programs import compare
+from tests.programs import machine_sources as machine
+from tests.programs import tree_sources as trees
 
-HERE = Path(__file__).parent
-
-
-def load(name: str):
-    """A module beside this one; test folders are no packages."""
-    full = f"programs_{name}"
-    if full not in sys.modules:
-        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
-        sys.modules[full] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[full])
-    return sys.modules[full]
-
-
-trees, machine, compare = load("tree_sources"), load("machine_sources"), load("compare")
 CASES = [*trees.CASES, *machine.CASES]
 COMPILED: dict = {}
 

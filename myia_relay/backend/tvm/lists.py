@@ -155,15 +155,26 @@ def _set(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = xs.address
 
 
-def _push(lowering: Any, node: Apply) -> None:
-    old, entry = node.args
+def _put(lowering: Any, node: Apply, index: Node | None, entry: Node) -> None:
+    """A list with one more entry: before a position, or behind all."""
     _prepare(lowering, entry)
-    count = _count(lowering, old)
+    at = None if index is None else lowering.b.let(lowering.scalar(index))
+    count = _count(lowering, node.args[0])
     more = lowering.b.let(plus(count, idx(1)))
-    xs = owned(lowering, old, more, node)
-    _store(lowering, xs, xs.entry(count), entry, node)
+    xs = owned(lowering, node.args[0], more, node)
+    if at is not None:
+        _move(lowering, xs, plus(at, idx(1)), at, tirx.Sub(count, at))
+    _store(lowering, xs, xs.entry(count if at is None else at), entry, node)
     xs.set(LENGTH, more)
     lowering.scope.env[node] = xs.address
+
+
+def _push(lowering: Any, node: Apply) -> None:
+    _put(lowering, node, None, node.args[1])
+
+
+def _insert(lowering: Any, node: Apply) -> None:
+    _put(lowering, node, *node.args[1:])
 
 
 def _truncate(lowering: Any, node: Apply) -> None:
@@ -182,19 +193,6 @@ def _move(lowering: Any, xs: Handle, to: Any, source: Any, count: Any) -> None:
     nbytes = tirx.Mul(tirx.Max(count, idx(0)), xs.record())
     args = (pointer(xs.entry(to)), pointer(xs.entry(source)), nbytes)
     lowering.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memmove", *args)))
-
-
-def _insert(lowering: Any, node: Apply) -> None:
-    old, index, entry = node.args
-    _prepare(lowering, entry)
-    at = lowering.b.let(lowering.scalar(index))
-    count = _count(lowering, old)
-    more = lowering.b.let(plus(count, idx(1)))
-    xs = owned(lowering, old, more, node)
-    _move(lowering, xs, plus(at, idx(1)), at, tirx.Sub(count, at))
-    _store(lowering, xs, xs.entry(at), entry, node)
-    xs.set(LENGTH, more)
-    lowering.scope.env[node] = xs.address
 
 
 def _delete(lowering: Any, node: Apply) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from myia_relay import grad, relay
+from tests.slopes import slopes
 
 X = np.linspace(0.3, 1.2, 30)
 
@@ -63,25 +64,16 @@ def never(x):
     return total + x[at] ** 2
 
 
-def differences(f, x):
-    out = np.zeros_like(x)
-    for i in range(x.size):
-        step = np.zeros_like(x)
-        step[i] = 1e-6
-        out[i] = (f(x + step) - f(x - step)) / 2e-6
-    return out
-
-
 @pytest.mark.parametrize("f", [packed, strides, growing, negative, stops, never])
 def test_gradient(executor, f):
     gradient = relay(executor=executor)(grad(f))
-    np.testing.assert_allclose(gradient(X), differences(f, X), atol=1e-8)
+    np.testing.assert_allclose(gradient(X), slopes(f, X, 1e-6), atol=1e-8)
 
 
 def test_second_derivative(executor):
     once = relay(executor="interpreter")(grad(growing))
     twice = relay(executor=executor)(grad(lambda x: np.sum(grad(growing)(x) * X)))
-    expected = differences(lambda x: np.sum(once(x) * X), X)
+    expected = slopes(lambda x: np.sum(once(x) * X), X, 1e-6)
     np.testing.assert_allclose(twice(X), expected, atol=1e-7)
 
 
