@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abstract.families import Family, FieldError, Variant
-from ..abstract.types import BOOL, Array, Data, NoneT, Struct, Type, leaves
+from ..abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, leaves
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
@@ -230,8 +230,9 @@ def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
 
 
 def either(frame, condition: Var, a: Node, b: Node) -> Node:
-    """`a if condition else b` of two leaves of one type."""
-    if not isinstance(a.type, Data):
+    """`a if condition else b` of two leaves of one type, one of which may be undefined."""
+    t = a.type
+    if isinstance(t, Scalar) or (isinstance(t, Array) and all(isinstance(d, int) for d in t.shape)):
         return REGISTRY["where"](condition, frame.builder.var(a), frame.builder.var(b)).node
     branches = {}
     for name, index in (("then", 0), ("orelse", 1)):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
+from tests.property.execute import check
 from tests.property.generator.records import End, Leaf, Link, Node, Pair, Tree
 from tests.property.oracle import call
 from tests.property.verdicts import difference
@@ -405,3 +406,18 @@ def test_what_may_be_the_callers_is_not_changed_in_place():
 
     with pytest.raises(CompileError, match="caller|copy"):
         relay(f)(np.ones(3), np.zeros(3), True)
+
+
+FUNCTION_OR_LIST = """
+def h(a):
+    return a + 1
+
+def program(n, xs):
+    f = (h, xs)[n % 2]
+    return f(n) if n % 2 == 0 else f[n]
+"""
+
+
+def test_function_or_list_chosen_at_run_time():
+    verdict = check(FUNCTION_OR_LIST, [(2, [64, 7]), (1, [64, 7]), (3, [64, 7, 1, 5]), (3, [1])], "<function or list>")
+    assert verdict.kind == "same", verdict.detail
