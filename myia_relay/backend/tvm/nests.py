@@ -1,7 +1,9 @@
 """Loop nests: elementwise kernels with several results, and reductions.
 
 Idea: find which neighbouring axes all accesses treat alike, and make one loop of them; run the innermost loop over vectors,
-with a scalar loop for the rest; run the outermost on all cores where the work is worth a launch (`threads`).
+with a shorter vector for the rest (a scalar loop where sizes are symbolic); run the outermost on all cores where the work is
+worth a launch (`threads`). Short rows are one vector of any length: LLVM takes it apart into registers, whose chains of
+operations then run side by side, and loads and stores just what is there.
 Reductions over the innermost axis keep several vector accumulators, those over outer axes run vectors along the inner.
 
 Input: nodes and their targets in memory, in a `Kernel`. Output: its body.
@@ -128,19 +130,14 @@ class Nest:
         parallel = parallel and not self.parallel_used
         kind = "parallel" if parallel else "serial"
         if isinstance(extent, int):
-            while lanes > 1 and (lanes > extent or (extent % lanes and extent < 2 * lanes)):
-                lanes //= 2  # short rows: narrower vectors rather than scalars
+            if extent == 1 or (lanes > 1 and extent <= 2 * lanes):
+                body(idx(0), extent)  # a short row is one vector, whatever its length: LLVM makes registers of it
+                return
             whole, rest = divmod(extent, lanes)
-            if whole == 1:
-                body(idx(0), lanes)
-            elif whole:
-                with self.block.loop(whole, kind) as i:
-                    body(tirx.Mul(i, idx(lanes)), lanes)
-            if rest == 1:
-                body(idx(whole * lanes), 1)
-            elif rest:
-                with self.block.loop(rest) as i:
-                    body(tirx.Add(i, idx(whole * lanes)), 1)
+            with self.block.loop(whole, kind) as i:
+                body(tirx.Mul(i, idx(lanes)), lanes)
+            if rest:
+                body(idx(whole * lanes), rest)
             return
         size = self.block.let(self.b.dim(extent))
         whole = self.block.let(tirx.Div(size, idx(lanes)))
@@ -307,20 +304,25 @@ class _Reduction:
                     done += turns * width
                 else:
                     done = block.let(tirx.Add(done, tirx.Mul(turns, idx(width))))
-            rest = size - done if isinstance(size, int) else tirx.Sub(size, done)
-            if not isinstance(rest, int) or rest:
-                with block.loop(rest) as i:
-                    add(outer, tirx.Add(i, idx(done) if isinstance(done, int) else done), 1, single)
+            if not isinstance(size, int):
+                with block.loop(tirx.Sub(size, done)) as i:
+                    add(outer, tirx.Add(i, done), 1, single)
+            elif size - done == 1:
+                add(outer, idx(done), 1, single)
+            elif size > done:
+                rest = self.nest.widened(self.value(kept, [*outer, ramp(done, size - done)]), size - done)
+                filled = _shuffled([rest, tirx.Broadcast(self.init, lanes)], 0, lanes)
+                block.store(vectors[-1], self.combine(load(vectors[-1], 0), filled), 0)
 
         self.nest.loops(gone[:-1], run, False)
         if lanes > 1:
             total = load(vectors[0], 0)
             for v in vectors[1:]:
                 total = block.let(self.combine(total, load(v, 0)))
-            spill = block.local(dtype, lanes, "lanes")
-            block.vstore(spill, total, 0)
-            with block.loop(lanes) as i:
-                block.store(single, self.combine(load(single, 0), load(spill, i)), 0)
+            while lanes > 1:
+                lanes //= 2
+                total = block.let(self.combine(_shuffled([total], 0, lanes), _shuffled([total], lanes, lanes)))
+            block.store(single, self.combine(load(single, 0), total), 0)
         self.store(load(single, 0), self.position(kept))
 
     def along_columns(self) -> None:
@@ -347,3 +349,7 @@ class _Reduction:
 
         self.nest.loops(self.kept[:-1], inner, parallel)
 
+
+def _shuffled(vectors: list[Any], first: int, count: int) -> Any:
+    """Elements `first` to `first + count - 1` of vectors put one behind the other."""
+    return tirx.Shuffle(vectors, [tirx.IntImm("int32", k) for k in range(first, first + count)])

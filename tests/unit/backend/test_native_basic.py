@@ -74,6 +74,18 @@ def test_casts(to):
     check(lambda a: P.cast(a, dtype=to), arr(21, dtype="int32"))
 
 
+@pytest.mark.parametrize("n", [2, 3, 7, 9, 14, 15, 17, 23, 31, 47, 65])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "uint8"])
+def test_rows_of_any_length_are_vectors(n, dtype):
+    """Rows shorter than two vectors are one, with as many lanes as elements; the rest of others is a shorter vector."""
+    x, y = arr(2, n, dtype=dtype), arr(2, n, dtype=dtype)
+    check(lambda a, b: (P.where(P.lt(a, b), a * b, a - b), P.maximum(a, b), P.eq(a, b)), x, y)
+    check(lambda a: tuple(getattr(P, f"reduce_{name}")(a, axes=(1,)) for name in ("sum", "max", "min")), x)
+    check(lambda a: (P.transpose(a, perm=(1, 0)), P.flip(a, axes=(1,)), P.cast(a, dtype="float64")), x)
+    if "float" in dtype:
+        check(lambda a, b: (P.exp(a), P.tanh(a) * P.sin(b), P.reduce_sum(a * b, axes=(0, 1))), x, y)
+
+
 def test_where_and_broadcasting():
     x, y, c = arr(6, 1, 5), arr(4, 1), arr(6, 4, 5, dtype="bool")
     check(lambda a, b, m: P.where(m, a * b, a - b), x, y, c)
