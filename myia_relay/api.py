@@ -99,6 +99,7 @@ class Relay:
         self._annotations: tuple[list[str], list] | None = None
         self._structural = False  # whether recursive dataclasses keep their structure in their types; see `_of_structure`
         self._uses_data = False
+        self._interpreted: Relay | None = None  # see `interpret`
         if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
             names = list(inspect.signature(function).parameters) if self.static else []
             for name in self.static:
@@ -378,9 +379,9 @@ class Relay:
     @at_boundary
     def interpret(self, *args, **kwargs):
         """Run on the reference interpreter."""
-        leaves: list = []
-        _, skels, keywords = self._signature(args, kwargs, leaves)
-        return finish(self._compile_for(skels, keywords, "interpreter"), leaves)
+        if self._interpreted is None:
+            self._interpreted = Relay(self.__wrapped__, static=self.static, **{**self.options, "executor": "interpreter"})
+        return self._interpreted(*args, **kwargs)
 
     @at_boundary
     def explain(self, *args, **kwargs) -> str:

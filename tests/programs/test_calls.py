@@ -386,6 +386,19 @@ def test_looking_at_a_program_with_a_model():
     assert "main" in str(step.tir(model, x)) and "ret" in step.asm(model, x)
 
 
+def test_interpret_runs_what_a_call_runs():
+    @relay
+    def scale(x, *, by=2.0):
+        return x * by, len(x)
+
+    x = np.arange(3.0)
+    for kwargs in ({}, {"by": 3.0}):
+        np.testing.assert_array_equal(scale.interpret(x, **kwargs)[0], scale(x, **kwargs)[0])
+    assert scale.interpret([1.0, 2.0] * 2, by=0)[1] == 4
+    with pytest.raises(TypeError):
+        scale.interpret(x, 1.0)
+
+
 def test_the_python_executor_calls_compiled_regions():
     f = relay(executor="python")(lambda x: np.tanh(x * 2.0) + x)
     x = np.linspace(-1, 1, 5)
