@@ -78,6 +78,30 @@ def _(*args, cond, body, carried, lanes):
     return tuple_of(*(a for k in range(lanes) for a in args[k * each : k * each + carried]))
 
 
+@primitive("control")
+def map_rows(*operands, body, rows, types, widths):
+    """Arrays of which each row is computed by itself: `body(row, *operands)` for every row gives the numbers of that row.
+
+    The native back end makes it (`opt.rows`), to let eight rows turn together.
+
+    Args:
+        *operands: numbers, and arrays, which the body takes flat.
+        body: closed graph of numbers -> tuple of the numbers of a row, of all results one after the other.
+        rows: how many.
+        types: of the results.
+        widths: for each result (b, a): it is `b` blocks of `rows` rows of `a` numbers, in memory.
+
+    Returns:
+        The results, as a tuple.
+    """
+    raise InternalError("control", "map_rows is implemented by the native back end")
+
+
+@map_rows.infer
+def _(*operands, body, rows, types, widths):
+    return tuple_of(*types)
+
+
 LEAD = {"while_loop": 0, "for_loop": 3}
 """Loops, and how many of their arguments stand before the carried ones."""
 
@@ -309,6 +333,7 @@ __all__ = [
     "for_loop",
     "is_boolean",
     "jvp",
+    "map_rows",
     "stop_gradient",
     "tape_new",
     "tape_pop",

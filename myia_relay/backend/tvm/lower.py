@@ -24,10 +24,11 @@ from ...abstract.dims import DimLike, product
 from ...abstract.types import Array, Data, List, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
+from ...ir.rewrite import applied
 from ...opt.fusion import Fusion, fuse, is_scalar, is_view
 from ...opt.ranges import Ranges
 from ...utils.errors import InternalError, LoweringError
-from . import control, data, effects, inplace, lanes, lists, nests, opaque, references, tapes
+from . import control, data, effects, inplace, lanes, lists, nests, opaque, references, rows, tapes
 from .block import Block, const, dtype_of, idx, is_leaf, llvm
 from .expr import Expr, constant
 from .kernel import Evaluator, Kernel, Site, apply_rule, pointer_type, view_pointer
@@ -36,7 +37,7 @@ from .state import State
 from .updates import emit as emit_update
 from .updates import find as find_updates
 
-RULES = {**control.RULES, **effects.RULES, **tapes.RULES, **data.RULES, **lists.RULES, **lanes.RULES}
+RULES = {**control.RULES, **effects.RULES, **tapes.RULES, **data.RULES, **lists.RULES, **lanes.RULES, **rows.RULES}
 """What does not compute numbers, by the primitive's name."""
 
 
@@ -582,6 +583,8 @@ def _is_fresh(node: Node, scope: Scope) -> bool:
         return False
     if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
         return False
+    if node.fn.name == "get_item":
+        return applied(node.args[0]) == "map_rows"
     if node.fn.kind in ("elementwise", "injective"):
         return scope.fusion.role.get(node) == "root"
     return node.fn.kind in ("reduce", "opaque")

@@ -40,6 +40,7 @@ from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
 from ...opt.jam import JamLoops
 from ...opt.ranges import analyse
+from ...opt.rows import RowKernels
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
@@ -69,7 +70,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     """
     begin = time.perf_counter()
     _threads()
-    graph = JamLoops()(graph)
+    graph = RowKernels()(JamLoops()(graph))
     writer = _Main(graph)
     if (options or {}).get("profile"):
         writer.lowering.profile = []

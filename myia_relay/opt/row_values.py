@@ -1,0 +1,426 @@
+"""The numbers of one row: what an array program computes along one axis, as a graph of numbers.
+
+Every array becomes an array of nodes, with one position left of the rows' axis, and NumPy itself does what moves numbers about:
+slices, transposes, concatenation, broadcasting. What computes is emitted number by number through the simplifier, so zeros and ones that a
+seed of a derivative has brought fold away, and common parts are computed once. Parts of arrays in memory stay positions
+(`Lazy`) until a number of them is needed.
+
+Input: `Rows` of a graph, and a builder for the numbers. Output: `Scope.value(node)`. Used by `opt.rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..abstract.dims import product
+from ..abstract.types import Array, Scalar, Type, tuple_of
+from ..ir.build import as_type
+from ..ir.node import Apply, Constant, Graph, Node, Parameter
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import Effects
+from .algebra import FINAL
+from .control import output_parts, pack
+from .row_places import REDUCTIONS, Place, Rows, natural, reduced
+from .simplify import Simplifier
+
+INT = Scalar("int64", True)
+FOLD = 4096  # elements of a constant that is computed here
+
+
+@dataclass
+class Lazy:
+    """Numbers in memory: the element at `base + offset` of an array for each offset.
+
+    Attributes:
+        array: a node from outside.
+        base: an integer node; None for 0.
+        offsets: in the shape of the row.
+        constant: all elements, where they are known.
+    """
+
+    array: Node
+    base: Node | None
+    offsets: np.ndarray
+    constant: np.ndarray | None = None
+
+    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Lazy:
+        """Some of the numbers, in another order."""
+        return Lazy(self.array, self.base, move(self.offsets), self.constant)
+
+    def shifted(self, frame: Frame, index: Node, step: int, offsets: np.ndarray) -> Lazy:
+        """Other numbers, `index * step` further on."""
+        shift = frame.times(index, step)
+        base = shift if self.base is None else frame.emit("add", [self.base, shift], None, INT)
+        return Lazy(self.array, base, offsets, self.constant)
+
+
+class Frame:
+    """A graph of numbers under construction: that of a row, or of a loop's body inside.
+
+    Args:
+        graph: what grows.
+        parent: the frame around it.
+
+    Attributes:
+        imports: nodes of the parent that became parameters.
+        bounds: what is known of integers: the least and the greatest value.
+    """
+
+    def __init__(self, graph: Graph, parent: Frame | None = None, effects: Effects | None = None):
+        self.graph, self.parent = graph, parent
+        self.effects = effects or Effects()
+        self.b = Simplifier(graph, FINAL, self.effects)
+        self.imports: dict[Node, Node] = {}
+        self.bounds: dict[Node, tuple[int, int]] = {}
+
+    def bring(self, node: Node) -> Node:
+        """A node of this frame, or of one around it, in this frame."""
+        if isinstance(node, Constant) or node.graph is self.graph:
+            return node
+        if node not in self.imports:
+            self.imports[node] = self.graph.add_parameter(f"c{len(self.imports)}", node.type)
+        return self.imports[node]
+
+    def outside(self) -> list[Node]:
+        """The arguments for the imports, in the parent."""
+        return [self.parent.bring(node) for node in self.imports]
+
+    def emit(self, name: str, args: list[Node], attrs: dict[str, Any] | None = None, type: Type | None = None) -> Node:
+        """An application to nodes of this frame or of those around it."""
+        return self.b.emit(REGISTRY[name], tuple(self.bring(a) for a in args), attrs, type)
+
+    def add(self, a: Node | None, offset: int) -> Node:
+        """An index and a number."""
+        if a is None:
+            return self.b.constant(offset)
+        return a if offset == 0 else self.emit("add", [a, self.b.constant(offset)], None, INT)
+
+    def times(self, a: Node, factor: int) -> Node:
+        """An index times a number."""
+        return a if factor == 1 else self.emit("mul", [a, self.b.constant(factor)], None, INT)
+
+    def within(self, i: Node, size: int) -> Node:
+        """An index, clamped into range where it is not known to be there."""
+        low, high = self.bounds.get(i, (-1, size))
+        if isinstance(i, Constant):
+            return self.b.constant(min(max(int(i.value), 0), size - 1))
+        if low < 0:
+            i = self.emit("maximum", [i, self.b.constant(0)], None, INT)
+        return self.emit("minimum", [i, self.b.constant(size - 1)], None, INT) if high >= size else i
+
+
+class Scope:
+    """The values of a graph's nodes at one row.
+
+    Args:
+        rows: of the graph.
+        row: the row's number, a node.
+        frame: where numbers are computed.
+        inside: whether an application is to be computed here, rather than read from memory.
+        operand: the parameter that stands for a node from outside.
+    """
+
+    def __init__(self, rows: Rows, row: Node, frame: Frame, inside: Callable[[Node], bool], operand: Callable[[Node], Node]):
+        self.rows, self.row, self.frame = rows, row, frame
+        self.inside, self.operand = inside, operand
+        self.memo: dict[Node, Any] = {}
+        self.scopes: dict[tuple[int, Node], Scope] = {}
+
+    def value(self, node: Node) -> Any:
+        """The numbers of a node at the row: a node, or an array of nodes (perhaps `Lazy`)."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in self.memo:
+                stack.pop()
+                continue
+            if not self.is_inside(top):
+                self.memo[top] = self.boundary(top)
+                continue
+            missing = [a for a in self.needed(top) if a not in self.memo]
+            if missing:
+                stack += missing
+                continue
+            self.frame.b.origin = top.origin
+            self.memo[top] = self.compute(top)
+        return self.memo[node]
+
+    def needed(self, node: Apply) -> tuple[Node, ...]:
+        """The arguments of which a value is computed in this scope."""
+        if node.fn.name == "take" and (node in self.rows.through or not self.is_inside(node.args[0])):
+            return node.args[1:]
+        return node.args
+
+    def is_inside(self, node: Node) -> bool:
+        """Whether a node is an application that is computed here."""
+        return node in self.memo or (isinstance(node, Apply) and self.inside(node))
+
+    def compute(self, node: Apply) -> Any:
+        """The value of an application of which those of the arguments are known."""
+        rule = VALUE.get(node.fn.name, _elementwise)
+        return rule(self, node, [self.memo.get(a) for a in node.args])
+
+    # --- from outside -----------------------------------------------------------------------------------------------
+
+    def boundary(self, node: Node) -> Any:
+        """A value that is not computed here."""
+        t = node.type
+        if isinstance(t, Scalar) or t.shape == ():
+            return known_scalar(self.frame, node) if isinstance(node, Constant) else self.operand(node)
+        constant, place = constant_of(node), natural(t, self.rows.n)
+        shape = reduced(t.shape, place)
+        flat = None if constant is None else constant.reshape(-1)
+        if flat is not None and flat.size and is_filled(flat):
+            return full(shape, self.frame.b.constant(flat[0]))
+        if place is None:
+            return Lazy(node, None, np.arange(product(shape)).reshape(shape), flat)
+        outer, step = product(t.shape[: place.axis]), product(t.shape[place.axis + 1 :])
+        offsets = np.arange(outer)[:, None] * (self.rows.n * step) + np.arange(step)
+        return Lazy(node, self.frame.times(self.row, step), offsets.reshape(shape), flat)
+
+    def boundary_row(self, node: Node, axis: int, row: Node) -> Lazy:
+        """What an array in memory holds at a position of an axis."""
+        outer, step = product(node.type.shape[:axis]), product(node.type.shape[axis + 1 :])
+        offsets = np.arange(outer)[:, None] * (node.type.shape[axis] * step) + np.arange(step)
+        shape = (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
+        return Lazy(node, None, offsets, None).shifted(self.frame, row, step, offsets.reshape(shape))
+
+    # --- numbers ----------------------------------------------------------------------------------------------------
+
+    def numbers(self, value: Any) -> np.ndarray:
+        """An array of nodes."""
+        if isinstance(value, Lazy):
+            flat = [self.element(value, int(k)) for k in value.offsets.reshape(-1)]
+            return array_of(flat, value.offsets.shape)
+        return value if isinstance(value, np.ndarray) else array_of([value], ())
+
+    def element(self, x: Lazy, offset: int) -> Node:
+        """One number of memory."""
+        if x.constant is not None and x.base is None:
+            return self.frame.b.constant(x.constant[offset])
+        memory, dtype = self.operand(x.array), x.array.type.dtype
+        return self.frame.emit("dynamic_index", [memory, self.frame.add(x.base, offset)], {"axis": 0}, Scalar(dtype))
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Of a node's row."""
+        return reduced(node.type.shape, self.rows.of(node))
+
+    def apply(self, name: str, args: list[Node], attrs: dict[str, Any] | None, dtype: str) -> Node:
+        """A number computed from numbers."""
+        return self.frame.emit(name, args, attrs, Scalar(dtype))
+
+    def at(self, rows: Rows, row: Node) -> Scope:
+        """The same graph at a row of another extent."""
+        key = (rows.n, row)
+        if key not in self.scopes:
+            self.scopes[key] = Scope(rows, row, self.frame, lambda node: node in rows.place or node in rows.loops, self.operand)
+        return self.scopes[key]
+
+
+def is_filled(flat: np.ndarray) -> bool:
+    """Whether all elements are the same, to the bit."""
+    data = flat.view(np.uint8).reshape(flat.size, -1)
+    return bool((data == data[:1]).all())
+
+
+def full(shape: tuple[int, ...], node: Node) -> np.ndarray:
+    """An array of one node."""
+    return array_of([node] * product(shape), shape)
+
+
+def array_of(nodes: list[Node], shape: tuple[int, ...]) -> np.ndarray:
+    """An array of nodes."""
+    out = np.empty(len(nodes), object)
+    out[:] = nodes
+    return out.reshape(shape)
+
+
+def known_scalar(frame: Frame, node: Constant) -> Constant:
+    """A constant as a number of NumPy's."""
+    return frame.b.constant(np.asarray(node.value).astype(node.type.dtype)[()])
+
+
+def constant_of(node: Node) -> np.ndarray | None:
+    """An array that is known at compile time, or follows from such; None for any other, and for large ones."""
+    if isinstance(node, Constant):
+        return np.asarray(node.value) if isinstance(node.type, Array) else None
+    if isinstance(node, Parameter) or not isinstance(node.type, Array) or not all(isinstance(d, int) for d in node.type.shape):
+        return None
+    prim = node.fn
+    if getattr(prim, "meaning", None) is None or prim.kind not in ("elementwise", "injective") or product(node.type.shape) > FOLD:
+        return None
+    args = [np.asarray(a.value) if isinstance(a, Constant) else constant_of(a) for a in node.args]
+    if any(a is None for a in args):
+        return None
+    with np.errstate(all="ignore"):
+        return np.asarray(as_type(prim.meaning(*args, **node.attrs), node.type))
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    if node.fn.name == "stop_gradient":
+        return args[0]
+    arrays = [scope.numbers(a) for a in args]
+    t = node.type
+    attrs = {k: v for k, v in node.attrs.items() if k != "weak"}
+    if not isinstance(t, Array) or t.shape == ():
+        return scope.frame.emit(node.fn.name, [a[()] for a in arrays], dict(node.attrs), t)
+    shape = scope.shape(node)
+    each = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
+    return array_of([scope.apply(node.fn.name, list(row), attrs, t.dtype) for row in zip(*each)], shape)
+
+
+def _view(move: Callable[[Scope, Apply], Callable[[np.ndarray], np.ndarray]]) -> Callable:
+    """A rule that moves numbers."""
+
+    def rule(scope: Scope, node: Apply, args: list[Any]) -> Any:
+        x, change = args[0], move(scope, node)
+        return x.moved(change) if isinstance(x, Lazy) else change(scope.numbers(x))
+
+    return rule
+
+
+def _slice(scope: Scope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
+    attrs, place = node.attrs, scope.rows.of(node.args[0])
+    parts = [slice(a, a + n * s, s) for a, n, s in zip(attrs["starts"], attrs["sizes"], attrs["steps"])]
+    if place is not None:
+        parts[place.axis] = slice(None)
+    return lambda x: x[tuple(parts)]
+
+
+def _pad(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    x, fill = scope.numbers(args[0]), scope.numbers(args[1])[()]
+    out = full(scope.shape(node), fill)
+    out[tuple(slice(low, low + n) for low, n in zip(node.attrs["low"], x.shape))] = x
+    return out
+
+
+def _concatenate(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    return np.concatenate([scope.numbers(a) for a in args], axis=node.attrs["axis"])
+
+
+def _reduce(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    x, axes = scope.numbers(args[0]), tuple(node.attrs["axes"])
+    kept = [k for k in range(x.ndim) if k not in axes]
+    rows = x.transpose(*kept, *axes).reshape(product(x.shape[k] for k in kept), -1)
+    name, out = REDUCTIONS[node.fn.name], []
+    for row in rows:
+        total = row[0]
+        for number in row[1:]:
+            total = scope.apply(name, [total, number], None, node.type.dtype)
+        out.append(total)
+    return array_of(out, scope.shape(node))
+
+
+def _dot(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    a, b = (scope.numbers(x) for x in args)
+    a, b = a.T if node.attrs["transpose_a"] else a, b.T if node.attrs["transpose_b"] else b
+    dtype, out = node.type.dtype, []
+    for row in a:
+        for column in b.T:
+            total = scope.apply("mul", [row[0], column[0]], None, dtype)
+            for x, y in zip(row[1:], column[1:]):
+                total = scope.apply("add", [total, scope.apply("mul", [x, y], None, dtype)], None, dtype)
+            out.append(total)
+    return array_of(out, (len(a), b.shape[1]))
+
+
+def _dynamic_index(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    x, i = args
+    axis, size = node.attrs["axis"], node.args[0].type.shape[node.attrs["axis"]]
+    index = scope.frame.within(i, size)
+    if isinstance(index, Constant):
+        picked = x.moved(lambda o: o.take(int(index.value), axis)) if isinstance(x, Lazy) else np.asarray(x.take(int(index.value), axis))
+    else:
+        step = int((x.offsets.take(1, axis) - x.offsets.take(0, axis)).flat[0]) if size > 1 else 0
+        picked = x.shifted(scope.frame, index, step, x.offsets.take(0, axis))
+    if isinstance(node.type, Array) and node.type.shape:
+        return picked
+    return scope.numbers(picked)[()] if isinstance(picked, Lazy) else picked[()]
+
+
+def _take(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    x, indices = node.args
+    axis, size = node.attrs["axis"], x.type.shape[node.attrs["axis"]]
+    parts = []
+    numbers = scope.numbers(args[1])
+    for index in numbers.reshape(-1):
+        row = scope.frame.within(scope.frame.bring(index), size)
+        if node in scope.rows.through:
+            part = scope.at(scope.rows.through[node], row).value(x)
+            part = part.moved(lambda o: o.squeeze(axis)) if isinstance(part, Lazy) else part.squeeze(axis)
+        else:
+            part = scope.boundary_row(x, axis, row)
+        parts.append(part)
+    shape = (*x.type.shape[:axis], *numbers.shape, *x.type.shape[axis + 1 :])
+    if len(parts) == 1:
+        return parts[0].moved(lambda o: o.reshape(shape)) if isinstance(parts[0], Lazy) else parts[0].reshape(shape)
+    stacked = np.stack([scope.numbers(p) for p in parts], axis)
+    return stacked.reshape(shape)
+
+
+def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    body, carried = node.attrs["body"], node.attrs["carried"]
+    start, stop, step = (scope.frame.bring(a) for a in args[:3])
+    initial = [scope.numbers(a) for a in args[3 : 3 + carried]]
+    graph = Graph(body.name, None, body.origin)
+    frame = Frame(graph, scope.frame, scope.frame.effects)
+    index = graph.add_parameter("i", INT)
+    if all(isinstance(a, Constant) for a in (start, stop, step)):
+        turns = range(int(start.value), int(stop.value), int(step.value))
+        if turns:
+            frame.bounds[index] = (min(turns), max(turns))
+    state = []
+    for value, param in zip(initial, body.params[1:]):
+        cells = [graph.add_parameter(param.name or "x", Scalar(param.type.dtype)) for _ in range(value.size)]
+        state.append(array_of(cells, value.shape))
+    inner = Scope(scope.rows.loops[node], scope.row, frame, lambda n: True, scope.operand)
+    inner.memo[body.params[0]] = index
+    inner.memo.update(zip(body.params[1 : 1 + carried], state))
+    inner.memo.update(zip(body.params[1 + carried :], args[3 + carried :]))
+    results = [inner.numbers(inner.value(part)) for part in output_parts(body)]
+    frame.b.origin = node.origin
+    graph.output = pack(frame.b, [frame.bring(x) for r in results for x in r.reshape(-1)])
+    flat = [x for value in initial for x in value.reshape(-1)]
+    operands = [start, stop, step, *flat, *frame.outside()]
+    loop = scope.frame.emit(
+        "for_loop", operands, {"body": graph, "carried": len(flat)}, tuple_of(*[x.type for x in graph.output.args])
+    )
+    parts = iter([scope.frame.emit("get_item", [loop], {"index": k}) for k in range(len(flat))])
+    return [array_of([next(parts) for _ in range(v.size)], v.shape) for v in initial]
+
+
+def _get_item(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    return args[0][node.attrs["index"]]
+
+
+VALUE: dict[str, Callable[[Scope, Apply, list[Any]], Any]] = {
+    "broadcast_to": lambda scope, node, args: _broadcast(scope, node, args[0]),
+    "reshape": _view(lambda scope, node: lambda x: x.reshape(scope.shape(node))),
+    "transpose": _view(lambda scope, node: lambda x: x.transpose(node.attrs["perm"])),
+    "slice": _view(_slice),
+    "pad": _pad,
+    "concatenate": _concatenate,
+    **dict.fromkeys(REDUCTIONS, _reduce),
+    "dot": _dot,
+    "dynamic_index": _dynamic_index,
+    "take": _take,
+    "for_loop": _for_loop,
+    "get_item": _get_item,
+}
+
+
+def _broadcast(scope: Scope, node: Apply, x: Any) -> Any:
+    shape = scope.shape(node)
+    if isinstance(x, Lazy):
+        return x.moved(lambda o: np.broadcast_to(o, shape))
+    return np.broadcast_to(scope.numbers(x), shape)
+
+
+__all__ = ["Frame", "Lazy", "Place", "Scope", "constant_of"]
