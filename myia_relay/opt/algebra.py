@@ -74,6 +74,7 @@ ARITHMETIC = (
     Rule("drop_add_zero_int", Op("add", X, Val(0)), X, "x + 0 = x for integers", _is_int, swap=True),
     Rule("drop_add_zero", Op("add", X, Val(0)), X, "x + 0 = x but for x = -0", exact=False, swap=True),
     Rule("fold_mul_zero_int", Op("mul", X, Val(0)), Val(0), "x * 0 = 0 for integers", _is_int, swap=True),
+    Rule("fold_mul_zero", Op("mul", X, Val(0)), Val(0), "x * 0 = 0 but for infinities and NaN", exact=False, swap=True),
     Rule("make_neg", Op("mul", X, Val(-1)), Op("neg", X), "x * -1 = -x", swap=True),
     Rule("cancel_neg", Op("neg", Op("neg", X)), X, "--x = x"),
     Rule("turn_sub_neg", Op("sub", X, Op("neg", Y)), Op("add", X, Y), "x - (-y) = x + y"),

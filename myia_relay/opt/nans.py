@@ -40,7 +40,7 @@ def add_check(builder: Builder, node: Apply) -> None:
     if isinstance(node.type, Array):
         found = builder.emit(REGISTRY["reduce_any"], (found,), {"axes": tuple(range(len(node.type.shape))), "keepdims": False})
     fine = builder.emit(REGISTRY["logical_not"], (found,))
-    where = "the gradient of this" if node.origin.via == "vjp" else "this"
+    where = "the gradient of this" if node.origin.is_adjoint else "this"
     parts = (f"{where} made a NaN ({node.fn.name})",)
     builder.emit(REGISTRY["check"], (fine,), {"exception": FloatingPointError, "parts": parts})
 

@@ -54,7 +54,7 @@ class Lazy:
     def shifted(self, frame: Frame, index: Node, step: int, offsets: np.ndarray) -> Lazy:
         """Other numbers, `index * step` further on."""
         shift = frame.times(index, step)
-        base = shift if self.base is None else frame.emit("add", [self.base, shift], None, INT)
+        base = shift if self.base is None else frame.emit("add", [self.base, shift])
         return Lazy(self.array, base, offsets, self.constant)
 
 
@@ -97,11 +97,11 @@ class Frame:
         """An index and a number."""
         if a is None:
             return self.b.constant(offset)
-        return a if offset == 0 else self.emit("add", [a, self.b.constant(offset)], None, INT)
+        return a if offset == 0 else self.emit("add", [a, self.b.constant(offset)])
 
     def times(self, a: Node, factor: int) -> Node:
         """An index times a number."""
-        return a if factor == 1 else self.emit("mul", [a, self.b.constant(factor)], None, INT)
+        return a if factor == 1 else self.emit("mul", [a, self.b.constant(factor)])
 
     def within(self, i: Node, size: int) -> Node:
         """An index, clamped into range where it is not known to be there."""
@@ -109,8 +109,8 @@ class Frame:
         if isinstance(i, Constant):
             return self.b.constant(min(max(int(i.value), 0), size - 1))
         if low < 0:
-            i = self.emit("maximum", [i, self.b.constant(0)], None, INT)
-        return self.emit("minimum", [i, self.b.constant(size - 1)], None, INT) if high >= size else i
+            i = self.emit("maximum", [i, self.b.constant(0)])
+        return self.emit("minimum", [i, self.b.constant(size - 1)]) if high >= size else i
 
 
 class Scope:

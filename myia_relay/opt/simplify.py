@@ -105,10 +105,10 @@ class Simplifier(Builder):
         folded = fold(prim, args, attrs, type)
         if folded is not None:
             return folded
-        loose = self.fastmath or self.origin.via == "vjp"
+        loose = self.fastmath or self.origin.is_adjoint
         found = self.table.apply(self, prim, args, attrs, type, loose)
         if found is None and loose and self.table.rules:
-            found = collect_terms(self, prim, args, type, lambda n: self.fastmath or n.origin.via == "vjp")
+            found = collect_terms(self, prim, args, type, lambda n: self.fastmath or n.origin.is_adjoint)
         return found if found is not None or not self.table.rules else sink_units(self, prim, args, attrs, type)
 
     def key(self, prim: Primitive, args, attrs, type: Type | None) -> Any:

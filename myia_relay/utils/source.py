@@ -75,6 +75,14 @@ class Origin:
         """This origin, once more transformed: same place, one step further from the source."""
         return Origin(self.loc, via, self)
 
+    @property
+    def is_adjoint(self) -> bool:
+        """Whether differentiation has made it: it follows IEEE arithmetic, but is nothing that the user wrote."""
+        origin = self
+        while origin.via == "inline" and origin.inner is not None:
+            origin = origin.inner
+        return origin.via == "vjp"
+
     def inlined_at(self, call: Origin | None) -> Origin:
         """This origin as seen through one more call that was inlined, the outermost."""
         return Origin(self.loc, "inline", call, self if self.parent is not None else None)
