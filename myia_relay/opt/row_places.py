@@ -22,7 +22,8 @@ from ..ir.rewrite import applied
 from .control import output_parts
 
 WIDEST = 128  # numbers of a row of one array
-LONGEST = 1 << 14  # numbers of an array that all rows read, where its parts are picked inside
+SHARED = 512  # numbers of an array that all rows use
+LONGEST = 1 << 14  # numbers of an array of which they use parts
 NUMBERS = ("float64", "float32", "int64", "bool")
 REDUCTIONS = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum", "reduce_prod": "mul"}
 UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast broadcast_to concatenate".split())
@@ -110,7 +111,7 @@ class Rows:
                 self.uniform.add(node)
         elif isinstance(t, Array) and name in UNIFORM and all(isinstance(d, int) for d in t.shape) and t.dtype in NUMBERS:
             view = name in ("slice", "reshape", "transpose", "dynamic_index") and self.is_lazy(node.args[0])
-            if product(t.shape) <= (LONGEST if view else WIDEST) and (view or name != "dynamic_index"):
+            if product(t.shape) <= (LONGEST if view else SHARED) and (view or name != "dynamic_index"):
                 self.uniform.add(node)
                 if view:
                     self.lazy.add(node)
@@ -267,7 +268,7 @@ def _dot(rows: Rows, node: Apply) -> Place | None:
 
 
 def _is_small(x: Node) -> bool:
-    return all(isinstance(d, int) for d in x.type.shape) and product(x.type.shape) <= WIDEST
+    return all(isinstance(d, int) for d in x.type.shape) and product(x.type.shape) <= SHARED
 
 
 def _dynamic_index(rows: Rows, node: Apply) -> Place | None:

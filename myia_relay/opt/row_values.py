@@ -223,8 +223,7 @@ class Scope:
 
 def is_filled(flat: np.ndarray) -> bool:
     """Whether all elements are the same, to the bit."""
-    data = flat.view(np.uint8).reshape(flat.size, -1)
-    return bool((data == data[:1]).all())
+    return flat.tobytes() == np.full(flat.size, flat[0]).tobytes()
 
 
 def full(shape: tuple[int, ...], node: Node) -> np.ndarray:

@@ -205,7 +205,7 @@ def candidates(graph: Graph) -> set[int]:
             for p in node.attrs["body"].nodes:
                 if isinstance(p.type, Array) and len(p.type.shape) > 1:
                     many.update({d for d in p.type.shape if isinstance(d, int) and d >= LEAST})
-    return {n for n, count in many.items() if count >= PAYS}
+    return {n for n, count in many.items() if count >= PAYS // 2}
 
 
 class _Kernels(Rewriter):

@@ -18,6 +18,7 @@ from tvm import tirx
 from ...abstract.types import Array
 from ...ir.node import Apply, Constant, Graph, Node
 from ...opt.control import output_parts
+from ...opt.fusion import cost
 from . import exact
 from .block import dtype_of, idx, lanes_of, load
 from .control import trip_count
@@ -55,7 +56,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     while lanes > n:
         lanes //= 2
     blocks, block = -(-n // lanes), kernel.block
-    parallel = n * len(body.nodes) >= PARALLEL_WORK and blocks > 1
+    parallel = blocks * work(body) >= PARALLEL_WORK and blocks > 1
     with block.loop(blocks, "parallel" if parallel else "serial") as i:
         first = tirx.Mul(i, idx(lanes))
         if n % lanes:
@@ -73,6 +74,17 @@ def _map_rows(lowering: Any, node: Apply) -> None:
                     block.store(out, value, place)
     lowering.emit_kernel(kernel)
     scope.env[node] = tuple(targets)
+
+
+def work(graph: Graph) -> int:
+    """How many operations a graph of numbers is; a loop of unknown length counts as if it turned eight times."""
+    size = 0
+    for node in graph.nodes:
+        size += cost(node)
+        if node.fn.name == "for_loop":
+            known = [a.value if isinstance(a, Constant) else None for a in node.args[:3]]
+            size += work(node.attrs["body"]) * (len(range(*map(int, known))) if None not in known else 8)
+    return size
 
 
 class Rows:
