@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .abstract.families import FieldError, Misfit, note_scope
-from .abstract.types import Data, List, Scalar, Type
+from .abstract.types import Data, Scalar, Type
 from .cache.program import LoadedProgram
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
@@ -29,7 +29,6 @@ from .infer.arguments import (
     constant_skeleton,
     copy_results,
     describe_argument,
-    python_value,
     quick_key,
     resolve_again,
     result_arrays,
@@ -38,7 +37,7 @@ from .infer.dependencies import checker
 from .infer.open_sizes import exact, settle
 from .infer.values import Skeleton, Static, Val, skeleton
 from .ir.node import Graph
-from .pipeline import EXECUTORS, Compiled, compile_program
+from .pipeline import EXECUTORS, Compiled, compile_program, finish, finisher
 from .utils.collector import resting
 from .utils.debugging import debugging
 from .utils.deep import deeply
@@ -128,25 +127,38 @@ class Relay:
         return finish(compiled, given)
 
     def _run(self, args: tuple, kwargs: dict):
+        found = self._quickly(args, kwargs)
+        if found is None:
+            return finish(*self._compiled(args, kwargs))
+        compiled, result, leaves = found
+        return finish(compiled, leaves) if result is None else result(leaves)
+
+    def _quickly(self, args: tuple, kwargs: dict) -> tuple[Compiled, Callable | None, list] | None:
+        """The program for these arguments, what makes its result, and the leaves to call it with; looked up without skeletons.
+
+        Returns:
+            None where the arguments need a closer look; without what makes the result where they had it.
+        """
         leaves: list = []
         key = quick_key(args, leaves, self._listed) if not kwargs and not self.static and not self._structural else None
-        if key is not None:
-            found = self._quick.get(key)
-            if found is not None:
-                compiled, result = found
-                for d in compiled.program.dependencies:
-                    if not d.holds():
-                        del self._quick[key]
-                        break
-                else:
-                    self._hits += 1
-                    return result(leaves)
+        if key is None:
+            return None
+        found = self._quick.get(key)
+        if found is not None:
+            compiled, result = found
+            for d in compiled.program.dependencies:
+                if not d.holds():
+                    del self._quick[key]
+                    break
+            else:
+                self._hits += 1
+                return compiled, result, leaves
         compiled, given = self._compiled(args, kwargs)
-        if key is not None and len(given) == len(leaves):
+        if len(given) == len(leaves):
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
             self._quick[key] = compiled, finisher(compiled)
-        return finish(compiled, given)
+        return compiled, None, given
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
         """The program for these very trees, with their structure in its types, where they are more than their annotations say.
@@ -406,7 +418,8 @@ class Relay:
 
         @at_boundary
         def call(self: Relay, *args, **kwargs):
-            compiled, values = self._compiled(args, kwargs)
+            found = self._quickly(args, kwargs)
+            compiled, values = self._compiled(args, kwargs) if found is None else (found[0], found[2])
             for hidden in compiled.program.hidden:
                 values = [*values, hidden.fetch(values)]
             targets = list(result_arrays(compiled.program.result, out))
@@ -497,41 +510,6 @@ class RecordMethod(Relay):
     def cache_info(self) -> CacheInfo:
         """That of the function."""
         return self._function.cache_info()
-
-
-def finish(compiled: Compiled, leaves: list):
-    """Call a compiled program and rebuild its result."""
-    program = compiled.program
-    values = leaves
-    for hidden in program.hidden:
-        values = [*values, hidden.fetch(values)]
-    out = compiled.run(*values)
-    returned = compiled.returned
-    count = sum(1 for _ in program.result.leaves())
-    if count == 1:
-        kind, index = returned[0]
-        parts = iter([values[index] if kind == "arg" else out])
-    else:
-        parts = iter([values[i] if kind == "arg" else out[i] for kind, i in returned])
-    return python_value(program.result, parts)
-
-
-def finisher(compiled: Compiled) -> Callable[[list], Any]:
-    """`finish` for one program, with what can be known before written out: `(leaves) -> result`."""
-    run = getattr(compiled.run, "call", compiled.run)
-    result, plain = compiled.program.result, not compiled.program.hidden
-    kinds = [kind for kind, _ in compiled.returned]
-    if plain and "arg" not in kinds:
-        if result.tag == "dyn" and not isinstance(result.info, List):
-            return lambda leaves: run(*leaves)
-        plain = all(p.tag == "dyn" and not isinstance(p.info, List) for p in result.parts)
-        if result.tag == "seq" and plain and len(result.parts) > 1:
-            kind, fields, _ = result.info
-            if kind == "tuple":
-                return lambda leaves: run(*leaves)
-            if kind == "dict":
-                return lambda leaves: dict(zip(fields, run(*leaves)))
-    return lambda leaves: finish(compiled, leaves)
 
 
 def note_local_classes() -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .abstract.families import check_tree
-from .abstract.types import Array, Data, Ref, Struct, tuple_of
+from .abstract.types import Array, Data, List, Ref, Struct, tuple_of
+from .infer.arguments import python_value
 from .infer.program import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
@@ -98,6 +99,41 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     seconds["lowered"] = time.perf_counter() - start
     graphs["final"] = graph
     return Compiled(program, run, graphs, returned, seconds)
+
+
+def finish(compiled: Compiled, leaves: list):
+    """Call a compiled program and rebuild its result."""
+    program = compiled.program
+    values = leaves
+    for hidden in program.hidden:
+        values = [*values, hidden.fetch(values)]
+    out = compiled.run(*values)
+    returned = compiled.returned
+    count = sum(1 for _ in program.result.leaves())
+    if count == 1:
+        kind, index = returned[0]
+        parts = iter([values[index] if kind == "arg" else out])
+    else:
+        parts = iter([values[i] if kind == "arg" else out[i] for kind, i in returned])
+    return python_value(program.result, parts)
+
+
+def finisher(compiled: Compiled) -> Callable[[list], Any]:
+    """`finish` for one program, with what can be known before written out: `(leaves) -> result`."""
+    run = getattr(compiled.run, "call", compiled.run)
+    result, plain = compiled.program.result, not compiled.program.hidden
+    kinds = [kind for kind, _ in compiled.returned]
+    if plain and "arg" not in kinds:
+        if result.tag == "dyn" and not isinstance(result.info, List):
+            return lambda leaves: run(*leaves)
+        plain = all(p.tag == "dyn" and not isinstance(p.info, List) for p in result.parts)
+        if result.tag == "seq" and plain and len(result.parts) > 1:
+            kind, fields, _ = result.info
+            if kind == "tuple":
+                return lambda leaves: run(*leaves)
+            if kind == "dict":
+                return lambda leaves: dict(zip(fields, run(*leaves)))
+    return lambda leaves: finish(compiled, leaves)
 
 
 def refuse_recursion(graph: Graph) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -138,9 +139,25 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
         elif isinstance(v, np.generic) or family_of(kind) is not None:
             key.append(kind)
         else:
-            return None
+            fields = record_fields(kind)
+            inner = None if fields is None else quick_key([getattr(v, f) for f in fields], leaves, listed)
+            if inner is None:
+                return None
+            key.append(kind)
+            key.append(inner)
+            continue
         leaves.append(v)
     return tuple(key)
+
+
+@functools.lru_cache(256)
+def record_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields of a NamedTuple, or of a frozen dataclass that is a record; None of any other class."""
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    if hasattr(kind, "__relay_tree__") or not hasattr(kind, "__dataclass_fields__") or not kind.__dataclass_params__.frozen:
+        return None
+    return tuple(kind.__dataclass_fields__)
 
 
 def describe_argument(

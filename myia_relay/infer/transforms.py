@@ -143,10 +143,11 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
     return names[1:] if bound else names
 
 
-def keyword_only(graph: Graph | None) -> int:
-    """How many of a function's last parameters cannot be given by position."""
+def named_positions(engine: Engine, fn: Val, names: list[str]) -> int:
+    """How many of the parameters of a callable, which has these names, can be given by position; `*args` not counted."""
+    graph = graph_of(engine, fn)
     s = graph.signature if graph is not None else None
-    return len(s.names) - s.positional if s is not None and s.vararg is None else 0
+    return len(names) - (len(s.names) - s.positional) if s is not None else len(names)
 
 
 def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int | str], bool]:
@@ -158,7 +159,13 @@ def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int |
         if isinstance(item, str):
             if item not in names:
                 raise GradError(f"the function has no parameter '{item}'{nearest(item, names)}")
-            out.append(names.index(item))
+            index = names.index(item)
+            if index >= named_positions(engine, fn, names):
+                signature = graph_of(engine, fn).signature
+                if signature.names.index(item) in (signature.vararg, signature.kwarg):
+                    raise GradError(f"'{item}' collects arguments; name the number of the one to differentiate by")
+                raise GradError(f"'{item}' is keyword-only; grad differentiates by what can be given by position: drop the *")
+            out.append(index)
         elif isinstance(item, int) and not isinstance(item, bool):
             index = item + count if item < 0 else item
             if not 0 <= index < count:
@@ -180,17 +187,16 @@ async def differentiate(
     graph = graph_of(engine, fn)
     names = parameter_names(engine, fn)
     # Keyword arguments that could be positional become so.
-    for position in range(len(args), len(names) - keyword_only(graph)):
+    named = named_positions(engine, fn, names)
+    for position in range(len(args), named):
         if names[position] in kwargs and position == len(args):
             args = [*args, kwargs.pop(names[position])]
     chosen, single = positions(engine, fn, wrt, len(args))
     dynamic = tuple(i in chosen for i in range(len(args)))
     for index in chosen:
-        if names and index >= len(names) - keyword_only(graph):
-            raise GradError(f"'{names[index]}' is keyword-only; grad differentiates by what can be given by position: drop the *")
         if not (0 <= index < len(args)):
             raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
-        require_differentiable(args[index], names[index] if index < len(names) else f"{index}")
+        require_differentiable(args[index], names[index] if index < named else f"{index}")
     spec, nodes = await specialise_call(engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic, not has_aux)
     # Which leaves of the callee's parameters belong to the chosen arguments.
     counts = [leaf_count(frame, fn, True)]

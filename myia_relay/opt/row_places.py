@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..abstract.dims import product
 from ..abstract.types import Array, Scalar
-from ..ir.node import Apply, Constant, Graph, Node, Parameter
+from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
 from ..ir.rewrite import applied
 from .control import output_parts
@@ -24,6 +24,7 @@ from .control import output_parts
 WIDEST = 128  # numbers of a row of one array
 SHARED = 512  # numbers of an array that all rows use
 LONGEST = 1 << 14  # numbers of an array of which they use parts
+TURNS = 1024  # of a loop inside of a row: nobody asks for signals there
 NUMBERS = ("float64", "float32", "int64", "bool")
 REDUCTIONS = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum", "reduce_prod": "mul"}
 UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast broadcast_to concatenate".split())
@@ -31,7 +32,7 @@ UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast br
 
 
 class Place(NamedTuple):
-    """Where the rows are: the axis, and how many of its positions lie before and after them where a reshape merged it with others."""
+    """Where the rows are: the axis, and where a reshape merged it with others, how many positions lie before and after them."""
 
     axis: int
     pre: int = 1
@@ -93,13 +94,17 @@ class Rows:
             self.place[node] = place
             if name in ("slice", "reshape", "transpose", "dynamic_index") and self.is_lazy(node.args[0]):
                 self.lazy.add(node)
-            if name == "take" and node not in self.through and product(reduced(node.args[1].type.shape, self.of(node.args[1]))) == 1:
+            if name == "take" and node not in self.through and self._is_single(node.args[1]):
                 self.lazy.add(node)
 
     def _fits(self, node: Apply, place: Place) -> bool:
         t = node.type
         static = isinstance(t, Array) and t.dtype in NUMBERS and all(isinstance(d, int) for d in t.shape)
         return static and 0 < product(reduced(t.shape, place)) <= WIDEST
+
+    def _is_single(self, node: Node) -> bool:
+        """Whether a row of a node is one number."""
+        return product(reduced(node.type.shape, self.of(node))) == 1
 
     def _share(self, node: Apply) -> None:
         """Note what is the same for all rows of a loop's body."""
@@ -288,10 +293,12 @@ def _take(rows: Rows, node: Apply) -> Place | None:
         return None
     size = x.type.shape[axis]
     other = rows.others.get(size)
-    inside = other is not None and x in other.place
-    if inside and other.place[x] == Place(axis) and all(applied(u) == "take" for u in rows.users[x]) and x is not rows.graph.output:
+    picked = all(applied(u) == "take" for u in rows.users[x]) and x is not rows.graph.output
+    if picked and other is not None and other.place.get(x) == Place(axis):
         rows.through[node] = other
-    elif not isinstance(x, Constant | Parameter) and (x in rows.place or rows.body) or not all(isinstance(d, int) for d in x.type.shape):
+    elif not all(isinstance(d, int) for d in x.type.shape):
+        return None
+    elif isinstance(x, Apply) and (x in rows.place or rows.body):  # it may not be in memory
         return None
     return Place(axis + at.axis)
 
@@ -305,12 +312,19 @@ def _for_loop(rows: Rows, node: Apply) -> Place | None:
         return None
     if any(rows.of(a) is not None and not rows.is_lazy(a) for a in args[carried:]):
         return None
-    if rows.body:
+    span = turns(node)
+    if rows.body or span is None or len(span) > TURNS:
         return None
     inner = Rows(body, rows.n, body=True)
     if inner.complete():
         rows.loops[node] = inner
     return None
+
+
+def turns(node: Apply) -> range | None:
+    """The turns of a counted loop; None where they are not known."""
+    bounds = [int(a.value) if isinstance(a, Constant) else None for a in node.args[:3]]
+    return None if None in bounds or bounds[2] == 0 else range(*bounds)
 
 
 def _get_item(rows: Rows, node: Apply) -> Place | None:
@@ -332,4 +346,4 @@ JOIN: dict[str, Callable[[Rows, Apply], Place | None]] = {
     "get_item": _get_item,
 }
 
-__all__ = ["REDUCTIONS", "MixedError", "Place", "Rows", "natural", "reduced"]
+__all__ = ["REDUCTIONS", "MixedError", "Place", "Rows", "natural", "reduced", "turns"]

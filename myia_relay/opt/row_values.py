@@ -1,9 +1,9 @@
 """The numbers of one row: what an array program computes along one axis, as a graph of numbers.
 
 Every array becomes an array of nodes, with one position left of the rows' axis, and NumPy itself does what moves numbers about:
-slices, transposes, concatenation, broadcasting. What computes is emitted number by number through the simplifier, so zeros and ones that a
-seed of a derivative has brought fold away, and common parts are computed once. Parts of arrays in memory stay positions
-(`Lazy`) until a number of them is needed.
+slices, transposes, concatenation, broadcasting. What computes is emitted number by number through the simplifier, so zeros and
+ones that a seed of a derivative has brought fold away, and common parts are computed once. Parts of arrays in memory stay
+positions (`Lazy`) until a number of them is needed.
 
 Input: `Rows` of a graph, and a builder for the numbers. Output: `Scope.value(node)`. Used by `opt.rows`.
 """
@@ -24,7 +24,7 @@ from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects
 from .algebra import FINAL
 from .control import output_parts, pack
-from .row_places import REDUCTIONS, Place, Rows, natural, reduced
+from .row_places import REDUCTIONS, Rows, natural, reduced, turns
 from .simplify import Simplifier
 
 INT = Scalar("int64", True)
@@ -334,8 +334,9 @@ def _dynamic_index(scope: Scope, node: Apply, args: list[Any]) -> Any:
     x, i = args
     axis, size = node.attrs["axis"], node.args[0].type.shape[node.attrs["axis"]]
     index = scope.frame.within(i, size)
-    if isinstance(index, Constant):
-        picked = x.moved(lambda o: o.take(int(index.value), axis)) if isinstance(x, Lazy) else np.asarray(x.take(int(index.value), axis))
+    if isinstance(index, Constant) or not isinstance(x, Lazy):  # of what is not in memory all numbers are the same
+        at = (slice(None),) * axis + (int(getattr(index, "value", 0)), ...)  # with an ellipsis it stays an array
+        picked = x.moved(lambda o: o[at]) if isinstance(x, Lazy) else x[at]
     else:
         step = int((x.offsets.take(1, axis) - x.offsets.take(0, axis)).flat[0]) if size > 1 else 0
         picked = x.shifted(scope.frame, index, step, x.offsets.take(0, axis))
@@ -366,15 +367,13 @@ def _take(scope: Scope, node: Apply, args: list[Any]) -> Any:
 
 def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     body, carried = node.attrs["body"], node.attrs["carried"]
-    start, stop, step = (scope.frame.bring(a) for a in args[:3])
+    span = turns(node)
     initial = [scope.numbers(a) for a in args[3 : 3 + carried]]
     graph = Graph(body.name, None, body.origin)
     frame = Frame(graph, scope.frame, scope.frame.effects)
     index = graph.add_parameter("i", INT)
-    if all(isinstance(a, Constant) for a in (start, stop, step)):
-        turns = range(int(start.value), int(stop.value), int(step.value))
-        if turns:
-            frame.bounds[index] = (min(turns), max(turns))
+    if span:
+        frame.bounds[index] = (min(span), max(span))
     state = []
     for value, param in zip(initial, body.params[1:]):
         cells = [graph.add_parameter(param.name or "x", Scalar(param.type.dtype)) for _ in range(value.size)]
@@ -387,7 +386,8 @@ def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     frame.b.origin = node.origin
     graph.output = pack(frame.b, [frame.bring(x) for r in results for x in r.reshape(-1)])
     flat = [x for value in initial for x in value.reshape(-1)]
-    operands = [start, stop, step, *flat, *frame.outside()]
+    bounds = [scope.frame.b.constant(k) for k in (span.start, span.stop, span.step)]
+    operands = [*bounds, *flat, *frame.outside()]
     loop = scope.frame.emit(
         "for_loop", operands, {"body": graph, "carried": len(flat)}, tuple_of(*[x.type for x in graph.output.args])
     )
@@ -422,4 +422,4 @@ def _broadcast(scope: Scope, node: Apply, x: Any) -> Any:
     return np.broadcast_to(scope.numbers(x), shape)
 
 
-__all__ = ["Frame", "Lazy", "Place", "Scope", "constant_of"]
+__all__ = ["Frame", "Lazy", "Scope", "constant_of"]

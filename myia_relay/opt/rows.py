@@ -9,8 +9,8 @@ What `vmap` makes of functions of a few numbers, and what geometry is full of: a
 positions, in which vectors cannot run, and dozens of passes over memory. A kernel here takes eight rows into the lanes of vectors,
 keeps everything between in registers, and knows every entry by itself: what the seed of a Jacobian has made zero is not computed.
 
-A kernel grows along program order with what `row_places` finds; a value that leaves it and comes back through something else ends it, as
-does an effect that needs one of its values. Kernels that would not pay are given up.
+A kernel grows along program order with what `row_places` finds; a value that leaves it and comes back through something else ends
+it, as does an effect that needs one of its values. Kernels that would not pay are given up.
 
 Input: an optimised graph. Output: the same, with applications of `map_rows`; for the native executor alone. Source: the idea of
 structure-of-arrays code by lanes is ispc's (M. Pharr, W. Mark, "ispc: a SPMD compiler for high-performance CPU programming", 2012).
@@ -27,7 +27,7 @@ from ..abstract.types import Array
 from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Effects, Rewriter, drop_dead, lookup
+from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, lookup
 from .control import pack, take
 from .row_places import Rows, reduced
 from .row_values import INT, Frame, Scope
@@ -47,7 +47,7 @@ class RowKernels:
     name: str = "row_kernels"
 
     def __call__(self, graph: Graph) -> Graph:
-        return _Kernels().rewrite(graph)
+        return _Kernels().rewrite(graph) if any(candidates(g) for g in all_graphs(graph)) else graph
 
 
 @dataclass(eq=False)

@@ -384,3 +384,20 @@ def wrong_rule(x, y):
 @wrong_rule.defvjp
 def _(x, y, out, dout):
     return dout
+
+
+def weighted(a, *rest, scale=1.0):
+    return np.sum(a) * scale * rest[0] + rest[-1] ** 2
+
+
+@pytest.mark.parametrize("wrt, want", [(1, 6.0), (2, 6.0), (-1, 6.0), ((0, 2), (4.0, 6.0)), ("a", 4.0)])
+def test_arguments_that_a_star_collects(wrt, want):
+    assert grad(weighted, wrt)(3.0, 2.0, 3.0, scale=2.0) == want
+    assert relay(lambda *x: grad(lambda *y: weighted(*y, scale=2.0), wrt if wrt != "a" else 0)(*x))(3.0, 2.0, 3.0) == want
+
+
+def test_what_a_star_collects_has_no_gradient_by_name():
+    with pytest.raises(GradError, match="'rest' collects arguments"):
+        grad(weighted, "rest")(3.0, 2.0, 3.0)
+    with pytest.raises(GradError, match="'scale' is keyword-only"):
+        grad(weighted, "scale")(3.0, 2.0, 3.0, scale=2.0)

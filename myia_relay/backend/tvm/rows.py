@@ -1,9 +1,9 @@
-"""Kernels that compute arrays row by row (`map_rows`, which `opt.rows` makes): one loop over blocks of rows in the lanes of vectors.
+"""Kernels that compute arrays row by row (`map_rows`, which `opt.rows` makes): a loop over blocks of rows, in the lanes of vectors.
 
 Every number of a row is a vector here, of that number in each row of the block; what is the same for all rows stays a number.
-Integers that grow evenly from lane to lane are kept as a start and a stride (`Even`), so reading is a vector load, a strided load, or
-a gather, as the index tells. A last block that would not be full is moved back over rows that were computed before: results are
-nobody's operands.
+Integers that grow evenly from lane to lane are kept as a start and a stride (`Even`), so reading is a vector load, a strided load,
+or a gather, as the index tells. A last block that would not be full is moved back over rows that were computed before: results
+are nobody's operands.
 
 Input: the application. Output: one kernel.
 """
@@ -19,9 +19,8 @@ from ...abstract.types import Array
 from ...ir.node import Apply, Constant, Graph, Node
 from ...opt.control import output_parts
 from ...opt.fusion import cost
-from . import exact
+from ...opt.row_places import turns
 from .block import dtype_of, idx, lanes_of, load
-from .control import trip_count
 from .expr import Expr, constant
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
@@ -77,13 +76,12 @@ def _map_rows(lowering: Any, node: Apply) -> None:
 
 
 def work(graph: Graph) -> int:
-    """How many operations a graph of numbers is; a loop of unknown length counts as if it turned eight times."""
+    """How many operations a graph of numbers is."""
     size = 0
     for node in graph.nodes:
         size += cost(node)
         if node.fn.name == "for_loop":
-            known = [a.value if isinstance(a, Constant) else None for a in node.args[:3]]
-            size += work(node.attrs["body"]) * (len(range(*map(int, known))) if None not in known else 8)
+            size += work(node.attrs["body"]) * len(turns(node))
     return size
 
 
@@ -161,16 +159,14 @@ class Rows:
     def loop(self, node: Apply, args: list[Any]) -> tuple[Any, ...]:
         """A loop that turns as often for all rows; what it carries is in vectors."""
         block, n = self.block, node.attrs["carried"]
-        start, stop, step = args[:3]
         cells = []
         for value in args[3 : 3 + n]:
             value = self.vector(value)
             cells.append(block.local(dtype_of(value), name="c"))
             block.store(cells[-1], value, 0)
-        known = [a.value if isinstance(a, tirx.IntImm) else None for a in (start, stop, step)]
-        trips = len(range(*known)) if None not in known else self.b.let(trip_count(self, start, stop, step, known[2]))
-        with block.loop(trips) as i:
-            index = i if known[0] == 0 and known[2] == 1 else self.b.let(exact.wrapping_add(start, exact.wrapping_mul(i, step)))
+        span = turns(node)
+        with block.loop(len(span)) as i:
+            index = i if (span.start, span.step) == (0, 1) else self.b.let(tirx.Add(idx(span.start), tirx.Mul(i, idx(span.step))))
             old = [block.let(load(c, 0)) for c in cells]
             new = self.run(node.attrs["body"], [index, *old, *args[3 + n :]])
             for cell, value in zip(cells, [self.b.let(self.vector(v)) for v in new]):

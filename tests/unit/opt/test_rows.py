@@ -1,0 +1,276 @@
+"""Row kernels: the same results as array by array, which programs get them, and where they end."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from myia_relay import CompileError, relay
+from myia_relay.ir.rewrite import all_graphs
+from myia_relay.ir.verify import verify
+from myia_relay.opt.rows import RowKernels
+
+RNG = np.random.default_rng(5)
+
+
+def kernels(function, *args) -> int:
+    """How many row kernels the native program has."""
+    graph = RowKernels()(relay(function).ir(*args, stage="optimized").graph)
+    verify(graph, "rows")
+    return sum(getattr(n.fn, "name", "") == "map_rows" for g in all_graphs(graph) for n in g.nodes)
+
+
+def flat(value):
+    return [leaf for v in value for leaf in flat(v)] if isinstance(value, tuple) else [np.asarray(value)]
+
+
+def agree(function, *args, rtol=1e-12):
+    """Native code and the interpreter give the same, kinds and shapes included."""
+    got, want = flat(relay(function)(*args)), flat(relay(executor="interpreter")(function)(*args))
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        assert (g.shape, g.dtype) == (w.shape, w.dtype)
+        if g.dtype.kind == "f":
+            scale = np.max(np.abs(w[np.isfinite(w)]), initial=1.0)
+            np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol * scale, equal_nan=True)
+        else:
+            np.testing.assert_array_equal(g, w)
+
+
+def cross(a, b):
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def turned(axis, x):
+    square = np.sum(axis * axis)
+    if square == 0.0:
+        return x + cross(axis, x)
+    angle = np.sqrt(square)
+    unit = axis / angle
+    return x * np.cos(angle) + cross(unit, x) * np.sin(angle) + unit * (np.dot(unit, x) * (1.0 - np.cos(angle)))
+
+
+def turned_rows(axes, points):
+    return relay.vmap(turned)(axes, points)
+
+
+def turned_jacobians(axes, points):
+    return relay.vmap(relay.jacobian(turned, (0, 1)))(axes, points)
+
+
+@pytest.mark.parametrize("n", [32, 33, 39, 40, 1000])
+@pytest.mark.parametrize("function", [turned_rows, turned_jacobians])
+def test_rows_of_three(function, n):
+    axes, points = RNG.normal(size=(n, 3)), RNG.normal(size=(n, 3))
+    axes[5] = 0.0
+    axes[7, 1], points[9, 2], points[11] = np.nan, np.inf, -0.0
+    assert kernels(function, axes, points) == 1
+    agree(function, axes, points)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 31])
+def test_few_rows_are_left_alone(n):
+    axes, points = RNG.normal(size=(n, 3)), RNG.normal(size=(n, 3))
+    assert kernels(turned_rows, axes, points) == 0
+    agree(turned_rows, axes, points)
+
+
+def test_float32():
+    axes, points = RNG.normal(size=(50, 3)).astype(np.float32), RNG.normal(size=(50, 3)).astype(np.float32)
+    assert kernels(turned_jacobians, axes, points) == 1
+    agree(turned_jacobians, axes, points, rtol=2e-5)
+
+
+def gathered(table, which, x):
+    def one(i, x):
+        row = table[i]
+        return turned(row[:3], x) * row[3] + table[-i - 1, :3]
+
+    return relay.vmap(one)(which, x)
+
+
+def test_rows_that_are_picked_from_tables():
+    table, which, x = RNG.normal(size=(11, 5)), RNG.integers(-11, 11, 70), RNG.normal(size=(70, 3))
+    assert kernels(gathered, table, which, x) == 1
+    agree(gathered, table, which, x)
+
+
+def test_an_index_out_of_bounds_is_reported_before_the_kernel():
+    table, which, x = RNG.normal(size=(11, 5)), RNG.integers(0, 11, 70), RNG.normal(size=(70, 3))
+    which[40] = 11
+
+    def f(table, which, x):
+        return turned_rows(table[which, :3], x)
+
+    with pytest.raises(IndexError, match="index 11 is out of bounds for axis 0 with size 11"):
+        relay(f)(table, which, x)
+
+
+def posed(matrices, weights, points, corners):
+    out = np.zeros_like(points)
+    for b in range(len(matrices)):
+        out = out + weights[:, b, None] * (points @ matrices[b, :, :3].T + matrices[b, :, 3])
+    return (out @ matrices[0, :, :3].T + 1.0)[corners]
+
+
+@pytest.mark.parametrize("count", [40, 90, 200])
+def test_loops_and_rows_of_rows(count):
+    """What is picked of rows is computed for these alone, where they are fewer; else all rows are."""
+    args = RNG.normal(size=(3, 3, 4)), RNG.random((90, 3)), RNG.normal(size=(90, 3)), RNG.integers(0, 90, count)
+    agree(posed, *args)
+
+    def by_matrices(matrices, *rest):
+        return relay.jvp(lambda m: posed(m, *rest), (matrices,), (np.ones_like(matrices),))[1]
+
+    agree(by_matrices, *args)
+    agree(relay.jacobian(posed), *args)
+    assert kernels(relay.jacobian(posed), *args) >= 1
+
+
+@pytest.mark.parametrize("span", [(0, 4, 1), (3, -1, -1), (4, 0, -2), (2, 2, 1), (1, 5, 3)])
+def test_loops_of_any_step(span):
+    start, stop, step = span
+
+    def f(x, y):
+        out = x * 1.0
+        for k in range(start, stop, step):
+            out = np.stack((out[:, 1] * y[:, k], out[:, 0] - out[:, 2], out[:, 2] * 0.5 + k), axis=1)
+        z = np.concatenate((out[:, :2], x[:, 1:]), axis=1)
+        return np.sum(z * z, axis=1)[:, None] * out + z[:, :3]
+
+    agree(f, RNG.normal(size=(45, 3)), RNG.normal(size=(45, 5)))
+
+
+def shapes(x, k, flag):
+    """Everything that moves numbers about, truth values and integers among them."""
+    pairs = np.concatenate((x[:, ::2], x[:, 1:2] + 1.0), axis=1)
+    swapped = np.transpose(pairs.reshape(len(x), 1, 3), (0, 2, 1))
+    signs = swapped[:, :, 0] > x
+    whole = k * 3 // 2 - k % 5
+    chosen = np.where(signs & flag[:, None], pairs, np.where(whole < 0, -x, x * 2.0))
+    most = np.maximum(np.max(chosen, axis=1), np.min(x, axis=1))
+    return signs, whole, chosen, most, np.prod(x, axis=1), np.all(signs, axis=1), swapped, np.abs(chosen).astype(np.float32)
+
+
+def test_moving_numbers_about():
+    x, k, flag = RNG.normal(size=(37, 3)), RNG.integers(-9, 9, (37, 3)), RNG.random(37) < 0.5
+    x[3], x[4, 1] = np.nan, np.inf
+    agree(shapes, x, k, flag)
+
+
+def test_a_value_that_comes_back_ends_a_kernel():
+    def f(axes, points):
+        first = turned_rows(axes, points)
+        middle = np.sum(first, axis=0)
+        return turned_rows(first - middle, points), middle, turned_rows(points, axes)
+
+    args = RNG.normal(size=(64, 3)), RNG.normal(size=(64, 3))
+    assert kernels(f, *args) == 2
+    agree(f, *args)
+
+
+def test_effects_keep_their_place(capsys):
+    def f(axes, points):
+        first = turned_rows(axes, points)
+        print("first", first[3, 0] > -1e9)
+        second = turned_rows(first, axes)
+        if np.isnan(second[0, 0]):
+            raise ValueError("nan")
+        return turned_rows(second, points)
+
+    args = RNG.normal(size=(64, 3)), RNG.normal(size=(64, 3))
+    agree(f, *args)
+    assert capsys.readouterr().out == "first True\n" * 2
+    args[0][0] = np.nan
+    with pytest.raises(ValueError, match="nan"):
+        relay(f)(*args)
+
+
+def test_results_into_given_arrays_and_operands_that_live_on():
+    function = relay(lambda a, p: (turned_rows(a, p), a + p))
+    axes, points = RNG.normal(size=(35, 3)), RNG.normal(size=(35, 3))
+    want = function(axes, points)
+    out = np.empty((35, 3)), np.empty((35, 3))
+    assert function.into(out)(axes, points) is out
+    np.testing.assert_array_equal(out, want)
+    function.into((points, out[1]))(axes, points)  # over an operand
+    np.testing.assert_array_equal(points, want[0])
+
+
+def test_several_axes_of_one_extent_are_left_alone():
+    def f(x):
+        y = x - np.sum(x, axis=0)
+        for _ in range(3):
+            y = np.stack((y[:, 0], y[:, 1] * x[:, 0], y[:, 2]), axis=1)
+        return y @ y.T, np.sum(y[:, None] * y, axis=2)
+
+    agree(f, RNG.normal(size=(36, 3)))
+
+
+class Program:
+    """A random function of rows of three numbers, one number and one index, the same for one seed."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def text(self) -> str:
+        r = random.Random(self.seed)
+        lines = ["def one(a, b, s, i):"]
+        vectors, numbers = ["a", "b", "table[i]"], ["s", "0.5", "a[1]"]
+        for k in range(r.randint(4, 10)):
+            v, w, s, t = r.choice(vectors), r.choice(vectors), r.choice(numbers), r.choice(numbers)
+            name, expr, many = f"v{k}", "", True
+            match r.randrange(10):
+                case 0:
+                    expr = f"{v} * {s} + {w}"
+                case 1:
+                    expr = f"np.array([{v}[2], {s}, {w}[0] * {t}])"
+                case 2:
+                    expr, many = f"np.sum({v} * {w}) / (1.0 + {s} * {s})", False
+                case 3:
+                    expr = f"np.where({v} > {s}, {w}, np.sin({v}))"
+                case 4:
+                    expr, many = f"np.max({v}) - np.min({w}) * {s}", False
+                case 5:
+                    expr = f"table[:3] @ {v} - {w}"
+                case 6:
+                    expr = f"np.concatenate(({v}[1:], {w}[:1]))"
+                case 7:
+                    expr, many = f"np.exp(-{s} * {s}) + np.tanh({t})", False
+                case 8:
+                    lines += [f"    {name} = {v}", f"    for k in range({r.randint(0, 3)}):"]
+                    lines += [f"        {name} = {name} * 0.5 + {w}[k]"]
+                case 9:
+                    lines += [f"    if {s} > {t}:", f"        {name} = {v} - 1.0", "    else:", f"        {name} = {w} * {s}"]
+            if expr:
+                lines.append(f"    {name} = {expr}")
+            (vectors if many else numbers).append(name)
+        lines.append(f"    return {vectors[-1]} * {numbers[-1]}, {r.choice(numbers)} + 0.0")
+        return "\n".join(lines)
+
+    def function(self, path, what: str):
+        source = "import numpy as np\nfrom myia_relay import relay\ntable = np.arange(12.0).reshape(4, 3) / 7.0 - 0.5\n"
+        path = path / f"rows_{self.seed}.py"
+        path.write_text(f"{source}\n\n{self.text()}\n\n\ndef every(a, b, s, i):\n    return relay.vmap({what})(a, b, s, i)\n")
+        names: dict = {"__file__": str(path)}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        return names["every"]
+
+
+TRANSFORMS = ["one", "relay.jacobian(lambda *x: one(*x)[0], (0, 2))", "relay.grad(lambda *x: np.sum(one(*x)[0]), (0, 1))"]
+
+
+@pytest.mark.parametrize("what", TRANSFORMS)
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed, what, tmp_path):
+    n = 32 + seed
+    args = RNG.normal(size=(n, 3)), RNG.normal(size=(n, 3)), RNG.normal(size=n), RNG.integers(-4, 4, n)
+    function = Program(seed).function(tmp_path, what)
+    try:
+        agree(function, *args, rtol=1e-9)
+    except CompileError as error:
+        pytest.skip(f"refused: {error.message}")
+
+
