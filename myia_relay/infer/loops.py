@@ -9,7 +9,6 @@ list of functions, or arrays whose sizes depend on the turn.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import replace
 
 from ..abstract.types import INT, tuple_of
@@ -18,8 +17,10 @@ from ..ir.node import Apply, Graph
 from ..ir.prim import REGISTRY
 from ..prims.control import for_loop, while_loop
 from ..utils.errors import TypeError_
+from .accumulators import converting
 from .cells import MoreCells, carrying, changed_in_loop, open_turn
 from .data import split
+from .drift import TypeDrift, settling, undoing
 from .engine import Engine, conform
 from .frames import Frame
 from .iterables import Walk, reach, walk
@@ -47,14 +48,6 @@ LONG = 32  # turns: a loop of no more is spelt out where it cannot stay one
 MAX_ROUNDS = 8  # of generalising the carried types
 
 
-class TypeDrift(TypeError_):
-    """A carried variable has another type after a turn than before it."""
-
-    def public(self) -> TypeError_:
-        """The error as the user gets it."""
-        return TypeError_(self.message, self.origin, *self.notes)
-
-
 async def generalise(
     engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable, wide: bool = False
 ) -> tuple[list[Skeleton], object]:
@@ -78,16 +71,17 @@ async def generalise(
         if results is None:  # the body never comes back
             return carried, made
         joined = []
-        for name, before, after in zip(names, carried, results, strict=True):
+        for index, (name, before, after) in enumerate(zip(names, carried, results, strict=True)):
             try:
                 joined.append(unknown(join(before, after, wide)))
             except Mismatch as error:
                 hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
-                raise TypeDrift(
-                    f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}", origin
-                ) from None
+                message = f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}"
+                drift = TypeDrift(message, origin)
+                drift.index, drift.after = index, after
+                raise drift from None
         if joined == carried:
             return carried, made
         carried = joined
@@ -147,33 +141,35 @@ def graph_runner(engine: Engine, graph: Graph):
     return run
 
 
-@contextmanager
-def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
-    """What was emitted and written to cells inside is undone where the block is left by such an exception."""
-    nodes, cells = frame.graph.nodes, frame.emitting().cells
-    count, before = len(nodes), dict(cells)
-    try:
-        yield
-    except kind:
-        del nodes[count:]
-        cells.clear()
-        cells.update(before)
-        raise
-
-
 async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDrift) -> Val:
     """A loop whose carried types settle after one turn: that turn, then the loop.
 
-    `total = 0.0; for row in x: total += np.sum(row)` is a Python float before the first turn and a NumPy scalar after it. So
-    the first turn is inferred by itself. Where it does not happen, the variable keeps its first type, and is a choice of
-    both after the loop.
+    `best = 0.0; for row in x: best = max(best, np.sum(row))` is a Python float before the first turn and may be a NumPy
+    scalar after it. So the first turn is inferred by itself.
+
+    Args:
+        engine, frame, node, init, decided, error: see `with_turns`.
+        first: `(frame, values) -> values after one turn`, or NEVER.
+        rest: `(frame, values) -> Val`: the loop from the second turn on.
+    """
+
+    async def turns(region: Frame, values: list[Val]) -> Val:
+        after = await first(region, values)
+        return NEVER if after is NEVER else await rest(region, parts_of(after))
+
+    return await with_turns(engine, frame, node, init, decided, turns, error)
+
+
+async def with_turns(engine, frame, node, init, decided, turns, error: TypeDrift) -> Val:
+    """A loop whose carried types in its first turn need not be those before it.
+
+    Where there is no turn, the variables keep their first types, and are choices of both after the loop.
 
     Args:
         engine, frame, node: as everywhere.
         init: the initial carried values.
         decided: whether there is a first turn: a bool or a bool scalar.
-        first: `(frame, values) -> values after one turn`, or NEVER.
-        rest: `(frame, values) -> Val`: the loop from the second turn on.
+        turns: `(frame, values) -> Val`: the loop, which has a first turn.
         error: what to say where the types do not join.
     """
     from .syntax import branch, emit_raise
@@ -181,10 +177,7 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
     landed: list[Skeleton] = []
 
     async def some(region: Frame) -> Val:
-        values = await first(region, [region.bring(v) for v in init])
-        if values is NEVER:
-            return NEVER
-        result = await rest(region, parts_of(values))
+        result = await turns(region, [region.bring(v) for v in init])
         landed.extend(skeleton(v, capture=region.captured) for v in parts_of(result) if result is not NEVER)
         return result
 
@@ -223,18 +216,6 @@ def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list
     at = graph.params.index(found[0])
     sides = split(values[at], found[1])
     return values if sides is None else [*values[:at], sides[side], *values[at + 1 :]]
-
-
-async def settling(frame: Frame, attempts: list[Callable]) -> Val:
-    """The first of the ways to infer a loop under which its types settle; the first one's complaint where there is none."""
-    first: TypeDrift | None = None
-    for attempt in attempts:
-        try:
-            with undoing(frame):
-                return await attempt()
-        except TypeDrift as error:
-            first = first or error
-    raise first from None
 
 
 async def emit_while(engine, frame, node, init, names, condition, body, wide: bool = True) -> Val:
@@ -436,9 +417,24 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
             drift.append(error)
             raise
 
-    async def with_first_turn() -> Val:
+    async def any_turn() -> Val:
         frame.at(node.origin)
-        decided = await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
+        return await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
+
+    async def with_converted_starts() -> Val:
+        async def turns(region: Frame, values) -> Val:
+            start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
+            same = Walk(None, start, stop, step, steps.item)
+
+            async def loop(starts: list[Val], turn) -> Val:
+                return await stable_counted(engine, region, node, same, starts, names, turn)
+
+            return await converting(engine, region, values, run, loop, drift[0])
+
+        return await with_turns(engine, frame, node, init, await any_turn(), turns, drift[0])
+
+    async def with_first_turn() -> Val:
+        decided = await any_turn()
 
         async def first(region: Frame, values) -> Val:
             item = steps.item(region, reach(frame, region, steps.start))
@@ -455,7 +451,7 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
     async def widened() -> Val:
         return await stable_counted(engine, frame, node, steps, init, names, run, True)
 
-    return await settling(frame, [plain, with_first_turn, *([widened] if wide else [])])
+    return await settling(frame, [plain, with_converted_starts, with_first_turn, *([widened] if wide else [])])
 
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
