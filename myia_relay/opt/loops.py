@@ -30,7 +30,7 @@ STAY = {
         "dim_size",
         "iota",
     ),
-    *("one_hot", "tri_mask", "stop_gradient", "transpose", "slice", "flip"),
+    *("one_hot", "tri_mask", "stop_gradient", "transpose", "slice", "flip", "pad"),
 }
 """Operations that cost nothing, or only memory."""
 

@@ -14,6 +14,7 @@ from .accumulate import Accumulate
 from .control import ThinControl
 from .induction import SolveCounters
 from .loops import HoistInvariants
+from .parts import AddParts
 from .preallocate import PreallocateTapes
 from .prove import DropProven
 from .select import SelectBranches
@@ -80,7 +81,7 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
-    summed = Pipeline((Accumulate(),), rounds=1, verify=verified)(graph)
+    summed = Pipeline((Accumulate(), AddParts()), rounds=1, verify=verified)(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)
     unfolded = Pipeline((UnfoldRecursion(),), rounds=1, verify=verified)(graph)
