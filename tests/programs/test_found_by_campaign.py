@@ -421,3 +421,17 @@ def program(n, xs):
 def test_function_or_list_chosen_at_run_time():
     verdict = check(FUNCTION_OR_LIST, [(2, [64, 7]), (1, [64, 7]), (3, [64, 7, 1, 5]), (3, [1])], "<function or list>")
     assert verdict.kind == "same", verdict.detail
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_an_array_that_is_read_backwards_and_forwards(size):
+    """As itself and through a view of it; the result must not take its place."""
+
+    def f(n):
+        a = np.zeros((size, 1))
+        a[n % 3, -1] += 2.0
+        a[::-1] = np.full((size, 2), n, np.float64)[:, ::-2] - a
+        return a
+
+    for n in (100, 1, 2):
+        np.testing.assert_array_equal(relay(f)(n), f(n))

@@ -490,11 +490,14 @@ class Lowering:
         kernel = Kernel(self, names)
         nests.Nest(kernel).elementwise(p.shape, list(p.targets.items()), self.is_inline)
         self.emit_kernel(kernel)
+        mixed = {self.view(leaf).storage for leaf, identity in p.leaves.items() if not identity}  # two leaves may be one array
         for views in p.targets.values():
             for view in views:
-                for leaf, identity in p.leaves.items():
+                for leaf in p.leaves:
                     source = self.view(leaf)
-                    if identity and _whole(source) and _whole(view) and ITEM[source.dtype] == ITEM[view.dtype]:
+                    if source.storage in mixed:
+                        continue
+                    if _whole(source) and _whole(view) and ITEM[source.dtype] == ITEM[view.dtype]:
                         self.plan.may_share(view.storage, source.storage)
 
     def reduce(self, node: Apply) -> None:
