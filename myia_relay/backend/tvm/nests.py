@@ -130,6 +130,8 @@ class Nest:
         parallel = parallel and not self.parallel_used
         kind = "parallel" if parallel else "serial"
         if isinstance(extent, int):
+            if extent == 0:
+                return
             if extent == 1 or (lanes > 1 and extent <= 2 * lanes):
                 body(idx(0), extent)  # a short row is one vector, whatever its length: LLVM makes registers of it
                 return
