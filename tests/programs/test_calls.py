@@ -405,3 +405,33 @@ def test_the_python_executor_calls_compiled_regions():
     np.testing.assert_allclose(f(x), np.tanh(x * 2) + x, rtol=1e-14)
     (compiled,) = f._programs.values()
     assert "region_0(" in compiled.run.source
+
+
+def test_into_arrays_of_every_kind():
+    """Plain ones are written directly; what overlaps, is strided or of a subclass gets a copy; what does not fit is refused."""
+    f = relay(lambda x, y: (x + y, x - y, np.sum(x)))
+    x, y = np.arange(6.0), np.arange(6.0) ** 2
+    want = x + y, x - y, x.sum()
+    wide, both, total = np.empty(12), np.empty(9), np.empty(())
+
+    class Sub(np.ndarray):
+        pass
+
+    for first, second in (
+        (np.empty(6), np.empty(6)),
+        (wide[::2], wide[1::2]),
+        (np.empty(6)[::-1], np.empty(6).view(Sub)),
+    ):
+        assert f.into((first, second, total))(x, y)[0] is first
+        for got, w in zip((first, second, total), want):
+            np.testing.assert_array_equal(got, w)
+    f.into((both[:6], both[3:], total))(x, y)  # overlapping each other: the later result is whole
+    np.testing.assert_array_equal(both[3:], want[1])
+    a, b = x.copy(), y.copy()
+    f.into((b, a, total))(a, b)
+    np.testing.assert_array_equal([b, a], want[:2])
+    frozen = np.empty(6)
+    frozen.flags.writeable = False
+    for bad, error in ((np.empty(5), ValueError), (np.empty(6, np.float32), TypeError), (frozen, ValueError)):
+        with pytest.raises(error):
+            f.into((bad, a, total))(x, y)

@@ -39,6 +39,7 @@ class Writer:
         self.args: list[str] = []
         self.kinds: list[str] = []
         self.sizes: dict[str, str] = {}
+        self.arrays: list[str] = []  # expressions of the array arguments
 
     def argument(self, text: str, kind: str = "q") -> None:
         """An argument of `main`: "d" for a float, "q" for an integer."""
@@ -152,6 +153,7 @@ class Writer:
             raise LoweringError(f"a native program cannot take an argument of type {t}")
 
     def array(self, text: str, t: Array) -> None:
+        self.arrays.append(text)
         for axis, d in enumerate(t.shape):
             if isinstance(d, Dim) and len(d.terms) == 1 and list(d.terms.values()) == [1]:
                 (monomial,) = d.terms
@@ -171,27 +173,51 @@ class Writer:
         """Allocate the arrays of the result; returns the arguments that pass them."""
         out: list[str] = []
         if self.into:
-            targets = self.constant(lambda tree, values: choose_targets(tree, self.signature, values))
-            self.lines.append(f"outs, late = {targets}(out, ({''.join(f'a{i}, ' for i in range(len(self.signature.params)))}))")
+            self.choose(t)
         for leaf, kind in zip(leaves(t), self.signature.results):
             if kind[0] != "array":
                 continue
             name = f"o{kind[1]}"
-            if self.into:
-                self.lines.append(f"{name} = outs[{kind[1]}]")
-            else:
+            if not self.into:
                 shape = ", ".join(self.expression(d) for d in leaf.shape)
                 static = self.constant(leaf.shape) if all(isinstance(d, int) for d in leaf.shape) else f"({shape},)"
                 self.lines.append(f"{name} = empty({static}, {self.constant(numpy_dtype(leaf.dtype))})")
             out.append(f"id({name})" if self.signature.by_object else f"address({name})")
         return out
 
+    def choose(self, t: Type) -> None:
+        """The caller's arrays as targets, where they fit and overlap nothing; what else there is to do, in `choose_targets`."""
+        names, tests = [], []
+        flat = isinstance(t, Array) or (isinstance(t, Struct) and t.kind == "tuple")
+        for k, (leaf, kind) in enumerate(zip(leaves(t), self.signature.results)):
+            if kind[0] != "array":
+                continue
+            target, name = "out" if isinstance(t, Array) else f"out[{k}]", f"o{kind[1]}"
+            shape = f"({''.join(self.expression(d) + ', ' for d in leaf.shape)})"
+            tests += [
+                f"type({name} := {target}) is {self.constant(np.ndarray)}",
+                f"{name}.dtype is {self.constant(numpy_dtype(leaf.dtype))}",
+                f"{name}.shape == {shape}",
+                f"{name}.flags.carray",
+                *(f"not {self.constant(np.may_share_memory)}({name}, {other})" for other in (*self.arrays, *names)),
+            ]
+            names.append(name)
+        values = "".join(f"a{i}, " for i in range(len(self.signature.params)))
+        slow = self.constant(lambda tree, values: choose_targets(tree, self.signature, values))
+        taken = [f"outs, late = {slow}(out, ({values}))", *(f"{name} = outs[{k}]" for k, name in enumerate(names))]
+        if flat and names:
+            self.lines += [f"if {' and '.join(tests)}:", "    late = ()", "else:", *("    " + line for line in taken)]
+        else:
+            self.lines += taken
+
     def result(self, t: Type, results: Any, returned: str) -> str:
         """The expression of the result."""
         if self.into:
             finish = self.constant(Finish(t, self.signature))
             area = "ws" if self.signature.state_slots else "None"
-            return f"{finish}(out, outs, late, r, {area})"
+            late = f"{finish}(out, late, r, {area})"
+            only_arrays = all(kind[0] == "array" for kind in self.signature.results)
+            return f"{late} if late else out" if only_arrays else late
         return self.tree(t, results, returned)
 
     def tree(self, t: Type, results: Any, returned: str) -> str:

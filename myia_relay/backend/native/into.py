@@ -64,7 +64,7 @@ class Finish:
     def __init__(self, t: Type, signature: Any):
         self.type, self.signature = t, signature
 
-    def __call__(self, out: Any, outs: list, late: list, returned: Any, area: tuple | None) -> Any:
+    def __call__(self, out: Any, late: Any, returned: Any, area: tuple | None) -> Any:
         for target, source in late:
             target[...] = source
         targets = iter(_array_leaves(out, self.type))

@@ -299,9 +299,7 @@ def test_temporaries_without_array_arguments(scale):
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0), (2, 17, 9), (3, 1, 15), (1, 16, 33)])
 def test_kernels_of_empty_and_odd_shapes(shape):
-    import myia_relay as mr
-
-    @mr.relay
+    @relay
     def f(x):
         moved = np.transpose(x, (2, 0, 1)) + 1.0, np.flip(x) * 2.0, np.concatenate((x, x + 1.0), axis=2)
         return np.sum(x, axis=0), np.prod(x, axis=1), np.sum(x * 2.0, axis=2), np.all(x > 0.5, axis=1), np.sum(x), *moved
