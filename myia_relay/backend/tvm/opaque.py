@@ -23,6 +23,7 @@ from .nests import lanes_for
 from .patches import Conv, at
 from .plain import Windows, plain_conv, plain_product
 from .plan import ITEM, View
+from .small import is_small, small_product
 
 BLAS_TYPES = ("float32", "float64")
 BLAS_LIMIT = 1 << 31
@@ -118,6 +119,9 @@ def _dot(c: Call) -> None:
     if a.dtype not in BLAS_TYPES or 0 in (m, n, k):
         plain_product(c, 1, m, n, k, ta, tb)
         return
+    if is_small(1, m, n, k):
+        small_product(c, 1, m, n, k, ta, tb)
+        return
     left, right, out = c.operand(0), c.operand(1), c.result()
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
     strides = {"lda": rows if ta else inner, "ldx": inner if tb else cols, "ldc": cols, "trans_a": ta, "trans_x": tb}
@@ -146,6 +150,9 @@ def _batched_dot(c: Call) -> None:
     if a.dtype not in BLAS_TYPES or 0 in (batch, m, n, k):
         plain_product(c, batch, m, n, k, ta, tb)
         return
+    if is_small(batch, m, n, k):
+        small_product(c, batch, m, n, k, ta, tb)
+        return
     left, right, out = c.operand(0), c.operand(1), c.result()
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
     sizes = [c.b.dim(m * k), c.b.dim(k * n), c.b.dim(m * n)]
@@ -162,6 +169,9 @@ def _matvec(c: Call) -> None:
     m, k = (cols, rows) if trans else (rows, cols)
     if a.dtype not in BLAS_TYPES or 0 in (m, k):
         plain_product(c, 1, m, 1, k, trans, False)
+        return
+    if is_small(1, m, 1, k):
+        small_product(c, 1, m, 1, k, trans, False)
         return
     matrix, vector, out = c.operand(0), c.operand(1), c.result()
     r, w = c.dim(rows), c.dim(cols)
