@@ -76,12 +76,17 @@ class Origin:
         return Origin(self.loc, via, self)
 
     @property
-    def is_adjoint(self) -> bool:
-        """Whether differentiation has made it: it follows IEEE arithmetic, but is nothing that the user wrote."""
+    def made_by(self) -> str:
+        """What derived the node, whether or not it was inlined since: "parse" for what the user wrote."""
         origin = self
         while origin.via == "inline" and origin.inner is not None:
             origin = origin.inner
-        return origin.via == "vjp"
+        return "parse" if origin.via == "inline" else origin.via
+
+    @property
+    def is_adjoint(self) -> bool:
+        """Whether reverse mode has made it: it follows IEEE arithmetic, but is nothing that the user wrote."""
+        return self.made_by == "vjp"
 
     def inlined_at(self, call: Origin | None) -> Origin:
         """This origin as seen through one more call that was inlined, the outermost."""

@@ -10,6 +10,7 @@ Input: the application. Output: one kernel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,14 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...opt.control import output_parts
 from ...opt.fusion import cost
 from ...opt.row_places import turns
-from .block import dtype_of, idx, lanes_of, load
+from . import exact
+from .block import dtype_of, idx, lanes_of, llvm, load, ramp
 from .expr import Expr, constant
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
 
 LANES = lanes_for("float64")
+WORTH = 8  # operations of a group that a jump is worth
 
 
 @dataclass(frozen=True)
@@ -95,18 +98,18 @@ class Rows:
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
         """What a graph returns, part by part, for values of its parameters."""
         env: dict[Node, Any] = dict(zip(graph.params, values, strict=True))
+        parts = output_parts(graph)
+        self.compute([n for n in graph.nodes if parts is None or n is not graph.output], env)
+        return list(env[graph.output]) if parts is None else [self.value(part, env) for part in parts]
 
-        def value(node: Node) -> Any:
-            if isinstance(node, Constant):
-                return constant(node.value, node.type.dtype)
-            return env[node]
+    def value(self, node: Node, env: dict[Node, Any]) -> Any:
+        """The value of a node."""
+        return constant(node.value, node.type.dtype) if isinstance(node, Constant) else env[node]
 
-        for node in graph.nodes:
-            if node is graph.output:
-                break
-            args = [value(a) for a in node.args]
-            env[node] = self.apply(node, args)
-        return [value(part) for part in output_parts(graph)]
+    def compute(self, nodes: Iterable[Apply], env: dict[Node, Any]) -> None:
+        """Compute applications."""
+        for node in nodes:
+            env[node] = self.apply(node, [self.value(a, env) for a in node.args])
 
     def apply(self, node: Apply, args: list[Any]) -> Any:
         name = node.fn.name
@@ -164,14 +167,161 @@ class Rows:
             value = self.vector(value)
             cells.append(block.local(dtype_of(value), name="c"))
             block.store(cells[-1], value, 0)
-        span = turns(node)
+        span, body = turns(node), node.attrs["body"]
+        groups = skippable(body, n, self.uniform_parameters(args, n))
         with block.loop(len(span)) as i:
             index = i if (span.start, span.step) == (0, 1) else self.b.let(tirx.Add(idx(span.start), tirx.Mul(i, idx(span.step))))
             old = [block.let(load(c, 0)) for c in cells]
-            new = self.run(node.attrs["body"], [index, *old, *args[3 + n :]])
-            for cell, value in zip(cells, [self.b.let(self.vector(v)) for v in new]):
-                block.store(cell, value, 0)
+            env: dict[Node, Any] = dict(zip(body.params, [index, *old, *args[3 + n :]], strict=True))
+            later = {m for group in groups for m in group.nodes}
+            self.compute([m for m in body.nodes if m not in later and m is not body.output], env)
+            parts, skipped = output_parts(body), {k for group in groups for k in group.carried}
+            new = {k: self.b.let(self.vector(self.value(p, env))) for k, p in enumerate(parts) if k not in skipped}
+            for group in groups:
+                with block.when(self.any_nonzero(group, env)):
+                    self.compute(group.nodes, env)
+                    for k in group.carried:
+                        block.store(cells[k], self.vector(env[parts[k]]), 0)
+            for k, value in new.items():
+                block.store(cells[k], value, 0)
         return tuple(load(c, 0) for c in cells)
+
+    def uniform_parameters(self, args: list[Any], carried: int) -> set[int]:
+        """Which parameters of a loop's body are the same for all rows: the index, and of the constants those that are here."""
+        same = {0}
+        for k, value in enumerate(args[3 + carried :], 1 + carried):
+            if not isinstance(value, Even) and (isinstance(value, tirx.Var) or lanes_of(dtype_of(value)) == 1):
+                same.add(k)
+        return same
+
+    def any_nonzero(self, group: Group, env: dict[Node, Any]) -> Any:
+        """Whether one of the numbers in which what is added to a group is linear is not zero."""
+        buffer = env[group.array]
+        base = idx(0) if group.base is None else self.value(group.base, env)
+        numbers = load(buffer, ramp(tirx.Add(base, idx(group.first)), group.count))
+        zero = constant(0, dtype_of(numbers))
+        differ = exact.ne(numbers, zero)  # NaN too
+        return llvm("vector.reduce.or", "bool", differ) if group.count > 1 else differ
+
+
+@dataclass
+class Group:
+    """Carried numbers to which a turn adds something that is zero where a stretch of memory is.
+
+    Attributes:
+        carried: which.
+        nodes: what only they need.
+        array, base, first, count: the stretch: elements of a parameter, from `base + first` on.
+    """
+
+    carried: list[int]
+    nodes: list[Apply]
+    array: Node
+    base: Node | None
+    first: int
+    count: int
+
+
+def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
+    """What a turn of a loop need not do for all rows alike: to add multiples of tangents that are zero.
+
+    A direction of a Jacobian touches few of the parts that a loop goes through: a finger's angle moves the bones of that finger. A
+    jump that all rows take or leave costs next to nothing. Only for what differentiation has made, since 0 times infinity is not 0.
+
+    Args:
+        body: of the loop, with the sizes of groups of carried numbers as a flag.
+        carried: how many numbers are carried.
+        uniform: the parameters that are the same for all rows.
+    """
+    same: set[Node] = {body.params[k] for k in uniform}
+    users: dict[Node, list[Apply]] = {}
+    for node in body.nodes:
+        if all(isinstance(a, Constant) or a in same for a in node.args):
+            same.add(node)
+        for arg in node.args:
+            users.setdefault(arg, []).append(node)
+    groups, first, parts = [], 0, output_parts(body)
+    for size in body.flags.get("groups", ()):
+        members = range(first, first + size)
+        first += size
+        reads: set[Node] = set()
+        terms = [added(parts[k], body.params[1 + k], users) if users[parts[k]] == [body.output] else None for k in members]
+        if None in terms or not all(linear(term, same, reads) for term in terms):
+            continue
+        stretch = stretch_of(reads)
+        if stretch is not None:
+            groups.append(Group(list(members), only_for([parts[k] for k in members], body, users, same), *stretch))
+    return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
+
+
+def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
+    """What a turn adds to a carried number; None where it does anything else with it."""
+    if not isinstance(part, Apply) or part.fn.name != "add" or old not in part.args or len(users[old]) > 1:
+        return None
+    if part.origin.made_by not in ("jvp", "vjp") or not part.type.is_float:
+        return None
+    return part.args[1] if part.args[0] is old else part.args[0]
+
+
+def linear(node: Node, same: set[Node], reads: set[Node]) -> bool:
+    """Whether a value is a sum of multiples of elements of arrays that are the same for all rows; these are added to `reads`."""
+    if not isinstance(node, Apply):
+        return False
+    name = node.fn.name
+    if name == "dynamic_index" and node in same:
+        reads.add(node)
+        return True
+    if name in ("add", "sub"):
+        return all(linear(a, same, reads) for a in node.args)
+    if name == "neg":
+        return linear(node.args[0], same, reads)
+    if name != "mul":
+        return False
+    a, b = node.args
+    tangent, factor = (a, b) if node_reads(a, same) else (b, a)
+    return not node_reads(factor, same) and linear(tangent, same, reads)
+
+
+def node_reads(node: Node, same: set[Node]) -> bool:
+    """Whether a sum of products has elements that are the same for all rows."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Apply):
+            if top.fn.name == "dynamic_index" and top in same:
+                return True
+            if top.fn.name in ("add", "sub", "neg", "mul"):
+                stack += top.args
+    return False
+
+
+def stretch_of(reads: set[Node]) -> tuple[Node, Node | None, int, int] | None:
+    """The stretch of one array that holds some elements of it; None where there is none, or one with too much between."""
+    places = set()
+    for node in reads:
+        array, index = node.args
+        base, offset = index, 0
+        if isinstance(index, Constant):
+            base, offset = None, int(index.value)
+        elif isinstance(index, Apply) and index.fn.name == "add" and isinstance(index.args[1], Constant):
+            base, offset = index.args[0], int(index.args[1].value)
+        places.add((array, base, offset))
+    if len({p[:2] for p in places}) != 1:
+        return None
+    offsets = [p[2] for p in places]
+    array, base, _ = next(iter(places))
+    count = max(offsets) - min(offsets) + 1
+    return (array, base, min(offsets), count) if count <= 2 * len(offsets) else None
+
+
+def only_for(results: list[Node], body: Graph, users: dict[Node, list[Apply]], same: set[Node]) -> list[Apply]:
+    """The applications that nothing but these results needs, in order; addresses stay outside."""
+    mine: set[Node] = set(results)
+    for node in reversed(body.nodes):
+        numbers = node not in same or node.fn.name == "dynamic_index"
+        if numbers and node in users and all(u in mine for u in users[node]) and node is not body.output:
+            mine.add(node)
+    return [node for node in body.nodes if node in mine]
 
 
 RULES = {"map_rows": _map_rows}

@@ -274,3 +274,21 @@ def test_random_programs(seed, what, tmp_path):
         pytest.skip(f"refused: {error.message}")
 
 
+
+
+def chained(angles, points):
+    """Each angle moves some of the points only, so most tangents are zero in most turns."""
+    out = np.zeros_like(points)
+    for k in range(len(angles)):
+        moved = points * np.cos(angles[k]) + 0.5 * np.sin(angles[k])
+        out = out + (points[:, :1] > 0.1 * k) * moved
+    return out
+
+
+def test_turns_whose_tangents_are_zero_are_skipped():
+    angles, points = np.linspace(-1.0, 1.0, 6), RNG.normal(size=(41, 3))
+    jacobian = relay.jacobian(chained)
+    assert kernels(jacobian, angles, points) == 1
+    agree(jacobian, angles, points)
+    for tangent in (np.array([0.0, 1.0, 0.0, -0.0, 2.0, 0.0]), np.array([0.0, np.inf, 0.0, np.nan, 2.0, 0.0])):
+        agree(lambda a, p, t: relay.jvp(lambda a: chained(a, p), (a,), (t,))[1], angles, points, tangent)
