@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from ..abstract.types import FLOATS, with_dtype
+from ..ir.node import Constant
 from ..ir.prim import REGISTRY, Primitive
 from .batching import batch_elementwise
 from .broadcast import filled_like, match_kind, type_of, unbroadcast
@@ -148,8 +149,14 @@ abs_.vjp(lambda x, out, dout: (dout * sign(x),))
 add.vjp(pull(lambda a, b, out, dout: (dout, dout)))
 sub.vjp(pull(lambda a, b, out, dout: (dout, -dout)))
 mul.vjp(pull(lambda a, b, out, dout: (dout * b, dout * a)))
-div.vjp(pull(lambda a, b, out, dout: (dout / b, -dout * (out / b))))
 mod.vjp(pull(lambda a, b, out, dout: (dout, -dout * floordiv(a, b))))
+
+
+@div.vjp
+@pull
+def _(a, b, out, dout):
+    one = isinstance(a.node, Constant) and np.ndim(a.node.value) == 0 and a.node.value == 1
+    return dout / b, -dout * (out * out if one else out / b)
 
 
 @pow_.vjp

@@ -34,6 +34,7 @@ from tvm import tirx
 
 from .block import Block, call, const, dtype_of, element, idx, lanes_of, llvm, load, with_lanes
 from .exact import absolute, copysign, fma, isnan, libm, ne
+from .pipeline import vector_bytes
 from .vecformats import FORMATS, Format
 
 
@@ -85,22 +86,36 @@ def _power_of_two(f: _Of, n: Any) -> Any:
 
 
 def _expm1_reduced(b: Block, f: _Of, r: Any) -> Any:
-    """e**r - 1 for |r| <= log(2) / 2."""
-    return b.let(fma(b.let(_mul(r, r)), f.poly(f.format.exp, r), r))
+    """e**r - 1 for |r| <= log(2) / 2.
+
+    The polynomial's even and odd powers are two of Horner's schemes, side by side: whoever waits for one value waits half
+    as long, at no further operation, since the square is there.
+    """
+    square, powers = b.let(_mul(r, r)), f.format.exp
+    even, odd = b.let(f.poly(powers[::2], square)), b.let(f.poly(powers[1::2], square))
+    return b.let(fma(square, fma(odd, r, even), r))
 
 
 def exp(b: Block, x: Any) -> Any:
-    """e**x. Source: Cody and Waite reduction; the scale is applied in two steps, so subnormal results round once."""
+    """e**x. Source: Cody and Waite reduction; the scale is applied such that subnormal results round once."""
     x = b.once(x)
     f = _Of(x)
-    low, high = f.format.exp_range
-    # Clamped so that n stays in range; a NaN fails both comparisons and passes.
-    clamped = tirx.Select(tirx.LT(x, f.c(low)), f.c(low), tirx.Select(tirx.GT(x, f.c(high)), f.c(high), x))
-    n, r = _reduce_exp(b, f, b.let(clamped))
+    n, r = _reduce_exp(b, f, _clamped(b, f, x, *f.format.exp_range))
+    power = b.let(tirx.Add(_expm1_reduced(b, f, r), f.c(1.0)))
+    if vector_bytes() == 64:
+        # AVX-512 scales by any power of two, in one instruction. No NaN is made an integer, which LLVM leaves undefined.
+        number = tirx.Select(tirx.GT(n, f.c(-4096.0)), n, f.c(-4096.0))
+        return b.let(llvm("ldexp", f.dtype, power, tirx.Cast(with_lanes("int32", f.lanes), b.let(number))))
     magic = f.c(f.format.magic)
     half = b.let(tirx.Sub(b.let(fma(n, f.c(0.5), magic)), magic))
-    scaled = _mul(tirx.Add(_expm1_reduced(b, f, r), f.c(1.0)), _power_of_two(f, half))
+    scaled = _mul(power, _power_of_two(f, half))
     return b.let(_mul(scaled, _power_of_two(f, b.let(tirx.Sub(n, half)))))
+
+
+def _clamped(b: Block, f: _Of, x: Any, low: float, high: float) -> Any:
+    """x, or the bound that it is beyond: a minimum and a maximum, which let NaN pass."""
+    below = b.let(tirx.Select(tirx.GT(x, f.c(high)), f.c(high), x))
+    return b.let(tirx.Select(tirx.LT(below, f.c(low)), f.c(low), below))
 
 
 def expm1(b: Block, x: Any) -> Any:
@@ -109,8 +124,7 @@ def expm1(b: Block, x: Any) -> Any:
     f = _Of(x)
     big = f.format.expm1_max
     # Below -50 the result is -1 anyway; above `big`, where 2**n could overflow, exp does as well.
-    clamped = tirx.Select(tirx.LT(x, f.c(-50.0)), f.c(-50.0), tirx.Select(tirx.GT(x, f.c(big)), f.c(big), x))
-    small = _expm1_core(b, f, b.let(clamped))
+    small = _expm1_core(b, f, _clamped(b, f, x, -50.0, big))
     large = exp(b, x)
     return b.let(tirx.Select(tirx.GT(x, f.c(big)), large, tirx.Select(tirx.EQ(x, f.c(0.0)), x, small)))
 
