@@ -12,6 +12,7 @@ from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
 from .accumulate import Accumulate
 from .control import ThinControl
+from .delay import DelayUpdates
 from .induction import SolveCounters
 from .loops import HoistInvariants
 from .parts import AddParts
@@ -91,10 +92,13 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
 
 
 def plan_tapes(graph: Graph, check: bool | None = None) -> Graph:
-    """An equivalent graph, for executors that change arrays in place, whose tapes are arrays where their lengths are known."""
+    """An equivalent graph, for executors that change arrays in place.
+
+    Its tapes are arrays where their lengths are known, and its updates come after what reads the old values.
+    """
     verified = debugging() if check is None else check
     planned = Pipeline((PreallocateTapes(),), rounds=1, verify=verified)(graph)
-    if planned is graph:
-        return graph
-    simplify = Simplify(final=True)
-    return Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
+    if planned is not graph:
+        simplify = Simplify(final=True)
+        planned = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
+    return Pipeline((DelayUpdates(),), rounds=1, verify=verified)(planned)
