@@ -28,6 +28,7 @@ from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
 
 LANES = lanes_for("float64")
+MIXED = 4  # columns that are mixed into whole vectors
 WORTH = 8  # operations of a group that a jump is worth
 
 
@@ -69,11 +70,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         for out, (outer, width) in zip(outs, attrs["widths"]):
             start = block.let(tirx.Mul(first, idx(width))) if width > 1 else first
             for b in range(outer):
-                for a in range(width):
-                    at = tirx.Add(start, idx(b * n * width + a))
-                    value = machine.vector(next(numbers))
-                    place = at if lanes == 1 else tirx.Ramp(at, idx(width), lanes)
-                    block.store(out, value, place)
+                machine.write(out, tirx.Add(start, idx(b * n * width)), [machine.vector(next(numbers)) for _ in range(width)])
     lowering.emit_kernel(kernel)
     scope.env[node] = tuple(targets)
 
@@ -155,6 +152,45 @@ class Rows:
         value = self.expression(value)
         return value if lanes_of(dtype_of(value)) == self.lanes else tirx.Broadcast(value, self.lanes)
 
+    def write(self, buffer: Any, at: Any, columns: list[Any]) -> None:
+        """Store the rows of a block, which lie one behind the other, given the vectors of their columns.
+
+        Scattered element by element they would take longer than to compute: a few columns are mixed into whole vectors, many are turned
+        into rows, eight at a time.
+        """
+        lanes, width = self.lanes, len(columns)
+        if dtype_of(columns[0]).startswith("bool") or lanes < LANES:
+            for k, column in enumerate(columns):
+                place = tirx.Add(at, idx(k))
+                self.block.store(buffer, column, place if lanes == 1 else tirx.Ramp(place, idx(width), lanes))
+        elif width <= MIXED:
+            columns = [self.b.let(c) for c in columns]
+            for k in range(width):
+                picked = [(lanes * k + j) % width * lanes + (lanes * k + j) // width for j in range(lanes)]
+                mixed = columns[0] if width == 1 else shuffle(columns, picked)
+                self.block.store(buffer, mixed, ramp(tirx.Add(at, idx(lanes * k)), lanes))
+        else:
+            for k in range(0, width, lanes):
+                some = columns[k : k + lanes]
+                rows = self.transposed([*some, *some[-1:] * (lanes - len(some))])
+                for r, row in enumerate(rows):
+                    part = row if len(some) == lanes else shuffle([row], range(len(some)))
+                    self.block.store(buffer, part, ramp(tirx.Add(at, idx(r * width + k)), len(some)))
+
+    def transposed(self, vectors: list[Any]) -> list[Any]:
+        """A square of vectors with rows and columns exchanged: blocks of 1, 2, 4, ... change places."""
+        n, size = len(vectors), 1
+        vectors = [self.b.let(v) for v in vectors]
+        while size < n:
+            new = list(vectors)
+            for i in range(n):
+                if not i & size:
+                    j = i + size
+                    new[i] = self.b.let(shuffle([vectors[i], vectors[j]], [k if not k & size else n + k - size for k in range(n)]))
+                    new[j] = self.b.let(shuffle([vectors[i], vectors[j]], [k + size if not k & size else n + k for k in range(n)]))
+            vectors, size = new, 2 * size
+        return vectors
+
     def read(self, buffer: Any, index: Any) -> Any:
         """The element of an array at an index."""
         return self.b.let(load(buffer, self.expression(index)))
@@ -202,6 +238,11 @@ class Rows:
         zero = constant(0, dtype_of(numbers))
         differ = exact.ne(numbers, zero)  # NaN too
         return llvm("vector.reduce.or", "bool", differ) if group.count > 1 else differ
+
+
+def shuffle(vectors: list[Any], picked: Iterable[int]) -> Any:
+    """Elements of vectors that are put one behind the other."""
+    return tirx.Shuffle(vectors, [tirx.IntImm("int32", k) for k in picked])
 
 
 @dataclass
