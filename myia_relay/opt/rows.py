@@ -27,7 +27,7 @@ from ..abstract.types import Array
 from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY, Primitive
-from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, lookup
+from ..ir.rewrite import Effects, Rewriter, all_graphs, applied, drop_dead, lookup
 from .control import pack, take
 from .row_places import Rows, reduced
 from .row_values import INT, Frame, Scope
@@ -71,7 +71,8 @@ class Kernel:
             if node in rows.place:
                 shape = reduced(node.type.shape, rows.place[node])
                 size += product(shape)
-                short += len(shape) > 1 and shape[-1] <= SHORT
+                if len(shape) > 1 and shape[-1] <= SHORT:
+                    short += 3 if applied(node) == "take" else 1  # picking numbers one by one costs most
             elif isinstance(node.type, Array):
                 size += 1
         return short >= PAYS and size <= MOST
