@@ -10,7 +10,9 @@ Input: the application. Output: one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +40,14 @@ class Even:
 
     start: Any
     stride: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """An integer for each lane, anywhere: those of a vector, all increased by `offset`."""
+
+    root: Any
+    offset: int
 
 
 def _map_rows(lowering: Any, node: Apply) -> None:
@@ -91,6 +101,7 @@ class Rows:
     def __init__(self, kernel: Kernel, lanes: int):
         self.kernel, self.block, self.lanes = kernel, kernel.block, lanes
         self.b = Expr(self.block, kernel.dims, array=True)
+        self.lanes_apart: ChainMap[int, tuple[Any, list[Any]]] = ChainMap()
 
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
         """What a graph returns, part by part, for values of its parameters."""
@@ -116,9 +127,9 @@ class Rows:
             return self.loop(node, args)
         if name == "get_item":
             return args[0][node.attrs["index"]]
-        even = self.even(node, args)
-        if even is not None:
-            return even
+        index = self.even(node, args) or self.spread(node, args)
+        if index is not None:
+            return index
         return self.b.let(apply_rule(self.b, node, [self.expression(a) for a in args]))
 
     def even(self, node: Apply, args: list[Any]) -> Even | None:
@@ -139,8 +150,19 @@ class Rows:
         stride = x.stride + y.stride if name == "add" else x.stride - y.stride
         return Even(self.b.let(combine(x.start, y.start)), stride)
 
+    def spread(self, node: Apply, args: list[Any]) -> Spread | None:
+        """A vector of integers and a constant."""
+        if node.fn.name != "add" or not isinstance(args[1], tirx.IntImm):
+            return None
+        if isinstance(args[0], Spread):
+            return Spread(args[0].root, args[0].offset + int(args[1].value))
+        whole = not isinstance(args[0], Even) and dtype_of(args[0]) == f"int64x{self.lanes}"
+        return Spread(args[0], int(args[1].value)) if whole else None
+
     def expression(self, value: Any) -> Any:
         """A value as an expression."""
+        if isinstance(value, Spread):
+            return tirx.Add(value.root, tirx.Broadcast(idx(value.offset), self.lanes))
         if not isinstance(value, Even):
             return value
         if self.lanes == 1 or value.stride == 0:
@@ -155,8 +177,8 @@ class Rows:
     def write(self, buffer: Any, at: Any, columns: list[Any]) -> None:
         """Store the rows of a block, which lie one behind the other, given the vectors of their columns.
 
-        Scattered element by element they would take longer than to compute: a few columns are mixed into whole vectors, many are turned
-        into rows, eight at a time.
+        Scattered element by element they would take longer than to compute: a few columns are mixed into whole vectors, many are
+        turned into rows, eight at a time.
         """
         lanes, width = self.lanes, len(columns)
         if dtype_of(columns[0]).startswith("bool") or lanes < LANES:
@@ -193,7 +215,26 @@ class Rows:
 
     def read(self, buffer: Any, index: Any) -> Any:
         """The element of an array at an index."""
-        return self.b.let(load(buffer, self.expression(index)))
+        if isinstance(index, Even) or lanes_of(dtype_of(self.expression(index))) == 1:
+            return self.b.let(load(buffer, self.expression(index)))
+        root, offset = (index.root, index.offset) if isinstance(index, Spread) else (index, 0)
+        places = self.apart(root)
+        return self.b.let(shuffle([load(buffer, tirx.Add(at, idx(offset))) for at in places], range(self.lanes)))
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """A scope whose locals are gone afterwards."""
+        self.lanes_apart = self.lanes_apart.new_child()
+        yield
+        self.lanes_apart = self.lanes_apart.parents
+
+    def apart(self, vector: Any) -> list[Any]:
+        """The lanes of a vector of integers, which index memory: taken apart once, through memory."""
+        if id(vector) not in self.lanes_apart:
+            place = self.block.local("int64", self.lanes, name="lanes")
+            self.block.vstore(place, vector, 0)
+            self.lanes_apart[id(vector)] = vector, [self.b.let(load(place, k)) for k in range(self.lanes)]
+        return self.lanes_apart[id(vector)][1]
 
     def loop(self, node: Apply, args: list[Any]) -> tuple[Any, ...]:
         """A loop that turns as often for all rows; what it carries is in vectors."""
@@ -205,7 +246,7 @@ class Rows:
             block.store(cells[-1], value, 0)
         span, body = turns(node), node.attrs["body"]
         groups = skippable(body, n, self.uniform_parameters(args, n))
-        with block.loop(len(span)) as i:
+        with block.loop(len(span)) as i, self.inside():
             index = i if (span.start, span.step) == (0, 1) else self.b.let(tirx.Add(idx(span.start), tirx.Mul(i, idx(span.step))))
             old = [block.let(load(c, 0)) for c in cells]
             env: dict[Node, Any] = dict(zip(body.params, [index, *old, *args[3 + n :]], strict=True))
@@ -214,7 +255,7 @@ class Rows:
             parts, skipped = output_parts(body), {k for group in groups for k in group.carried}
             new = {k: self.b.let(self.vector(self.value(p, env))) for k, p in enumerate(parts) if k not in skipped}
             for group in groups:
-                with block.when(self.any_nonzero(group, env)):
+                with block.when(self.any_nonzero(group, env)), self.inside():
                     self.compute(group.nodes, env)
                     for k in group.carried:
                         block.store(cells[k], self.vector(env[parts[k]]), 0)

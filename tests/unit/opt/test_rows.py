@@ -292,3 +292,18 @@ def test_turns_whose_tangents_are_zero_are_skipped():
     agree(jacobian, angles, points)
     for tangent in (np.array([0.0, 1.0, 0.0, -0.0, 2.0, 0.0]), np.array([0.0, np.inf, 0.0, np.nan, 2.0, 0.0])):
         agree(lambda a, p, t: relay.jvp(lambda a: chained(a, p), (a,), (t,))[1], angles, points, tangent)
+
+
+def picked_inside(table, which, weights):
+    """Rows of a table are picked before, inside of and after a loop."""
+    out = np.zeros((len(which), 3))
+    for k in range(3):
+        out = out + weights[k] * table[which][:, k : k + 3] * table[k, 0]
+    return out + table[which, 1:4] * table[which, :1]
+
+
+def test_rows_are_picked_inside_of_a_loop():
+    args = RNG.normal(size=(20, 6)), RNG.integers(-20, 20, 50), RNG.normal(size=3)
+    agree(picked_inside, *args)
+    agree(relay.jacobian(picked_inside, 2), *args)
+    agree(relay.grad(lambda t, w, k: np.sum(picked_inside(t, w, k) ** 2), (0, 2)), *args)
