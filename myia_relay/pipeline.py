@@ -58,7 +58,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     """
     from .ad.expand import expand
     from .ir.verify import verify
-    from .opt.pipeline import optimize, plan_tapes
+    from .opt.pipeline import optimize, plan_memory
     from .opt.places import tell_callers
 
     graphs: dict[str, Graph] = {}
@@ -84,11 +84,11 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     stage("differentiated", expand)
 
     def optimized(g: Graph) -> Graph:
-        g = optimize(g, fastmath=fastmath)
-        return plan_tapes(g) if executor == "native" else g
+        if g is not before or fastmath:  # where nothing was differentiated, nothing is new to the optimiser
+            g = optimize(g, fastmath=fastmath)
+        return plan_memory(g) if executor == "native" else g
 
-    # Where nothing was differentiated, nothing is new to the optimiser.
-    stage("optimized", lambda g: g if g is before and not fastmath else optimized(g))
+    stage("optimized", optimized)
     if options.get("debug_nans"):
         from .opt.nans import check_nans
 

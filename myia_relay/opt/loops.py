@@ -24,7 +24,6 @@ STAY = {
         "broadcast_to",
         "reshape",
         "as_array",
-        "as_scalar",
         "undef",
         "none",
         "dim_size",

@@ -15,6 +15,7 @@ from .control import ThinControl
 from .delay import DelayUpdates
 from .induction import SolveCounters
 from .loops import HoistInvariants
+from .overwrite import DropOverwritten
 from .parts import AddParts
 from .preallocate import PreallocateTapes
 from .prove import DropProven
@@ -79,6 +80,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     if not final:
         return Pipeline((*passes, SolveCounters()), verify=verified)(graph)
     graph = Pipeline(passes, verify=verified)(graph)
+    solved = Pipeline((SolveCounters(),), rounds=1, verify=verified)(graph)
+    if solved is not graph:
+        graph = Pipeline(passes, verify=verified)(solved)
     proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
@@ -91,14 +95,15 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     return Pipeline((SelectBranches(), simplify), rounds=1, verify=verified)(graph)
 
 
-def plan_tapes(graph: Graph, check: bool | None = None) -> Graph:
+def plan_memory(graph: Graph, check: bool | None = None) -> Graph:
     """An equivalent graph, for executors that change arrays in place.
 
-    Its tapes are arrays where their lengths are known, and its updates come after what reads the old values.
+    Its tapes are arrays where their lengths are known, its updates come after what reads the old values, and what loops overwrite
+    is not filled before.
     """
     verified = debugging() if check is None else check
     planned = Pipeline((PreallocateTapes(),), rounds=1, verify=verified)(graph)
     if planned is not graph:
         simplify = Simplify(final=True)
         planned = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
-    return Pipeline((DelayUpdates(),), rounds=1, verify=verified)(planned)
+    return Pipeline((DropOverwritten(), DelayUpdates()), rounds=1, verify=verified)(planned)

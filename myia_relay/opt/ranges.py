@@ -4,7 +4,7 @@ Idea: the graph is run on intervals (`intervals`). What is known to hold refines
 of a condition, in the body of a `while`. A loop is run on the ranges of what it carries: those of the initial values, then wider
 ones, until the body stays inside; bounds that still grow go to the end of their dtype, then the last run takes back what
 was too much. The counter of a `for_loop` lies in its range. Values without bounds are compared by name: `i < n` holds in
-`for i in range(n)`, whatever `n` is.
+`for i in range(n)`, whatever `n` is. Inside of loops integers are polynomials of the indices as well (`polynomials`, `forms`).
 
 A call is run with unknown arguments, once for each function. Loops that carry no integer are run once; a loop within three
 others goes to the widest range directly. So the analysis is linear in the program.
@@ -24,6 +24,7 @@ from ..abstract.types import Struct, Type
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import Primitive
 from ..ir.rewrite import inner_graphs
+from .forms import Forms
 from .intervals import (
     EXACT,
     FALSE,
@@ -41,6 +42,7 @@ from .intervals import (
     sub,
     within,
 )
+from .polynomials import Polynomial
 
 MIRROR = {"gt": "lt", "ge": "le"}
 NOT = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -59,12 +61,14 @@ class Ranges:
         parameters: parameter -> the same.
         fails: checks that may fail.
         run: applications that were reached.
+        forms: the polynomials that integers are.
     """
 
     of: dict[Node, Interval] = field(default_factory=dict)
     parameters: dict[Node, Interval] = field(default_factory=dict)
     fails: set[Node] = field(default_factory=set)
     run: set[Node] = field(default_factory=set)
+    forms: Forms = field(default_factory=Forms)
 
     def interval(self, node: Node) -> Interval | None:
         """The bounds of an integer; None for any other value."""
@@ -125,6 +129,7 @@ class Facts:
         names: parameter -> what stands for it outside, where that is one node.
         below: node -> names of values that it is less than.
         inner: `cond` -> for each branch its graph and what was known at its end, if it was run.
+        forms: integer -> the polynomial that it is; see `forms`.
     """
 
     def __init__(self, outer: Facts | None = None):
@@ -132,6 +137,7 @@ class Facts:
         self.names: dict[Node, Any] = {}
         self.below: dict[Node, frozenset] = dict(outer.below) if outer else {}
         self.inner: dict[Node, list[tuple[Graph, Facts] | None]] = {}
+        self.forms: dict[Node, Polynomial] = dict(outer.forms) if outer else {}
 
     def name(self, node: Node) -> Any:
         """What tells a value from others, also inside of loops."""
@@ -150,7 +156,7 @@ class View(Facts):
 
     def __init__(self, base: Facts):
         self.base, self.values, self.below = base, {}, {}
-        self.inner, self.names = base.inner, base.names
+        self.inner, self.names, self.forms = base.inner, base.names, base.forms
 
     def __getitem__(self, node: Node) -> Value:
         return self.values[node] if node in self.values else self.base[node]
@@ -196,6 +202,8 @@ class _Analysis:
                     facts.values[node] = value
                 if not self.silent:
                     self.note(node, value)
+            if not self.silent and self.loops:
+                self.found.forms.keep(facts.forms)
             return facts[graph.output]
         finally:
             self.active.remove(graph)
@@ -224,6 +232,8 @@ class _Analysis:
                 less = facts.less(arg) if isinstance(facts, View) else facts.below.get(arg)
                 if less:
                     inner.below[param] = less
+                if arg in facts.forms:
+                    inner.forms[param] = facts.forms[arg]
         return inner, values
 
     # --- applications -----------------------------------------------------------------------------------------------
@@ -255,6 +265,8 @@ class _Analysis:
         if value is None:
             return whole
         known = node.fn.name in ("add", "sub", "mul") and facts.values.get(_key(node))
+        if self.loops:
+            value = self.found.forms.narrowed(node, value, facts, whole, bool(known))
         if known:  # a check has seen that this does not wrap
             return meet(value, whole) or whole
         return clip(value, node.type)
@@ -356,6 +368,7 @@ class _Analysis:
             inner, bound = self.bind(body, (node.args[0], *args), facts, range(1 + carried))
             if step is not None and step[0] > 0:
                 inner.below[body.params[0]] = frozenset((facts.name(node.args[1]),))
+            self.found.forms.enter(node, step, facts, inner, not self.silent)
             return self.run(body, inner, [turn, *values, *bound[1 + carried :]])
 
         return self.loop(initial, [a.type for a in args[:carried]], once)[0]

@@ -46,6 +46,8 @@ def _pick(shape, axis, index):
 def dynamic_index(x, i, *, axis):
     """The element or subarray at position i of an axis, which disappears; i is clamped into range.
 
+    Of an axis without elements it is zero. Nobody looks at it: a check fails before, but this may be computed ahead of the check.
+
     Args:
         x: array.
         i: int scalar.
@@ -55,6 +57,8 @@ def dynamic_index(x, i, *, axis):
         An array, or a NumPy scalar where no axis is left.
     """
     x = np.asarray(x)
+    if not x.shape[axis]:
+        return np.zeros(_removed(x.shape, axis), x.dtype)[()]
     return x[_pick(x.shape, axis, _clip(i, x.shape[axis]))]
 
 
@@ -204,7 +208,8 @@ def dynamic_update(x, v, i, *, axis):
         axis: non-negative.
     """
     out = np.array(x)
-    out[_pick(out.shape, axis, _clip(i, out.shape[axis]))] = v
+    if out.shape[axis]:
+        out[_pick(out.shape, axis, _clip(i, out.shape[axis]))] = v
     return out
 
 
@@ -212,8 +217,9 @@ def dynamic_update(x, v, i, *, axis):
 def index_add(x, v, i, *, axis):
     """`x` with `v` added at position i (clamped) of an axis."""
     out = np.array(x)
-    at = _pick(out.shape, axis, _clip(i, out.shape[axis]))
-    out[at] = out[at] + v
+    if out.shape[axis]:
+        at = _pick(out.shape, axis, _clip(i, out.shape[axis]))
+        out[at] = out[at] + v
     return out
 
 

@@ -17,9 +17,12 @@ from tvm import tirx
 
 from ...abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, leaves
 from ...ir.node import Apply, Constant, Graph, Node
-from ...opt.fusion import is_scalar
+from ...ir.prim import Primitive
+from ...ir.rewrite import applied
+from ...opt.fusion import is_scalar, is_view
+from ...prims.control import LEAD
 from ...utils.errors import LoweringError
-from . import data, exact
+from . import data, exact, vectors
 from .block import idx, load
 from .inplace import handed_over, source
 from .plan import View
@@ -52,6 +55,48 @@ def unflatten(values: list[Any], type: Type) -> Any:
     if isinstance(type, Struct):
         return tuple(unflatten(values, t) for t in type.elems)
     return values.pop(0)
+
+
+def carry_in_place(scope: Any, dest: list[View | None]) -> None:
+    """Let the arrays that a graph returns, and loops make, live where they are wanted all the while, from their beginnings on.
+
+    Args:
+        scope: of the graph.
+        dest: for each leaf of its result, where it is wanted.
+    """
+    output, users = scope.graph.output, scope.fusion.users
+    if applied(output) in LEAD and not any(isinstance(t, Struct) for t in output.type.elems):
+        results: list[Any] = [(output, k) for k in range(len(output.type.elems))]
+    else:
+        nodes = leaf_nodes(output, scope)
+        results = [(n.args[0], n.attrs["index"]) if n is not None and applied(n) == "get_item" else None for n in nodes]
+    for result, view in zip(results, dest, strict=True):
+        while result is not None and view is not None and applied(result[0]) in LEAD and result not in scope.loop_dest:
+            loop, k = result
+            scope.loop_dest[result] = view
+            start = loop.args[LEAD[loop.fn.name] + k]
+            result = None
+            if not isinstance(start, Apply) or users[start] != [loop] or loop.args.count(start) != 1 or start in scope.dest:
+                continue
+            if applied(start) == "get_item" and applied(start.args[0]) in LEAD:
+                made = [n for n in users[start.args[0]] if getattr(n, "attrs", {}).get("index") == start.attrs["index"]]
+                if made == [start] and all(applied(n) == "get_item" for n in users[start.args[0]]):
+                    result = (start.args[0], start.attrs["index"])
+            elif applied(start) == "undef" or is_fresh(start, scope):
+                scope.dest[start] = view
+
+
+def is_fresh(node: Node, scope: Any) -> bool:
+    """Whether lowering this node makes memory, which can as well be the wanted one."""
+    if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
+        return False
+    if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
+        return False
+    if node.fn.name == "get_item":
+        return applied(node.args[0]) == "map_rows"
+    if node.fn.kind in ("elementwise", "injective"):
+        return scope.fusion.role.get(node) == "root"
+    return node.fn.kind in ("reduce", "opaque")
 
 
 class Cells:
@@ -195,6 +240,9 @@ class _Loop:
         initial = [leaf for v, t in zip(values[:carried], self.carry_types) for leaf in flatten(v, t)]
         yours = [g for g, t in zip(given, self.carry_types) for _ in leaves(t)]
         taken = {k: v for k, (v, g) in enumerate(zip(initial, yours)) if g and isinstance(v, View) and isinstance(v.offset, int)}
+        if len(initial) == carried:
+            wanted = ((k, lowering.scope.loop_dest.get((node, k))) for k in range(carried))
+            taken = {**{k: view for k, view in wanted if view is not None}, **taken}
         self.cells = Cells(lowering, [leaf for t in self.carry_types for leaf in leaves(t)], _distinct(taken))
         self.cells.store(initial)
         for place, value in zip(self.cells.places, initial):
@@ -308,9 +356,15 @@ def _for_loop(lowering: Any, node: Apply) -> None:
         trips: Any = len(range(*sizes))
     else:
         trips = b.let(trip_count(lowering, start, stop, step, sizes[2]))
-    poll = Poll(lowering, node, trips if isinstance(trips, int) else _most_trips(lowering, node))
+    most = trips if isinstance(trips, int) else _most_trips(lowering, node)
+    poll = Poll(lowering, node, most)
+    in_lanes = vectors.find(lowering, node, most)
 
     def turns(first: Any, count: Any) -> None:
+        if in_lanes is not None:
+            values = [*loop.cells.places, *loop.constants]
+            vectors.emit(lowering, in_lanes, values, loop.cells.places, start if first is None else first, count)
+            return
         with block.loop(count) as i:
             far = i if sizes[2] == 1 else exact.wrapping_mul(i, step)
             index = far if first is None else exact.wrapping_add(first, far)

@@ -84,7 +84,7 @@ def dies(scope: Any, node: Node, at: Apply) -> bool:
     found = list(views(scope.env.get(node)))
     position = scope.position[at]
     for view in found:
-        if view.storage.kind != "arena" or view.pointer is not None:
+        if view.storage.kind not in ("arena", "out") or view.pointer is not None:
             return False
         for holder in scope.env.holders[view.storage]:
             if isinstance(holder, Parameter) and holder not in scope.given or _holds_until(scope, holder, view.storage) > position:

@@ -24,8 +24,7 @@ from ...abstract.dims import DimLike, product
 from ...abstract.types import Array, Data, List, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
-from ...ir.rewrite import applied
-from ...opt.fusion import Fusion, fuse, is_scalar, is_view
+from ...opt.fusion import Fusion, fuse, is_scalar
 from ...opt.ranges import Ranges
 from ...utils.errors import InternalError, LoweringError
 from . import control, data, effects, inplace, lanes, lists, nests, opaque, references, rows, tapes
@@ -81,6 +80,7 @@ class Scope:
         self.fusion: Fusion = fuse(graph)
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.dest: dict[Node, View] = {}
+        self.loop_dest: dict[tuple[Node, int], View] = {}  # where what a loop carries is wanted
         self.rows: dict[Node, View] = {}  # updates whose value is computed where it goes
         self.pending: list[Pending] = []
         self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
@@ -241,8 +241,9 @@ class Lowering:
         references.enter(self, scope, given)
         if dest is not None:
             for node, view in zip(control.leaf_nodes(graph.output, scope), dest, strict=True):
-                if view is not None and node is not None and _is_fresh(node, scope) and node not in scope.dest:
+                if view is not None and node is not None and control.is_fresh(node, scope) and node not in scope.dest:
                     scope.dest[node] = view
+            control.carry_in_place(scope, dest)
         for node in graph.nodes:
             if node in scope.done:
                 continue
@@ -290,7 +291,7 @@ class Lowering:
         elif prim.name == "none":
             env[node] = None
         elif prim.name == "undef":
-            env[node] = self.undefined(node.attrs["type"])
+            env[node] = self.undefined(node.attrs["type"], self.scope.dest.pop(node, None))
         elif prim.name == "dim_size":
             env[node] = self.b.let(self.b.dim(node.attrs["dim"]))
         elif prim.kind == "reduce":
@@ -304,14 +305,19 @@ class Lowering:
         else:
             raise LoweringError(f"the native executor cannot compile {prim.name}", node.origin)
 
-    def undefined(self, type: Type) -> Any:
-        """A value that is never looked at."""
+    def undefined(self, type: Type, place: View | None = None) -> Any:
+        """A value that is never looked at.
+
+        Args:
+            type: its type.
+            place: where it is wanted, if it is an array.
+        """
         if isinstance(type, Struct):
             return tuple(self.undefined(t) for t in type.elems)
         if is_scalar(type):
             return constant(0, type.dtype)
         if isinstance(type, Array):
-            view = self.new_view(type)
+            view = self.new_view(type) if place is None else place
             self.plan.tick()
             self.plan.touch(view.storage)
             return view
@@ -578,19 +584,6 @@ def _whole(view: View) -> bool:
     if not isinstance(view.offset, int) or view.offset or view.pointer is not None:
         return False
     return product(view.shape) * ITEM[view.dtype] == view.storage.nbytes
-
-
-def _is_fresh(node: Node, scope: Scope) -> bool:
-    """Whether lowering this node makes memory, which can as well be the wanted one."""
-    if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
-        return False
-    if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
-        return False
-    if node.fn.name == "get_item":
-        return applied(node.args[0]) == "map_rows"
-    if node.fn.kind in ("elementwise", "injective"):
-        return scope.fusion.role.get(node) == "root"
-    return node.fn.kind in ("reduce", "opaque")
 
 
 __all__ = ["Lowering", "MainSite", "Pending", "RefValue", "Scope", "Scalar", "const", "dtype_of"]

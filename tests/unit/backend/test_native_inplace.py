@@ -184,10 +184,9 @@ def needed_loop(size):
 def test_an_update_costs_what_it_writes():
     small, code = loop_code(element_loop, 10)
     large, same_code = loop_code(element_loop, 100_000)
-    # The code of an iteration does not know the size: no kernel and no copy but those around the loop.
+    # The code of an iteration does not know the size: one kernel before the loop, and no copy: the result is where it is wanted.
     assert code == same_code
-    loop = code[code.index("for ") :]
-    assert "memmove" not in loop[: loop.rindex("memmove")] and len(small.kernels) == len(large.kernels) == 1
+    assert "memmove" not in code and len(small.kernels) == len(large.kernels) == 1
     # Python is asked for signals now and then, not as if each iteration wrote the whole array.
     assert all(int(n) > 1000 for n in re.findall(r"poll\w* = T.int64\((\d+)\)", str(large.tir["main"])))
     x = np.arange(10.0)
