@@ -82,16 +82,38 @@ class Index:
         return False
 
     def reshaped(self, shape: Sequence[DimLike]) -> Index | None:
-        """The same element under another shape, if that takes no arithmetic: there is one group."""
+        """The same element under another shape, if that takes no arithmetic: each group's axes have become some others."""
         shape = tuple(shape)
         if shape == self.shape:
             return self
-        if len(self.groups) != 1:
-            return None
         key = ("reshape", shape)
         if key not in self.derived:
-            self.derived[key] = Index(shape, [Group(0, len(shape), self.groups[0].at)])
+            groups = self._regrouped(shape)
+            if groups is None:
+                return None
+            self.derived[key] = Index(shape, groups)
         return self.derived[key]
+
+    def _regrouped(self, shape: tuple[DimLike, ...]) -> list[Group] | None:
+        """The groups with their axes in another shape; axes of size 1 go with any of them."""
+        if len(self.groups) == 1:
+            return [Group(0, len(shape), self.groups[0].at)]
+        found: list[Group] = []
+        axis = 0
+        for g in self.groups:
+            wanted, size, start = product(self.shape[g.start : g.stop]), 1, axis
+            if wanted == 1:
+                continue
+            while size != wanted:
+                if axis == len(shape):
+                    return None
+                size = size * shape[axis]
+                axis += 1
+            found.append(Group(start, axis, g.at))
+        if not found or any(n != 1 for n in shape[axis:]):
+            return None
+        last = found.pop()
+        return [*found, Group(last.start, len(shape), last.at)]
 
 
 def split(at: Any, shape: Sequence[DimLike], dim) -> list[Any]:

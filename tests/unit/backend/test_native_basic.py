@@ -308,3 +308,19 @@ def test_kernels_of_empty_and_odd_shapes(shape):
     for got, want in zip(f(x), f.__wrapped__(x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-13)
         assert got.shape == want.shape and got.dtype == want.dtype
+
+
+@pytest.mark.parametrize("n", [14, 30, 64])
+def test_a_row_of_a_part_is_read_without_division(n):
+    """A slice and a reshape that only adds or drops axes of size 1: an offset, whatever the loops over the row are."""
+    x = arr(3, 2, 4, n, dtype="float64")
+
+    def rows(a, i):
+        layer = P.dynamic_index(a, i, axis=0)
+        part = P.reshape(P.slice(layer, starts=(1, 0, 0), sizes=(1, 4, n), steps=(1, 1, 1)), shape=(4, n))
+        row = P.reshape(P.slice(part, starts=(2, 0), sizes=(1, n), steps=(1, 1)), shape=(n,))
+        return P.exp(row) * row
+
+    check(rows, x, 2)
+    program, _ = compile_(rows, x, 2)
+    assert " // " not in str(program.tir)
