@@ -27,6 +27,8 @@ from ..ir.rewrite import Rewriter, applied, lookup
 from ..prims.control import LEAD
 from .control import copy_into, new_graph, output_parts, pack
 
+MOST_TURNS = 1 << 31  # more of them, and the product of two numbers of turns, which is halved, may wrap
+
 
 class Linear(NamedTuple):
     """at + by * index"""
@@ -78,7 +80,7 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     for k in range(attrs["carried"]):
         param = body.params[1 + k]
         delta = _delta(outs[k], param, body.params[0], turns) if param.type == INT and outs[k] is not param else None
-        if delta is not None and (turns or delta.by == 0):
+        if delta is not None and (delta.by == 0 or turns and len(turns) <= MOST_TURNS):
             deltas[k] = delta
     if not deltas:
         return None

@@ -114,3 +114,78 @@ def test_index_out_of_range_still_raises():
 
     with pytest.raises(IndexError, match="index 21 is out of bounds for axis 0 with size 21"):
         grad(f)(LOWER, X)
+
+
+# --- in programs that nobody differentiates -----------------------------------------------------------------------------
+
+
+def counters(k):
+    a, b, c = k, 0, 100
+    seen = 0
+    for i in range(2, 40, 3):
+        a += i
+        b += 3 * i - k
+        c -= 7
+        seen = seen * 3 % 1000 + a + b * c
+    return a, b, c, seen
+
+
+def nested(k):
+    at, seen = k, 0
+    for i in range(9):
+        for j in range(i, 9):
+            seen += at * j
+            at += 2
+        at -= i
+    return at, seen
+
+
+def empty(k):
+    at = k
+    for i in range(5, 5):
+        at += i
+    for i in range(3, 0):
+        at += i + 1
+    for _ in range(k):
+        at -= 1
+    return at
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+@pytest.mark.parametrize("f", [counters, nested, empty], ids=lambda f: f.__name__)
+def test_counters_are_those_of_python(f, executor):
+    compiled = relay(f, executor=executor)
+    for k in (-3, 0, 1, 8):
+        assert compiled(k) == f(k)
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_a_counter_overflows_in_its_turn(executor, capfd):
+    @relay(executor=executor)
+    def f(at):
+        for i in range(3, 9):
+            at += i * 1152921504606846976
+            print("added", i)
+        return at
+
+    with pytest.raises(OverflowError):
+        f(0)
+    assert capfd.readouterr().out == "added 3\nadded 4\n"
+
+
+def test_so_many_turns_that_their_product_wraps():
+    def f(n):
+        at = n
+        for i in range(4_000_000_000):
+            at = at + i
+        return at
+
+    def g(n):
+        at = n
+        for i in range(2_000_000_000):
+            at = at + i
+        return at
+
+    assert "carried=1" in str(relay(f).ir(0))
+    assert "carried=1" not in str(relay(g).ir(0))
+    assert relay(g)(5) == 5 + 1_999_999_999 * 1_000_000_000
