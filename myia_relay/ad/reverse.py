@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ..abstract.types import Struct, tangent
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, Recursion, as_call, emit_like, lookup
+from ..ir.rewrite import Effects, Recursion, applied, as_call, emit_like, lookup
 from ..prims.data_functions import Functions
 from ..utils.errors import CompileError, GradError
 from .activity import Act, Activity
@@ -140,7 +142,12 @@ class Adjoint:
             self.rule(node, ct)
 
     def rule(self, node: Apply, ct: Cotangent) -> None:
-        """The adjoint by the primitive's own rule."""
+        """The adjoint by the primitive's own rule, unless it is known of what more than the primitive computes."""
+        if (exponent := logistic(node)) is not None:
+            out = Var(self.builder, self.env[node])
+            dout = Var(self.builder, materialise(self.builder, ct, tangent(node.type)))
+            self.accumulate(exponent, (-dout * (out * (1.0 - out))).node, "div")
+            return
         prim = node.fn
         if prim.vjp_rule is None:
             raise GradError(
@@ -179,6 +186,24 @@ class Adjoint:
             nodes = self.builder.graph.nodes
             self.builder.graph.nodes = [n for node in nodes for n in (*self.inserted.pop(node, ()), node)]
             self.inserted = {}
+
+
+def logistic(node: Apply) -> Node | None:
+    """y = 1 / (1 + exp(z))  =>  dz += -dy y (1 - y): z, if this is what a node computes.
+
+    The result is all that the backward pass needs to know, and where exp(z) is infinite, zero times that would be NaN.
+    """
+    if applied(node) != "div" or not _is_one(node.args[0]) or applied(node.args[1]) != "add":
+        return None
+    below = node.args[1]
+    for one, power in (below.args, below.args[::-1]):
+        if _is_one(one) and applied(power) == "exp" and node.type == below.type == power.type == power.args[0].type:
+            return power.args[0]
+    return None
+
+
+def _is_one(node: Node) -> bool:
+    return isinstance(node, Constant) and np.ndim(node.value) == 0 and bool(node.value == 1)
 
 
 # Structures and tapes.
