@@ -37,6 +37,8 @@ def freeze(value: Any) -> Any:
         return "float", value.hex()
     if isinstance(value, tuple):
         return tuple(freeze(v) for v in value)
+    if isinstance(value, Graph):  # compared when everything else is equal: `same_attrs`
+        return Graph
     return type(value).__name__, value
 
 
@@ -48,10 +50,43 @@ def constant_key(node: Constant) -> Any:
     if isinstance(value, np.generic):
         return node.type, value.tobytes()
     if isinstance(value, np.ndarray):
-        return (node.type, value.tobytes()) if value.size <= 64 else id(value)
+        return (node.type, value.tobytes()) if value.size <= 1024 else id(value)
     if isinstance(value, bool | int | str | None):
         return node.type, type(value).__name__, value
     return id(value)
+
+
+def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether attributes whose frozen forms are equal are equal: their graphs do the same."""
+    for name, value in a.items():
+        for x, y in zip(_graphs(value), _graphs(b[name]), strict=True):
+            if not same_graph(x, y):
+                return False
+    return True
+
+
+def same_graph(a: Graph, b: Graph) -> bool:
+    """Whether two graphs apply the same primitives to the same, in the same order."""
+    if a is b:
+        return True
+    if len(a.nodes) != len(b.nodes) or [p.type for p in a.params] != [p.type for p in b.params]:
+        return False
+    twin: dict[Node, Node] = dict(zip(a.params, b.params))
+
+    def same(x: Node, y: Node) -> bool:
+        if isinstance(x, Constant) and isinstance(y, Constant):
+            return constant_key(x) == constant_key(y)
+        return twin.get(x) is y
+
+    for x, y in zip(a.nodes, b.nodes):
+        if x.fn is not y.fn or x.type != y.type or len(x.args) != len(y.args) or x.attrs.keys() != y.attrs.keys():
+            return False
+        if not all(map(same, x.args, y.args)) or any(freeze(v) != freeze(y.attrs[k]) for k, v in x.attrs.items()):
+            return False
+        if not same_attrs(x.attrs, y.attrs):
+            return False
+        twin[x] = y
+    return same(a.output, b.output)
 
 
 def holds_tape(t: Type) -> bool:
@@ -70,6 +105,7 @@ class Simplifier(Builder):
         super().__init__(graph)
         self.table, self.effects, self.number, self.fastmath = table, effects, number, fastmath
         self.values: dict[Any, Node] = {}
+        self.controls: dict[Any, list[Apply]] = {}
         self.constants: dict[int, Any] = {}
         self.changed = False
 
@@ -90,6 +126,14 @@ class Simplifier(Builder):
                 if less != args and prim.infer_rule(*[a.type for a in less], **full) == type:
                     self.changed, args = True, less
         key = self.key(prim, args, full, type) if self.number else None
+        if key is not None and prim.kind == "control":
+            known = self.controls.setdefault(key, [])
+            for found in known:
+                if same_attrs(found.attrs, full):
+                    self.changed = True
+                    return found
+            known.append(super().emit(prim, args, full, type))
+            return known[-1]
         if key is not None and key in self.values:
             self.changed = True
             return self.values[key]
@@ -112,12 +156,13 @@ class Simplifier(Builder):
         return found if found is not None or not self.table.rules else sink_units(self, prim, args, attrs, type)
 
     def key(self, prim: Primitive, args, attrs, type: Type | None) -> Any:
-        """What makes two applications one value; None where they never are: effects, tapes, unhashable attributes."""
+        """What makes two applications one value, but for graphs; None where nothing does: effects, tapes, unhashable attributes."""
         if prim.effect or prim.name.startswith("tape_") or (type is not None and holds_tape(type)):
             return None
         if prim.name == "undef" and isinstance(type, Array):  # memory to be filled
             return None
-        if prim.kind == "control" and any(self.effects.of_graph(g) for v in attrs.values() for g in _graphs(v)):
+        # What would raise has raised the first time.
+        if prim.kind == "control" and any(self.effects.of_graph(g) - {"raise"} for v in attrs.values() for g in _graphs(v)):
             return None
         operands: Any = tuple(self.argument(a) for a in args)
         if prim.name in COMMUTATIVE and operands[0] != operands[1]:
