@@ -18,7 +18,6 @@ from ..abstract.dims import product
 from ..abstract.types import Array, Scalar
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
-from ..ir.rewrite import applied
 from .control import output_parts
 
 WIDEST = 128  # numbers of a row of one array
@@ -232,9 +231,11 @@ def _transpose(rows: Rows, node: Apply) -> Place | None:
 
 
 def _slice(rows: Rows, node: Apply) -> Place | None:
-    place = rows.of(node.args[0])
-    if place is None:
-        return None
+    (x,) = node.args
+    place = rows.of(x)
+    if place is None:  # rows may begin further down in a longer array
+        static = isinstance(node.type, Array) and all(isinstance(d, int) for d in x.type.shape)
+        return natural(node.type, rows.n) if static and not rows.body and rows.is_lazy(x) else None
     k, attrs = place.axis, node.attrs
     whole = (attrs["starts"][k], attrs["sizes"][k], attrs["steps"][k]) == (0, node.args[0].type.shape[k], 1)
     return place if whole else None
@@ -293,7 +294,7 @@ def _take(rows: Rows, node: Apply) -> Place | None:
         return None
     size = x.type.shape[axis]
     other = rows.others.get(size)
-    picked = all(applied(u) == "take" for u in rows.users[x]) and x is not rows.graph.output
+    picked = len(rows.users[x]) == 1 and x is not rows.graph.output
     if picked and other is not None and other.place.get(x) == Place(axis):
         rows.through[node] = other
     elif not all(isinstance(d, int) for d in x.type.shape):

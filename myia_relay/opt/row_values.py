@@ -153,7 +153,7 @@ class Scope:
         """The arguments of which a value is computed in this scope."""
         if node.fn.name == "take" and (node in self.rows.through or not self.is_inside(node.args[0])):
             return node.args[1:]
-        return node.args
+        return () if begins_further_down(self.rows, node) else node.args
 
     def is_inside(self, node: Node) -> bool:
         """Whether a node is an application that is computed here."""
@@ -293,6 +293,22 @@ def _slice(scope: Scope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: x[tuple(parts)]
 
 
+def begins_further_down(rows: Rows, node: Apply) -> bool:
+    """Whether an application takes its rows from within a longer array."""
+    return node.fn.name == "slice" and node in rows.place and rows.of(node.args[0]) is None
+
+
+def _further_down(scope: Scope, node: Apply) -> Lazy:
+    """Rows of a longer array, from some row on."""
+    (x,), place, shape = node.args, scope.rows.place[node], node.args[0].type.shape
+    offsets, strides = np.zeros(scope.shape(node), np.int64), [product(shape[k + 1 :]) for k in range(len(shape))]
+    for k, (start, step) in enumerate(zip(node.attrs["starts"], node.attrs["steps"], strict=True)):
+        along = [1] * len(shape)
+        along[k] = offsets.shape[k]
+        offsets += ((start + np.arange(offsets.shape[k]) * step) * strides[k]).reshape(along)
+    return Lazy(x, scope.frame.times(scope.row, strides[place.axis] * node.attrs["steps"][place.axis]), offsets)
+
+
 def _pad(scope: Scope, node: Apply, args: list[Any]) -> Any:
     x, fill = scope.numbers(args[0]), scope.numbers(args[1])[()]
     out = full(scope.shape(node), fill)
@@ -401,11 +417,15 @@ def _get_item(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return args[0][node.attrs["index"]]
 
 
+def _slice_rule(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    return _further_down(scope, node) if begins_further_down(scope.rows, node) else _view(_slice)(scope, node, args)
+
+
 VALUE: dict[str, Callable[[Scope, Apply, list[Any]], Any]] = {
     "broadcast_to": lambda scope, node, args: _broadcast(scope, node, args[0]),
     "reshape": _view(lambda scope, node: lambda x: x.reshape(scope.shape(node))),
     "transpose": _view(lambda scope, node: lambda x: x.transpose(node.attrs["perm"])),
-    "slice": _view(_slice),
+    "slice": _slice_rule,
     "pad": _pad,
     "concatenate": _concatenate,
     **dict.fromkeys(REDUCTIONS, _reduce),

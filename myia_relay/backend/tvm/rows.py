@@ -36,10 +36,11 @@ WORTH = 8  # operations of a group that a jump is worth
 
 @dataclass(frozen=True)
 class Even:
-    """An integer for each lane: `start`, `start + stride`, ..."""
+    """An integer for each lane: `start + offset`, `start + offset + stride`, ..."""
 
     start: Any
     stride: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         if n % lanes:
             first = tirx.Min(first, idx(n - lanes))
         first = block.let(first)
-        machine = Rows(kernel, lanes)
+        machine = Rows(kernel, lanes, n)
         numbers = iter(machine.run(body, [Even(first, 1), *values]))
         for out, (outer, width) in zip(outs, attrs["widths"]):
             start = block.let(tirx.Mul(first, idx(width))) if width > 1 else first
@@ -98,10 +99,11 @@ def work(graph: Graph) -> int:
 class Rows:
     """Evaluates graphs of numbers for a block of rows."""
 
-    def __init__(self, kernel: Kernel, lanes: int):
-        self.kernel, self.block, self.lanes = kernel, kernel.block, lanes
+    def __init__(self, kernel: Kernel, lanes: int, rows: int):
+        self.kernel, self.block, self.lanes, self.rows = kernel, kernel.block, lanes, rows
         self.b = Expr(self.block, kernel.dims, array=True)
         self.lanes_apart: ChainMap[int, tuple[Any, list[Any]]] = ChainMap()
+        self.blocks: ChainMap[tuple, tuple[Any, Any, list[Any]]] = ChainMap()
 
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
         """What a graph returns, part by part, for values of its parameters."""
@@ -122,7 +124,7 @@ class Rows:
     def apply(self, node: Apply, args: list[Any]) -> Any:
         name = node.fn.name
         if name == "dynamic_index":
-            return self.read(*args)
+            return self.read(node.args[0].type, *args)
         if name == "for_loop":
             return self.loop(node, args)
         if name == "get_item":
@@ -140,15 +142,16 @@ class Rows:
         if not all(isinstance(a, Even) or lanes_of(dtype_of(a)) == 1 for a in args):
             return None
         x, y = (a if isinstance(a, Even) else Even(a, 0) for a in args)
+        known = next((int(a.value) for a in args if isinstance(a, tirx.IntImm)), None)
+        even = x if isinstance(args[0], Even) else y
         if name == "mul":
-            by = next((a for a in args if isinstance(a, tirx.IntImm)), None)
-            if by is None:
+            if known is None:
                 return None
-            start = args[0].start if isinstance(args[0], Even) else args[1].start
-            return Even(self.b.let(tirx.Mul(start, by)), (x.stride or y.stride) * int(by.value))
-        combine = tirx.Add if name == "add" else tirx.Sub
-        stride = x.stride + y.stride if name == "add" else x.stride - y.stride
-        return Even(self.b.let(combine(x.start, y.start)), stride)
+            return Even(self.b.let(tirx.Mul(even.start, idx(known))), even.stride * known, even.offset * known)
+        if known is not None and (name == "add" or even is x):
+            return Even(even.start, even.stride, even.offset + (known if name == "add" else -known))
+        combine, sign = (tirx.Add, 1) if name == "add" else (tirx.Sub, -1)
+        return Even(self.b.let(combine(x.start, y.start)), x.stride + sign * y.stride, x.offset + sign * y.offset)
 
     def spread(self, node: Apply, args: list[Any]) -> Spread | None:
         """A vector of integers and a constant."""
@@ -165,9 +168,8 @@ class Rows:
             return tirx.Add(value.root, tirx.Broadcast(idx(value.offset), self.lanes))
         if not isinstance(value, Even):
             return value
-        if self.lanes == 1 or value.stride == 0:
-            return value.start
-        return tirx.Ramp(value.start, idx(value.stride), self.lanes)
+        start = tirx.Add(value.start, idx(value.offset)) if value.offset else value.start
+        return start if self.lanes == 1 or value.stride == 0 else tirx.Ramp(start, idx(value.stride), self.lanes)
 
     def vector(self, value: Any) -> Any:
         """A value with all its lanes."""
@@ -213,20 +215,33 @@ class Rows:
             vectors, size = new, 2 * size
         return vectors
 
-    def read(self, buffer: Any, index: Any) -> Any:
+    def read(self, t: Array, buffer: Any, index: Any) -> Any:
         """The element of an array at an index."""
+        if isinstance(index, Even) and 1 < index.stride <= MIXED and self.lanes == LANES and t.dtype != "bool":
+            first = index.offset - index.offset % index.stride
+            if first + self.rows * index.stride <= t.shape[0]:  # else its rows are not all there
+                picked = [k * index.stride + index.offset % index.stride for k in range(self.lanes)]
+                return self.b.let(shuffle(self.block_of_rows(buffer, index.start, first, index.stride), picked))
         if isinstance(index, Even) or lanes_of(dtype_of(self.expression(index))) == 1:
             return self.b.let(load(buffer, self.expression(index)))
         root, offset = (index.root, index.offset) if isinstance(index, Spread) else (index, 0)
         places = self.apart(root)
         return self.b.let(shuffle([load(buffer, tirx.Add(at, idx(offset))) for at in places], range(self.lanes)))
 
+    def block_of_rows(self, buffer: Any, start: Any, first: int, width: int) -> list[Any]:
+        """The rows of a block, which lie one behind the other in memory, as vectors; read once."""
+        key = (id(buffer), id(start), first)
+        if key not in self.blocks:
+            at = [tirx.Add(start, idx(first + k * self.lanes)) for k in range(width)]
+            self.blocks[key] = buffer, start, [self.b.let(load(buffer, ramp(a, self.lanes))) for a in at]
+        return self.blocks[key][2]
+
     @contextmanager
     def inside(self) -> Iterator[None]:
         """A scope whose locals are gone afterwards."""
-        self.lanes_apart = self.lanes_apart.new_child()
+        self.lanes_apart, self.blocks = self.lanes_apart.new_child(), self.blocks.new_child()
         yield
-        self.lanes_apart = self.lanes_apart.parents
+        self.lanes_apart, self.blocks = self.lanes_apart.parents, self.blocks.parents
 
     def apart(self, vector: Any) -> list[Any]:
         """The lanes of a vector of integers, which index memory: taken apart once, through memory."""

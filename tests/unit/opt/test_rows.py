@@ -307,3 +307,55 @@ def test_rows_are_picked_inside_of_a_loop():
     agree(picked_inside, *args)
     agree(relay.jacobian(picked_inside, 2), *args)
     agree(relay.grad(lambda t, w, k: np.sum(picked_inside(t, w, k) ** 2), (0, 2)), *args)
+
+
+def differences(x):
+    """Rows of longer arrays, from another row on, every second one, and backwards."""
+    left, right = x[:-1], x[1:]
+    step = right - left
+    crossed = np.stack((step[:, 1] * left[:, 2], step[:, 2] * left[:, 0], step[:, 0] * left[:, 1]), axis=1)
+    return crossed / (1.0 + np.sum(step * step, axis=1))[:, None], x[1::2, :2] * np.sum(x[::2] * x[1::2], axis=1)[:, None]
+
+
+@pytest.mark.parametrize("n", [34, 66, 80, 81])
+def test_rows_that_begin_further_down(n):
+    x = RNG.normal(size=(n - n % 2, 3))
+    assert kernels(differences, x) >= 1
+    agree(differences, x)
+    agree(relay.grad(lambda x: np.sum(differences(x)[0]) + np.sum(differences(x)[1])), x)
+
+
+def test_picks_from_one_array():
+    """Few rows in all: they are computed alone, and once; many: the array is."""
+
+    def f(matrices, weights, points, i, j, k):
+        all_ = posed(matrices, weights, points, np.arange(len(points)))
+        return all_[i] * 0.5 + all_[j] - all_[k]
+
+    for n in (33, 70):
+        i, j, k = (RNG.integers(-120, 120, n) for _ in range(3))
+        args = RNG.normal(size=(3, 3, 4)), RNG.random((120, 3)), RNG.normal(size=(120, 3)), i, j, k
+        agree(f, *args)
+        agree(relay.jacobian(f), *args)
+        j[5] = 120
+        with pytest.raises(IndexError, match="index 120"):
+            relay(f)(*args)
+
+
+def test_equal_loops_are_computed_once():
+    def f(x, n):
+        def powers(y):
+            out = y * 1.0
+            for k in range(n):
+                if out[0] > 1e6:
+                    raise OverflowError("too large")
+                out = out * y[k % len(y)] + 0.5
+            return out
+
+        return powers(x), powers(x) + 1.0, powers(x * 2.0)
+
+    graph = relay(f).ir(np.ones(3), 4, stage="optimized").graph
+    assert sum(getattr(m.fn, "name", "") in ("for_loop", "while_loop") for m in graph.nodes) == 2
+    agree(f, np.array([1.5, 0.5, 2.0]), 5)
+    with pytest.raises(OverflowError, match="too large"):
+        relay(f)(np.array([15.0, 50.0, 20.0]), 9)
