@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..abstract.dims import Dim
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import applied
 from .intervals import FALSE, TRUE, Interval, limits, meet, of_value, within
@@ -31,13 +32,13 @@ class Forms:
         of: integer -> the polynomial that it is; None where its graph is run in several places.
         turns: the body of a loop -> what tells its turns apart: the index, or the number of the turn. None likewise, and where
             nothing is known of it.
-        sizes: symbolic dimension -> its variable.
+        sizes: name of a symbolic dimension -> its variable.
     """
 
     def __init__(self) -> None:
         self.of: dict[Node, Polynomial | None] = {}
         self.turns: dict[Graph, Variable | None] = {}
-        self.sizes: dict[Any, Variable] = {}
+        self.sizes: dict[str, Variable] = {}
 
     def keep(self, found: Mapping[Node, Polynomial]) -> None:
         """What was found when a graph was run for the last time in one place."""
@@ -81,10 +82,17 @@ class Forms:
         return found
 
     def size(self, node: Node) -> Polynomial | None:
-        """The polynomial of a symbolic size, the same everywhere."""
-        if applied(node) != "dim_size":
+        """The polynomial of a symbolic size, of names that mean the same everywhere; None where it is none."""
+        dim = node.attrs["dim"] if applied(node) == "dim_size" else None
+        if not isinstance(dim, Dim) or dim.atoms:
             return None
-        return Polynomial.of(self.sizes.setdefault(node.attrs["dim"], Variable(Polynomial.of(0))))
+        total = Polynomial.of(0)
+        for names, coefficient in dim.terms.items():
+            term = Polynomial.of(coefficient)
+            for name in names:
+                term = term * Polynomial.of(self.sizes.setdefault(name, Variable(Polynomial.of(0))))
+            total = total + term
+        return total
 
     def narrowed(self, node: Apply, value: Interval, facts: Any, whole: Interval, fits: bool) -> Interval:
         """What is left of the interval of a result, which may reach beyond its dtype's, by what its polynomial says.

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from myia_relay import relay, vjp
+from myia_relay import Float64, Tensor, relay, vjp
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.polynomials import Polynomial, Variable, least, most
 
@@ -236,3 +236,32 @@ def test_the_turn_that_fails(f, executor):
     compiled, a = relay(f, executor=executor), np.arange(1.0, 7.0)
     for n in (-3, 0, 1, 4, 5, 6, 9):
         assert outcome(compiled, (a, n)) == outcome(f, (a, n)), n
+
+
+# --- sizes that only a call tells -----------------------------------------------------------------------------------------
+
+
+def window(x: Tensor[Float64, ("n",)], y: Tensor[Float64, ("m",)]):  # noqa: F821
+    total, m = 0.0, len(y)
+    for i in range(len(x) - len(y) + 1):
+        for j in range(m):
+            total += x[i + j] * y[m - 1 - j]
+    return total
+
+
+def all_but_one(x: Tensor[Float64, ("n",)], y: Tensor[Float64, ("m",)]):  # noqa: F821
+    total, d = 0.0, x[1:] - x[:-1]
+    for i in range(3):
+        total += d[len(d) - 1 - i] + y[len(x) - len(y) - i]
+    return total
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("f", [window, all_but_one], ids=lambda f: f.__name__)
+def test_symbolic_sizes(f, executor):
+    compiled = relay(f, executor=executor)
+    for n, m in ((1, 1), (1, 0), (5, 3), (3, 5), (9, 4), (4, 4), (2, 7)):
+        args = np.arange(1.0, n + 1.0), np.arange(2.0, m + 2.0)
+        got, want = outcome(compiled, args), outcome(f, args)
+        assert got == want, (n, m)
+    assert compiled.cache_info().misses == 1
