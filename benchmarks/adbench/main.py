@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from myia_relay.utils.switches import OPTIMISATIONS, VARIABLE
+
 from .. import common
 from ..workers import Worker, WorkerError, find_peer
 from . import cases, limit, report
@@ -35,12 +37,14 @@ class Run(NamedTuple):
         module: of its worker, in `benchmarks.peers`.
         variant: for the worker.
         workloads: which ones it has.
+        without: an optimisation of ours that is left out.
     """
 
     package: str | None
     module: str
     variant: str = ""
     workloads: tuple[str, ...] = ALL
+    without: str = ""
 
 
 PEERS = {
@@ -114,6 +118,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--rounds", type=common.positive, default=3, help="how often each system is measured (default: %(default)s)")
     add("--seconds", type=float, default=0.15, help="for each figure of each round (default: %(default)s)")
     add("--executor", choices=("native", "python", "interpreter"), default="native", help="default: %(default)s")
+    add(
+        "--ablate",
+        type=lambda text: list(OPTIMISATIONS) if text == "all" else common.choose(text, tuple(OPTIMISATIONS)),
+        default=[],
+        metavar="NAMES",
+        help=f"measure ours without each of these too: all, or of {','.join(OPTIMISATIONS)}",
+    )
     add("--no-memory", action="store_true", help="leave out the peak memory")
     add("--no-scaling", action="store_true", help="leave out the scaling table")
     options = parser.parse_args(argv)
@@ -141,6 +152,9 @@ class Bench:
         self.cache = folder / "cache"
         self.runs = {OURS: Run(None, "relay_adbench", options.executor)}
         self.pythons: dict[str, str | None] = {OURS: None}
+        for name in options.ablate:
+            system = report.WITHOUT + name
+            self.runs[system], self.pythons[system] = Run(None, "relay_adbench", options.executor, ALL, name), None
         self.program: Path | None = None
         for name in options.peers:
             if name == "limit":
@@ -170,6 +184,8 @@ class Bench:
         run = self.runs[name]
         words = ["--threads", str(threads), "--variant", run.variant]
         env = {"MYIA_RELAY_CACHE": str(self.cache)}
+        if run.without:
+            env[VARIABLE] = run.without
         return Worker(f"benchmarks.peers.{run.module}", words, self.pythons[name], threads, env)
 
     def all_cases(self, found: list[Case], threads: int) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from .cases import WORKLOADS, tolerance
 
 Rows = list[dict[str, Any]]
 OURS = "myia_relay"
+WITHOUT = "without "
 PLAIN_PEERS = ("jax", "torch", "torch.compile")
 LIMITS = {"gmm": 1.5, "ba": 1.5, "hand": 2.0, "lstm": 2.0, "trmv": 1.3, "mlp": 1.25}
 """What is wanted as a multiple of the reference's time (for the perceptron, of its products alone), one thread."""
@@ -63,6 +64,8 @@ def show(rows: Rows, scaling: Rows, check: bool) -> None:
         print(main_table(mine))
         print(f"\n{plot(mine)}")
         print(f"\n{ratios(mine)}")
+        if any(row["system"].startswith(WITHOUT) for row in mine):
+            print(f"\n{ablation_table(mine)}")
     if any("peak" in row for row in rows):
         print(f"\n{memory_table(rows)}")
     print(f"\n{compile_line(rows)}")
@@ -84,6 +87,21 @@ def accuracy(rows: Rows) -> None:
             if some:
                 line += f"; {title}: " + ", ".join(f"{row['workload']}/{row['case']}" for row in some)
         print(line)
+
+
+def ablation_table(rows: Rows) -> str:
+    """What each optimisation is worth: time of the derivative without it over the time with it, geometric mean by workload."""
+    systems = list(dict.fromkeys(row["system"] for row in rows if row["system"].startswith(WITHOUT)))
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    lines = [["times slower", *workloads]]
+    for system in systems:
+        cells = [system]
+        for workload in workloads:
+            pairs = [(s[system], s[OURS]) for (w, _), s in by_case(rows).items() if w == workload and {system, OURS} <= s.keys()]
+            factors = [best_time(without) / best_time(ours) for without, ours in pairs]
+            cells.append(f"{statistics.geometric_mean(factors):.2f}" if factors else "-")
+        lines.append(cells)
+    return common.table(lines)
 
 
 def by_case(rows: Rows) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:

@@ -10,15 +10,18 @@ from ..ir.prim import Primitive
 from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
+from ..utils.switches import is_left_out
 from .accumulate import Accumulate
 from .control import ThinControl
 from .delay import DelayUpdates
 from .induction import SolveCounters
+from .jam import JamLoops
 from .loops import HoistInvariants
 from .overwrite import DropOverwritten
 from .parts import AddParts
 from .preallocate import PreallocateTapes
 from .prove import DropProven
+from .rows import RowKernels
 from .select import SelectBranches
 from .simplify import Simplify
 from .tail import LoopTailCalls
@@ -38,15 +41,16 @@ class Pipeline:
         verify: whether the result of each pass is verified, by its name.
     """
 
-    passes: tuple[Pass, ...]
+    passes: tuple[Pass, ...]  # but for those that the environment leaves out, see `utils.switches`
     rounds: int = ROUNDS
     verify: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
         kept: dict[Pass, Graph] = {}  # what a pass has looked at last, and left as it was
+        passes = [p for p in self.passes if not is_left_out(getattr(p, "name", ""))]
         for _ in range(self.rounds):
             before = graph
-            for step in self.passes:
+            for step in passes:
                 if kept.get(step) is graph:
                     continue
                 after = step(graph)
@@ -107,3 +111,8 @@ def plan_memory(graph: Graph, check: bool | None = None) -> Graph:
         simplify = Simplify(final=True)
         planned = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
     return Pipeline((DropOverwritten(), DelayUpdates()), rounds=1, verify=verified)(planned)
+
+
+def plan_lanes(graph: Graph, check: bool | None = None) -> Graph:
+    """An equivalent graph, for executors with vectors: what is computed in their lanes has primitives of its own."""
+    return Pipeline((JamLoops(), RowKernels()), rounds=1, verify=debugging() if check is None else check)(graph)

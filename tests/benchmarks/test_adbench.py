@@ -489,3 +489,15 @@ def test_instances(data_dir):
             assert error < 1e-8, case
             checked += 1
     assert checked == len({c.name for c in cases.find_cases(folder, list(names))} & set(sum(names.values(), [])))
+
+
+def test_ablation():
+    """Without an optimisation the outputs stay right, and the table says how much slower it is."""
+    rows = [
+        {"workload": "ba", "case": "a", "system": "myia_relay", "threads": 1, "into": 1.0, "gradient": 2.0},
+        {"workload": "ba", "case": "a", "system": "without blas", "threads": 1, "into": 4.0, "gradient": 2.0},
+        {"workload": "ba", "case": "b", "system": "myia_relay", "threads": 1, "gradient": 2.0},
+        {"workload": "ba", "case": "b", "system": "without blas", "threads": 1, "gradient": 2.0},
+        {"workload": "mlp", "case": "c", "system": "myia_relay", "threads": 1, "gradient": 2.0},
+    ]
+    assert report.ablation_table(rows).split("\n")[1].split() == ["without", "blas", "2.00", "-"]

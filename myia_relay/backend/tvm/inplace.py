@@ -22,6 +22,7 @@ from ...ir.rewrite import applied
 from ...opt.fusion import UPDATES, is_scalar
 from ...prims.control import LEAD
 from ...prims.protocol import clamp
+from ...utils.switches import is_left_out
 from .block import idx, load, ramp
 from .indexing import Group, Index
 from .kernel import Kernel
@@ -81,6 +82,8 @@ def _last_use(scope: Any, node: Node) -> int:
 
 def dies(scope: Any, node: Node, at: Apply) -> bool:
     """Whether all memory of a node's value may be overwritten by application `at`: nobody looks at it behind."""
+    if is_left_out("in_place"):
+        return False
     found = list(views(scope.env.get(node)))
     position = scope.position[at]
     for view in found:

@@ -15,6 +15,7 @@ from ...abstract.types import Array
 from ...ir.node import Apply
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
+from ...utils.switches import is_left_out
 from . import blas, conv, pool, threads
 from .block import dtype_of, idx, load, ramp
 from .expr import Expr, constant, is_half
@@ -116,7 +117,7 @@ def _dot(c: Call) -> None:
     ta, tb = c.attrs["transpose_a"], c.attrs["transpose_b"]
     m, n = c.out_type.shape
     k = a.shape[0] if ta else a.shape[1]
-    if a.dtype not in BLAS_TYPES or 0 in (m, n, k):
+    if not _by_blas(a.dtype) or 0 in (m, n, k):
         plain_product(c, 1, m, n, k, ta, tb)
         return
     if is_small(1, m, n, k):
@@ -147,7 +148,7 @@ def _batched_dot(c: Call) -> None:
     ta, tb = c.attrs["transpose_a"], c.attrs["transpose_b"]
     batch, m, n = c.out_type.shape
     k = a.shape[1] if ta else a.shape[2]
-    if a.dtype not in BLAS_TYPES or 0 in (batch, m, n, k):
+    if not _by_blas(a.dtype) or 0 in (batch, m, n, k):
         plain_product(c, batch, m, n, k, ta, tb)
         return
     if is_small(batch, m, n, k):
@@ -167,7 +168,7 @@ def _matvec(c: Call) -> None:
     trans = c.attrs["transpose"]
     rows, cols = a.shape
     m, k = (cols, rows) if trans else (rows, cols)
-    if a.dtype not in BLAS_TYPES or 0 in (m, k):
+    if not _by_blas(a.dtype) or 0 in (m, k):
         plain_product(c, 1, m, 1, k, trans, False)
         return
     if is_small(1, m, 1, k):
@@ -203,7 +204,7 @@ def _conv_shape(c: Call, image: tuple, filters: int, per_group: int, kernel: tup
 def _conv2d(c: Call) -> None:
     x, w = c.types
     s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
-    if _no_blas(c, x.dtype) or 0 in c.out_type.shape:
+    if not _by_blas(x.dtype) or 0 in c.out_type.shape:
         plain_conv(c, s, "forward")
         return
     groups, n = c.attrs["groups"], x.shape[0]
@@ -225,7 +226,7 @@ def _conv2d(c: Call) -> None:
 def _conv2d_grad_input(c: Call) -> None:
     dy, w = c.types
     s = _conv_shape(c, tuple(c.attrs["in_shape"]), w.shape[0], w.shape[1], w.shape[2:])
-    if _no_blas(c, dy.dtype) or 0 in c.out_type.shape:
+    if not _by_blas(dy.dtype) or 0 in c.out_type.shape:
         plain_conv(c, s, "grad_input")
         return
     groups, n = c.attrs["groups"], dy.shape[0]
@@ -248,7 +249,7 @@ def _conv2d_grad_weight(c: Call) -> None:
     x, dy = c.types
     groups, n = c.attrs["groups"], x.shape[0]
     s = _conv_shape(c, x.shape[2:], dy.shape[1], c.out_type.shape[1], tuple(c.attrs["kernel"]))
-    if _no_blas(c, x.dtype) or 0 in (*c.out_type.shape, n):
+    if not _by_blas(x.dtype) or 0 in (*c.out_type.shape, n):
         plain_conv(c, s, "grad_weight")
         return
     tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
@@ -269,8 +270,8 @@ def _conv2d_grad_weight(c: Call) -> None:
             conv.grad_weight_sample(c.block, s, *places, col)
 
 
-def _no_blas(c: Call, dtype: str) -> bool:
-    return dtype not in BLAS_TYPES
+def _by_blas(dtype: str) -> bool:
+    return dtype in BLAS_TYPES and not is_left_out("blas")
 
 
 # --- pooling ----------------------------------------------------------------------------------------------------------

@@ -38,9 +38,8 @@ from ...abstract.types import (
 from ...ir.node import Graph, Node
 from ...ir.rewrite import mark_recursion
 from ...opt.fusion import is_scalar
-from ...opt.jam import JamLoops
+from ...opt.pipeline import plan_lanes
 from ...opt.ranges import analyse
-from ...opt.rows import RowKernels
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
@@ -70,7 +69,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     """
     begin = time.perf_counter()
     _threads()
-    graph = RowKernels()(JamLoops()(graph))
+    graph = plan_lanes(graph)
     writer = _Main(graph)
     if (options or {}).get("profile"):
         writer.lowering.profile = []

@@ -10,6 +10,7 @@ from typing import Any
 
 from tvm import tirx
 
+from ...utils.switches import is_left_out
 from .block import idx, load, ramp
 
 SHORT = 16  # elements of a row of the result, and of what is summed over
@@ -19,7 +20,7 @@ UNROLLED = 8  # rows
 
 def is_small(batch: Any, m: Any, n: Any, k: Any) -> bool:
     """Whether a product (of each of a batch) is small enough, and none of its sizes 0."""
-    if not all(isinstance(size, int) for size in (batch, m, n, k)):
+    if not all(isinstance(size, int) for size in (batch, m, n, k)) or is_left_out("small_products"):
         return False
     short = n <= SHORT if n > 1 else m <= SHORT
     return short and k <= SHORT and 0 < m * n * k <= SMALL and batch > 0

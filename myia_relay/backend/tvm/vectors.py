@@ -28,6 +28,7 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.rewrite import applied
 from ...opt.control import output_parts
 from ...opt.fusion import is_scalar
+from ...utils.switches import is_left_out
 from .block import const, dtype_of, idx, lanes_of, load, ramp
 from .kernel import apply_rule
 from .nests import lanes_for
@@ -81,6 +82,8 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
     """
     body: Graph = node.attrs["body"]
     outs, step = output_parts(body), node.args[2]
+    if is_left_out("vector_loops"):
+        return None
     if outs is None or not outs or not isinstance(step, Constant) or step.value not in (1, -1):
         return None
     if any(applied(n) not in OPERATIONS and applied(n) not in (*STORES, "dynamic_index", "make_struct") for n in body.nodes):

@@ -1,0 +1,50 @@
+"""Optimisations that the environment leaves out, to see what each is worth: `MYIA_RELAY_WITHOUT=row_kernels,vector_loops`.
+
+Programs mean the same without them. The switch is looked at when a program is compiled; files of compiled programs are kept
+apart by it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from .errors import ValueError_, nearest
+
+VARIABLE = "MYIA_RELAY_WITHOUT"
+OPTIMISATIONS = {
+    "accumulate": "sums of adjoints go on through inner loops",
+    "add_parts": "the cotangent of a part is added to that part of the sum alone",
+    "blas": "products of matrices are calls of a library",
+    "delay_updates": "updates of arrays come after what reads the old values",
+    "drop_overwritten": "arrays that a loop writes from end to end are not filled before",
+    "drop_proven": "checks and overflow flags that range analysis decides are dropped",
+    "hoist_invariants": "what does not change in a loop is computed before it",
+    "in_place": "arrays are changed in place where nobody looks at the old ones",
+    "jam_loops": "inner while loops of eight turns run together",
+    "preallocate_tapes": "tapes of known length are arrays of the memory plan",
+    "row_kernels": "arrays of short rows are computed row by row, in the lanes of vectors",
+    "select_branches": "small branches between integers are choices without a jump",
+    "small_products": "products of small matrices are written out",
+    "solve_counters": "counters of loops are formulas of the index",
+    "unfold_recursion": "several levels of recursive calls are one",
+    "vector_loops": "counted loops over numbers run in the lanes of vectors",
+}
+"""What can be left out, by name."""
+
+
+def is_left_out(name: str) -> bool:
+    """Whether the environment leaves an optimisation out.
+
+    Raises:
+        ValueError_: it names something that there is not.
+    """
+    return name in _names(os.environ.get(VARIABLE, ""))
+
+
+@functools.lru_cache(8)
+def _names(text: str) -> frozenset[str]:
+    names = frozenset(part.strip() for part in text.split(",") if part.strip())
+    for name in sorted(names - OPTIMISATIONS.keys()):
+        raise ValueError_(f"{VARIABLE}: there is no optimisation {name!r}{nearest(name, list(OPTIMISATIONS))}")
+    return names
