@@ -178,7 +178,8 @@ async def with_turns(engine, frame, node, init, decided, turns, error: TypeDrift
 
     async def some(region: Frame) -> Val:
         result = await turns(region, [region.bring(v) for v in init])
-        landed.extend(skeleton(v, capture=region.captured) for v in parts_of(result) if result is not NEVER)
+        if result is not NEVER:  # a first turn that always raises lands nowhere
+            landed.extend(skeleton(v, capture=region.captured) for v in parts_of(result))
         return result
 
     if decided is True:

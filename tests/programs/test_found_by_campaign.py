@@ -435,3 +435,31 @@ def test_an_array_that_is_read_backwards_and_forwards(size):
 
     for n in (100, 1, 2):
         np.testing.assert_array_equal(relay(f)(n), f(n))
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_a_sum_in_a_loop_whose_first_turn_always_raises(executor):
+    def f(x):
+        total = 0.0
+        for i in range(2, 9, 2):
+            assert i < 2, "late"
+            for j in range(i + 1):
+                total += x[j - i - 1]
+        return total
+
+    with pytest.raises(AssertionError, match="late"):
+        relay(f, executor=executor)(np.arange(9.0))
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_an_element_of_an_array_without_elements(executor):
+    def f(x, n):
+        y = np.zeros(0)
+        for i in range(n):
+            y[i - 1] = y[0] * x[i]
+        return y
+
+    compiled = relay(f, executor=executor)
+    assert compiled(np.ones(3), 0).shape == (0,)
+    with pytest.raises(IndexError, match="index 0 is out of bounds for axis 0 with size 0"):
+        compiled(np.ones(3), 2)
