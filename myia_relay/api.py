@@ -89,7 +89,7 @@ class Relay:
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program and what makes its result
+        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
@@ -145,19 +145,17 @@ class Relay:
             return None
         found = self._quick.get(key)
         if found is not None:
-            compiled, result = found
-            for d in compiled.program.dependencies:
-                if not d.holds():
-                    del self._quick[key]
-                    break
-            else:
+            compiled, result, holds = found
+            if holds():
                 self._hits += 1
                 return compiled, result, leaves
+            self._quick.pop(key, None)
         compiled, given = self._compiled(args, kwargs)
         if len(given) == len(leaves):
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
-            self._quick[key] = compiled, finisher(compiled)
+            holds = checker(compiled.program.dependencies, 0, lambda: True, lambda: False, [])
+            self._quick[key] = compiled, finisher(compiled), holds
         return compiled, None, given
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
