@@ -29,6 +29,7 @@ from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY, Primitive
 from ..ir.rewrite import Effects, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
 from .control import pack, take
+from .fusion import cost
 from .row_places import Rows, reduced
 from .row_values import INT, Frame, Scope
 from .simplify import holds_tape
@@ -36,7 +37,7 @@ from .simplify import holds_tape
 LEAST = 32  # rows
 SHORT = 4  # positions of a last axis in which vectors are lost
 PAYS = 6  # applications to rows with such an axis
-MOST = 5000  # numbers that are computed for a row
+MOST = 2500  # operations for a row: LLVM takes about a second for them
 VIEWS = ("slice", "reshape", "transpose")
 
 
@@ -70,7 +71,7 @@ class Kernel:
         for rows, node in _work(self.rows, self.members):
             if node in rows.place:
                 shape = reduced(node.type.shape, rows.place[node])
-                size += product(shape)
+                size += product(shape) * (1 + cost(node) // 4)  # functions are many operations
                 if len(shape) > 1 and shape[-1] <= SHORT:
                     short += 3 if applied(node) == "take" else 1  # picking numbers one by one costs most
             elif isinstance(node.type, Array):
