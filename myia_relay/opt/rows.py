@@ -70,9 +70,9 @@ class Kernel:
         short = size = 0
         for rows, node in _work(self.rows, self.members):
             if node in rows.place:
-                shape = reduced(node.type.shape, rows.place[node])
+                shape, place = reduced(node.type.shape, rows.place[node]), rows.place[node]
                 size += product(shape) * (1 + cost(node) // 4)  # functions are many operations
-                if len(shape) > 1 and shape[-1] <= SHORT:
+                if place.axis < len(shape) - 1 and shape[-1] <= SHORT:
                     short += 3 if applied(node) == "take" else 1  # picking numbers one by one costs most
             elif isinstance(node.type, Array):
                 size += 1
@@ -142,7 +142,8 @@ class Grouping:
             if rows is None:
                 behind[node] = frozenset(taint | direct)
                 if not self.movable(node):
-                    for k in closure(behind[node]):
+                    # Behind a write, what was read before may be something else: nothing waits.
+                    for k in open_.values() if self.writes(node) else closure(behind[node]):
                         k.closed = True
                 continue
             k = open_.get(rows.n)
@@ -179,6 +180,10 @@ class Grouping:
     def movable(self, node: Apply) -> bool:
         """Whether an application may be emitted later, when somebody needs it."""
         return not self.effects.of_node(node) and not any(holds_tape(t) for t in (node.type, *(a.type for a in node.args)))
+
+    def writes(self, node: Apply) -> bool:
+        """Whether an application changes what others read."""
+        return "write" in self.effects.of_node(node)
 
     def outputs(self, kernel: Kernel) -> list[Apply]:
         """The members whose values leave the kernel."""
@@ -302,6 +307,7 @@ class _Rebuild:
         self.new, self.env = rewriter.interface(graph)
         self.b = Builder(self.new)
         self.done: set[Kernel] = set()
+        self.waiting: list[Apply] = []
 
     def run(self) -> Graph:
         kernel = self.grouping.kernel
@@ -311,7 +317,12 @@ class _Rebuild:
                 if node is k.members[-1]:
                     self.emit(k)
             elif all(a in self.env or isinstance(a, Constant) for a in node.args) or not self.grouping.movable(node):
+                if self.grouping.writes(node):
+                    self.need(reversed(self.waiting))
+                    self.waiting.clear()
                 self.need([node])
+            else:
+                self.waiting.append(node)
         self.need([self.graph.output])
         self.new.output = lookup(self.env, self.graph.output)
         drop_dead(self.new, self.rewriter.effects)

@@ -359,3 +359,4 @@ def test_equal_loops_are_computed_once():
     agree(f, np.array([1.5, 0.5, 2.0]), 5)
     with pytest.raises(OverflowError, match="too large"):
         relay(f)(np.array([15.0, 50.0, 20.0]), 9)
+
