@@ -66,6 +66,11 @@ OFFSETS = tuple(
 """For passes that compare values: a sum that the user wrote in two steps has a name for each, and is as quick."""
 
 
+def _has_sign(m: Match) -> bool:
+    """Whether values may be negative: -x of an unsigned x is another large number."""
+    return not m.type.dtype.startswith("uint")
+
+
 ARITHMETIC = (
     Rule("drop_mul_one", Op("mul", X, Val(1)), X, "x * 1 = x", swap=True),
     Rule("drop_div_one", Op("div", X, Val(1)), X, "x / 1 = x"),
@@ -90,7 +95,7 @@ ARITHMETIC = (
     Rule("join_div", Op("mul", Op("div", Val(1), Y), X), Op("div", X, Y), "(1 / y) x = x / y", exact=False, swap=True),
     Rule("drop_floordiv_one", Op("floordiv", X, Val(1)), X, "x // 1 = x for integers", _is_int),
     Rule("fold_abs_abs", Op("abs", Op("abs", X)), Op("abs", X), "||x|| = |x|"),
-    Rule("drop_abs_neg", Op("abs", Op("neg", X)), Op("abs", X), "|-x| = |x|"),
+    Rule("drop_abs_neg", Op("abs", Op("neg", X)), Op("abs", X), "|-x| = |x| where there are signs", _has_sign),
 )  # fmt: skip
 
 

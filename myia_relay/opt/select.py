@@ -43,6 +43,8 @@ class _Select(Rewriter):
         if not isinstance(node.fn, Primitive) or node.fn.name != "cond" or not _is_int(node.type):
             return super().node(builder, node, args, attrs)
         branches = (attrs["then"], attrs["orelse"])
+        if any(map(self.incomplete, branches)):  # of a recursion that is being rebuilt
+            return super().node(builder, node, args, attrs)
         if not all(map(is_small, branches)) or sum(map(_checks, branches)) > 1:
             return super().node(builder, node, args, attrs)
         self.changed = True

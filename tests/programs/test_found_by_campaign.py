@@ -463,3 +463,40 @@ def test_an_element_of_an_array_without_elements(executor):
     assert compiled(np.ones(3), 0).shape == (0,)
     with pytest.raises(IndexError, match="index 0 is out of bounds for axis 0 with size 0"):
         compiled(np.ones(3), 2)
+
+
+IN_TURN = """
+def r1(n, s):
+    if n <= 0:
+        return max([(n ^ n) for c in range(2)])
+    t = 0
+    for q in range(1):
+        t = t + r2(n - 1 - q, (np.float32(0.1) + list(np.full((3,), -1, np.float32))[0]).astype(np.float64))
+    return n if t > t else -2
+
+def r2(n, s):
+    if n <= 0:
+        return n
+    t = r1(n - 1, np.uint8(200).astype(np.float64) ** 1)
+    return (t and ((n ** 3) and n)) * n
+
+def program(x):
+    big, three = (x > 3), 3
+    def down(n, s):
+        if n <= 0 or big:
+            return three
+        return down(n - 1, s) - (r1(n % 6, np.float64(x)) << (int(big) % 8))
+    return down(three % 5, three)
+"""
+
+
+def test_branches_between_functions_that_call_each_other():
+    verdict = check(IN_TURN, [(0.1,), (3.0,), (4.0,)], "<in turn>")
+    assert verdict.kind == "same", verdict.detail
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int8, np.int64, np.float64])
+def test_absolute_values_of_negated_numbers(dtype):
+    f, x = relay(lambda x: (abs(np.negative(x)), np.abs(-np.abs(x)))), np.array([[0, 1, 7], [100, 127, 3]]).astype(dtype)
+    for got, want in zip(f(x), f.__wrapped__(x), strict=True):
+        np.testing.assert_array_equal(got, want)
