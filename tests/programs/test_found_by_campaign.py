@@ -500,3 +500,15 @@ def test_absolute_values_of_negated_numbers(dtype):
     f, x = relay(lambda x: (abs(np.negative(x)), np.abs(-np.abs(x)))), np.array([[0, 1, 7], [100, 127, 3]]).astype(dtype)
     for got, want in zip(f(x), f.__wrapped__(x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32"])
+def test_floats_beyond_32_bits_as_small_integers(dtype):
+    def f(x):
+        return x.astype(dtype), np.float64(x[0]).astype(dtype), x.astype(np.float32).astype(dtype)
+
+    for x in ([3037000499.97, 1e19, -5.5, 300.0], [5e9, 2.0**31 - 1, 65535.9, 4294967295.0]):
+        with np.errstate(invalid="ignore"):
+            wanted = f(np.array(x))
+        for got, want in zip(relay(f)(np.array(x)), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)

@@ -15,6 +15,7 @@ import linecache
 import math
 import operator
 import random
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +62,20 @@ def call(function: Callable, args: tuple, file: str) -> Outcome:
         return Outcome(value, printed=out.getvalue())
     except Exception as error:
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-        return Outcome(error=error, line=lines[-1] if lines else None, printed=out.getvalue())
+        return Outcome(error=error, line=named(error, lines[-1], file) if lines else None, printed=out.getvalue())
+
+
+def named(error: Exception, line: int, file: str) -> int:
+    """The line of an exception; where CPython names one too early, the next that has the variable.
+
+    From 3.11 on it runs the end of an assignment and the reading of the next line's first variable as one instruction, which
+    stands at the line of the assignment.
+    """
+    name = re.search("local variable '(.*?)'", str(error)) if isinstance(error, UnboundLocalError) else None
+    if name is None:
+        return line
+    has = [k for k in range(line, line + 4) if re.search(rf"\b{name[1]}\b", linecache.getline(file, k))]
+    return has[0] if has else line
 
 
 def function_of(text: str, file: str, names: dict | None = None, tree: ast.AST | None = None):
