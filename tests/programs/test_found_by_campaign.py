@@ -502,7 +502,7 @@ def test_absolute_values_of_negated_numbers(dtype):
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])  # of uint32 NumPy has two answers itself
 def test_floats_beyond_32_bits_as_small_integers(dtype):
     def f(x):
         return x.astype(dtype), np.float64(x[0]).astype(dtype), x.astype(np.float32).astype(dtype)
