@@ -494,7 +494,10 @@ async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
             value = Static(int(value.node.value))
         if isinstance(value, Static):
             text = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)(value.value)
-            parts.append(format(text, spec))
+            try:
+                parts.append(format(text, spec))
+            except (TypeError, ValueError) as error:  # {None:.3f}, {"a":d}
+                raise (TypeError_ if isinstance(error, TypeError) else ValueError_)(f"{error}, which is {text!r} here") from None
         elif isinstance(value, Text) and not spec and conversion in ("", "s"):
             offset = len(operands)
             parts.extend(p if isinstance(p, str) else (p[0] + offset, *p[1:]) for p in value.parts)

@@ -512,3 +512,27 @@ def test_floats_beyond_32_bits_as_small_integers(dtype):
             wanted = f(np.array(x))
         for got, want in zip(relay(f)(np.array(x)), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_what_no_format_takes_is_refused():
+    def none_in_a_loop(n):
+        for x in [float(k) for k in range(0)]:
+            print(f"{x:.3f}")
+        return n
+
+    def none(n):
+        x = None
+        return f"{x:.3f}", n
+
+    def text(n):
+        return f"{'a':d}", n
+
+    try:
+        assert relay(none_in_a_loop)(3) == 3
+    except CompileError as error:
+        assert error.loc and "NoneType" in str(error)
+    with pytest.raises(TypeError, match="unsupported format string passed to NoneType") as caught:
+        relay(none)(3)
+    assert "none" in str(caught.value)
+    with pytest.raises(ValueError, match="format code 'd'"):
+        relay(text)(3)
