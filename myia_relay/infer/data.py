@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abstract.families import Family, FieldError, Variant
-from ..abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, leaves
+from ..abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
@@ -232,7 +232,7 @@ def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
 def either(frame, condition: Var, a: Node, b: Node) -> Node:
     """`a if condition else b` of two leaves of one type, one of which may be undefined."""
     t = a.type
-    if isinstance(t, Scalar) or (isinstance(t, Array) and all(isinstance(d, int) for d in t.shape)):
+    if isinstance(t, Scalar) or (isinstance(t, Array) and is_static_shape(t)):
         return REGISTRY["where"](condition, frame.builder.var(a), frame.builder.var(b)).node
     branches = {}
     for name, index in (("then", 0), ("orelse", 1)):

@@ -73,6 +73,15 @@ def uses(graph: Graph) -> dict[Node, list[Apply]]:
     return found
 
 
+def users(graph: Graph) -> dict[Node, list[Apply]]:
+    """Who uses each node of one graph: its applications, each once, in program order; not those of graphs inside."""
+    found: dict[Node, list[Apply]] = {}
+    for node in graph.nodes:
+        for arg in dict.fromkeys(node.args):
+            found.setdefault(arg, []).append(node)
+    return found
+
+
 def free_variables(graph: Graph, memo: dict[Graph, list[Node]] | None = None) -> list[Node]:
     """Nodes of enclosing graphs that a parsed graph needs, in order of first use.
 

@@ -54,6 +54,14 @@ def pack(b: Builder, parts: Sequence[Node]) -> Node:
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": tuple_of(*[p.type for p in parts])})
 
 
+def turns(node: Node) -> range | None:
+    """The turns of a counted loop; None where they are not known, and for what is no such loop."""
+    if applied(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:3]):
+        return None
+    start, stop, step = (int(a.value) for a in node.args[:3])
+    return range(start, stop, step) if step else None
+
+
 def undef(b: Builder, t: Type) -> Node:
     """A value that nobody looks at."""
     return b.emit(REGISTRY["undef"], (), {"type": t})
@@ -271,10 +279,10 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     graphs = [body] if counted else [body, attrs["cond"]]
     bounds, init, constants = args[:lead], args[lead : lead + n], args[lead + n :]
     if counted and all(isinstance(x, Constant) for x in bounds):
-        turns = len(range(*[int(x.value) for x in bounds]))
-        if turns == 0:
+        count = len(range(*[int(x.value) for x in bounds]))
+        if count == 0:
             return assemble_flat(b, node.type, init)
-        if turns == 1:
+        if count == 1:
             index = b.constant(as_type(int(bounds[0].value), body.params[0].type), body.params[0].type)
             env = copy_into(b, body, [index, *init, *constants])
             return lookup(env, body.output)

@@ -20,6 +20,7 @@ from ..abstract.types import Array, Data, List, Tape, holds
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.rewrite import Effects, Rewriter, applied, lookup
+from ..ir.walk import users
 from .fusion import UPDATES, is_fusable
 
 MOST_READERS = 200  # that are looked for, of one array
@@ -54,15 +55,12 @@ class _Delay(Rewriter):
 
 def ordered(graph: Graph, effects: Effects) -> list[Apply]:
     """The applications of a graph, with updates behind the readers of what they change. Linear, up to the readers' number."""
-    users: dict[Node, list[Apply]] = {}
-    for node in graph.nodes:
-        for arg in dict.fromkeys(node.args):
-            users.setdefault(arg, []).append(node)
+    used = users(graph)
     position = {node: k for k, node in enumerate(graph.nodes)}
     behind: dict[Apply, set[Apply]] = {}  # an update -> readers that are written behind it
     for node in graph.nodes:
         if applied(node) in UPDATES and isinstance(node.type, Array):
-            late = {r for r in readers(node.args[0], users) if position[r] > position[node]}
+            late = {r for r in readers(node.args[0], used) if position[r] > position[node]}
             if late:
                 behind[node] = late
     if not behind:

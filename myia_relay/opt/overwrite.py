@@ -27,6 +27,7 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Rewriter, all_graphs, applied
+from ..ir.walk import users
 from ..prims.control import LEAD
 from .control import output_parts
 from .forms import Forms
@@ -166,15 +167,6 @@ class Chains:
         if turn.high.at(v, after) == turn.low:
             return Region(turn.high.at(v, v.high + 1), turn.high.at(v, v.low))
         return None
-
-
-def users(graph: Graph) -> dict[Node, list[Node]]:
-    """What uses the values of a graph: applications, each once."""
-    out: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for arg in dict.fromkeys(node.args):
-            out.setdefault(arg, []).append(node)
-    return out
 
 
 def never_negative(p: Polynomial) -> bool:

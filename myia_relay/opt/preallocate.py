@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 
 from ..abstract.types import INT, Array, Scalar, Tape
 from ..ir.build import Builder, Var
-from ..ir.node import Apply, Constant, Graph, Node
+from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Env, Rewriter, applied, lookup
+from ..ir.walk import users
 from ..prims.broadcast import match_kind
 from ..prims.control import LEAD
-from .control import output_parts, pack
+from .control import output_parts, pack, turns
 
 FIRST = LEAD["for_loop"]
 Carried = tuple[Apply, int]
@@ -196,7 +197,7 @@ def _load(b: Builder, array: Node, type: Array | Scalar, turn: Node) -> Node:
 def chains(graph: Graph) -> list[Chain]:
     """The tapes that are made, filled and emptied in a graph, by loops of known trip counts."""
     out = []
-    loops = [n for n in graph.nodes if _turns(n) is not None]
+    loops = [n for n in graph.nodes if turns(n) is not None]
     if loops:
         uses = _Uses(graph)
         for loop in loops:
@@ -213,16 +214,16 @@ def _chain(uses: _Uses, loop: Apply, k: int, handed: list[Carried] | None = None
     Args:
         handed: those loops, where they are elsewhere.
     """
-    turns, push = _turns(loop), _only(loop, k, "tape_push")
-    if turns is None or push is None:
+    span, push = turns(loop), _only(loop, k, "tape_push")
+    if span is None or push is None:
         return None
     emptied = handed if handed is not None else _consumers(uses, uses.parts(loop, k))
-    if not emptied or any(_turns(user) != turns[::-1] for user, _ in emptied):
+    if not emptied or any(turns(user) != span[::-1] for user, _ in emptied):
         return None
     pops = [_only(user, at, "tape_pop") for user, at in emptied]
     if None in pops:
         return None
-    chain = Chain(turns, (loop, k), emptied, push, pops)
+    chain = Chain(span, (loop, k), emptied, push, pops)
     kind = push.args[1].type
     if isinstance(kind, Tape):
         chain.inner = _inner(chain)
@@ -237,7 +238,7 @@ def _inner(chain: Chain) -> Chain | None:
     """The chain of the tapes that are a tape's entries: each filled and emptied within one turn."""
     made = chain.push.args[1]
     loop = made.args[0] if applied(made) == "get_item" else None
-    if loop is None or _turns(loop) is None:
+    if loop is None or turns(loop) is None:
         return None
     k = made.attrs["index"]
     uses = _Uses(chain.filled[0].attrs["body"])
@@ -258,7 +259,7 @@ def _consumers(uses: _Uses, tapes: list[Node]) -> list[Carried] | None:
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
-            at = user.args.index(tape) - FIRST if isinstance(user, Apply) and _turns(user) is not None else -1
+            at = user.args.index(tape) - FIRST if isinstance(user, Apply) and turns(user) is not None else -1
             if not 0 <= at < user.attrs["carried"] or uses.parts(user, at) or user.args.count(tape) != 1:
                 return None
             out.append((user, at))
@@ -285,10 +286,7 @@ class _Uses:
     """What uses the values of a graph: applications, each once."""
 
     def __init__(self, graph: Graph):
-        self.users: dict[Node, list[Node]] = {}
-        for node in graph.nodes:
-            for arg in dict.fromkeys(node.args):
-                self.users.setdefault(arg, []).append(node)
+        self.users: dict[Node, list[Node]] = users(graph)
         if graph.output not in graph.nodes or applied(graph.output) != "make_struct":
             self.users.setdefault(graph.output, []).append(graph.output)
 
@@ -298,13 +296,6 @@ class _Uses:
         if any(applied(u) != "get_item" for u in users):
             return [node]
         return [u for u in users if u.attrs["index"] == k]
-
-
-def _turns(node: Node) -> range | None:
-    """The turns of a counted loop, where they are known."""
-    if applied(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:FIRST]):
-        return None
-    return range(*[int(a.value) for a in node.args[:FIRST]])
 
 
 __all__ = ["PreallocateTapes"]

@@ -15,16 +15,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..abstract.dims import product
-from ..abstract.types import Array, Scalar
+from ..abstract.types import Array, Scalar, is_static_shape
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
-from .control import output_parts
+from ..ir.walk import users
+from .control import output_parts, turns
 
 WIDEST = 128  # numbers of a row of one array
 SHARED = 512  # numbers of an array that all rows use
 LONGEST = 1 << 14  # numbers of an array of which they use parts
 TURNS = 1024  # of a loop inside of a row: nobody asks for signals there
 NUMBERS = ("float64", "float32", "int64", "bool")
+VIEWS = ("slice", "reshape", "transpose", "dynamic_index")
 REDUCTIONS = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum", "reduce_prod": "mul"}
 UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast broadcast_to concatenate".split())
 """What all rows may share of a loop's body: parts of arrays; numbers are welcome whatever computes them."""
@@ -70,10 +72,7 @@ class Rows:
         self.through: dict[Node, Rows] = {}
         self.uniform: set[Node] = set()
         self.lazy: set[Node] = set()  # parts of arrays in memory, whose numbers need no computation
-        self.users: dict[Node, list[Apply]] = {}
-        for node in graph.nodes:
-            for arg in node.args:
-                self.users.setdefault(arg, []).append(node)
+        self.users = users(graph)
         for node in graph.nodes:
             if isinstance(node.fn, Primitive):
                 self._look_at(node)
@@ -91,14 +90,14 @@ class Rows:
             return
         if place is not None and self._fits(node, place):
             self.place[node] = place
-            if name in ("slice", "reshape", "transpose", "dynamic_index") and self.is_lazy(node.args[0]):
+            if name in VIEWS and self.is_lazy(node.args[0]):
                 self.lazy.add(node)
             if name == "take" and node not in self.through and self._is_single(node.args[1]):
                 self.lazy.add(node)
 
     def _fits(self, node: Apply, place: Place) -> bool:
         t = node.type
-        static = isinstance(t, Array) and t.dtype in NUMBERS and all(isinstance(d, int) for d in t.shape)
+        static = isinstance(t, Array) and t.dtype in NUMBERS and is_static_shape(t)
         return static and 0 < product(reduced(t.shape, place)) <= WIDEST
 
     def _is_single(self, node: Node) -> bool:
@@ -113,8 +112,8 @@ class Rows:
         if isinstance(t, Scalar) or t == Array(getattr(t, "dtype", ""), ()):
             if t.dtype in NUMBERS and (node.fn.kind == "elementwise" or name == "dynamic_index" and self.is_lazy(node.args[0])):
                 self.uniform.add(node)
-        elif isinstance(t, Array) and name in UNIFORM and all(isinstance(d, int) for d in t.shape) and t.dtype in NUMBERS:
-            view = name in ("slice", "reshape", "transpose", "dynamic_index") and self.is_lazy(node.args[0])
+        elif isinstance(t, Array) and name in UNIFORM and is_static_shape(t) and t.dtype in NUMBERS:
+            view = name in VIEWS and self.is_lazy(node.args[0])
             if product(t.shape) <= (LONGEST if view else SHARED) and (view or name != "dynamic_index"):
                 self.uniform.add(node)
                 if view:
@@ -234,7 +233,7 @@ def _slice(rows: Rows, node: Apply) -> Place | None:
     (x,) = node.args
     place = rows.of(x)
     if place is None:  # rows may begin further down in a longer array
-        static = isinstance(node.type, Array) and all(isinstance(d, int) for d in x.type.shape)
+        static = isinstance(node.type, Array) and is_static_shape(x.type)
         return natural(node.type, rows.n) if static and not rows.body and rows.is_lazy(x) else None
     k, attrs = place.axis, node.attrs
     whole = (attrs["starts"][k], attrs["sizes"][k], attrs["steps"][k]) == (0, node.args[0].type.shape[k], 1)
@@ -274,7 +273,7 @@ def _dot(rows: Rows, node: Apply) -> Place | None:
 
 
 def _is_small(x: Node) -> bool:
-    return all(isinstance(d, int) for d in x.type.shape) and product(x.type.shape) <= SHARED
+    return is_static_shape(x.type) and product(x.type.shape) <= SHARED
 
 
 def _dynamic_index(rows: Rows, node: Apply) -> Place | None:
@@ -297,7 +296,7 @@ def _take(rows: Rows, node: Apply) -> Place | None:
     picked = len(rows.users[x]) == 1 and x is not rows.graph.output
     if picked and other is not None and other.place.get(x) == Place(axis):
         rows.through[node] = other
-    elif not all(isinstance(d, int) for d in x.type.shape):
+    elif not is_static_shape(x.type):
         return None
     elif isinstance(x, Apply) and (x in rows.place or rows.body):  # it may not be in memory
         return None
@@ -322,12 +321,6 @@ def _for_loop(rows: Rows, node: Apply) -> Place | None:
     return None
 
 
-def turns(node: Apply) -> range | None:
-    """The turns of a counted loop; None where they are not known."""
-    bounds = [int(a.value) if isinstance(a, Constant) else None for a in node.args[:3]]
-    return None if None in bounds or bounds[2] == 0 else range(*bounds)
-
-
 def _get_item(rows: Rows, node: Apply) -> Place | None:
     return natural(node.type, rows.n) if node.args[0] in rows.loops else None
 
@@ -347,4 +340,4 @@ JOIN: dict[str, Callable[[Rows, Apply], Place | None]] = {
     "get_item": _get_item,
 }
 
-__all__ = ["REDUCTIONS", "MixedError", "Place", "Rows", "natural", "reduced", "turns"]
+__all__ = ["REDUCTIONS", "MixedError", "Place", "Rows", "natural", "reduced"]

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..abstract.dims import product
-from ..abstract.types import Array, Scalar, Type, tuple_of
+from ..abstract.types import Array, Scalar, Type, is_static_shape, tuple_of
 from ..ir.build import as_type
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects
 from .algebra import FINAL
-from .control import output_parts, pack
-from .row_places import REDUCTIONS, Rows, natural, reduced, turns
+from .control import output_parts, pack, turns
+from .row_places import REDUCTIONS, Rows, natural, reduced
 from .simplify import Simplifier
 
 INT = Scalar("int64", True)
@@ -247,7 +247,7 @@ def constant_of(node: Node) -> np.ndarray | None:
     """An array that is known at compile time, or follows from such; None for any other, and for large ones."""
     if isinstance(node, Constant):
         return np.asarray(node.value) if isinstance(node.type, Array) else None
-    if isinstance(node, Parameter) or not isinstance(node.type, Array) or not all(isinstance(d, int) for d in node.type.shape):
+    if isinstance(node, Parameter) or not isinstance(node.type, Array) or not is_static_shape(node.type):
         return None
     prim = node.fn
     if getattr(prim, "meaning", None) is None or prim.kind not in ("elementwise", "injective") or product(node.type.shape) > FOLD:

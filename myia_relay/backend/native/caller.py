@@ -188,6 +188,7 @@ class Writer:
     def choose(self, t: Type) -> None:
         """The caller's arrays as targets, where they fit and overlap nothing; what else there is to do, in `choose_targets`."""
         names, tests = [], []
+        plain, overlap = self.constant(np.ndarray), self.constant(np.may_share_memory)
         flat = isinstance(t, Array) or (isinstance(t, Struct) and t.kind == "tuple")
         for k, (leaf, kind) in enumerate(zip(leaves(t), self.signature.results)):
             if kind[0] != "array":
@@ -195,11 +196,11 @@ class Writer:
             target, name = "out" if isinstance(t, Array) else f"out[{k}]", f"o{kind[1]}"
             shape = f"({''.join(self.expression(d) + ', ' for d in leaf.shape)})"
             tests += [
-                f"type({name} := {target}) is {self.constant(np.ndarray)}",
+                f"type({name} := {target}) is {plain}",
                 f"{name}.dtype is {self.constant(numpy_dtype(leaf.dtype))}",
                 f"{name}.shape == {shape}",
                 f"{name}.flags.carray",
-                *(f"not {self.constant(np.may_share_memory)}({name}, {other})" for other in (*self.arrays, *names)),
+                *(f"not {overlap}({name}, {other})" for other in (*self.arrays, *names)),
             ]
             names.append(name)
         values = "".join(f"a{i}, " for i in range(len(self.signature.params)))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -165,6 +165,11 @@ def vload(buffer: Any, offset: Any, lanes: int) -> Any:
 def ramp(offset: Any, lanes: int) -> Any:
     """The index of `lanes` consecutive elements."""
     return idx(offset) if lanes == 1 else tirx.Ramp(idx(offset), tirx.IntImm("int64", 1), lanes)
+
+
+def shuffle(vectors: list[Any], picked: Iterable[int]) -> Any:
+    """A vector of elements of vectors, which are counted as if they stood one behind the other."""
+    return tirx.Shuffle(vectors, [integer("int32", k) for k in picked])
 
 
 def is_leaf(expr: Any) -> bool:

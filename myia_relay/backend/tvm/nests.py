@@ -21,7 +21,7 @@ from ...abstract.types import Array
 from ...ir.node import Apply, Node
 from ...opt.fusion import cost, is_scalar
 from . import pipeline
-from .block import dtype_of, idx, lanes_of, load, ramp
+from .block import dtype_of, idx, lanes_of, load, ramp, shuffle
 from .expr import is_half
 from .indexing import Group, Index, address
 from .kernel import Evaluator, Kernel
@@ -313,7 +313,7 @@ class _Reduction:
                 add(outer, idx(done), 1, single)
             elif size > done:
                 rest = self.nest.widened(self.value(kept, [*outer, ramp(done, size - done)]), size - done)
-                filled = _shuffled([rest, tirx.Broadcast(self.init, lanes)], 0, lanes)
+                filled = shuffle([rest, tirx.Broadcast(self.init, lanes)], range(lanes))
                 block.store(vectors[-1], self.combine(load(vectors[-1], 0), filled), 0)
 
         self.nest.loops(gone[:-1], run, False)
@@ -323,7 +323,7 @@ class _Reduction:
                 total = block.let(self.combine(total, load(v, 0)))
             while lanes > 1:
                 lanes //= 2
-                total = block.let(self.combine(_shuffled([total], 0, lanes), _shuffled([total], lanes, lanes)))
+                total = block.let(self.combine(shuffle([total], range(lanes)), shuffle([total], range(lanes, 2 * lanes))))
             block.store(single, self.combine(load(single, 0), total), 0)
         self.store(load(single, 0), self.position(kept))
 
@@ -350,8 +350,3 @@ class _Reduction:
             self.nest.vectors(self.kept[-1], lanes, lambda i, w: column(outer, i, w), parallel)
 
         self.nest.loops(self.kept[:-1], inner, parallel)
-
-
-def _shuffled(vectors: list[Any], first: int, count: int) -> Any:
-    """Elements `first` to `first + count - 1` of vectors put one behind the other."""
-    return tirx.Shuffle(vectors, [tirx.IntImm("int32", k) for k in range(first, first + count)])

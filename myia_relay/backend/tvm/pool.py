@@ -18,7 +18,7 @@ from typing import Any
 
 from tvm import tirx
 
-from .block import Block, const, dtype_of, idx, load, vload, with_lanes
+from .block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
 from .exact import isnan, like
 from .patches import Operand, Windows, at, fill, pieces, plus, times
 from .pipeline import lanes as vector_lanes
@@ -180,7 +180,7 @@ def _scatter(
     for lane in range(lanes):
         for k, (position, exists) in enumerate(_window(s, oh, plus(ow, lane))):
             # In a vector every lane's share is taken out; windows may overlap downwards only, so lanes do not meet.
-            share = shares[k] if lanes == 1 else tirx.Shuffle([shares[k]], [tirx.IntImm("int32", lane)])
+            share = shares[k] if lanes == 1 else shuffle([shares[k]], [lane])
             place = at(dx, position)[1]
             if s.tiles and finish:
                 share = finish(load(x[0], at(x, position)[1]), share, plus(plane, position))
@@ -197,8 +197,7 @@ def _interleave(vectors: list[Any], lanes: int) -> Any:
     """a0 b0 a1 b1 ... of vectors a, b, ..."""
     if len(vectors) == 1:
         return vectors[0]
-    order = [k * lanes + i for i in range(lanes) for k in range(len(vectors))]
-    return tirx.Shuffle(vectors, [tirx.IntImm("int32", i) for i in order])
+    return shuffle(vectors, [k * lanes + i for i in range(lanes) for k in range(len(vectors))])
 
 
 def _window(s: Pool, oh: Any, ow: Any) -> list[tuple[Any, Any]]:
@@ -234,8 +233,8 @@ def _scan(b: Block, s: Pool, x: Operand, oh: Any, ow: Any, lanes: int) -> tuple[
         if lanes > 1:
             if k % s.kernel[1] == 0:
                 row = b.let(vload(x[0], at(x, position)[1], lanes * s.strides[1]))
-            taken = [tirx.IntImm("int32", k % s.kernel[1] + i * s.strides[1]) for i in range(lanes)]
-            value = row if s.strides[1] == 1 else b.let(tirx.Shuffle([row], taken))
+            taken = [k % s.kernel[1] + i * s.strides[1] for i in range(lanes)]
+            value = row if s.strides[1] == 1 else b.let(shuffle([row], taken))
         elif exists is None:
             value = b.let(load(x[0], at(x, position)[1]))
         else:

@@ -20,11 +20,10 @@ from tvm import tirx
 
 from ...abstract.types import Array
 from ...ir.node import Apply, Constant, Graph, Node
-from ...opt.control import output_parts
+from ...opt.control import output_parts, turns
 from ...opt.fusion import cost
-from ...opt.row_places import turns
 from . import exact
-from .block import dtype_of, idx, lanes_of, llvm, load, ramp
+from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
@@ -294,11 +293,6 @@ class Rows:
         zero = constant(0, dtype_of(numbers))
         differ = exact.ne(numbers, zero)  # NaN too
         return llvm("vector.reduce.or", "bool", differ) if group.count > 1 else differ
-
-
-def shuffle(vectors: list[Any], picked: Iterable[int]) -> Any:
-    """Elements of vectors that are put one behind the other."""
-    return tirx.Shuffle(vectors, [tirx.IntImm("int32", k) for k in picked])
 
 
 @dataclass
