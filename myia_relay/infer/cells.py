@@ -165,14 +165,15 @@ def after_branch(frame: Frame, regions: list[Frame], values: list[Val | None], c
 
     for cell, content in zip(cells, contents, strict=True):
         new = not frame.has_cell(cell)
-        bound = [
-            not isinstance(r.cell(cell), UnboundVal)
+        found = [
+            r.cell(cell)
             for r, v in zip(regions, values, strict=True)
             if v is not None and not isinstance(v, NeverVal) and r.has_cell(cell)
         ]
-        if not new and len(set(bound)) == 2:
+        unbound = [isinstance(value, UnboundVal) for value in found]
+        if not new and (PERHAPS_UNBOUND in found or len(set(unbound)) == 2):
             content = PERHAPS_UNBOUND
-        elif not new and not any(bound):
+        elif not new and all(unbound):
             content = UNBOUND_VAL
         frame.set_cell(cell, content)
 

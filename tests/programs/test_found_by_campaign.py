@@ -536,3 +536,45 @@ def test_what_no_format_takes_is_refused():
     assert "none" in str(caught.value)
     with pytest.raises(ValueError, match="format code 'd'"):
         relay(text)(3)
+
+
+def test_a_captured_variable_bound_in_a_branch_of_a_branch():
+    def f(n, c):
+        if c:
+            pass
+        elif n > 2:
+            x = 2.5
+
+            def more():
+                nonlocal x
+                x = x + 1
+                return x
+
+            more()
+        return x
+
+    def unbound(n, c):
+        if c:
+            x = 1.0
+        elif n > 2:
+            return 0.0
+        else:
+
+            def more():
+                nonlocal x
+                x = x + 1
+                return x
+
+            return more()
+        return more() if n > 7 else x
+
+    with pytest.raises(CompileError, match="'x' may not be bound here"):  # known to nobody when compiling
+        relay(f)(3, False)
+    for args in ((3, True), (3, False)):
+        assert relay(unbound)(*args) == unbound(*args)
+    for args in ((1, False), (9, True)):
+        with pytest.raises(NameError) as wanted:
+            unbound(*args)
+        with pytest.raises(type(wanted.value)) as caught:
+            relay(unbound)(*args)
+        assert str(caught.value).splitlines()[0] == str(wanted.value)
