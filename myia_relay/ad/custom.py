@@ -34,7 +34,7 @@ NAMES = ("custom_vjp", "checkpoint")
 class _WithoutCustom(Rewriter):
     """Calls in place of what derivatives no longer need to recognise."""
 
-    changes_plain = False
+    acts_on = NAMES
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         if getattr(node.fn, "name", None) in NAMES and not isinstance(node.fn, Graph):

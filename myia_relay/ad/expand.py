@@ -75,7 +75,7 @@ def reaches_trees(graph: Graph, active: Sequence[Type]) -> bool:
 class Expand(Rewriter):
     """The pass."""
 
-    changes_plain = False
+    acts_on = ("value_and_grad", "vmap", "jvp", "vjp")
 
     def __init__(self, functions: Functions):
         super().__init__()

@@ -34,7 +34,7 @@ class Builder:
 
     def emit(self, prim: Primitive, args: tuple[Node, ...], attrs: dict[str, Any] | None = None, type: Type | None = None):
         """Append `prim(*args, **attrs)`, or return the node it folds to."""
-        attrs = {**prim.attr_defaults, **(attrs or {})}
+        attrs = {**prim.attr_defaults, **attrs} if attrs else prim.attr_defaults
         if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":
             return args[0].args[attrs["index"]]
         if prim.name == "undef" and isinstance(attrs["type"], Struct) and attrs["type"].kind != "dataset":
@@ -101,9 +101,12 @@ def placeholder(type: Type):
 
 def fold(prim: Primitive, args, attrs, type) -> Constant | None:
     """The constant that an application of constants computes, where it is pure and small."""
+    for arg in args:  # first of all: most applications have an operand that is computed
+        if not isinstance(arg, Constant):
+            return None
     if prim.effect or prim.kind not in ("elementwise", "injective", "reduce") or prim.meaning is None or not args:
         return None
-    if not all(isinstance(a, Constant) for a in args) or not isinstance(type, Scalar | Array):
+    if not isinstance(type, Scalar | Array):
         return None
     if isinstance(type, Array) and not (all(isinstance(d, int) for d in type.shape) and type.size <= FOLD_LIMIT):
         return None

@@ -117,9 +117,11 @@ class Graph:
         origin: where the function is written.
         signature: parsed graphs of `def` and `lambda`: a `frontend.signature.Signature` (defaults, keyword-only, stars).
         flags: facts that passes leave for each other, by name.
+        settled: passes that leave this graph, and all that it runs, as they are -> the functions that these call (see
+            `ir.rewrite.Rewriter`).
     """
 
-    __slots__ = ("flags", "name", "nodes", "origin", "output", "params", "parent", "signature")
+    __slots__ = ("flags", "name", "nodes", "origin", "output", "params", "parent", "settled", "signature")
 
     def __init__(self, name: str, parent: Graph | None = None, origin: Origin = NOWHERE):
         self.name = name
@@ -130,6 +132,7 @@ class Graph:
         self.origin = origin
         self.signature: Any = None
         self.flags: dict[str, Any] = {}
+        self.settled: dict[Any, frozenset[Graph]] = {}
 
     def add_parameter(self, name: str, type: Any = None, origin: Origin = NOWHERE) -> Parameter:
         """Append a parameter and return it."""

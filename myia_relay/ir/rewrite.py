@@ -11,7 +11,7 @@ never inlined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..utils.errors import InternalError
@@ -128,25 +128,34 @@ class Rewriter:
 
     A graph that occurs twice is rebuilt once. `changed` tells whether anything became different; a subclass sets it.
 
+    Passes run again and again, mostly over what they have left as it was. Where all that a pass does to a graph depends on what is
+    in it, the graph is marked as settled and not looked at again.
+
     Attributes:
+        mark: stands for the pass and its options in `Graph.settled`; None where what it does depends on what is around a graph.
         shells: recursive graphs that are being rebuilt -> the new graph, incomplete, and its parameters.
         heads: recursive graphs that are called from inside: they stay functions.
-        changes_plain: whether graphs that run no other graph may become different; where not, they are not even looked at.
+        acts_on: the primitives whose applications may become different; a graph without them, or what calls itself, is not even
+            looked at. None: any.
     """
 
-    changes_plain = True
+    acts_on: Collection[str] | None = None
+    mark: Any = None
 
     def __init__(self):
         self.graphs: dict[Graph, Graph] = {}
         self.changed = False
         self.component: dict[Graph, int] = {}
         self.known: set[Graph] = set()  # where recursion has been looked for
+        self.passed: set[Graph] = set()  # graphs with nothing in them to act on
         self.shells: dict[Graph, tuple[Graph, Env]] = {}
         self.heads: set[Graph] = set()
         self._inside: set[int] = set()  # components that are being rebuilt
 
     def rewrite(self, graph: Graph) -> Graph:
         """The rebuilt graph; the same one where nothing changed in it."""
+        if self.is_settled(graph):
+            return graph
         if graph in self.shells:
             self.heads.add(graph)
             return self.shells[graph][0]
@@ -158,12 +167,16 @@ class Rewriter:
                 self.changed |= found is not graph
             return found
         component = self.component.get(graph)
-        if component is None and not self.changes_plain and not graphs_run(graph):
+        if component is None and self.acts_on is not None and not self.concerns(graph):
             found = graph
+            self.passed.add(graph)
+            self.settle([graph])
         elif component is None:
             outside, self.changed = self.changed, False
             new = self.build(graph)
             found = new if self.changed else graph
+            if found is graph:
+                self.settle([graph])
             self.changed |= outside
         elif component in self._inside:
             found = self._recursive(graph)
@@ -174,11 +187,45 @@ class Rewriter:
             found = self._recursive(graph)
             self._inside.remove(component)
             if not self.changed:
-                self.graphs.update({g: g for g in self.graphs if self.component.get(g) == component})
+                members = [g for g, number in self.component.items() if number == component]
+                self.graphs.update({g: g for g in members if g in self.graphs})
+                self.settle(members)
                 found = graph
             self.changed |= outside
         self.graphs[graph] = found
         return found
+
+    def concerns(self, graph: Graph) -> bool:
+        """Whether there is anything to act on in a graph, or in what it runs, which has been rewritten before."""
+        for node in graph.nodes:
+            if type(node.fn) is Primitive and node.fn.name in self.acts_on:
+                return True
+            if node.attrs or type(node.fn) is Graph:
+                for inner in inner_graphs(node):
+                    if inner not in self.passed and not self.is_settled(inner):
+                        return True
+        return False
+
+    def is_settled(self, graph: Graph) -> bool:
+        """Whether this pass has left a graph as it was before, and would again."""
+        return self.mark is not None and self.mark in graph.settled
+
+    def settle(self, graphs: Sequence[Graph]) -> None:
+        """Note that this pass leaves a graph, or a recursive component, as it is."""
+        if self.mark is None:
+            return
+        called: set[Graph] = set()
+        for node in (n for g in graphs for n in g.nodes if n.attrs or type(n.fn) is Graph):
+            for inner in inner_graphs(node):
+                if inner is node.fn:
+                    called.add(inner)
+                if inner not in graphs:
+                    known = inner.settled.get(self.mark)
+                    if known is None:
+                        return
+                    called |= known
+        for graph in graphs:
+            graph.settled[self.mark] = frozenset(called)
 
     def prepare(self, graph: Graph) -> None:
         """Look for recursion in a graph that is new here, and rewrite the graphs inside it, innermost first.
@@ -186,7 +233,7 @@ class Rewriter:
         So the depth of Python's stack is that of a recursion in the program, never that of its calls and branches.
         """
         first = len(self.component)
-        order = components(graph)
+        order = components(graph, self.is_settled)
         self.component.update({g: first + k for g, k in mark_recursion(graph, order).items()})
         self.known.update(g for members in order for g in members)
         for inner in (members[0] for members in order):
@@ -275,8 +322,13 @@ class Effects:
         return own
 
 
-def components(graph: Graph) -> list[list[Graph]]:
-    """The strongly connected components of what a graph refers to, inner ones first (R. Tarjan, 1972)."""
+def components(graph: Graph, without: Callable[[Graph], bool] | None = None) -> list[list[Graph]]:
+    """The strongly connected components of what a graph refers to, inner ones first (R. Tarjan, 1972).
+
+    Args:
+        graph: where to begin.
+        without: which of the graphs inside to leave out, with all inside of them.
+    """
     number: dict[Graph, int] = {}
     low: dict[Graph, int] = {}
     path: list[Graph] = []
@@ -288,7 +340,8 @@ def components(graph: Graph) -> list[list[Graph]]:
         number[g] = low[g] = len(number)
         path.append(g)
         on_path.add(g)
-        work.append((g, iter(graphs_run(g))))
+        inside = graphs_run(g)
+        work.append((g, iter(inside if without is None else [i for i in inside if not without(i)])))
 
     enter(graph)
     while work:
@@ -338,7 +391,9 @@ def mark_recursion(graph: Graph, order: list[list[Graph]] | None = None) -> dict
 
 def _own_effects(node: Apply, members: set[Graph], effects: Effects) -> frozenset[str]:
     """The effects of an application but for those of graphs of its own component."""
-    own = frozenset({node.fn.effect} if isinstance(node.fn, Primitive) and node.fn.effect else ())
+    own = OWN[node.fn.effect] if type(node.fn) is Primitive else NO_EFFECTS
+    if not node.attrs and type(node.fn) is not Graph:
+        return own
     return own.union(*(effects.of_graph(g) for g in inner_graphs(node) if g not in members))
 
 

@@ -168,7 +168,8 @@ class ThinControl:
 
 
 class _Thin(Rewriter):
-    changes_plain = False
+    acts_on = ("cond", "for_loop", "while_loop")
+    mark = ThinControl
 
     def __init__(self):
         super().__init__()

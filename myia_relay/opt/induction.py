@@ -54,7 +54,8 @@ class SolveCounters:
 
 
 class _Solve(Rewriter):
-    changes_plain = False
+    acts_on = ("for_loop",)
+    mark = SolveCounters
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         if applied(node) == "for_loop" and not self.incomplete(attrs["body"]):

@@ -55,7 +55,7 @@ class JamLoops:
 
 
 class _Jam(Rewriter):
-    changes_plain = False
+    acts_on = ("for_loop",)
 
     def __init__(self):
         super().__init__()

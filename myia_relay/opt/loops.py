@@ -45,7 +45,8 @@ class HoistInvariants:
 
 
 class _Hoist(Rewriter):
-    changes_plain = False
+    acts_on = ("for_loop", "while_loop")
+    mark = HoistInvariants
 
     def __init__(self):
         super().__init__()

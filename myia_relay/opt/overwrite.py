@@ -70,8 +70,6 @@ class _Drop(Rewriter):
         stores: sums that become stores.
     """
 
-    changes_plain = True
-
     def __init__(self) -> None:
         super().__init__()
         self.initial: dict[Apply, list[int]] = {}

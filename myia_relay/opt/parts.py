@@ -122,8 +122,6 @@ class _AddParts(Rewriter):
         bodies: the body of a loop -> the position of the first value that it carries among its parameters.
     """
 
-    changes_plain = True
-
     def __init__(self, bodies: dict[Graph, int]):
         super().__init__()
         self.bodies = bodies

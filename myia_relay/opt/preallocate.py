@@ -98,7 +98,7 @@ class Roles:
 
 
 class _Preallocate(Rewriter):
-    changes_plain = False
+    acts_on = ("for_loop",)
 
     def build(self, graph: Graph) -> Graph:
         roles = Roles()

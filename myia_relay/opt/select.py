@@ -39,6 +39,8 @@ class SelectBranches:
 
 
 class _Select(Rewriter):
+    acts_on = ("cond",)
+
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         if not isinstance(node.fn, Primitive) or node.fn.name != "cond" or not _is_int(node.type):
             return super().node(builder, node, args, attrs)

@@ -115,7 +115,7 @@ class Simplifier(Builder):
         self, prim: Primitive, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, type: Type | None = None
     ):
         """As `Builder.emit`, but emitting less."""
-        full = {**prim.attr_defaults, **(attrs or {})}
+        full = {**prim.attr_defaults, **attrs} if attrs else prim.attr_defaults
         if type is None and prim.infer_rule is not None and prim.name != "get_item":
             type = prim.infer_rule(*[a.type for a in args], **full)
         if type is not None:
@@ -222,8 +222,13 @@ class _Walk(Rewriter):
 
     def __init__(self, options: Simplify, table: Table, graph: Graph):
         super().__init__()
-        self.options, self.table, self.effects = options, table, Effects()
+        self.mark = self.options = options
+        self.table, self.effects = table, Effects()
         self.calls = count_calls(graph)
+
+    def is_settled(self, graph: Graph) -> bool:
+        called = graph.settled.get(self.mark)
+        return called is not None and not any(self.calls.get(g) == 1 for g in called)  # but what is called once is inlined
 
     def build(self, graph: Graph) -> Graph:
         new, env = self.interface(graph)

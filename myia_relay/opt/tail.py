@@ -34,7 +34,8 @@ class LoopTailCalls:
 
 
 class _Loops(Rewriter):
-    changes_plain = False
+    acts_on = ()  # but on what calls itself
+    mark = LoopTailCalls
 
     def __init__(self):
         super().__init__()

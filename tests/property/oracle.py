@@ -169,15 +169,18 @@ IN_PLACE = {
 def integers(limit: int, error: type[Exception]) -> dict:
     """Names for a rewritten program whose ints raise `error` beyond a number of bits."""
 
-    def value(x):
+    def value(x, seen=None):
         if type(x) is int and not -(1 << limit) <= x < 1 << limit:
             raise error
         if isinstance(x, tuple | list):
             for part in x:
-                value(part)
+                value(part, seen)
         elif hasattr(x, "__dataclass_fields__"):  # made by methods that are not rewritten
-            for name in x.__dataclass_fields__:
-                value(getattr(x, name))
+            seen = set() if seen is None else seen
+            if id(x) not in seen:  # of a tree whose parts are one object there may be 2**n paths
+                seen.add(id(x))
+                for name in x.__dataclass_fields__:
+                    value(getattr(x, name), seen)
         return x
 
     def binary(op, a, b):
