@@ -24,6 +24,7 @@ from .prove import DropProven
 from .rows import RowKernels
 from .select import SelectBranches
 from .simplify import Simplify
+from .subsume import Subsume
 from .tail import LoopTailCalls
 from .unfold import UnfoldRecursion
 
@@ -90,6 +91,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
+    subsumed = Pipeline((Subsume(), simplify), verify=verified)(graph)  # what depends on one may be equal to another then
+    if subsumed is not graph:
+        graph = Pipeline(passes, verify=verified)(subsumed)
     summed = Pipeline((Accumulate(), AddParts()), rounds=1, verify=verified)(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)

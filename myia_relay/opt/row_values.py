@@ -10,7 +10,7 @@ Input: `Rows` of a graph, and a builder for the numbers. Output: `Scope.value(no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,11 +122,20 @@ class Scope:
         frame: where numbers are computed.
         inside: whether an application is to be computed here, rather than read from memory.
         operand: the parameter that stands for a node from outside.
+        together: arrays that lie in memory row by row, whatever their shapes -> the axis of the rows.
     """
 
-    def __init__(self, rows: Rows, row: Node, frame: Frame, inside: Callable[[Node], bool], operand: Callable[[Node], Node]):
+    def __init__(
+        self,
+        rows: Rows,
+        row: Node,
+        frame: Frame,
+        inside: Callable[[Node], bool],
+        operand: Callable[[Node], Node],
+        together: Mapping[Node, int] | None = None,
+    ):
         self.rows, self.row, self.frame = rows, row, frame
-        self.inside, self.operand = inside, operand
+        self.inside, self.operand, self.together = inside, operand, together or {}
         self.memo: dict[Node, Any] = {}
         self.scopes: dict[tuple[int, Node], Scope] = {}
 
@@ -185,6 +194,9 @@ class Scope:
     def boundary_row(self, node: Node, axis: int, row: Node) -> Lazy:
         """What an array in memory holds at a position of an axis."""
         outer, step = product(node.type.shape[:axis]), product(node.type.shape[axis + 1 :])
+        if node in self.together:
+            width, shape = outer * step, (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
+            return Lazy(node, None, np.arange(width), None).shifted(self.frame, row, width, np.arange(width).reshape(shape))
         offsets = np.arange(outer)[:, None] * (node.type.shape[axis] * step) + np.arange(step)
         shape = (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
         return Lazy(node, None, offsets, None).shifted(self.frame, row, step, offsets.reshape(shape))
@@ -217,7 +229,11 @@ class Scope:
         """The same graph at a row of another extent."""
         key = (rows.n, row)
         if key not in self.scopes:
-            self.scopes[key] = Scope(rows, row, self.frame, lambda node: node in rows.place or node in rows.loops, self.operand)
+
+            def inside(node: Node) -> bool:
+                return node in rows.place or node in rows.loops
+
+            self.scopes[key] = Scope(rows, row, self.frame, inside, self.operand, self.together)
         return self.scopes[key]
 
 
@@ -239,7 +255,9 @@ def array_of(nodes: list[Node], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def known_scalar(frame: Frame, node: Constant) -> Constant:
-    """A constant as a number of NumPy's."""
+    """A constant, that of an array as a number of NumPy's."""
+    if isinstance(node.type, Scalar):
+        return node
     return frame.b.constant(np.asarray(node.value).astype(node.type.dtype)[()])
 
 
@@ -394,7 +412,7 @@ def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     for value, param in zip(initial, body.params[1:]):
         cells = [graph.add_parameter(param.name or "x", Scalar(param.type.dtype)) for _ in range(value.size)]
         state.append(array_of(cells, value.shape))
-    inner = Scope(scope.rows.loops[node], scope.row, frame, lambda n: True, scope.operand)
+    inner = Scope(scope.rows.loops[node], scope.row, frame, lambda n: True, scope.operand, scope.together)
     inner.memo[body.params[0]] = index
     inner.memo.update(zip(body.params[1 : 1 + carried], state))
     inner.memo.update(zip(body.params[1 + carried :], args[3 + carried :]))

@@ -23,7 +23,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..abstract.dims import product
-from ..abstract.types import Array
+from ..abstract.types import Array, Struct
 from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY, Primitive
@@ -163,7 +163,9 @@ class Grouping:
     def home(self, node: Apply) -> Rows | None:
         """The rows that an application belongs to; None where it is left as it is."""
         for rows in self.rows.values():
-            if node in rows.loops or (node in rows.place and not self.is_part(node, rows)):
+            if node in rows.loops:
+                return rows if all(applied(u) == "get_item" for u in rows.users.get(node, ())) else None
+            if node in rows.place and not self.is_part(node, rows):
                 return rows
         return None
 
@@ -202,6 +204,26 @@ class Grouping:
         return k is not None and user in k.rows.through and user.args[0] is member
 
 
+    def only_picked(self, member: Apply, kernel: Kernel) -> bool:
+        """Whether all that happens to a result in several blocks of rows is that other kernels pick rows of it.
+
+        Then these read whole rows, if the numbers of a row lie side by side.
+        """
+        place, rows = kernel.rows.place[member], kernel.rows
+        users = rows.users.get(member, [])
+        if member is self.graph.output or (place.pre, place.post) != (1, 1) or place.axis == 0:
+            return False
+        return all(
+            self.kernel.get(u) not in (None, kernel)
+            and applied(u) == "take"
+            and u.args[0] is member
+            and u.args[1] is not member
+            and u.attrs["axis"] == place.axis
+            and u not in self.kernel[u].rows.through
+            for u in users
+        )
+
+
 def candidates(graph: Graph) -> set[int]:
     """Extents of which there are enough arrays with short rows."""
     many: Counter[int] = Counter()
@@ -213,6 +235,19 @@ def candidates(graph: Graph) -> set[int]:
                 if isinstance(p.type, Array) and len(p.type.shape) > 1:
                     many.update({d for d in p.type.shape if isinstance(d, int) and d >= LEAST})
     return {n for n, count in many.items() if count >= PAYS // 2}
+
+
+def with_parts(graph: Graph) -> Graph:
+    """The graph, where it returns all that a loop carries, with the parts of that put together: kernels return arrays."""
+    if applied(graph.output) != "for_loop" or not isinstance(graph.output.type, Struct):
+        return graph
+    new, env = same_interface(graph)
+    b = Builder(new)
+    for node in graph.nodes:
+        env[node] = emit_like(b, node, tuple(lookup(env, a) for a in node.args))
+    loop = env[graph.output]
+    new.output = pack(b, [take(b, loop, (k,)) for k in range(len(loop.type.elems))])
+    return new
 
 
 def picks_together(grouping: Grouping) -> Graph:
@@ -289,12 +324,13 @@ class _Kernels(Rewriter):
         self.effects = Effects()
 
     def build(self, graph: Graph) -> Graph:
+        old, graph = graph, with_parts(graph)
         grouping = Grouping(graph, self.effects)
         together = picks_together(grouping)
         if together is not graph:
             graph, grouping = together, Grouping(together, self.effects)
         if not grouping.kernel:
-            return super().build(graph)
+            return super().build(old)
         self.changed = True
         return _Rebuild(self, graph, grouping).run()
 
@@ -308,6 +344,14 @@ class _Rebuild:
         self.b = Builder(self.new)
         self.done: set[Kernel] = set()
         self.waiting: list[Apply] = []
+        self.together: dict[Node, int] = {}  # results that lie in memory row by row -> the axis of the rows
+
+    def laid_out(self, node: Apply, rows: Rows) -> tuple[Array, tuple[int, int]]:
+        """The array in which a result lies, and its `widths`."""
+        outer, width = widths(rows, node)
+        if node not in self.together:
+            return node.type, (outer, width)
+        return Array(node.type.dtype, (rows.n, outer * width)), (1, outer * width)
 
     def run(self) -> Graph:
         kernel = self.grouping.kernel
@@ -360,12 +404,9 @@ class _Rebuild:
             return
         body, operands = self.body(kernel, outputs)
         self.need(operands)
-        attrs = {
-            "body": body,
-            "rows": kernel.rows.n,
-            "types": tuple(m.type for m in outputs),
-            "widths": tuple(widths(kernel.rows, m) for m in outputs),
-        }
+        self.together.update({m: kernel.rows.place[m].axis for m in outputs if self.grouping.only_picked(m, kernel)})
+        laid = [self.laid_out(m, kernel.rows) for m in outputs]
+        attrs = {"body": body, "rows": kernel.rows.n, "types": tuple(t for t, _ in laid), "widths": tuple(w for _, w in laid)}
         self.b.origin = kernel.members[-1].origin
         result = self.b.emit(REGISTRY["map_rows"], tuple(lookup(self.env, a) for a in operands), attrs)
         for k, m in enumerate(outputs):
@@ -393,7 +434,7 @@ class _Rebuild:
                 return grouping.kernel.get(node) is kernel or (node not in grouping.kernel and grouping.is_part(node, rows))
             return False
 
-        scope = Scope(rows, row, frame, inside, operand)
+        scope = Scope(rows, row, frame, inside, operand, self.together)
         numbers = [n for m in outputs for n in scope.numbers(scope.value(m)).reshape(-1)]
         graph.output = pack(frame.b, [frame.bring(n) for n in numbers])
         drop_dead(graph, self.rewriter.effects)

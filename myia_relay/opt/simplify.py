@@ -50,7 +50,10 @@ def constant_key(node: Constant) -> Any:
     if isinstance(value, np.generic):
         return node.type, value.tobytes()
     if isinstance(value, np.ndarray):
-        return (node.type, value.tobytes()) if value.size <= 1024 else id(value)
+        if value.size > 1024:
+            zeros = value.dtype != object and not np.ascontiguousarray(value).view(np.uint8).any()
+            return (node.type, "zeros") if zeros else id(value)
+        return node.type, value.tobytes()
     if isinstance(value, bool | int | str | None):
         return node.type, type(value).__name__, value
     return id(value)
@@ -294,6 +297,8 @@ class _Walk(Rewriter):
         """Whether calls of a graph are inlined."""
         limit = self.options.inline_limit
         if limit is None or before.flags.get("noinline") or before in self.heads or self.leads_back(graph):
+            return False
+        if before in before.settled.get(self.mark, ()):  # it calls itself, and was not looked at again
             return False
         return self.calls.get(before, 0) == 1 or not larger(graph, limit)
 

@@ -27,6 +27,7 @@ OPTIMISATIONS = {
     "select_branches": "small branches between integers are choices without a jump",
     "small_products": "products of small matrices are written out",
     "solve_counters": "counters of loops are formulas of the index",
+    "subsume": "loops and branches that are a part of others are not run again",
     "unfold_recursion": "several levels of recursive calls are one",
     "vector_loops": "counted loops over numbers run in the lanes of vectors",
 }

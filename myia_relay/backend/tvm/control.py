@@ -11,11 +11,13 @@ done around them: Ctrl-C leaves whole steps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
 
-from ...abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, leaves
+from ...abstract.dims import product
+from ...abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, is_static_shape, leaves
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...ir.rewrite import applied
@@ -25,7 +27,7 @@ from ...utils.errors import LoweringError
 from . import data, exact, vectors
 from .block import idx, load
 from .inplace import handed_over, source
-from .plan import View
+from .plan import ITEM, View
 
 LOGIC = ("logical_not", "logical_and", "logical_or")
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", *LOGIC)
@@ -84,6 +86,50 @@ def carry_in_place(scope: Any, dest: list[View | None]) -> None:
                     result = (start.args[0], start.attrs["index"])
             elif applied(start) == "undef" or is_fresh(start, scope):
                 scope.dest[start] = view
+
+
+@dataclass
+class Joined:
+    """A concatenation whose parts are made where they belong: its memory, and that of each part."""
+
+    whole: View
+    parts: list[View]
+
+
+def join_in_place(lowering: Any, scope: Any) -> None:
+    """Let arrays that are only made to be joined lie one behind the other from the beginning, so that joining them is nothing."""
+    users = scope.fusion.users
+    for node in scope.graph.nodes:
+        if applied(node) != "concatenate" or scope.fusion.role.get(node) != "root" or node in scope.fusion.updates:
+            continue
+        parts, wanted = node.args, scope.dest.get(node)
+        if not is_static_shape(node.type) or product(node.type.shape[: node.attrs["axis"]]) != 1:
+            continue
+        if not all(is_fresh(p, scope) and users[p] == [node] and p not in scope.dest for p in parts):
+            continue
+        if len(set(parts)) < len(parts) or any(p.type.dtype != node.type.dtype for p in parts):
+            continue
+        # Where a loop wants the whole, something may read what is there now after a part has been made.
+        if wanted is not None and (wanted.storage.kind != "out" or len(lowering.scopes) > 1):
+            continue
+        whole = scope.dest.pop(node, None) or lowering.new_view(node.type)
+        joined = scope.joined[node] = Joined(whole, [])
+        offset = 0
+        for part in parts:
+            joined.parts.append(View(whole.storage, whole.dtype, part.type.shape, whole.offset + offset, whole.pointer))
+            scope.dest[part] = joined.parts[-1]
+            offset += product(part.type.shape) * ITEM[whole.dtype]
+
+
+def is_joined(lowering: Any, node: Apply) -> bool:
+    """Whether all parts of a concatenation have got where they were wanted; where not, the whole is wanted there."""
+    joined = lowering.scope.joined.get(node)
+    if joined is None:
+        return False
+    if all(lowering.view(p) is view for p, view in zip(node.args, joined.parts, strict=True)):
+        return True
+    lowering.scope.dest[node] = joined.whole
+    return False
 
 
 def is_fresh(node: Node, scope: Any) -> bool:

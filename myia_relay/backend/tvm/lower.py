@@ -81,6 +81,7 @@ class Scope:
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.dest: dict[Node, View] = {}
         self.loop_dest: dict[tuple[Node, int], View] = {}  # where what a loop carries is wanted
+        self.joined: dict[Node, control.Joined] = {}
         self.rows: dict[Node, View] = {}  # updates whose value is computed where it goes
         self.pending: list[Pending] = []
         self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
@@ -244,6 +245,7 @@ class Lowering:
                 if view is not None and node is not None and control.is_fresh(node, scope) and node not in scope.dest:
                     scope.dest[node] = view
             control.carry_in_place(scope, dest)
+        control.join_in_place(self, scope)
         for node in graph.nodes:
             if node in scope.done:
                 continue
@@ -348,6 +350,8 @@ class Lowering:
         role = self.scope.fusion.role[node]
         if role == "view":
             env[node] = self.as_view(node)
+        elif control.is_joined(self, node):
+            env[node] = self.scope.joined[node].whole
         elif node in self.scope.fusion.updates:
             if self.scope.fusion.users.get(node):
                 inplace.emit(self, node)

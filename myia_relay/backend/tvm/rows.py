@@ -20,6 +20,7 @@ from tvm import tirx
 
 from ...abstract.types import Array
 from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.rewrite import applied
 from ...opt.control import output_parts, turns
 from ...opt.fusion import cost
 from . import exact
@@ -31,6 +32,7 @@ from .nests import PARALLEL_WORK, lanes_for
 LANES = lanes_for("float64")
 MIXED = 4  # columns that are mixed into whole vectors
 WORTH = 8  # operations of a group that a jump is worth
+WATCHED = 4  # blocks for which it is worth it to find out before the first what each would find out
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,14 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         lanes //= 2
     blocks, block = -(-n // lanes), kernel.block
     parallel = blocks * work(body) >= PARALLEL_WORK and blocks > 1
+    machine = Rows(kernel, lanes, n)
+    if blocks >= WATCHED:
+        machine.watch(body, values)
     with block.loop(blocks, "parallel" if parallel else "serial") as i:
         first = tirx.Mul(i, idx(lanes))
         if n % lanes:
             first = tirx.Min(first, idx(n - lanes))
         first = block.let(first)
-        machine = Rows(kernel, lanes, n)
         numbers = iter(machine.run(body, [Even(first, 1), *values]))
         for out, (outer, width) in zip(outs, attrs["widths"]):
             start = block.let(tirx.Mul(first, idx(width))) if width > 1 else first
@@ -83,6 +87,34 @@ def _map_rows(lowering: Any, node: Apply) -> None:
                 machine.write(out, tirx.Add(start, idx(b * n * width)), [machine.vector(next(numbers)) for _ in range(width)])
     lowering.emit_kernel(kernel)
     scope.env[node] = tuple(targets)
+
+
+def runs(graph: Graph, lanes: int) -> dict[Apply, tuple[int, int]]:
+    """Reads at `x + 0`, `x + 1`, ... of one array, as many as a vector has lanes: where such vectors begin, and the place in one.
+
+    The last vector of a run begins earlier where it would not be full.
+    """
+    if lanes < LANES:
+        return {}
+    reads: dict[tuple[Node, Node], dict[int, list[Apply]]] = {}
+    for node in graph.nodes:
+        if applied(node) == "dynamic_index" and node.args[0].type.dtype != "bool":
+            array, index = node.args
+            offset = 0
+            if applied(index) == "add" and isinstance(index.args[1], Constant):
+                index, offset = index.args[0], int(index.args[1].value)
+            reads.setdefault((array, index), {}).setdefault(offset, []).append(node)
+    found: dict[Apply, tuple[int, int]] = {}
+    for at in reads.values():
+        first = None
+        for offset in sorted(at):
+            first = offset if first is None or offset - 1 not in at else first
+            if offset + 1 in at:
+                continue
+            for k in range(first, offset + 1) if offset - first + 1 >= lanes else ():
+                start = min(first + (k - first) // lanes * lanes, offset + 1 - lanes)
+                found.update(dict.fromkeys(at[k], (start, k - start)))
+    return found
 
 
 def work(graph: Graph) -> int:
@@ -96,18 +128,53 @@ def work(graph: Graph) -> int:
 
 
 class Rows:
-    """Evaluates graphs of numbers for a block of rows."""
+    """Evaluates graphs of numbers for a block of rows.
+
+    Attributes:
+        runs: reads of numbers that lie side by side -> where a vector of such begins, and the number's place in it.
+        watched: loops of which it is known, turn by turn, whether there is anything to add to a group -> the groups, and bytes.
+    """
 
     def __init__(self, kernel: Kernel, lanes: int, rows: int):
         self.kernel, self.block, self.lanes, self.rows = kernel, kernel.block, lanes, rows
         self.b = Expr(self.block, kernel.dims, array=True)
         self.lanes_apart: ChainMap[int, tuple[Any, list[Any]]] = ChainMap()
         self.blocks: ChainMap[tuple, tuple[Any, Any, list[Any]]] = ChainMap()
+        self.runs: dict[Apply, tuple[int, int]] = {}
+        self.watched: dict[Apply, tuple[list[Group], Any]] = {}
+
+    def watch(self, graph: Graph, values: list[Any]) -> None:
+        """Find out, before the first block, what the turns of loops may skip: it is the same for all rows.
+
+        Args:
+            graph: of a row.
+            values: of its parameters but the row itself.
+        """
+        block = self.block
+        known: dict[Node, Any] = dict(zip(graph.params[1:], values, strict=True))
+        for node in graph.nodes:
+            if node.fn.name != "for_loop":
+                continue
+            span, body, first = turns(node), node.attrs["body"], 1 + node.attrs["carried"]
+            args = [self.value(a, known) if a in known or isinstance(a, Constant) else None for a in node.args[2 + first :]]
+            env = {p: a for p, a in zip(body.params[first:], args, strict=True) if a is not None}
+            groups = skippable(body, first - 1, {0} | {k for k, a in enumerate(args, first) if a is not None})
+            if not groups:
+                continue
+            flags = block.local("int8", len(span) * len(groups), name="flags")
+            with block.loop(len(span)) as i, self.inside():
+                env[body.params[0]] = self.index(span, i)
+                self.compute(needed_for([g.base for g in groups if g.base is not None], body), env)
+                for k, group in enumerate(groups):
+                    something = tirx.Cast("int8", self.any_nonzero(group, env))
+                    block.store(flags, something, tirx.Add(tirx.Mul(i, idx(len(groups))), idx(k)))
+            self.watched[node] = groups, flags
 
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
         """What a graph returns, part by part, for values of its parameters."""
         env: dict[Node, Any] = dict(zip(graph.params, values, strict=True))
         parts = output_parts(graph)
+        self.runs.update(runs(graph, self.lanes))
         self.compute([n for n in graph.nodes if parts is None or n is not graph.output], env)
         return list(env[graph.output]) if parts is None else [self.value(part, env) for part in parts]
 
@@ -123,7 +190,8 @@ class Rows:
     def apply(self, node: Apply, args: list[Any]) -> Any:
         name = node.fn.name
         if name == "dynamic_index":
-            return self.read(node.args[0].type, *args)
+            run = self.runs.get(node)
+            return self.read(node.args[0].type, *args) if run is None else self.read_run(*args, *run)
         if name == "for_loop":
             return self.loop(node, args)
         if name == "get_item":
@@ -194,25 +262,30 @@ class Rows:
                 self.block.store(buffer, mixed, ramp(tirx.Add(at, idx(lanes * k)), lanes))
         else:
             for k in range(0, width, lanes):
-                some = columns[k : k + lanes]
+                first = max(0, min(k, width - lanes))  # a last part that would not be full is moved back
+                some = columns[first : first + lanes]
                 rows = self.transposed([*some, *some[-1:] * (lanes - len(some))])
                 for r, row in enumerate(rows):
                     part = row if len(some) == lanes else shuffle([row], range(len(some)))
-                    self.block.store(buffer, part, ramp(tirx.Add(at, idx(r * width + k)), len(some)))
+                    self.block.store(buffer, part, ramp(tirx.Add(at, idx(r * width + first)), len(some)))
 
     def transposed(self, vectors: list[Any]) -> list[Any]:
-        """A square of vectors with rows and columns exchanged: blocks of 1, 2, 4, ... change places."""
-        n, size = len(vectors), 1
-        vectors = [self.b.let(v) for v in vectors]
-        while size < n:
-            new = list(vectors)
-            for i in range(n):
-                if not i & size:
-                    j = i + size
-                    new[i] = self.b.let(shuffle([vectors[i], vectors[j]], [k if not k & size else n + k - size for k in range(n)]))
-                    new[j] = self.b.let(shuffle([vectors[i], vectors[j]], [k + size if not k & size else n + k for k in range(n)]))
-            vectors, size = new, 2 * size
-        return vectors
+        """A square of vectors with rows and columns exchanged.
+
+        First the elements of two vectors are brought into pairs, then pairs are dealt out, those of even and of odd numbers: all of
+        these are single instructions.
+        """
+        n = len(vectors)
+        vectors = [self.b.let(exact.fence(self.b.let(v))) for v in vectors]
+        pairs = [[k + h + (n if odd else 0) for k in range(0, n, 2) for odd in (0, 1)] for h in (0, 1)]
+        dealt = [[2 * k + e for k in range(h, n, 2) for e in (0, 1)] for h in (0, 1)]
+        groups = [[self.b.let(shuffle([x, y], picked)) for picked in pairs] for x, y in zip(vectors[::2], vectors[1::2])]
+        while len(groups) > 1:
+            groups = [
+                [self.b.let(shuffle([x, y], picked)) for picked in dealt for x, y in zip(left, right)]
+                for left, right in zip(groups[::2], groups[1::2])
+            ]
+        return [self.b.let(exact.fence(v)) for v in groups[0]]
 
     def read(self, t: Array, buffer: Any, index: Any) -> Any:
         """The element of an array at an index."""
@@ -226,6 +299,17 @@ class Rows:
         root, offset = (index.root, index.offset) if isinstance(index, Spread) else (index, 0)
         places = self.apart(root)
         return self.b.let(shuffle([load(buffer, tirx.Add(at, idx(offset))) for at in places], range(self.lanes)))
+
+    def read_run(self, buffer: Any, index: Any, start: int, place: int) -> Any:
+        """A number that has neighbours, in rows anywhere: a vector of each row is read, and these are turned."""
+        root = index.root if isinstance(index, Spread) else index
+        if isinstance(root, Even) or lanes_of(dtype_of(root)) == 1:
+            return self.b.let(load(buffer, self.expression(index)))
+        key = (id(buffer), id(root), start)
+        if key not in self.blocks:
+            rows = [load(buffer, ramp(tirx.Add(at, idx(start)), self.lanes)) for at in self.apart(root)]
+            self.blocks[key] = buffer, root, self.transposed(rows)
+        return self.blocks[key][2][place]
 
     def block_of_rows(self, buffer: Any, start: Any, first: int, width: int) -> list[Any]:
         """The rows of a block, which lie one behind the other in memory, as vectors; read once."""
@@ -259,23 +343,35 @@ class Rows:
             cells.append(block.local(dtype_of(value), name="c"))
             block.store(cells[-1], value, 0)
         span, body = turns(node), node.attrs["body"]
-        groups = skippable(body, n, self.uniform_parameters(args, n))
+        groups, flags = self.watched.get(node, (None, None))
+        if groups is None:
+            groups = skippable(body, n, self.uniform_parameters(args, n))
         with block.loop(len(span)) as i, self.inside():
-            index = i if (span.start, span.step) == (0, 1) else self.b.let(tirx.Add(idx(span.start), tirx.Mul(i, idx(span.step))))
+            index = self.index(span, i)
             old = [block.let(load(c, 0)) for c in cells]
             env: dict[Node, Any] = dict(zip(body.params, [index, *old, *args[3 + n :]], strict=True))
             later = {m for group in groups for m in group.nodes}
             self.compute([m for m in body.nodes if m not in later and m is not body.output], env)
             parts, skipped = output_parts(body), {k for group in groups for k in group.carried}
             new = {k: self.b.let(self.vector(self.value(p, env))) for k, p in enumerate(parts) if k not in skipped}
-            for group in groups:
-                with block.when(self.any_nonzero(group, env)), self.inside():
+            for j, group in enumerate(groups):
+                if flags is None:
+                    something = self.any_nonzero(group, env)
+                else:
+                    something = tirx.NE(load(flags, tirx.Add(tirx.Mul(i, idx(len(groups))), idx(j))), constant(0, "int8"))
+                with block.when(something), self.inside():
                     self.compute(group.nodes, env)
                     for k in group.carried:
                         block.store(cells[k], self.vector(env[parts[k]]), 0)
             for k, value in new.items():
                 block.store(cells[k], value, 0)
         return tuple(load(c, 0) for c in cells)
+
+    def index(self, span: range, i: Any) -> Any:
+        """The index of a loop in its turn number `i`."""
+        if (span.start, span.step) == (0, 1):
+            return i
+        return self.b.let(tirx.Add(idx(span.start), tirx.Mul(i, idx(span.step))))
 
     def uniform_parameters(self, args: list[Any], carried: int) -> set[int]:
         """Which parameters of a loop's body are the same for all rows: the index, and of the constants those that are here."""
@@ -413,6 +509,15 @@ def only_for(results: list[Node], body: Graph, users: dict[Node, list[Apply]], s
         if numbers and node in users and all(u in mine for u in users[node]) and node is not body.output:
             mine.add(node)
     return [node for node in body.nodes if node in mine]
+
+
+def needed_for(results: list[Node], body: Graph) -> list[Apply]:
+    """The applications from which some values are computed, and these themselves, in order."""
+    needed: set[Node] = set(results)
+    for node in reversed(body.nodes):
+        if node in needed:
+            needed.update(node.args)
+    return [node for node in body.nodes if node in needed]
 
 
 RULES = {"map_rows": _map_rows}

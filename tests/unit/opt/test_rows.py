@@ -360,3 +360,63 @@ def test_equal_loops_are_computed_once():
     with pytest.raises(OverflowError, match="too large"):
         relay(f)(np.array([15.0, 50.0, 20.0]), 9)
 
+
+
+def test_what_turns_skip_is_found_out_for_all_blocks(monkeypatch):
+    """In parallel too, in loops that begin anywhere, and where what is skipped holds NaN."""
+
+    def sparse(x, w, points):
+        out = np.zeros_like(points)
+        for k in range(2, 12, 2):
+            out = out + points * w[k, :3] * np.sin(x[k]) + w[k, 3:]
+        return out
+
+    jacobian = relay.jacobian(sparse)
+    args = RNG.normal(size=12), RNG.normal(size=(12, 6)), RNG.normal(size=(20_000, 3))
+    args[1][4, 1], args[2][77] = np.nan, np.inf
+    agree(lambda x, w, p: relay.jvp(lambda x: sparse(x, w, p), (x,), (np.eye(12)[4],)), *args)
+    args = (args[0], RNG.normal(size=(12, 6)), RNG.normal(size=(20_000, 3)))
+    got = relay(jacobian)(*args)
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "row_kernels")
+    want = relay(relay.jacobian(sparse))(*args)
+    monkeypatch.delenv("MYIA_RELAY_WITHOUT")
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    agree(jacobian, args[0], args[1], args[2][:53])
+
+
+@pytest.mark.parametrize("directions", [2, 3, 4, 9])
+def test_rows_that_are_picked_lie_together(directions):
+    """Positions of triangles: three rows of Jacobians are picked for each, many more in all than there are."""
+
+    def between(x, matrices, points, corners, weights):
+        turned = np.zeros_like(points)
+        for k in range(len(matrices)):
+            turned = turned + (points @ matrices[k]) * np.cos(x[k % len(x)] + points[:, :1])
+        a, b, c = turned[corners[:, 0]], turned[corners[:, 1]], turned[corners[:, 2]]
+        return weights[:, :1] * a + weights[:, 1:] * b + (1.0 - weights[:, :1] - weights[:, 1:]) * c
+
+    def both(*args):
+        return between(*args), relay.jacobian(between)(*args)
+
+    n = 57
+    matrices, points = RNG.normal(size=(4, 3, 3)), RNG.normal(size=(41, 3))
+    corners, weights = RNG.integers(-41, 41, (n, 3)), RNG.random((n, 2))
+    args = RNG.normal(size=directions), matrices, points, corners, weights
+    assert kernels(both, *args) == 2
+    agree(both, *args)
+    corners[50, 2] = 41
+    with pytest.raises(IndexError, match="index 41"):
+        relay(both)(*args)
+
+
+@pytest.mark.parametrize("width", [5, 7, 8, 9, 15, 16, 17])
+def test_rows_of_many_numbers(width):
+    """They are turned into rows of memory, eight at a time."""
+
+    def f(x, y):
+        parts = [x[:, k % 3] * y[:, (k + 1) % 3] + float(k) for k in range(width)]
+        return np.stack(parts, axis=1), np.stack((x[:, 0] * y[:, 1], x[:, 2] - y[:, 0]), axis=1)
+
+    args = RNG.normal(size=(43, 3)), RNG.normal(size=(43, 3))
+    assert kernels(f, *args) == 1
+    agree(f, *args)
