@@ -79,6 +79,9 @@ def as_numbers(values: list) -> np.ndarray | None:
     return np.frombuffer(array(CODES[kind], values), np.float64 if kind is float else np.int64)
 
 
+FEW = 4  # ints in a tuple that are faster looked at one by one
+
+
 def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
     """A key that equal argument types share, made without building skeletons; the leaves are appended.
 
@@ -121,6 +124,13 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
                 key.append(list)
                 key.append(numbers.dtype)
                 leaves.append(numbers)
+                continue
+            if kind is tuple and len(v) > FEW and set(map(type, v)) == {int}:
+                if min(v) < -0x8000000000000000 or max(v) > 0x7FFFFFFFFFFFFFFF:
+                    return None
+                key.append(range)  # as no argument is
+                key.append(len(v))
+                leaves.extend(v)
                 continue
             inner = quick_key(v, leaves, listed)
             if inner is None:

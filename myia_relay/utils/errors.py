@@ -79,8 +79,9 @@ class ParseError(CompileError, SyntaxError):
         """Fill the fields from which Python prints a SyntaxError in a traceback."""
         self.msg = "\n".join([self.message, *self._note_lines()])
         if self.loc is not None:
-            self.filename, self.lineno, self.text = self.loc.file, self.loc.line, self.loc.text()
-            self.offset, self.end_lineno, self.end_offset = self.loc.col + 1, self.loc.end_line, self.loc.end_col + 1
+            self.filename, self.lineno, self.text = self.loc.file, self.loc.line, self.loc.text() or None
+            if self.text:  # else there is nothing for carets to stand under
+                self.offset, self.end_lineno, self.end_offset = self.loc.col + 1, self.loc.end_line, self.loc.end_col + 1
 
     # SyntaxError has its own __str__ that looks at .msg and .lineno; ours shows the source itself.
     __str__ = CompileError.__str__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import traceback
 import types
 from typing import NamedTuple
 
@@ -435,3 +436,33 @@ def test_into_arrays_of_every_kind():
     for bad, error in ((np.empty(5), ValueError), (np.empty(6, np.float32), TypeError), (frozen, ValueError)):
         with pytest.raises(error):
             f.into((bad, a, total))(x, y)
+
+
+def test_tuples_of_many_integers():
+    """They are looked at all at once, as long as they are ints of 64 bits and nothing else."""
+
+    def total(numbers, k):
+        first = numbers[0]
+        return first + numbers[k], len(numbers), numbers[-1] * 2
+
+    f = relay(total)
+    many = tuple(range(10, 20))
+    for _ in range(3):
+        assert f(many, 3) == total(many, 3)
+    assert f((7, *many), 1) == total((7, *many), 1)
+    assert f((True, *many), 1) == total((True, *many), 1)
+    assert f((2.5, *many[1:]), 0) == (5.0, 10, 38)
+    assert f((-(2**62), *many[1:]), 1) == total((-(2**62), *many[1:]), 1)
+    with pytest.raises(OverflowError, match="64 bits"):
+        f((2**63, *many[1:]), 1)
+    assert f(many, 3) == total(many, 3) and f(list(many), 2) == total(many, 2)
+
+
+def test_a_function_typed_at_the_prompt_has_no_source():
+    namespace: dict = {}
+    exec(compile("def typed(x):\n    return x\n", "<stdin>", "exec"), namespace)
+    with pytest.raises(SyntaxError, match="source of 'typed' cannot be found") as caught:
+        relay(namespace["typed"])(1)
+    assert caught.value.text is None and caught.value.offset is None
+    shown = "".join(traceback.format_exception_only(caught.type, caught.value))
+    assert "^" not in shown and "put the function into a file or a notebook cell" in shown
