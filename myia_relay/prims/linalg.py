@@ -17,6 +17,10 @@ from .relations import NUMBERS, require_array, same_dtype, same_size, show_shape
 from .shape import transpose
 
 
+FEW, SMALL = 31, 64
+"""Products of so few matrices, with results of so few elements, are not worth being turned to be one product."""
+
+
 def _rows_columns(shape, flip: bool):
     return (shape[1], shape[0]) if flip else (shape[0], shape[1])
 
@@ -82,6 +86,10 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
         _, m, k = shape_of(a)
         out = dot(reshape(a, shape=(size * m, k)), b, transpose_b=transpose_b)
         return reshape(out, shape=(size, m, shape_of(out)[1]))
+    m, n = (shape_of(x)[axis] for x, axis in ((a, int(transpose_a)), (b, 1 if transpose_b else 2)))
+    if all(isinstance(d, int) for d in (size, m, n)) and size <= FEW and m * n <= SMALL:
+        a = materialise(size, False, a)
+        return batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     # C^T = B^T A^T puts the batch axis in front: one big product, and one transpose of its result.
     if not transpose_b:
         b = transpose(b, perm=(0, 2, 1))

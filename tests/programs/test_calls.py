@@ -466,3 +466,32 @@ def test_a_function_typed_at_the_prompt_has_no_source():
     assert caught.value.text is None and caught.value.offset is None
     shown = "".join(traceback.format_exception_only(caught.type, caught.value))
     assert "^" not in shown and "put the function into a file or a notebook cell" in shown
+
+
+def test_one_writer_for_many_calls():
+    """What it knows of its arrays it looks at again at every call: whether they may be written, and what they overlap."""
+    f = relay(lambda x, y: (x + y, x * y))
+    x, y = np.arange(4.0), np.full(4, 2.0)
+    out = np.empty(4), np.empty(4)
+    write = f.into(out)
+    for k in range(3):
+        assert write(x + k, y) is out
+        np.testing.assert_array_equal(out[1], (x + k) * 2.0)
+    out[1].flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        write(x, y)
+    out[1].flags.writeable = True
+    write(out[1], out[0])
+    np.testing.assert_array_equal(out[0], (x + 2) * 2.0 + x + 4.0)
+    listed = [np.empty(4), np.empty(4)]
+    write = f.into(listed)
+    write(x, y)
+    kept, listed[0] = listed[0], np.zeros(4)
+    write(x + 1.0, y)
+    np.testing.assert_array_equal(kept, x + 2.0)
+    np.testing.assert_array_equal(listed[0], x + 3.0)
+    write = f.into((np.empty(2), np.empty(2)))
+    with pytest.raises(ValueError, match="shape"):
+        write(x, y)
+    np.testing.assert_array_equal(write(x[:2], y[:2])[0], [2.0, 3.0])
+    np.testing.assert_array_equal(write(x[:2], y[2:])[1], [0.0, 2.0])

@@ -55,3 +55,17 @@ def test_sizes_and_batches(executor):
     assert compiled.cache_info().misses == 1
     both = np.stack([SQUARE, POSITIVE])
     np.testing.assert_allclose(vmap(compiled)(both), np.linalg.det(both), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 3)), ((4, 4), (4, 4)), ((8, 2), (2, 8)), ((9, 5), (5, 9))])
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_batches_of_products_with_one_left_matrix(shapes, executor):
+    """Few small ones are taken one by one, larger ones together; both ways are the same to the last rounding."""
+    rng = np.random.default_rng(4)
+    a = rng.normal(size=shapes[0])
+    for count in (1, 5, 31, 32):
+        b = rng.normal(size=(count, *shapes[1]))
+        turned = b.transpose(0, 2, 1).copy()
+        f = relay(executor=executor)(lambda a, b, t: (relay.vmap(lambda x: a @ x)(b), relay.vmap(lambda x: a @ x.T)(t)))
+        for got in f(a, b, turned):
+            np.testing.assert_allclose(got, a @ b, rtol=1e-13, atol=1e-13)

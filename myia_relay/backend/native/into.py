@@ -8,7 +8,7 @@ import numpy as np
 
 from ...abstract.structures import part
 from ...abstract.types import Array, NoneT, Ref, Struct, Type, leaves, numpy_dtype
-from ...utils.errors import ShapeError, TypeError_
+from ...utils.errors import ShapeError, TypeError_, ValueError_
 from .area import Slots
 from .arguments import shape_fits
 
@@ -46,7 +46,7 @@ def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list
         if not shape_fits(target.shape, t.shape):
             raise ShapeError(f"into is given an array of shape {target.shape} for a result of type {t}")
         if not target.flags.writeable:
-            raise ValueError("into is given a read-only array")
+            raise ValueError_("into is given a read-only array")
         if kind[0] == "array":
             direct = target.flags.carray and type(target) is np.ndarray and target.dtype.isnative
             overlaps = any(np.may_share_memory(target, s) for s in (*sources, *outs))
