@@ -354,18 +354,34 @@ class Rows:
             self.compute([m for m in body.nodes if m not in later and m is not body.output], env)
             parts, skipped = output_parts(body), {k for group in groups for k in group.carried}
             new = {k: self.b.let(self.vector(self.value(p, env))) for k, p in enumerate(parts) if k not in skipped}
-            for j, group in enumerate(groups):
-                if flags is None:
-                    something = self.any_nonzero(group, env)
-                else:
-                    something = tirx.NE(load(flags, tirx.Add(tirx.Mul(i, idx(len(groups))), idx(j))), constant(0, "int8"))
-                with block.when(something), self.inside():
-                    self.compute(group.nodes, env)
-                    for k in group.carried:
-                        block.store(cells[k], self.vector(env[parts[k]]), 0)
+            for factor in dict.fromkeys(group.factor for group in groups):
+                with self.where_not_zero(factor, env):
+                    for j, group in enumerate(groups):
+                        if group.factor is not factor:
+                            continue
+                        if flags is None:
+                            something = self.any_nonzero(group, env)
+                        else:
+                            at = tirx.Add(tirx.Mul(i, idx(len(groups))), idx(j))
+                            something = tirx.NE(load(flags, at), constant(0, "int8"))
+                        with block.when(something), self.inside():
+                            self.compute(group.nodes, env)
+                            for k in group.carried:
+                                block.store(cells[k], self.vector(env[parts[k]]), 0)
             for k, value in new.items():
                 block.store(cells[k], value, 0)
         return tuple(load(c, 0) for c in cells)
+
+    @contextmanager
+    def where_not_zero(self, factor: Node | None, env: dict[Node, Any]) -> Iterator[None]:
+        """A branch for the blocks in which a number is not zero in all rows."""
+        if factor is None:
+            yield
+            return
+        numbers = self.vector(self.value(factor, env))
+        differ = exact.ne(numbers, self.vector(constant(0, factor.type.dtype)))  # NaN too
+        with self.block.when(llvm("vector.reduce.or", "bool", differ) if self.lanes > 1 else differ), self.inside():
+            yield
 
     def index(self, span: range, i: Any) -> Any:
         """The index of a loop in its turn number `i`."""
@@ -399,6 +415,7 @@ class Group:
         carried: which.
         nodes: what only they need.
         array, base, first, count: the stretch: elements of a parameter, from `base + first` on.
+        factor: a number of the row that all of this is multiplied by, such as a weight: mostly zero, where rows belong to few parts.
     """
 
     carried: list[int]
@@ -407,6 +424,7 @@ class Group:
     base: Node | None
     first: int
     count: int
+    factor: Node | None = None
 
 
 def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
@@ -437,7 +455,10 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
             continue
         stretch = stretch_of(reads)
         if stretch is not None:
-            groups.append(Group(list(members), only_for([parts[k] for k in members], body, users, same), *stretch))
+            nodes = only_for([parts[k] for k in members], body, users, same)
+            factors = {factor_of(term, same) for term in terms}
+            factor = factors.pop() if len(factors) == 1 else None
+            groups.append(Group(list(members), nodes, *stretch, None if factor in nodes else factor))
     return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
 
 
@@ -467,6 +488,14 @@ def linear(node: Node, same: set[Node], reads: set[Node]) -> bool:
     a, b = node.args
     tangent, factor = (a, b) if node_reads(a, same) else (b, a)
     return not node_reads(factor, same) and linear(tangent, same, reads)
+
+
+def factor_of(term: Node, same: set[Node]) -> Node | None:
+    """The number of the row that a sum of products is multiplied by as a whole."""
+    if not isinstance(term, Apply) or term.fn.name != "mul":
+        return None
+    factor = next((a for a in term.args if not node_reads(a, same)), None)
+    return factor if isinstance(factor, Apply) and factor not in same else None
 
 
 def node_reads(node: Node, same: set[Node]) -> bool:

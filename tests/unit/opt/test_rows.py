@@ -420,3 +420,29 @@ def test_rows_of_many_numbers(width):
     args = RNG.normal(size=(43, 3)), RNG.normal(size=(43, 3))
     assert kernels(f, *args) == 1
     agree(f, *args)
+
+
+def test_turns_of_blocks_without_weight_are_skipped():
+    """Skinning: most points hang on few bones. Blocks of points with no weight on a bone do not look at its tangents."""
+
+    def skinned(angles, points, weights):
+        turns = np.zeros((len(angles), 3, 3))
+        for k in range(len(angles)):
+            c, s = np.cos(angles[k]), np.sin(angles[k])
+            turns[k] = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        out = np.zeros_like(points)
+        for k in range(weights.shape[1]):
+            out = out + weights[:, k, None] * (points @ turns[k].T + angles[k])
+        return out
+
+    n, bones = 90, 7
+    points, weights = RNG.normal(size=(n, 3)), np.zeros((n, bones))
+    weights[np.arange(n), np.arange(n) * bones // n] = 0.75
+    weights[40:44, 1], weights[3, 5], weights[4, 6] = 0.25, np.nan, np.inf
+    jacobian = relay.jacobian(skinned)
+    args = RNG.normal(size=bones), points, weights
+    assert kernels(jacobian, *args) >= 1
+    with np.errstate(invalid="ignore"):
+        agree(jacobian, *args)
+        agree(lambda *args: (skinned(*args), relay.jacobian(skinned)(*args)), *args)
+        agree(relay.jacobian(skinned, (0, 2)), args[0], points, np.nan_to_num(weights, posinf=0.5))
