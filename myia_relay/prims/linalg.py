@@ -16,7 +16,6 @@ from .forward import bilinear
 from .relations import NUMBERS, require_array, same_dtype, same_size, show_shape
 from .shape import transpose
 
-
 FEW, SMALL = 31, 64
 """Products of so few matrices, with results of so few elements, are not worth being turned to be one product."""
 

@@ -69,3 +69,32 @@ def test_batches_of_products_with_one_left_matrix(shapes, executor):
         f = relay(executor=executor)(lambda a, b, t: (relay.vmap(lambda x: a @ x)(b), relay.vmap(lambda x: a @ x.T)(t)))
         for got in f(a, b, turned):
             np.testing.assert_allclose(got, a @ b, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_products_of_tangents_that_are_mostly_zero(size):
+    """A chain of turns: each angle moves what hangs on it. Natively, products of zeros are not computed."""
+
+    def chain(angles, first):
+        out = np.zeros((len(angles), size, size))
+        for k in range(len(angles)):
+            turn = np.eye(size)
+            turn[0, 0], turn[0, 1] = np.cos(angles[k]), -np.sin(angles[k])
+            turn[1, 0], turn[1, 1] = np.sin(angles[k]), np.cos(angles[k])
+            before = first if k % 4 == 0 else out[k - 1]
+            out[k] = before @ turn @ first
+        return out
+
+    rng = np.random.default_rng(5)
+    angles, first = rng.normal(size=12), rng.normal(size=(size, size))
+    jacobian = relay.jacobian(chain)
+    got, want = (relay(executor=e)(jacobian)(angles, first) for e in ("native", "interpreter"))
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    for tangent in (np.array([0.0, 2.0] * 6), np.array([0.0, np.nan] + [0.0] * 10), np.array([0.0, np.inf] + [-0.0] * 10)):
+        along = [
+            relay(executor=e)(lambda a, f, t: relay.vmap(lambda s: relay.jvp(lambda a: chain(a, f), (a,), (s * t,))[1])(np.ones(9)))
+            for e in ("native", "interpreter")
+        ]
+        with np.errstate(invalid="ignore"):
+            got, want = (f(angles, first, tangent) for f in along)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

@@ -2,6 +2,9 @@
 
 A row of the result is one vector, to which each element of a row of the left matrix adds its multiple of a row of the right
 one, kept in registers. A product with a vector takes the columns of the matrix instead.
+
+Of the directions of a Jacobian most do not touch most of what a program goes through: there, their tangents are zero. Where
+differentiation has made products of many directions, those of zeros are zeros, without being computed.
 """
 
 from __future__ import annotations
@@ -11,11 +14,16 @@ from typing import Any
 from tvm import tirx
 
 from ...utils.switches import is_left_out
-from .block import idx, load, ramp
+from . import exact
+from .block import dtype_of, element, idx, llvm, load, ramp, with_lanes
+from .expr import constant
 
 SHORT = 16  # elements of a row of the result, and of what is summed over
 SMALL = 4096  # multiplications in all
 UNROLLED = 8  # rows
+DIRECTIONS = 8  # products of which it is worth it to look at each
+TOGETHER = 4  # rows that are zero or not
+LARGEST = 16  # numbers that are looked at at once
 
 
 def is_small(batch: Any, m: Any, n: Any, k: Any) -> bool:
@@ -34,6 +42,10 @@ def small_product(c: Any, batch: int, m: int, n: int, k: int, ta: bool, tb: bool
     """
     left, right, out = c.operand(0)[0], c.operand(1)[0], c.result()[0]
     block, b = c.block, c.b
+    derived = c.node.origin.made_by in ("jvp", "vjp")
+    each_right = derived and batch >= DIRECTIONS and m <= UNROLLED and m * n <= LARGEST and k * n <= LARGEST
+    each_left = derived and batch == 1 and not ta and m % TOGETHER == 0 and m >= DIRECTIONS * TOGETHER
+    each_left = each_left and TOGETHER * k <= LARGEST and TOGETHER * n <= LARGEST
 
     def strip(buffer: Any, at: Any, stride: int, count: int) -> Any:
         """Some elements of a matrix as a vector."""
@@ -61,9 +73,28 @@ def small_product(c: Any, batch: int, m: int, n: int, k: int, ta: bool, tb: bool
             numbers = [load(left, tirx.Add(first, tirx.Add(start, idx(t * step)))) for t in range(k)]
             block.store(out, total(list(zip(numbers, rows))), ramp(tirx.Add(result, tirx.Mul(r, idx(n))), n))
 
-        if m <= UNROLLED:
-            for r in range(m):
-                row(idx(r))
+        def several(r: Any, count: int) -> None:
+            for j in range(count):
+                row(tirx.Add(r, idx(j)))
+
+        def unless_zero(buffer: Any, at: Any, size: int, r: Any, count: int) -> None:
+            """Some rows, or zeros where all of a stretch of an operand is."""
+            numbers = b.let(load(buffer, ramp(at, size)))
+            differ = llvm("vector.reduce.or", "bool", exact.ne(numbers, constant(0, dtype_of(numbers))))  # NaN too
+            with block.when(differ):
+                several(r, count)
+            with block.otherwise():
+                zeros = constant(0, with_lanes(element(dtype_of(numbers)), count * n))
+                block.store(out, zeros, ramp(tirx.Add(result, tirx.Mul(r, idx(n))), count * n))
+
+        if each_right:
+            unless_zero(right, second, k * n, idx(0), m)
+        elif each_left:
+            with block.loop(m // TOGETHER) as i:
+                r = block.let(tirx.Mul(i, idx(TOGETHER)))
+                unless_zero(left, tirx.Add(first, tirx.Mul(r, idx(k))), TOGETHER * k, r, TOGETHER)
+        elif m <= UNROLLED:
+            several(idx(0), m)
         else:
             with block.loop(m) as r:
                 row(r)
