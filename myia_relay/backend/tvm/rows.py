@@ -23,6 +23,7 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.rewrite import applied
 from ...opt.control import output_parts, turns
 from ...opt.fusion import cost
+from ...opt.row_skips import Group, Term, needed_for, skippable, terms
 from . import exact
 from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
@@ -31,7 +32,6 @@ from .nests import PARALLEL_WORK, lanes_for
 
 LANES = lanes_for("float64")
 MIXED = 4  # columns that are mixed into whole vectors
-WORTH = 8  # operations of a group that a jump is worth
 WATCHED = 4  # blocks for which it is worth it to find out before the first what each would find out
 
 
@@ -142,6 +142,8 @@ class Rows:
         self.blocks: ChainMap[tuple, tuple[Any, Any, list[Any]]] = ChainMap()
         self.runs: dict[Apply, tuple[int, int]] = {}
         self.watched: dict[Apply, tuple[list[Group], Any]] = {}
+        self.terms: list[Term] = []
+        self.term_flags: Any = None
 
     def watch(self, graph: Graph, values: list[Any]) -> None:
         """Find out, before the first block, what the turns of loops may skip: it is the same for all rows.
@@ -169,13 +171,20 @@ class Rows:
                     something = tirx.Cast("int8", self.any_nonzero(group, env))
                     block.store(flags, something, tirx.Add(tirx.Mul(i, idx(len(groups))), idx(k)))
             self.watched[node] = groups, flags
+        self.terms = terms(graph)
+        if self.terms:
+            self.term_flags = block.local("int8", len(self.terms), name="flags")
+            for k, term in enumerate(self.terms):
+                with self.inside():
+                    something = self.any_nonzero(term.group, {term.group.array: known[term.group.array]})
+                    block.store(self.term_flags, tirx.Cast("int8", something), idx(k))
 
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
         """What a graph returns, part by part, for values of its parameters."""
         env: dict[Node, Any] = dict(zip(graph.params, values, strict=True))
         parts = output_parts(graph)
         self.runs.update(runs(graph, self.lanes))
-        self.compute([n for n in graph.nodes if parts is None or n is not graph.output], env)
+        self.compute_sums([n for n in graph.nodes if parts is None or n is not graph.output], env)
         return list(env[graph.output]) if parts is None else [self.value(part, env) for part in parts]
 
     def value(self, node: Node, env: dict[Node, Any]) -> Any:
@@ -186,6 +195,26 @@ class Rows:
         """Compute applications."""
         for node in nodes:
             env[node] = self.apply(node, [self.value(a, env) for a in node.args])
+
+    def compute_sums(self, nodes: list[Apply], env: dict[Node, Any]) -> None:
+        """Compute applications, but for terms of which it is known, before the first block, that they are zero."""
+        later = {n for term in self.terms for n in term.nodes}
+        at = {term.sums[0]: (k, term) for k, term in enumerate(self.terms)}
+        for node in nodes:
+            if node in at:
+                k, term = at[node]
+                cells = []
+                for rest in term.rests:
+                    value = self.vector(self.value(rest, env))
+                    cells.append(self.block.local(dtype_of(value), name="c"))
+                    self.block.store(cells[-1], value, 0)
+                with self.block.when(tirx.NE(load(self.term_flags, idx(k)), constant(0, "int8"))), self.inside():
+                    self.compute([*term.nodes, *term.sums], env)
+                    for cell, total in zip(cells, term.sums):
+                        self.block.store(cell, self.vector(env[total]), 0)
+                env.update({total: self.b.let(load(cell, 0)) for cell, total in zip(cells, term.sums)})
+            elif node not in later and node not in env:
+                self.compute([node], env)
 
     def apply(self, node: Apply, args: list[Any]) -> Any:
         name = node.fn.name
@@ -405,148 +434,6 @@ class Rows:
         zero = constant(0, dtype_of(numbers))
         differ = exact.ne(numbers, zero)  # NaN too
         return llvm("vector.reduce.or", "bool", differ) if group.count > 1 else differ
-
-
-@dataclass
-class Group:
-    """Carried numbers to which a turn adds something that is zero where a stretch of memory is.
-
-    Attributes:
-        carried: which.
-        nodes: what only they need.
-        array, base, first, count: the stretch: elements of a parameter, from `base + first` on.
-        factor: a number of the row that all of this is multiplied by, such as a weight: mostly zero, where rows belong to few parts.
-    """
-
-    carried: list[int]
-    nodes: list[Apply]
-    array: Node
-    base: Node | None
-    first: int
-    count: int
-    factor: Node | None = None
-
-
-def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
-    """What a turn of a loop need not do for all rows alike: to add multiples of tangents that are zero.
-
-    A direction of a Jacobian touches few of the parts that a loop goes through: a finger's angle moves the bones of that finger. A
-    jump that all rows take or leave costs next to nothing. Only for what differentiation has made, since 0 times infinity is not 0.
-
-    Args:
-        body: of the loop, with the sizes of groups of carried numbers as a flag.
-        carried: how many numbers are carried.
-        uniform: the parameters that are the same for all rows.
-    """
-    same: set[Node] = {body.params[k] for k in uniform}
-    users: dict[Node, list[Apply]] = {}
-    for node in body.nodes:
-        if all(isinstance(a, Constant) or a in same for a in node.args):
-            same.add(node)
-        for arg in node.args:
-            users.setdefault(arg, []).append(node)
-    groups, first, parts = [], 0, output_parts(body)
-    for size in body.flags.get("groups", ()):
-        members = range(first, first + size)
-        first += size
-        reads: set[Node] = set()
-        terms = [added(parts[k], body.params[1 + k], users) if users[parts[k]] == [body.output] else None for k in members]
-        if None in terms or not all(linear(term, same, reads) for term in terms):
-            continue
-        stretch = stretch_of(reads)
-        if stretch is not None:
-            nodes = only_for([parts[k] for k in members], body, users, same)
-            factors = {factor_of(term, same) for term in terms}
-            factor = factors.pop() if len(factors) == 1 else None
-            groups.append(Group(list(members), nodes, *stretch, None if factor in nodes else factor))
-    return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
-
-
-def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
-    """What a turn adds to a carried number; None where it does anything else with it."""
-    if not isinstance(part, Apply) or part.fn.name != "add" or old not in part.args or len(users[old]) > 1:
-        return None
-    if part.origin.made_by not in ("jvp", "vjp") or not part.type.is_float:
-        return None
-    return part.args[1] if part.args[0] is old else part.args[0]
-
-
-def linear(node: Node, same: set[Node], reads: set[Node]) -> bool:
-    """Whether a value is a sum of multiples of elements of arrays that are the same for all rows; these are added to `reads`."""
-    if not isinstance(node, Apply):
-        return False
-    name = node.fn.name
-    if name == "dynamic_index" and node in same:
-        reads.add(node)
-        return True
-    if name in ("add", "sub"):
-        return all(linear(a, same, reads) for a in node.args)
-    if name == "neg":
-        return linear(node.args[0], same, reads)
-    if name != "mul":
-        return False
-    a, b = node.args
-    tangent, factor = (a, b) if node_reads(a, same) else (b, a)
-    return not node_reads(factor, same) and linear(tangent, same, reads)
-
-
-def factor_of(term: Node, same: set[Node]) -> Node | None:
-    """The number of the row that a sum of products is multiplied by as a whole."""
-    if not isinstance(term, Apply) or term.fn.name != "mul":
-        return None
-    factor = next((a for a in term.args if not node_reads(a, same)), None)
-    return factor if isinstance(factor, Apply) and factor not in same else None
-
-
-def node_reads(node: Node, same: set[Node]) -> bool:
-    """Whether a sum of products has elements that are the same for all rows."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Apply):
-            if top.fn.name == "dynamic_index" and top in same:
-                return True
-            if top.fn.name in ("add", "sub", "neg", "mul"):
-                stack += top.args
-    return False
-
-
-def stretch_of(reads: set[Node]) -> tuple[Node, Node | None, int, int] | None:
-    """The stretch of one array that holds some elements of it; None where there is none, or one with too much between."""
-    places = set()
-    for node in reads:
-        array, index = node.args
-        base, offset = index, 0
-        if isinstance(index, Constant):
-            base, offset = None, int(index.value)
-        elif isinstance(index, Apply) and index.fn.name == "add" and isinstance(index.args[1], Constant):
-            base, offset = index.args[0], int(index.args[1].value)
-        places.add((array, base, offset))
-    if len({p[:2] for p in places}) != 1:
-        return None
-    offsets = [p[2] for p in places]
-    array, base, _ = next(iter(places))
-    count = max(offsets) - min(offsets) + 1
-    return (array, base, min(offsets), count) if count <= 2 * len(offsets) else None
-
-
-def only_for(results: list[Node], body: Graph, users: dict[Node, list[Apply]], same: set[Node]) -> list[Apply]:
-    """The applications that nothing but these results needs, in order; addresses stay outside."""
-    mine: set[Node] = set(results)
-    for node in reversed(body.nodes):
-        numbers = node not in same or node.fn.name == "dynamic_index"
-        if numbers and node in users and all(u in mine for u in users[node]) and node is not body.output:
-            mine.add(node)
-    return [node for node in body.nodes if node in mine]
-
-
-def needed_for(results: list[Node], body: Graph) -> list[Apply]:
-    """The applications from which some values are computed, and these themselves, in order."""
-    needed: set[Node] = set(results)
-    for node in reversed(body.nodes):
-        if node in needed:
-            needed.update(node.args)
-    return [node for node in body.nodes if node in needed]
 
 
 RULES = {"map_rows": _map_rows}
