@@ -15,6 +15,7 @@ variables in programs" (POPL 1988): assume that what is carried is equal, and se
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,13 +23,13 @@ from typing import Any
 from ..abstract.types import Struct
 from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node
-from ..ir.prim import Primitive
 from ..ir.rewrite import Effects, Rewriter, all_graphs, applied, lookup
 from ..prims.control import LEAD
 from .control import output_parts, pack, take
 from .simplify import constant_key, freeze, holds_tape
 
 CONTROL = ("cond", "for_loop", "while_loop")
+MANY = 64  # loops over the same range, or branches on the same condition: each is compared with each
 Value = Any
 """What makes two values one: a node, a part of a node, a constant's key, a placeholder's type."""
 
@@ -63,8 +64,8 @@ class _Subsume(Rewriter):
         for node in (n for at in graph.nodes for n in (*plan.before.get(at, ()), at)):
             if node in env:
                 continue  # moved
-            if node in plan.dropped:
-                larger, places = plan.dropped[node]
+            larger, places = plan.dropped.get(node, (None, []))
+            if larger in env:  # not where this one has moved in front of something, and the larger one has not yet
                 env[node] = _picked(builder, node, larger, env[larger], places)
             else:
                 env[node] = self.node(builder, node, tuple(lookup(env, a) for a in node.args), self.inner(node))
@@ -98,10 +99,10 @@ class Plan:
             if name in CONTROL and not any(effects.of_graph(g) - {"raise"} for g in _graphs(node)):
                 groups.setdefault((name, *(here.value(a) for a in node.args[: _lead(node)])), []).append(node)
         moved: set[Apply] = set()
-        for alike in groups.values():
+        for alike in (g for g in groups.values() if 1 < len(g) <= MANY):
             for small in alike:
-                for large in alike if len(alike) > 1 and not holds_tape(small.type) else ():
-                    if large is small or large in self.dropped or small in moved:
+                for large in () if holds_tape(small.type) else alike:
+                    if large is small or large in self.dropped or small in moved or _size(small) > _size(large):
                         continue
                     found = _found(small, large, here, here)
                     if found is not None and (large in moved or self.precedes(large, small) or self.move(large, small, found)):
@@ -124,7 +125,7 @@ class Plan:
                     return False
                 needed.append(node)
                 wanted.update(node.args)
-        raising = {n for g in _inside(large) for n in g.nodes if isinstance(n.fn, Primitive) and n.fn.effect}
+        raising = {n for g in _inside(large) for n in g.nodes if isinstance(n.fn, Graph) or n.fn.effect}
         if raising - found.twins and any(self.effects.of_node(n) for n in between[1:]):
             return False
         self.before[small] = needed[::-1]
@@ -140,6 +141,10 @@ def _graphs(node: Apply) -> list[Graph]:
     """The branches, or the body and the condition."""
     names = ("then", "orelse") if applied(node) == "cond" else ("body", "cond")
     return [node.attrs[name] for name in names if name in node.attrs]
+
+
+def _size(node: Apply) -> int:
+    return sum(len(g.nodes) for g in _inside(node))
 
 
 def _inside(node: Apply) -> list[Graph]:
@@ -180,14 +185,20 @@ class Region:
 
     def __init__(self, graph: Graph, given: Mapping[Node, Value]):
         self.graph, self.given = graph, given
-        self.known: dict[Any, Apply] = {}
-        self.control: dict[str, list[Apply]] = {}
-        for node in graph.nodes:
-            name = applied(node)
-            if name in CONTROL:
-                self.control.setdefault(name, []).append(node)
-            else:
-                self.known.setdefault(_key(node, tuple(self.value(a) for a in node.args)), node)
+
+    @functools.cached_property
+    def control(self) -> dict[str, list[Apply]]:
+        """Its loops and branches, by name."""
+        return {name: [n for n in self.graph.nodes if applied(n) == name] for name in CONTROL}
+
+    @functools.cached_property
+    def known(self) -> dict[Any, Apply]:
+        """What each application is -> the first that is that."""
+        found: dict[Any, Apply] = {}
+        for node in self.graph.nodes:
+            if applied(node) not in CONTROL:
+                found.setdefault(_key(node, tuple(self.value(a) for a in node.args)), node)
+        return found
 
     def value(self, node: Node) -> Value:
         """What a value is."""

@@ -149,3 +149,33 @@ def test_recursion_is_left_alone():
 
     agree(both, X, 3)
     assert all_graphs(relay(both).ir(X, 3, stage="optimized").graph)
+
+
+def test_what_moves_may_be_dropped_itself():
+    """Loops and branches that depend on each other, each before and beside its derivative."""
+
+    def first(x, n):
+        y = x * 1.0
+        for k in range(n):
+            y = np.sin(y) + 0.25 * k
+        return y
+
+    def second(x, y, n):
+        z = y * 1.0
+        for k in range(n):
+            z = np.cos(z * x) if z[0] > 0.1 * k else z * z + y
+        return z
+
+    def whole(x, n):
+        y = first(x, n)
+        return second(x, y, n)
+
+    def f(x, n):
+        a = first(x, n)
+        b = second(x, a, n)
+        return relay.jacobian(whole)(x, n), a, b, relay.jacobian(first)(x, n), whole(x, n), relay.grad(lambda x: np.sum(whole(x, n)))(x)
+
+    alone = control(lambda x, n: (relay.jacobian(whole)(x, n), relay.grad(lambda x: np.sum(whole(x, n)))(x)), X, 3)
+    assert control(f, X, 3) <= alone + 1
+    for n in (0, 1, 4):
+        agree(f, X, n)
