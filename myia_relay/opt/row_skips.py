@@ -11,6 +11,7 @@ Input: the graphs of numbers that `opt.rows` makes. Output: groups of carried nu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..ir.node import Apply, Constant, Graph, Node
@@ -57,15 +58,21 @@ class Term:
     group: Group
 
 
-def terms(graph: Graph) -> list[Term]:
-    """The terms of a row that differentiation has made and that are zero for all rows where a stretch of memory is."""
-    same: set[Node] = set(graph.params[1:])
+def same_for_all(graph: Graph, uniform: Iterable[Node]) -> tuple[set[Node], dict[Node, list[Apply]]]:
+    """What is the same for all rows, as some parameters are, and who uses each value: as often as it is an operand."""
+    same: set[Node] = set(uniform)
     users: dict[Node, list[Apply]] = {}
     for node in graph.nodes:
         if all(isinstance(a, Constant) or a in same for a in node.args):
             same.add(node)
         for arg in node.args:
             users.setdefault(arg, []).append(node)
+    return same, users
+
+
+def terms(graph: Graph) -> list[Term]:
+    """The terms of a row that differentiation has made and that are zero for all rows where a stretch of memory is."""
+    same, users = same_for_all(graph, graph.params[1:])
     position = {node: k for k, node in enumerate(graph.nodes)}
     found: list[Term] = []
     for node in graph.nodes:
@@ -100,13 +107,7 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
         carried: how many numbers are carried.
         uniform: the parameters that are the same for all rows.
     """
-    same: set[Node] = {body.params[k] for k in uniform}
-    users: dict[Node, list[Apply]] = {}
-    for node in body.nodes:
-        if all(isinstance(a, Constant) or a in same for a in node.args):
-            same.add(node)
-        for arg in node.args:
-            users.setdefault(arg, []).append(node)
+    same, users = same_for_all(body, [body.params[k] for k in uniform])
     groups, first, parts = [], 0, output_parts(body)
     for size in body.flags.get("groups", ()):
         members = range(first, first + size)
@@ -202,13 +203,4 @@ def only_for(results: list[Node], body: Graph, users: dict[Node, list[Apply]], s
     return [node for node in body.nodes if node in mine]
 
 
-def needed_for(results: list[Node], body: Graph) -> list[Apply]:
-    """The applications from which some values are computed, and these themselves, in order."""
-    needed: set[Node] = set(results)
-    for node in reversed(body.nodes):
-        if node in needed:
-            needed.update(node.args)
-    return [node for node in body.nodes if node in needed]
-
-
-__all__ = ["Group", "Term", "needed_for", "skippable", "terms"]
+__all__ = ["Group", "Term", "skippable", "terms"]

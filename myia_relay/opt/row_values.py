@@ -10,7 +10,7 @@ Input: `Rows` of a graph, and a builder for the numbers. Output: `Scope.value(no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +122,7 @@ class Scope:
         frame: where numbers are computed.
         inside: whether an application is to be computed here, rather than read from memory.
         operand: the parameter that stands for a node from outside.
-        together: arrays that lie in memory row by row, whatever their shapes -> the axis of the rows.
+        together: arrays that lie in memory row by row, whatever their shapes.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class Scope:
         frame: Frame,
         inside: Callable[[Node], bool],
         operand: Callable[[Node], Node],
-        together: Mapping[Node, int] | None = None,
+        together: Container[Node] = (),
     ):
         self.rows, self.row, self.frame = rows, row, frame
-        self.inside, self.operand, self.together = inside, operand, together or {}
+        self.inside, self.operand, self.together = inside, operand, together
         self.memo: dict[Node, Any] = {}
         self.scopes: dict[tuple[int, Node], Scope] = {}
 

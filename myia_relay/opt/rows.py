@@ -203,7 +203,6 @@ class Grouping:
         k = self.kernel.get(user)
         return k is not None and user in k.rows.through and user.args[0] is member
 
-
     def only_picked(self, member: Apply, kernel: Kernel) -> bool:
         """Whether all that happens to a result in several blocks of rows is that other kernels pick rows of it.
 
@@ -344,7 +343,7 @@ class _Rebuild:
         self.b = Builder(self.new)
         self.done: set[Kernel] = set()
         self.waiting: list[Apply] = []
-        self.together: dict[Node, int] = {}  # results that lie in memory row by row -> the axis of the rows
+        self.together: set[Node] = set()  # results that lie in memory row by row, whatever their shapes
 
     def laid_out(self, node: Apply, rows: Rows) -> tuple[Array, tuple[int, int]]:
         """The array in which a result lies, and its `widths`."""
@@ -404,7 +403,7 @@ class _Rebuild:
             return
         body, operands = self.body(kernel, outputs)
         self.need(operands)
-        self.together.update({m: kernel.rows.place[m].axis for m in outputs if self.grouping.only_picked(m, kernel)})
+        self.together.update(m for m in outputs if self.grouping.only_picked(m, kernel))
         laid = [self.laid_out(m, kernel.rows) for m in outputs]
         attrs = {"body": body, "rows": kernel.rows.n, "types": tuple(t for t, _ in laid), "widths": tuple(w for _, w in laid)}
         self.b.origin = kernel.members[-1].origin

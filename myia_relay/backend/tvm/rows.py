@@ -23,7 +23,8 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.rewrite import applied
 from ...opt.control import output_parts, turns
 from ...opt.fusion import cost
-from ...opt.row_skips import Group, Term, needed_for, skippable, terms
+from ...opt.loops import needed_outside
+from ...opt.row_skips import Group, Term, skippable, terms
 from . import exact
 from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
@@ -166,7 +167,7 @@ class Rows:
             flags = block.local("int8", len(span) * len(groups), name="flags")
             with block.loop(len(span)) as i, self.inside():
                 env[body.params[0]] = self.index(span, i)
-                self.compute(needed_for([g.base for g in groups if g.base is not None], body), env)
+                self.compute(needed_outside(body, [g.base for g in groups if g.base is not None]), env)
                 for k, group in enumerate(groups):
                     something = tirx.Cast("int8", self.any_nonzero(group, env))
                     block.store(flags, something, tirx.Add(tirx.Mul(i, idx(len(groups))), idx(k)))
