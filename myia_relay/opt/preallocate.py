@@ -259,7 +259,8 @@ def _consumers(uses: _Uses, tapes: list[Node]) -> list[Carried] | None:
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
-            at = user.args.index(tape) - FIRST if isinstance(user, Apply) and turns(user) is not None else -1
+            carries = isinstance(user, Apply) and turns(user) is not None and tape in user.args  # else a graph's result, as a whole
+            at = user.args.index(tape) - FIRST if carries else -1
             if not 0 <= at < user.attrs["carried"] or uses.parts(user, at) or user.args.count(tape) != 1:
                 return None
             out.append((user, at))

@@ -137,6 +137,21 @@ def stacked(x, w):
     return total + np.sum(kept * kept)
 
 
+def in_a_branch(t, n):
+    w = np.array([0.62, -0.67, -0.04]) + t * np.array([-0.32, 0.81, 0.89])
+    if n > 1:
+        for v in w * 1.5:
+            if float(np.mean(np.outer(w, w)[2])) > 0.1:
+                w = np.tanh(np.maximum(np.cumsum(w) * 0.5, w * 0.5) * float(np.sum(np.where(w > float(v), w, w) * w)))
+    return float(np.sum(w * w))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_branch_that_ends_in_a_loop(n):
+    want = relay(grad(in_a_branch), executor="interpreter")(0.9137, n)
+    assert relay(grad(in_a_branch))(0.9137, n) == pytest.approx(want, rel=1e-12)
+
+
 def test_what_is_computed_in_its_row():
     np.testing.assert_allclose(relay(stacked)(X, W), stacked(X, W), rtol=1e-13)
     want = relay(value_and_grad(stacked, (0, 1)), executor="interpreter")(X, W)
