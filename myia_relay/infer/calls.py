@@ -19,7 +19,7 @@ from ..abstract.families import family_of
 from ..abstract.types import Array, Data, Ref, Scalar
 from ..ir.node import Apply, Graph
 from ..library import SOURCES
-from ..prims.numpy_api import MEANINGS
+from ..prims.numpy_api import MEANINGS, METHODS
 from ..prims.operators import OPERATORS
 from ..utils.errors import CompileError, ParseError, TypeError_, nearest
 from ..utils.source import Origin
@@ -29,7 +29,7 @@ from .engine import IN_PLACE, Context, Engine
 from .frames import Frame
 from .iterables import reach
 from .lists import is_list, is_run_time
-from .protocols import is_dataclass, truth_method
+from .protocols import is_dataclass, lookup, truth_method
 from .sharing import arrays_of
 from .structures import lift, structural, to_argument
 from .unions import dispatch, first_choice, merged, without_choices
@@ -63,14 +63,6 @@ def derived(transform: str):
         return handler
 
     return register
-
-
-def lookup(table: dict, key: Any) -> Any:
-    """`table.get(key)`, None for keys that cannot be hashed."""
-    try:
-        return table.get(key)
-    except TypeError:
-        return None
 
 
 async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
@@ -364,8 +356,31 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
     if len(args) == 2 and not (alike and plain not in MIRRORED):  # CPython does not ask the same class again
         method = user_method(args[1], f"__{mirrored}__")
         if method is not None:
-            return await call_value(engine, frame, Static(method), [args[1], args[0]], {}, origin, site)
+            left = from_numpy(engine, frame, args[0], args[1], plain)
+            return await call_value(engine, frame, Static(method), [args[1], left], {}, origin, site)
     return None
+
+
+def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> Val:
+    """What a class's `__radd__` is given: a NumPy scalar on the left takes the operator itself, and hands on a Python number.
+
+    Raises:
+        TypeError_: NumPy would make an array of the object or of the results.
+    """
+    if not isinstance(left, Dyn) or not isinstance(left.type, Array | Scalar) or isinstance(left.type, Scalar) and left.type.weak:
+        return left
+    cls = data.class_of(right) if data.is_data(right) else right.cls
+    if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy stands back
+        return left
+    sequence = any(hasattr(cls, name) for name in ("__array__", "__len__", "__getitem__"))
+    if isinstance(left.type, Array) or op in MIRRORED or sequence:
+        symbol = SYMBOLS.get(op) or SYMBOLS.get(f"{op}_", op)
+        what = "its elements one by one" if isinstance(left.type, Array) else "it as an array would"
+        raise TypeError_(
+            f"NumPy takes '{symbol}' of {describe(left)} on the left of {cls.__name__} for itself, and combines {what}; write "
+            f"{cls.__name__} on the left, or __array_ufunc__ = None in the class, and NumPy leaves the operator to it"
+        )
+    return numeric(engine, frame, METHODS["item"], [left], {}, "item")
 
 
 def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
@@ -415,7 +430,6 @@ def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> V
 
 async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, origin: Origin, site) -> Val:
     """Call a method of an array, a reference or a record."""
-    from ..prims.numpy_api import METHODS
     from .structures import sequence_method
 
     receiver = fn.receiver

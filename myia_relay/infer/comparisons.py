@@ -6,8 +6,8 @@ import operator
 
 from ..abstract.types import Array, Scalar
 from ..utils.errors import TypeError_
+from .data import AS_TUPLES, NAN, is_data
 from .data import equality as data_equality
-from .data import is_data
 from .engine import Engine
 from .frames import Frame
 from .protocols import equal_by_fields, items
@@ -50,7 +50,8 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         result: Dyn = frame.constant(True)
         order = range(len(a.elems)) if a.kind != "dict" else [b.fields.index(f) for f in a.fields]
         for x, j in zip(a.elems, order, strict=True):
-            part = element_equality(engine, frame, x, b.elems[j], result)
+            by_identity = AS_TUPLES or a.kind != "record" or issubclass(a.cls, tuple)
+            part = element_equality(engine, frame, x, b.elems[j], result, by_identity)
             if part.known and not part.node.value:
                 return frame.constant(False)
             result = _both(frame, result, part)
@@ -102,11 +103,8 @@ def _both(frame: Frame, a: Dyn, b: Dyn) -> Dyn:
     return Dyn(frame.builder.emit(REGISTRY["logical_and"], (a.node, b.node)))
 
 
-NAN = "NaN met NaN: whether they are equal in a container depends on whether they are one object; ask math.isnan first"
-
-
-def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn) -> Dyn:
-    """Whether elements of containers count as equal, as a Python bool: the same object does, NaN or not.
+def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn, by_identity: bool = True) -> Dyn:
+    """Whether elements of containers count as equal, as a Python bool: the same object does (`by_identity`), NaN or not.
 
     Which object a NaN is cannot be told from its value, so that two of them raise ValueError, where the comparison is `reached`.
     """
@@ -114,7 +112,7 @@ def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn)
     from ..prims.effects import check
     from ..prims.operators import truth
 
-    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
+    if by_identity and isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
         return frame.constant(True)
     if all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.is_float and not _is_number(x) for x in (a, b)):
         emit = frame.builder.emit

@@ -429,6 +429,10 @@ async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> 
 # Equality.
 
 
+AS_TUPLES = sys.version_info < (3, 13)
+"""Whether dataclasses compare their fields as tuples, in which an object equals itself, NaN or not; later only a record does."""
+NAN = "NaN met NaN: whether they are equal in a container depends on whether they are one object; ask math.isnan first"
+
 def equality(engine, frame, a: Val, b: Val) -> Dyn:
     """`a == b` where one of them is of a data type, as dataclasses compare: same class, equal fields."""
     if not is_data(a):
@@ -482,7 +486,13 @@ def equality_graph(engine, family: Family) -> Graph:
                 if isinstance(leaf, Data):
                     deeper.append(k)
                 elif not isinstance(leaf, NoneT):
-                    same = b.emit(REGISTRY["eq"], tuple(b.emit(data_field, (x,), attrs[k]) for x in pair))
+                    fields = tuple(b.emit(data_field, (x,), attrs[k]) for x in pair)
+                    if leaf.is_float:
+                        nans = tuple(b.emit(REGISTRY["ne"], (x, x)) for x in fields)
+                        met = b.emit(REGISTRY["logical_and"], (result, b.emit(REGISTRY["logical_and"], nans)))
+                        fine = b.emit(REGISTRY["logical_not"], (met,))
+                        b.emit(check, (fine,), {"exception": ValueError, "parts": (NAN,)})
+                    same = b.emit(REGISTRY["eq"], fields)
                     result = same if isinstance(result, Constant) else b.emit(REGISTRY["logical_and"], (result, same))
 
             def rest(ks: list[int]):
@@ -512,7 +522,7 @@ def equality_graph(engine, family: Family) -> Graph:
 
         return make
 
-    if sys.version_info < (3, 13):  # fields were compared as tuples then, and what is the same object is equal in a tuple
+    if AS_TUPLES:  # in which the same object is equal
         same = b.emit(data_same, pair)
         graph.output = choose(b, same, lambda b, _: b.constant(True), from_variant(0), pair)
     else:

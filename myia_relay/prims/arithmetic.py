@@ -200,7 +200,8 @@ def power(b: Builder, x: Var, y: Var) -> Var:
     """`x ** y`."""
     numbers("**", x, y)
     if not all_weak(x, y):
-        return unwrap(_numpy_power(b, x, y, not isinstance(x, Var) or isinstance(x.type, Array)))
+        array = any(isinstance(v, Var) and isinstance(v.type, Array) for v in (x, y))
+        return unwrap(_numpy_power(b, x, y, array or not isinstance(x, Var)))
     if not (is_int(x) and is_int(y)):
         return _float_power(b, *floats(x, y))
     x, y = ints(x, y)
@@ -275,6 +276,12 @@ def _numpy_power(b: Builder, x: Var, y: Var, shortcuts: bool) -> Var:
             return P.sqrt(x)
         if dtype not in INTS and exponent == -1:
             return P.div(x.const(1), x)
+    if shortcuts and exponent is None and y.ndim == 0 and dtype not in INTS:
+        # Where the exponent turns out to be 0.5 NumPy takes the root, which differs from the power at -0.0 and -inf alone.
+        half, one = P.eq(y, y.const(0.5)), x.const(1)
+        zero, infinite = P.eq(P.div(one, x), x.const(-np.inf)), P.eq(x, x.const(-np.inf))
+        sign = P.where(zero, x.const(-1), P.where(infinite, x.const(np.nan), one))
+        return P.mul(P.pow_(x, y), P.where(half, sign, one))
     return P.pow_(x, y)
 
 

@@ -42,6 +42,17 @@ class Rich:
 
 
 @dataclass(frozen=True)
+class Compared:
+    x: float
+
+    def __gt__(self, other):
+        return self.x > other
+
+    def __radd__(self, other):
+        return other
+
+
+@dataclass(frozen=True)
 class Iterated(Plain):
     def __iter__(self):
         return iter((self.y, self.x, 1.0))
@@ -83,13 +94,14 @@ def function(text: str, name: str):
         "len({})", "bool({})", "1 if {} else 2", "not {}", "{} and 1", "[] or {}", "{}[1]",
     )),
     "bool(Plain(v, 2.0))", "not Plain(0.0, 0.0)", "Rich(v, 1.0) == Rich(v, 2.0)", "Rich(v, 1.0) != Rich(v, 2.0)",
-    "1.0 + Rich(v, 2.0)",
+    "1.0 + Rich(v, 2.0)", "np.float64(v) + Compared(v)", "np.int32(v) + Compared(v)", "v + Compared(v)",
     "[q for q in Named(v, 2.0)]", "2.0 in Named(v, 2.0)", "Plain(v, 1.0) == Plain(v, 1.0)",
     "(Plain(v, 1.0), 1) == (Plain(v, 2.0), 1)",
 ])  # fmt: skip
 def test_special_methods(text, executor):
     h = function(text, f"<special {text}>")
-    assert relay(executor=executor)(h)(3.0) == h(3.0)
+    got = relay(executor=executor)(h)(3.0)
+    assert got == h(3.0) and type(got) is type(h(3.0))
 
 
 @pytest.mark.parametrize("text, message", [
@@ -104,6 +116,9 @@ def test_special_methods(text, executor):
     ("list(reversed(Named(v, 2.0)))", "of its own"),
     ("Same(v) == Same(v)", "identity"),
     ("Partly(v, 1.0) == Partly(v, 2.0)", "compare=False"),
+    ("np.ones(2) + Rich(v, 1.0)", "elements one by one"),
+    ("np.float64(v) < Compared(v)", "as an array would"),
+    ("np.float64(v) + Rich(v, 1.0)", "as an array would"),
 ])  # fmt: skip
 def test_what_a_record_is_not(text, message):
     with pytest.raises(TypeError_, match=message):
@@ -120,6 +135,9 @@ def test_what_a_record_is_not(text, message):
     ("[q * v for q in range(int(abs(1.0)) + 1)].count(v)", False),
     ("[q * v for q in range(3)] == [v, v, v]", False),
     ("[1.0, v][:] == [2.0, v * 1]", True),
+    ("Leaf(v) == Leaf(v * 2 / 2)", False),
+    ("Node(Leaf(v), Leaf(1.0), 1) == Node(Leaf(abs(v)), Leaf(1.0), 1)", False),
+    ("Leaf(v) == Leaf(2.0)", True),
 ])  # fmt: skip
 def test_nan_in_containers(text, same, executor):
     """Where objects decide, a ValueError says so; where they do not, CPython's answer."""

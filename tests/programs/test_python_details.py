@@ -293,6 +293,11 @@ def s5(x):
     return sum([v for v in x], 0.0), sum([v for v in x])
 
 
+@case(*((np.array([-0.0, 4.0, np.nan]), b) for b in (0.5, 2.0, 1.5)), (np.float64(-0.0), 0.5))
+def powers_known_at_run_time(a, b):
+    return a**b, np.power(a, b), a ** np.float64(b)
+
+
 @case((np.array([-0.0, 4.0, np.nan]),), (np.array([-0.0, np.inf], np.float32),))
 def roots_of_arrays(a):
     return a**0.5, np.power(a, 0.5), a ** np.float64(0.5), np.power(a, np.float64(0.5))
