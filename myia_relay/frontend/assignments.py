@@ -115,7 +115,8 @@ def bind_target(p: Context, target: ast.AST, value: Node) -> None:
         base = _changed_variable(p, target)
         old = p.load(base.id, base)
         indices = _indices(p, target)
-        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, old, indices, value))
+        views = _views(p, target, old, indices)
+        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, views, indices, value))
     elif isinstance(target, ast.Attribute):
         raise p.refuse(
             f"'.{target.attr}' cannot be assigned to: objects do not change; "
@@ -159,14 +160,31 @@ def _indices(p: Context, target: ast.Subscript) -> list[Node]:
     return [p.expr(part.slice) for part in reversed(chain)]
 
 
-def _put_into(p: Context, target: ast.Subscript, old: Node, indices: list[Node], value: Node) -> Node:
-    """What to assign to `x[i]` so that `x[i][j]` is a value: the view of an array with that put into it."""
-    views = [old]
-    for index in indices[:-1]:
-        views.append(p.apply(syntax.view_to_change, views[-1], index, at=target))
+def _put_into(p: Context, target: ast.Subscript, views: list[Node], indices: list[Node], value: Node) -> Node:
+    """What to assign to `x[i]` so that `x[i][j]` is a value: the entry with that put into it."""
     for view, index in zip(reversed(views[1:]), reversed(indices[1:])):
         value = p.apply(syntax.setitem, view, index, value, at=target, attrs={"name": "", "shared": ()})
     return value
+
+
+def _views(p: Context, target: ast.Subscript, old: Node, indices: list[Node]) -> list[Node]:
+    """`x`, `x[i]`, ... of a change of `x[i][j]`, each to be changed in place."""
+    views = [old]
+    for index in indices[:-1]:
+        views.append(_entry(p, syntax.view_to_change, target, views[-1], index))
+    return views
+
+
+def _entry(p: Context, op: syntax.Syntax, target: ast.Subscript, whole: Node, index: Node) -> Node:
+    """An entry that is changed where it is. That of a structure something else may hold, which inference looks at."""
+    entry = p.apply(op, whole, index, at=target, attrs={"name": ast.unparse(target), "shared": ()})
+
+    def report(reasons: list[ownership.Conflict]) -> None:
+        entry.attrs["shared"] = reasons
+
+    if not ownership.is_array(p, whole):
+        ownership.check(p, _changed_variable(p, target).id, entry, report, within=whole)
+    return entry
 
 
 def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
@@ -176,7 +194,7 @@ def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *ar
 
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
-        for reason, other, arrays in reasons:
+        for reason, other, arrays, confirm in reasons:
             if arrays and op is syntax.list_append:
                 continue
             if op is syntax.list_append:
@@ -184,9 +202,9 @@ def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *ar
             else:
                 advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
             message = f"'{name}' cannot be changed in place: {reason}; {advice}"
-            if other is None and not arrays:
+            if other is None and not arrays and confirm is None:
                 raise p.refuse(message, at)
-            noted.append((message, other, arrays))
+            noted.append(ownership.Conflict(message, other, arrays, confirm))
 
     ownership.check(p, name, old, report)
     bind(p, name, node, at)
@@ -198,16 +216,17 @@ def change_list(p: Context, call: ast.AST, base: ast.Name, method: str, args: li
     old = p.load(name, base)
     pair = p.apply(syntax.list_change, old, *args, at=call, attrs={"name": name, "method": method}, keywords=keywords)
 
-    stale: list = [(_READ_BEFORE.format(name=name), None, False)] if _read_before(p, call, name) else []
+    stale = [ownership.Conflict(_READ_BEFORE.format(name=name))] if _read_before(p, call, name) else []
 
     def report(reasons: list[ownership.Conflict]) -> None:
         advice = f"change a copy of it: {name} = {name}.copy()"
-        notes = [(f"'{name}' cannot be changed in place: {reason}; {advice}", *rest) for reason, *rest in reasons]
+        notes = [r._replace(reason=f"'{name}' cannot be changed in place: {r.reason}; {advice}") for r in reasons]
         pair.attrs["shared"] = notes + stale
 
     ownership.check(p, name, old, report)
     new = p.apply(operator.getitem, pair, Constant(0), at=call)
-    p.flows[new] = (old, *(args[-1:] if method == "insert" else ()))
+    p.flows[new] = (old,)
+    p.extended[new] = (args[-1:] if method == "insert" else (), args if method == "extend" else ())
     result = p.apply(operator.getitem, pair, Constant(1), at=call)
     p.items[result] = old
     bind(p, name, new, base)
@@ -310,12 +329,10 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
         base = _changed_variable(p, target)
         old = p.load(base.id, base)
         indices = _indices(p, target)
-        view = old
-        for index in indices[:-1]:
-            view = p.apply(syntax.view_to_change, view, index, at=target)
-        element = p.apply(syntax.item_to_change, view, indices[-1], at=target)
+        views = _views(p, target, old, indices)
+        element = _entry(p, syntax.item_to_change, target, views[-1], indices[-1])
         value = p.apply(op, element, p.expr(stmt.value), at=stmt)
-        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, old, indices, value))
+        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, views, indices, value))
     else:
         bind_target(p, target, Constant(None))  # refused there
 

@@ -90,8 +90,8 @@ class Context:
         enclosing loop, innermost last. iterated: what these run over. hidden: targets of the comprehensions that we are in;
         hidden_cells: cells of such. own_scopes: how many of these are functions to CPython. flows: joined value -> the values
         that may flow into it;
-        items: item of a loop -> the iterable; roots, levels, checks: what
-            `ownership` makes of them.
+        items: item of a loop -> the iterable; extended: list -> what was inserted, and what it was extended by; roots,
+            any_roots, levels, checks: what `ownership` makes of them.
         here: variables that are live after the current statement.
         cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
@@ -117,7 +117,9 @@ class Context:
         self.errors: list[ParseError] = outer.errors if outer else []
         self.items: dict[Node, Node] = outer.items if outer else {}
         self.roots: dict[Node, tuple] = outer.roots if outer else {}
+        self.any_roots: dict[Node, tuple] = outer.any_roots if outer else {}
         self.levels: dict[tuple, dict[Node, int]] = outer.levels if outer else {}
+        self.extended: dict[Node, tuple[tuple[Node, ...], tuple[Node, ...]]] = outer.extended if outer else {}
         self.checks: list[Any] = []
         self.cells: dict[str, Node] = {}
         self.held: list[tuple[str, Node]] = outer.held if outer else []

@@ -369,7 +369,9 @@ def _extreme(name: str):
             values = reach(frame, region, xs)
             if getattr(kwargs.get("key", NONE_VAL), "value", 0) is None:
                 return await run(engine, region, [values], {}, region.builder.origin, None)
-            return await list_methods.call(engine, region, function, values, reach(frame, region, kwargs["key"]))
+            found = await list_methods.call(engine, region, function, values, reach(frame, region, kwargs["key"]))
+            list_methods.mark_entries(engine, found)
+            return found
 
         async def none(region: Frame) -> Val:
             if "default" in kwargs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from types import BuiltinFunctionType
 from typing import Any
@@ -32,7 +32,7 @@ from .loop import Any_, Future, Loop, Task
 from .program import Program
 from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
 from .several import LARGEST, poisoned, with_others
-from .sharing import hands_on, lists_of, mark_result
+from .sharing import hands_on, lists_of, mark_result, note_handing
 from .values import (
     NEVER,
     NONE_VAL,
@@ -128,6 +128,7 @@ class Engine:
         self.spelt_out = 1  # turns of the loops around that are unrolled because their variables change their types
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.sharing`
+        self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse`
 
     # Entry.
 
@@ -189,7 +190,8 @@ class Engine:
         else:
             return self.recursion.growing(), spec, result, frame
         problem = self.recursion.endless() or problem
-        for error in (*self.late_errors, *self.recursion.lost(params)) if problem is None else ():
+        late = (*self.late_errors, *self.recursion.lost(params), *self.seen_changes()) if problem is None else ()
+        for error in late:
             if not isinstance(error, CompileError):
                 raise error
             problem = error
@@ -203,6 +205,13 @@ class Engine:
         self.loop = Loop(self.break_deadlock)
         self.specs, self.joins, self.late_errors, self.hidden, self.functions = {}, [], [], {}, Functions()
         self.shared.clear()
+        self.suspected.clear()
+
+    def seen_changes(self) -> Iterator[CompileError]:
+        """The changes in place that something else would show, now that it is known what the calls return."""
+        for spec, conflict, arrays, error in self.suspected:
+            if spec.handing.calls and conflict.confirm(spec.handing, arrays):
+                yield error
 
     # Evaluation.
 
@@ -317,6 +326,7 @@ class Engine:
                     self.list_methods.refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
+            note_handing(self, frame, node, fn, result)
             return result
         except CompileError as error:
             error.node = error.node or node

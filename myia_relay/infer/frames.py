@@ -14,6 +14,7 @@ from typing import Any
 from ..abstract.types import Type
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
+from ..ir.syntax import Handing
 from ..utils.errors import InternalError
 from ..utils.source import NOWHERE, Origin
 from .loop import Future
@@ -41,6 +42,7 @@ class Specialisation:
         escaped: cells made inside that the result holds; each call makes them anew.
         shared: the engine's set of arrays and lists that something else may see; see `infer.sharing`.
         hands_on: whether its result is, or holds, a list of known length that it was given.
+        handing: which of its calls hand on what they are given.
         free: a memo of the free variables of parsed graphs, shared by all.
     """
 
@@ -61,6 +63,7 @@ class Specialisation:
     escaped: list[Cell] = field(default_factory=list)
     shared: set[Node | Seq] = field(default_factory=set)
     hands_on: bool = False
+    handing: Handing = field(default_factory=Handing)
     free: dict[Graph, list[Node]] = field(default_factory=dict)
 
     def depth(self) -> int:

@@ -125,7 +125,28 @@ def can_cast(source: str, target: str) -> bool:
 @each_option((1, 0))
 async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     """The `x[i]` of `x[i] += v`."""
-    return to_change(engine, frame, *values)
+    entry = to_change(engine, frame, *values)
+    refuse_shared_entry(engine, frame, node, values[0], entry)
+    return entry
+
+
+def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, entry: Val) -> None:
+    """Refuse the change of an array or a list where it is, in a list, a dict or a tuple, if something else may hold it.
+
+    Raises:
+        TypeError_: with advice.
+    """
+    from .list_methods import other_may_hold, refuse
+
+    array = isinstance(entry, Dyn) and isinstance(entry.type, Array)
+    if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not lists.is_list(entry):
+        return
+    kind, name = "array" if array else "list", node.attrs["name"]
+    for conflict in node.attrs["shared"]:
+        if (array or not conflict.arrays) and other_may_hold(frame, conflict, array):
+            advice = f"write {name} = {name} + ..., which makes a new {kind}"
+            message = f"this changes the {kind} {name} in place, and {conflict.reason}; {advice}"
+            refuse(engine, frame, conflict, array, node, TypeError_(message))
 
 
 @meaning(S.view_to_change)

@@ -19,10 +19,10 @@ from ..ir.prim import REGISTRY
 from ..library import lists as prelude
 from ..prims.control import undef
 from ..prims.effects import check
-from ..utils.errors import ParseError, TypeError_
+from ..utils.errors import CompileError, ParseError, TypeError_
 from .calls import call_value
 from .engine import Engine
-from .frames import Frame
+from .frames import Frame, located
 from .iterables import reach
 from .lists import (
     as_index,
@@ -38,6 +38,7 @@ from .lists import (
     is_list,
     is_run_time,
     length,
+    mark_entries,
     operate,
     position,
     promoted,
@@ -224,7 +225,9 @@ async def extreme(engine: Engine, frame: Frame, name: str, value: Val) -> Val:
     if isinstance(xs, Seq) and not xs.elems:
         return failing(frame, ValueError, empty)
     require(frame, operate(engine, frame, operator.gt, length(engine, frame, xs), frame.constant(0)), ValueError, empty)
-    return await call(engine, frame, prelude.smallest if name == "min" else prelude.largest, xs)
+    found = await call(engine, frame, prelude.smallest if name == "min" else prelude.largest, xs)
+    mark_entries(engine, found)
+    return found
 
 
 async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Val]) -> Val:
@@ -453,12 +456,10 @@ def refuse_shared(engine: Engine, frame: Frame, node: Apply, value: Val) -> None
     from .sharing import require_own
 
     require_own(engine.shared, value)
-    for message, other, arrays in node.attrs.get("shared", ()):
-        if arrays and is_list(value):
-            continue
-        held = frame.find(other) if other is not None else None
-        if held is None or may_hold(held, arrays=not is_list(value)):
-            raise ParseError(message, node.origin)
+    for conflict in node.attrs.get("shared", ()):
+        arrays = not is_list(value)
+        if (arrays or not conflict.arrays) and other_may_hold(frame, conflict, arrays):
+            refuse(engine, frame, conflict, arrays, node, ParseError(conflict.reason, node.origin))
 
 
 def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> None:
@@ -473,13 +474,31 @@ def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> No
     if isinstance(value, Seq) and value.kind == "dict":
         kind = "dict"
     if kind != "list" or is_list(value):
-        for reason, other, arrays in node.attrs.get("shared", ()):
-            held = frame.find(other) if other is not None else None
-            if arrays and kind == "list":
+        for conflict in node.attrs.get("shared", ()):
+            if conflict.arrays and kind == "list":
                 continue
-            if held is None or kind == "dict" or may_hold(held, arrays=kind == "array"):
-                raise TypeError_(f"this changes the {kind} in place, and {reason}; write x = x + y, which makes a new {kind}")
+            if kind == "dict" or other_may_hold(frame, conflict, arrays=kind == "array"):
+                advice = f"write x = x + y, which makes a new {kind}"
+                message = f"this changes the {kind} in place, and {conflict.reason}; {advice}"
+                refuse(engine, frame, conflict, kind != "list", node, TypeError_(message))
     require_own(engine.shared, value)
+
+
+def refuse(engine: Engine, frame: Frame, conflict, arrays: bool, node: Apply, error: CompileError) -> None:
+    """Refuse a change of an array (or else a list): at once, or, where that rests on what calls hand on, when all are known.
+
+    Raises:
+        CompileError: `error`.
+    """
+    if conflict.confirm is None:
+        raise error
+    engine.suspected.append((frame.spec, conflict, arrays, error.at(located(node.origin, frame.spec))))
+
+
+def other_may_hold(frame: Frame, conflict, arrays: bool) -> bool:
+    """Whether the other variable of a conflict may be, or hold, an array (`arrays`) or a list."""
+    held = frame.find(conflict.other) if conflict.other is not None else None
+    return held is None or may_hold(held, arrays)
 
 
 def may_hold(value: Val, arrays: bool) -> bool:

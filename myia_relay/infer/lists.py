@@ -76,10 +76,11 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
     Raises:
         TypeError_: its entries are no entries of a run-time list: they differ in type, or exist at compile time only.
     """
-    if isinstance(value, Listed):
-        return emit(frame, "list_from_array", value.array)
-    if isinstance(value, Dyn):
-        return value
+    if isinstance(value, Listed | Dyn):
+        made = emit(frame, "list_from_array", value.array) if isinstance(value, Listed) else value
+        if elem is not None and made.type.elem != elem:
+            raise TypeError_(f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}")
+        return made
     if elem is None:
         elem = entry_type(frame, value)
     elems = value.elems
@@ -249,10 +250,10 @@ def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
 
 
 def mark_entries(engine: Engine, value: Val) -> None:
-    """Arrays that are entries of lists are not changed in place: the lists would show it."""
-    from .sharing import arrays_of
+    """Arrays and lists that are entries of lists are not changed in place: the lists would show it."""
+    from .sharing import arrays_of, lists_of
 
-    engine.shared.update(arrays_of(value))
+    engine.shared.update([*arrays_of(value), *lists_of(value)])
 
 
 def is_index(value: Val) -> bool:

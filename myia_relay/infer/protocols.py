@@ -8,6 +8,8 @@ Input: an inferred structure. Output: its items, or None. Source: the data model
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..utils.errors import TypeError_
 from .values import Seq, Val, describe
 
@@ -77,3 +79,11 @@ def equal_by_fields(value: Val) -> None:
     fields = getattr(value.cls, "__dataclass_fields__", {})
     if parameters is not None and not all(f.compare for f in fields.values()):
         raise TypeError_(f"{describe(value)} has fields that == leaves out (compare=False); compare fields one by one")
+
+
+def lookup(table: dict, key: Any) -> Any:
+    """`table.get(key)`, None for keys that cannot be hashed."""
+    try:
+        return table.get(key)
+    except TypeError:
+        return None

@@ -2,16 +2,22 @@
 
 In compiled code `x[i] = v` makes a new `x`. That is what CPython does as long as nothing else can see the array. The front
 end sees names: parameters, aliases, views. What it cannot see is a function that returns its own argument, so inference
-marks the results of such calls, and whatever carries them into branches and loops.
+marks the results of such calls, and whatever carries them into branches and loops. Which calls those are it also writes down
+(`Specialisation.handing`): when all is inferred, `confirmed` asks the front end whether what rests on them is a conflict.
 """
 
 from __future__ import annotations
 
-from ..abstract.types import Array, List
-from ..ir.node import Apply, Graph, Node, Parameter
+import operator
+from collections.abc import Iterator, Sequence
+
+from ..abstract.types import Array, Data, List, Struct, Type
+from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..prims.control import LEAD
+from ..prims.numpy_api import MEANINGS
 from ..utils.errors import ParseError, TypeError_
-from .values import Choice, Dyn, Listed, Seq, Val, skeleton
+from .protocols import lookup
+from .values import At, Bound, Choice, Closure, Derived, Dyn, Iter, Listed, NeverVal, Seq, Static, Text, Val, skeleton
 
 # NumPy answers these with a view of the first argument.
 VIEWS = frozenset(("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast", "list_get"))
@@ -25,71 +31,89 @@ def output_leaf(graph: Graph, index: int) -> Node:
     return out
 
 
-def comes_from_outside(node: Node) -> bool:
-    """Whether a node of a typed graph may be one of the graph's parameters, or a view of one."""
-    return _Sources().outside(node)
-
-
-class _Sources:
-    """Which results of functions and branches may be what they were given.
+class Origins:
+    """What arrays and run-time lists of a typed graph may be the same as, or views of.
 
     Attributes:
-        known: (graph, leaf of its result) -> the answer.
+        known: (graph, leaf of its result) -> the parameters that it may be.
         busy: those that are being looked at: a recursive call adds nothing to what the others say (a least fixpoint).
         cut: how often that was made use of; an answer found on the way is kept only if it does not rest on it.
     """
 
     def __init__(self):
-        self.known: dict[tuple[Graph, int], bool] = {}
+        self.known: dict[tuple[Graph, int], frozenset[Parameter]] = {}
         self.busy: set[tuple[Graph, int]] = set()
         self.cut = 0
 
-    def result(self, graph: Graph, index: int) -> bool:
-        """Whether a leaf of a graph's result may be one of its parameters."""
+    def result(self, graph: Graph, index: int) -> frozenset[Parameter]:
+        """The parameters that a leaf of a graph's result may be; all of a graph that is not complete."""
+        if graph.output is None:
+            return frozenset(graph.params)
         key = (graph, index)
         if key in self.busy:
             self.cut += 1
-            return False
+            return frozenset()
         if key not in self.known:
             self.busy.add(key)
             before = self.cut
-            found = self.outside(output_leaf(graph, index))
+            found = frozenset(n for n in self.of(output_leaf(graph, index)) if isinstance(n, Parameter))
             self.busy.remove(key)
-            if not found and self.cut != before and self.busy:
-                return False
+            if self.cut != before and self.busy:
+                return found
             self.known[key] = found
         return self.known[key]
 
-    def outside(self, node: Node) -> bool:
-        """See `comes_from_outside`."""
+    def of(self, node: Node) -> set[Node]:
+        """The nodes of its graph that a node may be, or be a view of; itself among them."""
+        found: set[Node] = set()
         seen: set[tuple[Node, int]] = set()
         stack = [node]
         while stack:
             node = stack.pop()
-            if isinstance(node, Parameter):
-                return True
+            found.add(node)
             if not isinstance(node, Apply):
                 continue
             index = 0
             if getattr(node.fn, "name", "") == "get_item":
                 index, node = node.attrs["index"], node.args[0]
                 if not isinstance(node, Apply):
-                    return True
+                    stack.append(node)
+                    continue
             if (node, index) in seen:
                 continue
             seen.add((node, index))
             name = getattr(node.fn, "name", "")
-            if isinstance(node.fn, Graph) or name == "cond":
-                inner = (node.fn,) if isinstance(node.fn, Graph) else (node.attrs["then"], node.attrs["orelse"])
-                if any(self.result(graph, index) for graph in inner):
-                    stack.extend(a for a in node.args if isinstance(a.type, Array | List))
+            if isinstance(node.fn, Graph):
+                stack.extend(self.given(node.fn, index, node.args))
+            elif name == "cond":
+                for arm in (node.attrs["then"], node.attrs["orelse"]):
+                    stack.extend(self.given(arm, index, node.args[1:]))
             elif name in LEAD:
-                stack.append(node.args[index + LEAD[name]])  # a loop may run no turn
+                stack.extend(self.of_loop(node, index))
             elif name in VIEWS:
                 stack.append(node.args[0])
             elif name == "make_struct":
                 stack.extend(node.args)
-        return False
+        return found
+
+    def given(self, graph: Graph, index: int, args: Sequence[Node]) -> list[Node]:
+        """The arguments that a leaf of a call's result may be."""
+        # What a recursive function takes from its context is not among the arguments yet; it is nobody's local.
+        operands = dict(zip(graph.params, args))
+        return [operands[p] for p in self.result(graph, index) if p in operands]
+
+    def of_loop(self, loop: Apply, index: int) -> list[Node]:
+        """The operands that a value carried by a loop may be: its own first one (there may be no turn), or what turns make it."""
+        args, body, lead = loop.args[LEAD[loop.fn.name] :], loop.attrs["body"], len(loop.attrs["body"].params)
+        params = body.params[lead - len(args) :]
+        places, todo = {index}, [index]
+        while todo:
+            for p in self.result(body, todo.pop()):
+                if p in params and (place := params.index(p)) not in places:
+                    places.add(place)
+                    if place < loop.attrs["carried"]:
+                        todo.append(place)
+        return [args[place] for place in places]
 
 
 def arrays_of(value: Val) -> list[Node]:
@@ -118,6 +142,92 @@ def hands_on(shared: set[Node | Seq], result: Val) -> bool:
     return any(v in shared for v in lists_of(result)) or any(n in shared and isinstance(n.type, List) for n in arrays_of(result))
 
 
+def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
+    """Write down which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`."""
+    if not may_hand_on(fn, result):
+        return
+    given = [fn, *(v.value if isinstance(v, engine.syntax.Spread) else v for v in (engine.value(frame, a) for a in node.args))]
+    elsewhere = False
+    if isinstance(fn, Closure):
+        defaults = [frame.find(d) for d in fn.graph.signature.defaults.values() if not isinstance(d, Constant)]
+        elsewhere = None in defaults  # of a function that was made in another one
+        captured = [value for _, value in frame.captured(fn)]
+        given[0] = Seq("tuple", (*captured, *(v for v in defaults if v is not None)))
+    nodes = (node.fn, *node.args)
+    if found := {nodes[k] for k in hands_on_given(engine.shared, given, result)} | ({node.fn} if elsewhere else set()):
+        frame.spec.handing.calls.setdefault(node, set()).update(found)
+
+
+def may_hand_on(fn: Val, result: Val) -> bool:
+    """Whether to ask for `hands_on_given`: the front end does not know what is called, and the result can hold something."""
+    if isinstance(result, Static | Text | NeverVal) or isinstance(result, Dyn) and not _holds(result.type):
+        return False
+    if isinstance(fn, Bound):  # names tell of the methods of arrays
+        return not (isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array))
+    if isinstance(fn, Derived) or isinstance(fn, Static) and lookup(MEANINGS, fn.value) is not None:
+        return False
+    return not isinstance(fn, Static) or not any(fn.value is known for known in KNOWN)
+
+
+KNOWN = (operator.getitem, list, tuple, dict, sorted, reversed, zip, enumerate, iter)
+"""Of which the front end knows what their results hold."""
+
+
+def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val) -> set[int]:
+    """Which of the values given to a call it may have returned, in whole or in part, or put into what it returned.
+
+    What is not taken apart here (run-time lists of lists, data types, functions, iterators) is taken to hold what it can.
+
+    Returns:
+        their positions.
+    """
+    own = {k: leaves for k, value in enumerate(given) if (leaves := set(_mutable(value)))}
+    found: set[int] = set()
+    origins = Origins()
+    for leaf in _mutable(result) if own else ():
+        if isinstance(leaf, Node):
+            everything = isinstance(leaf.type, Data) or isinstance(leaf.type, List) and _holds(leaf.type.elem)
+            same = origins.of(leaf)
+            constants = {n for leaves in own.values() for n in leaves if isinstance(n, Constant)}
+            if any(isinstance(n, Constant) and n not in constants for n in same):  # it may be a part of another one, folded
+                same |= constants
+        else:
+            everything = not isinstance(leaf, Seq) or leaf in shared
+            same = {leaf}
+        found.update(k for k, leaves in own.items() if everything or not leaves.isdisjoint(same))
+    return found
+
+
+def _mutable(value: Val) -> Iterator[Node | Val]:
+    """The arrays and run-time lists of a value by their nodes, its lists of known length, and what is not taken apart."""
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Seq | Choice):
+            stack.extend(top.elems if isinstance(top, Seq) else top.options)
+            if isinstance(top, Seq) and top.kind == "list":
+                yield top
+        elif isinstance(top, Dyn):
+            if _holds(top.type):
+                yield top.node
+        elif isinstance(top, Bound):
+            stack.append(top.receiver)
+        elif isinstance(top, At):
+            stack.append(top.array)
+        elif isinstance(top, Iter):
+            stack.extend(top.parts)
+            yield top
+        elif isinstance(top, Closure | Derived | Listed):
+            yield top
+
+
+def _holds(t: Type) -> bool:
+    """Whether values of a type are or hold arrays or lists."""
+    if isinstance(t, Data):
+        return any(isinstance(leaf, Array | List) for f in t.family.reachable() for v in f.variants for leaf in v.leaves)
+    return isinstance(t, Array | List) or isinstance(t, Struct) and any(map(_holds, t.elems))
+
+
 def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[Node]) -> None:
     """Mark what a call returned where the function may have returned its argument.
 
@@ -128,7 +238,7 @@ def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[N
         nodes: the leaves at the call.
     """
     for index in range(count):
-        if isinstance(nodes[index].type, Array | List) and comes_from_outside(output_leaf(graph, index)):
+        if isinstance(nodes[index].type, Array | List) and Origins().result(graph, index):
             shared.add(nodes[index])
 
 

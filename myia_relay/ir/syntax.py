@@ -107,6 +107,20 @@ class _UnboundType:
 UNBOUND = _UnboundType()
 
 
+@dataclass(eq=False)
+class Handing:
+    """What the calls of a function do with what they are given, as far as inference has seen it; for `frontend.ownership`.
+
+    Attributes:
+        calls: parsed call -> which of its arguments (or what is called) it may return, or put into what it returns.
+        objects, levels: what the front end has found out with that; good as long as `calls` does not change.
+    """
+
+    calls: dict[Any, set[Any]] = field(default_factory=dict)
+    objects: dict[Any, tuple] = field(default_factory=dict)
+    levels: dict[tuple, dict] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class FreeName:
     """A name that a function takes from outside: a closure cell, a global or a builtin, read at call time.
