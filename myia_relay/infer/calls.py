@@ -33,7 +33,7 @@ from .protocols import is_dataclass, lookup, truth_method
 from .sharing import arrays_of
 from .structures import lift, structural, to_argument
 from .unions import dispatch, first_choice, merged, without_choices
-from .values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Raised, Seq, Static, Val, describe
+from .values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Iter, Raised, Seq, Static, Val, describe
 
 # Operators that structures and compile-time objects have too; `structures.structural` knows them.
 STRUCTURAL = dict.fromkeys(
@@ -155,6 +155,10 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
             from .list_methods import list_operator
 
             own = await list_operator(engine, frame, value, args)
+        if own is None and isinstance(args[0], Iter) and args[0].kind == "range":
+            from .list_methods import range_operator
+
+            own = await range_operator(engine, frame, value, args)
         return operate(engine, frame, value, args) if own is None else own
     meaning = lookup(MEANINGS, value)
     if meaning is not None:

@@ -112,6 +112,19 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
     return None
 
 
+async def range_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) -> Val | None:
+    """`range(...)[i]` and `x in range(...)`; None for other operators."""
+    numbers, other = args[0], args[-1]
+    if op is operator.contains and isinstance(other, Dyn) and isinstance(other.type, Scalar):
+        return await call(engine, frame, prelude.in_range, *numbers.parts, other)
+    if op is not operator.getitem or not isinstance(other, Dyn):
+        return None
+    count = await call_value(engine, frame, Static(len), [numbers], {}, frame.builder.origin, None)
+    place = position(engine, frame, count, other, "range object index out of range")
+    start, _, step = numbers.parts
+    return operate(engine, frame, operator.add, start, operate(engine, frame, operator.mul, step, place))
+
+
 def _is_ordered(frame: Frame, value: Val) -> bool:
     """Whether a value is a list of Python numbers."""
     if not is_list(value) or not has_entry_type(frame, value):

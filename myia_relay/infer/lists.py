@@ -276,9 +276,9 @@ def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
 
 
 def position(engine: Engine, frame: Frame, value: Val, index: Val, message: str) -> Dyn:
-    """An index as one from the front, checked."""
+    """An index of a list (or of what has the length `value`) as one from the front, checked."""
     i = frame.var(as_index(engine, frame, index, "list indices must be integers or slices"))
-    n = frame.var(length(engine, frame, value))
+    n = frame.var(length(engine, frame, value) if is_list(value) else value)
     where, add = REGISTRY["where"], REGISTRY["add"]
     if isinstance(i.node, Constant):
         wrapped = i if i.node.value >= 0 else add(n, i)

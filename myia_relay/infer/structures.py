@@ -10,7 +10,7 @@ from ..abstract.types import BOOL, NONE, Array, Ref, Scalar, Struct, Type, tuple
 from ..ir.build import Var
 from ..ir.node import Constant, Node
 from ..utils.errors import AttributeError_, TypeError_, ValueError_, nearest
-from .comparisons import contains, equality, identical, ordering
+from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import either, is_data, possible
 from .data import test as data_test
 from .engine import Engine
@@ -188,8 +188,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         items = dict(zip(a.fields, a.elems, strict=True)) | dict(zip(b.fields, b.elems, strict=True))
         return Seq("dict", tuple(items.values()), tuple(items))
     if op in (operator.add, operator.iadd) and b is not None:
-        if isinstance(a, Seq) and isinstance(b, Seq) and a.kind == b.kind and a.kind in ("tuple", "list"):
-            return Seq(a.kind, a.elems + b.elems)
+        if isinstance(a, Seq) and isinstance(b, Seq) and sequence_class(a) == sequence_class(b) in ("tuple", "list"):
+            return Seq(sequence_class(a), a.elems + b.elems)
         if isinstance(a, Static) and isinstance(b, Static) and isinstance(a.value, str) and isinstance(b.value, str):
             return Static(a.value + b.value)
         if all(isinstance(x, Text) or (isinstance(x, Static) and isinstance(x.value, str)) for x in (a, b)):
@@ -202,8 +202,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
                 long = count.known and len(seq.elems) * count.node.value > lists.LONG
                 if not count.known or long and lists.has_entry_type(frame, seq) and not lists.keeps_static(engine):
                     return lists.repeated(engine, frame, seq, count)
-            if isinstance(seq, Seq) and seq.kind in ("tuple", "list") and isinstance(count, Dyn) and count.known:
-                return Seq(seq.kind, seq.elems * max(0, operator.index(count.node.value)))
+            if isinstance(seq, Seq) and sequence_class(seq) in ("tuple", "list") and isinstance(count, Dyn) and count.known:
+                return Seq(sequence_class(seq), seq.elems * max(0, operator.index(count.node.value)))
     kinds = all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args)
     if op is operator.or_ and kinds and any(x.value is not None for x in args):
         return Static(a.value | b.value)

@@ -190,3 +190,10 @@ def greatest(xs, key):
         if k > high:
             best, high = x, k
     return best
+
+
+def in_range(start, stop, step, x):
+    """`x in range(start, stop, step)`."""
+    if step > 0:
+        return bool(start <= x < stop and (x - start) % step == 0)
+    return bool(stop < x <= start and (start - x) % -step == 0)

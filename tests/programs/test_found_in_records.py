@@ -95,6 +95,7 @@ def function(text: str, name: str):
     )),
     "bool(Plain(v, 2.0))", "not Plain(0.0, 0.0)", "Rich(v, 1.0) == Rich(v, 2.0)", "Rich(v, 1.0) != Rich(v, 2.0)",
     "1.0 + Rich(v, 2.0)", "np.float64(v) + Compared(v)", "np.int32(v) + Compared(v)", "v + Compared(v)",
+    "Named(v, 2.0) + (1,)", "(1,) + Named(v, 2.0)", "Named(v, 2.0) * 2", "Named(v, 2.0) + Named(v, 1.0)",
     "[q for q in Named(v, 2.0)]", "2.0 in Named(v, 2.0)", "Plain(v, 1.0) == Plain(v, 1.0)",
     "(Plain(v, 1.0), 1) == (Plain(v, 2.0), 1)",
 ])  # fmt: skip

@@ -293,6 +293,21 @@ def s5(x):
     return sum([v for v in x], 0.0), sum([v for v in x])
 
 
+@case((10, 1), (10, -1), (5, -6), (3, True), (0, 0))
+def item_of_a_range(n, i):
+    return range(n)[i], range(n, -3, -2)[i]
+
+
+@case((10, 3), (10, -1), (4, 4), (10, 2.0), (10, 2.5), (10, np.int64(3)), (10, math.nan), (10, math.inf))
+def member_of_a_range(n, x):
+    return x in range(n), x in range(1, n, 2), x not in range(n, -5, -3), x in range(5)
+
+
+@case((np.array([True, False]),))
+def powers_of_bools(a):
+    return a**2, a**3, a**2.0, np.power(a, 2)
+
+
 @case(*((np.array([-0.0, 4.0, np.nan]), b) for b in (0.5, 2.0, 1.5)), (np.float64(-0.0), 0.5))
 def powers_known_at_run_time(a, b):
     return a**b, np.power(a, b), a ** np.float64(b)
