@@ -47,17 +47,12 @@ _OPERATORS = {
 _HOLDING = {syntax.make_tuple, syntax.make_list, syntax.make_dict, syntax.star}
 _HOLDING_NAMES = frozenset("enumerate zip reversed iter".split())
 _COPYING_NAMES = frozenset("tuple list sorted".split())
-# NumPy functions and methods that return their argument, a view of it, or its elements.
-_PART_NAMES = frozenset(
-    "asarray asanyarray ascontiguousarray reshape ravel transpose swapaxes squeeze view diagonal expand_dims "
-    "atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to flip fliplr flipud rot90 split hsplit vsplit "
-    "array_split items values keys get real imag".split()
-)# NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list holds it.
+# Methods whose result is, or holds, parts of what they are called on.
+_PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
+# NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list holds it.
 _NEW_ARRAYS = frozenset("zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split())
 
 Objects = frozenset[Node]
-
-
 ANY = syntax.Handing()
 """All calls hand on all that they are given."""
 
@@ -229,8 +224,6 @@ class Conflict(NamedTuple):
     confirm: Callable[[syntax.Handing, bool], bool] | None = None
 
 
-
-
 def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated: list[Node]) -> list[Conflict]:
     """Why a change of `name` in place could be seen from elsewhere.
 
@@ -264,7 +257,7 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated:
             return [Conflict(f"{what} changes while an inner function holds it")]
         if reason := _foreign(p, root, name):
             levels = levels or {made for made, _ in _levels(p, node, most=True)}
-            found.append(Conflict(reason, arrays=root not in levels))
+            found.append(Conflict(reason, _outer(root), root not in levels))
             surely |= {root} & levels
     named = [(f"the loop around runs over '{name}'", value) for value in iterated]
     named += [(f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())]
@@ -293,6 +286,11 @@ def _comes_from(p: Context, node: Node, root: Node, arrays: bool, through: synta
     return any(made is root for made, _ in _levels(p, node, True, arrays, through))
 
 
+def _outer(root: Node) -> Node | None:
+    """A name from outside, of which the value tells whether it can be what is changed: the `np` of `np.reshape(x, 4)` cannot."""
+    return root if isinstance(root, Constant) else None
+
+
 def _foreign(p: Context, root: Node, name: str) -> str | None:
     """Why a variable that may be an object must not be changed in place, where that is not the function's own."""
     if isinstance(root, Parameter):
@@ -311,7 +309,8 @@ def _unconfirmed(p: Context, name: str, node: Node, surely: set[Node], named: li
     found = []
     for root in sorted(mine - surely, key=lambda r: r.name or ""):
         if reason := _foreign(p, root, name):
-            found.append(Conflict(reason, confirm=lambda calls, arrays, root=root: _comes_from(p, node, root, arrays, calls)))
+            seen = lambda calls, arrays, root=root: _comes_from(p, node, root, arrays, calls)  # noqa: E731
+            found.append(Conflict(reason, _outer(root), confirm=seen))
     for reason, value in named:
         if mine & objects(p, value, ANY)[1]:
             found.append(Conflict(reason, value, confirm=lambda calls, arrays, value=value: _meets(p, node, value, calls)[arrays]))
@@ -422,9 +421,9 @@ def check(p: Context, name: str, node: Node, report: Callable[[list[Conflict]], 
     Args:
         p: the function.
         name: the variable that is changed.
-        node: what is changed: its value, or
+        node: what is changed: its value, or an entry of that.
         report: takes the conflicts.
-        within: the variable's value, of which `node` is an entry.
+        within: where it is an entry, what it is an entry of.
     """
     live = set(p.here)
     for loop in p.loops:
@@ -439,7 +438,7 @@ def check(p: Context, name: str, node: Node, report: Callable[[list[Conflict]], 
         return found
 
     report(reasons := conflicts())
-    if p.loops and all(reason.other is not None or reason.confirm for reason in reasons):
+    if p.loops and not any(r.other is None and not r.arrays and r.confirm is None for r in reasons):
         p.checks.append(lambda: report(conflicts()))
 
 
@@ -469,7 +468,7 @@ def _entries_differ(p: Context, node: Node) -> bool:
     taken: set[Node] = set()
     for value, holder in held:
         roots = {r for r in objects(p, value)[0] if not isinstance(r, Constant) or _is_free(r)}
-        if not taken.isdisjoint(roots) or any(_outlives_a_turn(p, n, holder) for n in (*roots, *_same(p, value))):
+        if not taken.isdisjoint(roots) or any(_outlives_a_turn(p, n, holder) for n in (*roots, *_carried(p, value))):
             return False
         taken |= roots
     return True
@@ -482,7 +481,7 @@ def _is_put_back(node: Node) -> bool:
     return _applies(node, (syntax.item_to_change, syntax.view_to_change))
 
 
-def _same(p: Context, node: Node) -> set[Node]:
+def _carried(p: Context, node: Node) -> set[Node]:
     """The parameters of loops through which a value may have come."""
     seen, stack = {node}, [node]
     while stack:

@@ -143,7 +143,7 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
         return
     kind, name = "array" if array else "list", node.attrs["name"]
     for conflict in node.attrs["shared"]:
-        if (array or not conflict.arrays) and other_may_hold(frame, conflict, array):
+        if (array or not conflict.arrays) and other_may_hold(engine, frame, conflict, array):
             advice = f"write {name} = {name} + ..., which makes a new {kind}"
             message = f"this changes the {kind} {name} in place, and {conflict.reason}; {advice}"
             refuse(engine, frame, conflict, array, node, TypeError_(message))

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..abstract.types import FLOAT, Array, List, Scalar
 from ..ir import syntax as S
-from ..ir.node import Apply
+from ..ir.node import Apply, Constant
 from ..ir.prim import REGISTRY
 from ..library import lists as prelude
 from ..prims.control import undef
@@ -471,7 +471,7 @@ def refuse_shared(engine: Engine, frame: Frame, node: Apply, value: Val) -> None
     require_own(engine.shared, value)
     for conflict in node.attrs.get("shared", ()):
         arrays = not is_list(value)
-        if (arrays or not conflict.arrays) and other_may_hold(frame, conflict, arrays):
+        if (arrays or not conflict.arrays) and other_may_hold(engine, frame, conflict, arrays):
             refuse(engine, frame, conflict, arrays, node, ParseError(conflict.reason, node.origin))
 
 
@@ -490,7 +490,7 @@ def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> No
         for conflict in node.attrs.get("shared", ()):
             if conflict.arrays and kind == "list":
                 continue
-            if kind == "dict" or other_may_hold(frame, conflict, arrays=kind == "array"):
+            if kind == "dict" or other_may_hold(engine, frame, conflict, arrays=kind == "array"):
                 advice = f"write x = x + y, which makes a new {kind}"
                 message = f"this changes the {kind} in place, and {conflict.reason}; {advice}"
                 refuse(engine, frame, conflict, kind != "list", node, TypeError_(message))
@@ -508,9 +508,10 @@ def refuse(engine: Engine, frame: Frame, conflict, arrays: bool, node: Apply, er
     engine.suspected.append((frame.spec, conflict, arrays, error.at(located(node.origin, frame.spec))))
 
 
-def other_may_hold(frame: Frame, conflict, arrays: bool) -> bool:
+def other_may_hold(engine: Engine, frame: Frame, conflict, arrays: bool) -> bool:
     """Whether the other variable of a conflict may be, or hold, an array (`arrays`) or a list."""
-    held = frame.find(conflict.other) if conflict.other is not None else None
+    other = conflict.other
+    held = engine.value(frame, other) if isinstance(other, Constant) else frame.find(other) if other is not None else None
     return held is None or may_hold(held, arrays)
 
 

@@ -3,7 +3,7 @@
 In compiled code `x[i] = v` makes a new `x`. That is what CPython does as long as nothing else can see the array. The front
 end sees names: parameters, aliases, views. What it cannot see is a function that returns its own argument, so inference
 marks the results of such calls, and whatever carries them into branches and loops. Which calls those are it also writes down
-(`Specialisation.handing`): when all is inferred, `confirmed` asks the front end whether what rests on them is a conflict.
+(`Specialisation.handing`): when all is inferred, `Engine.seen_changes` asks the front end whether what rests on them is a conflict.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from ..abstract.types import Array, Data, List, Struct, Type
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
+from ..ir.syntax import VIEWING
+from ..library import SOURCES
 from ..prims.control import LEAD
 from ..prims.numpy_api import MEANINGS
 from ..utils.errors import ParseError, TypeError_
@@ -153,20 +155,31 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
         elsewhere = None in defaults  # of a function that was made in another one
         captured = [value for _, value in frame.captured(fn)]
         given[0] = Seq("tuple", (*captured, *(v for v in defaults if v is not None)))
-    nodes = (node.fn, *node.args)
-    if found := {nodes[k] for k in hands_on_given(engine.shared, given, result)} | ({node.fn} if elsewhere else set()):
-        frame.spec.handing.calls.setdefault(node, set()).update(found)
+    numpy = numpy_name(fn)
+    if numpy is None:
+        places = hands_on_given(engine.shared, given, result) | ({0} if elsewhere else set())
+    else:  # what a function returns in compiled code says nothing of NumPy's
+        views = numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
+        places = set(range(len(given))) if views else set()
+    if places:
+        nodes = (node.fn, *node.args)
+        frame.spec.handing.calls.setdefault(node, set()).update(nodes[k] for k in places)
+
+
+def numpy_name(fn: Val) -> str | None:
+    """The name of a NumPy function, or of a method of an array; None for what is neither."""
+    if isinstance(fn, Bound) and isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array):
+        return fn.function if isinstance(fn.function, str) else None
+    if isinstance(fn, Static) and (lookup(MEANINGS, fn.value) or lookup(SOURCES, fn.value)) is not None:
+        return getattr(fn.value, "__name__", "")
+    return None
 
 
 def may_hand_on(fn: Val, result: Val) -> bool:
     """Whether to ask for `hands_on_given`: the front end does not know what is called, and the result can hold something."""
     if isinstance(result, Static | Text | NeverVal) or isinstance(result, Dyn) and not _holds(result.type):
         return False
-    if isinstance(fn, Bound):  # names tell of the methods of arrays
-        return not (isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array))
-    if isinstance(fn, Derived) or isinstance(fn, Static) and lookup(MEANINGS, fn.value) is not None:
-        return False
-    return not isinstance(fn, Static) or not any(fn.value is known for known in KNOWN)
+    return not isinstance(fn, Derived) and not (isinstance(fn, Static) and any(fn.value is known for known in KNOWN))
 
 
 KNOWN = (operator.getitem, list, tuple, dict, sorted, reversed, zip, enumerate, iter)
@@ -262,6 +275,6 @@ def require_own(shared: set[Node | Seq], value: Val) -> None:
         )
     if isinstance(value, Dyn) and value.node in shared:
         raise TypeError_(
-            "this array came from a function that returns its own argument, so changing it in place would change that "
-            "argument too; copy it first (x = x.copy()), or write x = relay.at(x)[i].set(v)"
+            "this array came out of a list, or from a function that returns its own argument, so changing it in place would change "
+            "that too; copy it first (x = x.copy()), or write x = relay.at(x)[i].set(v)"
         )

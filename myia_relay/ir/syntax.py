@@ -107,6 +107,14 @@ class _UnboundType:
 UNBOUND = _UnboundType()
 
 
+VIEWING = frozenset(
+    "asarray asanyarray ascontiguousarray require reshape ravel transpose permute_dims matrix_transpose swapaxes squeeze view "
+    "diagonal expand_dims atleast_1d atleast_2d atleast_3d moveaxis rollaxis broadcast_to broadcast_arrays flip fliplr flipud "
+    "rot90 split hsplit vsplit dsplit array_split unstack einsum trim_zeros real imag".split()
+)
+"""NumPy functions and methods that may return their argument, a view of it, or its elements."""
+
+
 @dataclass(eq=False)
 class Handing:
     """What the calls of a function do with what they are given, as far as inference has seen it; for `frontend.ownership`.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy import asarray as as_array
 
 from myia_relay import CompileError, relay
 
@@ -143,6 +144,27 @@ def a_view_that_a_function_returns(n):
     z = rest_of_second(x, y)
     y[1] = n
     return z
+
+
+def what_numpy_hands_on_by_another_name(n):
+    x = np.zeros(3)
+    y = as_array(x)
+    y[0] = n
+    return x
+
+
+def transposed_by_einsum(n):
+    x = np.zeros((2, 2))
+    y = np.einsum("ij->ji", x)
+    y[0, 1] = n
+    return x
+
+
+def cast_without_a_copy(n):
+    x = np.zeros(3) + n
+    y = x.astype(np.float64, copy=False)
+    y[0] = 8
+    return x
 
 
 def in_a_dict(n):
@@ -390,6 +412,15 @@ def before_it_is_held(n):
     return rows
 
 
+def views_of_nothing_else(n):
+    x = np.zeros(4) + n
+    y = np.reshape(x, (2, 2))
+    y[0, 1] = 9
+    a, b = np.split(np.ones(4) * n, 2)
+    a[0] = 7
+    return y, a, b
+
+
 def no_longer_held(n):
     xs = [1, 2]
     r = Named(xs)
@@ -428,6 +459,7 @@ OWN = [
     doubled_by_a_function,
     the_other_argument,
     before_it_is_held,
+    views_of_nothing_else,
     no_longer_held,
     held_after_a_copy,
     entries_of_their_own,
