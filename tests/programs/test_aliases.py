@@ -416,9 +416,9 @@ def views_of_nothing_else(n):
     x = np.zeros(4) + n
     y = np.reshape(x, (2, 2))
     y[0, 1] = 9
-    a, b = np.split(np.ones(4) * n, 2)
+    a, _ = np.split(np.ones(4) * n, 2)
     a[0] = 7
-    return y, a, b
+    return y, a
 
 
 def no_longer_held(n):
