@@ -75,7 +75,7 @@ MAKE = {
            "{ll}[:]", "{ll}.copy()", "[v for v in {ll}]", "ident({ll})", "[{l}] * 2", "{ll} + [{l}]", "list(map(ident, {ll}))",
            "rest({ll})", "[*{ll}, {l}]", "[v for v in {ll} if len(v) > 1]", "list(reversed({ll}))", "[copied(v) for v in {ll}]"),
     "a": ("np.zeros(3)", "{a} + 1", "{a}.copy()", "{a}", "ident({a})", "np.asarray({a})", "{a}.reshape(3)", "{m}[0]", "nth({m}, 1)",
-          "({a} if n > 1 else {a})", "longer({a}, {a})", "{m}[:, 0]", "np.array({a})", "{a}[::-1]", "{m}.T[1]", "np.sin({a})",
+          "({a} if n > 1 else {a})", "longer({a}, {a})", "{m}[:, 0]", "np.array({a})", "{a}[::-1]", "{m}.T[1]", "np.abs({a})",
           "np.ravel({m})[:3]", "+{a}", "{m}.sum(axis=0)", "(lambda: {a})()", "np.concatenate([{a}[:1], {a}[1:]])"),
     "m": ("np.zeros((3, 3))", "{m} * 2", "{m}.copy()", "{m}", "ident({m})", "{m}.T", "np.stack([{a}, {a}, {a}])", "{m}[::-1]",
           "np.outer({a}, {a})", "{m}.reshape(3, 3)"),
