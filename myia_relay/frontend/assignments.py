@@ -10,6 +10,7 @@ from ..ir.node import Apply, Constant, Graph, Node
 from . import ownership
 from . import scope as scopes
 from .context import STATEMENTS, Context, handles
+from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure
 from .scope import appended
 
@@ -112,11 +113,11 @@ def bind_target(p: Context, target: ast.AST, value: Node) -> None:
         for part, element in zip(target.elts, elements, strict=True):
             bind_target(p, part.value if isinstance(part, ast.Starred) else part, element)
     elif isinstance(target, ast.Subscript):
-        base = _changed_variable(p, target)
+        base = changed_variable(p, target)
         old = p.load(base.id, base)
-        indices = _indices(p, target)
-        views = _views(p, target, old, indices)
-        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, views, indices, value))
+        indices = indices_of(p, target)
+        levels = taken(p, target, old, indices[:-1])
+        change(p, base.id, target, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, value))
     elif isinstance(target, ast.Attribute):
         raise p.refuse(
             f"'.{target.attr}' cannot be assigned to: objects do not change; "
@@ -135,56 +136,6 @@ def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
         return None
     stars = any(isinstance(a, Apply) and isinstance(a.fn, Constant) and a.fn.value is syntax.star for a in value.args)
     return None if stars else value.args
-
-
-def _changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
-    """The `x` of `x[i] = v`, or of `x[i][j] = v`."""
-    base = target.value
-    while isinstance(base, ast.Subscript):
-        base = base.value
-    if isinstance(base, ast.Name) and p.is_local(base.id):
-        return base
-    what = ast.unparse(base)
-    raise p.refuse(
-        f"'{what}' is not a local variable, so others would see the assignment; "
-        f"write y = relay.at({what})[...].set(value)",
-        target,
-    )
-
-
-def _indices(p: Context, target: ast.Subscript) -> list[Node]:
-    """The i, j, ... of `x[i][j]`."""
-    chain = [target]
-    while isinstance(chain[-1].value, ast.Subscript):
-        chain.append(chain[-1].value)
-    return [p.expr(part.slice) for part in reversed(chain)]
-
-
-def _put_into(p: Context, target: ast.Subscript, views: list[Node], indices: list[Node], value: Node) -> Node:
-    """What to assign to `x[i]` so that `x[i][j]` is a value: the entry with that put into it."""
-    for view, index in zip(reversed(views[1:]), reversed(indices[1:])):
-        value = p.apply(syntax.setitem, view, index, value, at=target, attrs={"name": "", "shared": ()})
-    return value
-
-
-def _views(p: Context, target: ast.Subscript, old: Node, indices: list[Node]) -> list[Node]:
-    """`x`, `x[i]`, ... of a change of `x[i][j]`, each to be changed in place."""
-    views = [old]
-    for index in indices[:-1]:
-        views.append(_entry(p, syntax.view_to_change, target, views[-1], index))
-    return views
-
-
-def _entry(p: Context, op: syntax.Syntax, target: ast.Subscript, whole: Node, index: Node) -> Node:
-    """An entry that is changed where it is. That of a structure something else may hold, which inference looks at."""
-    entry = p.apply(op, whole, index, at=target, attrs={"name": ast.unparse(target), "shared": ()})
-
-    def report(reasons: list[ownership.Conflict]) -> None:
-        entry.attrs["shared"] = reasons
-
-    if not ownership.is_array(p, whole):
-        ownership.check(p, _changed_variable(p, target).id, entry, report, within=whole)
-    return entry
 
 
 def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
@@ -214,8 +165,7 @@ def change_list(p: Context, call: ast.AST, base: ast.Name, method: str, args: li
     """A call of a method that changes a list: the variable is bound to the list afterwards; returns what the method returns."""
     name = base.id
     old = p.load(name, base)
-    pair = p.apply(syntax.list_change, old, *args, at=call, attrs={"name": name, "method": method}, keywords=keywords)
-
+    pair, new, result = _changed_by(p, call, method, name, old, args, keywords)
     stale = [ownership.Conflict(_READ_BEFORE.format(name=name))] if _read_before(p, call, name) else []
 
     def report(reasons: list[ownership.Conflict]) -> None:
@@ -224,13 +174,35 @@ def change_list(p: Context, call: ast.AST, base: ast.Name, method: str, args: li
         pair.attrs["shared"] = notes + stale
 
     ownership.check(p, name, old, report)
-    new = p.apply(operator.getitem, pair, Constant(0), at=call)
-    p.flows[new] = (old,)
-    p.extended[new] = (args[-1:] if method == "insert" else (), args if method == "extend" else ())
-    result = p.apply(operator.getitem, pair, Constant(1), at=call)
-    p.items[result] = old
     bind(p, name, new, base)
     return result
+
+
+def change_entry(p: Context, call: ast.Call, base: ast.Name) -> Node:
+    """`x[i].append(v)`, or another method that changes a list, of an entry: as `x[i]` taken out, changed, and put back."""
+    target, name = call.func.value, base.id
+    parts = [*call.args, *[k.value for k in call.keywords]]
+    if name in scopes.mutated(parts) | scopes.bindings(parts) or _read_before(p, call, name, entries=True):
+        raise p.refuse(_READ_BEFORE.format(name=name), call)
+    old = p.load(name, base)
+    indices = indices_of(p, target)
+    *levels, entry = taken(p, target, old, indices)
+    args = [p.expr(part) for part in parts]
+    _, new, result = _changed_by(p, call, call.func.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords))
+    change(p, name, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
+    return result
+
+
+def _changed_by(p: Context, call: ast.AST, method: str, name: str, old: Node, args: list[Node], keywords) -> tuple[Node, ...]:
+    """A method that changes a list: the operation, the list afterwards, and what the method returns."""
+    attrs = {"name": name, "method": method, "shared": ()}
+    pair = p.apply(syntax.list_change, old, *args, at=call, attrs=attrs, keywords=keywords)
+    new = p.apply(operator.getitem, pair, Constant(0), at=call)
+    p.flows[new] = (old,)
+    p.extended[new] = (args[-1:] if method in ("insert", "append") else (), args if method == "extend" else ())
+    result = p.apply(operator.getitem, pair, Constant(1), at=call)
+    p.items[result] = old
+    return pair, new, result
 
 
 _READ_BEFORE = (
@@ -239,11 +211,11 @@ _READ_BEFORE = (
 )
 
 
-def _read_before(p: Context, call: ast.AST, name: str) -> bool:
-    """Whether the expression around a method that changes a list reads the whole list before.
+def _read_before(p: Context, call: ast.AST, name: str, entries: bool = False) -> bool:
+    """Whether the expression around a method that changes a list (or an entry of it) reads the whole list before.
 
     In `f(xs, xs.pop())` Python gives the function the list as it is after the pop. Elements, lengths and truth values are taken at
-    once, so those may be read.
+    once, so those may be read; but elements not where it is one of them that is changed.
     """
     parents = p.parents()
     top = call
@@ -259,7 +231,8 @@ def _read_before(p: Context, call: ast.AST, name: str) -> bool:
         parent = parents.get(node)
         if isinstance(parent, ast.Attribute) and scopes.changed(parents.get(parent)) is node:
             continue
-        if isinstance(parent, ast.Subscript) and parent.value is node and name not in scopes.mutated([parent.slice]):
+        element = isinstance(parent, ast.Subscript) and parent.value is node and not entries
+        if element and name not in scopes.mutated([parent.slice]):
             continue
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
             continue
@@ -313,7 +286,10 @@ def annotated(p: Context, stmt: ast.AnnAssign) -> None:
 def augmented(p: Context, stmt: ast.AugAssign) -> None:
     """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(item_to_change(x, i), e))`."""
     op = ownership.IN_PLACE[type(stmt.op)]
-    target = stmt.target
+    target, base = stmt.target, scopes.base_of(stmt.target)
+    changed = scopes.mutated([stmt.value]) | (scopes.bindings([stmt.value]) if isinstance(target, ast.Subscript) else set())
+    if isinstance(base, ast.Name) and base.id in changed:
+        raise p.refuse(_READ_BEFORE.format(name=base.id), stmt)
     if isinstance(target, ast.Name):
         old = p.load(target.id, target)
         node = p.apply(op, old, p.expr(stmt.value), at=stmt)
@@ -326,13 +302,14 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
         ownership.check(p, target.id, old, report)
         bind(p, target.id, node, target)
     elif isinstance(target, ast.Subscript):
-        base = _changed_variable(p, target)
+        base = changed_variable(p, target)
         old = p.load(base.id, base)
-        indices = _indices(p, target)
-        views = _views(p, target, old, indices)
-        element = _entry(p, syntax.item_to_change, target, views[-1], indices[-1])
+        indices = indices_of(p, target)
+        levels = taken(p, target, old, indices[:-1])
+        element = p.apply(syntax.item_to_change, levels[-1], indices[-1], at=target)
+        note_holders(p, target, element, levels[-1], element)
         value = p.apply(op, element, p.expr(stmt.value), at=stmt)
-        change(p, base.id, target, syntax.setitem, old, indices[0], _put_into(p, target, views, indices, value))
+        change(p, base.id, target, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, value))
     else:
         bind_target(p, target, Constant(None))  # refused there
 

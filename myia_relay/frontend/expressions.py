@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ..ir import syntax
 from ..ir.node import Node
-from .assignments import bind, change_list
+from .assignments import bind, change_entry, change_list
 from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, Context, handles
@@ -218,7 +218,10 @@ def call(p: Context, node: ast.Call) -> Node:
         )
     base = changed(node)
     if base is not None and base.id in p.scope.locals - p.scope.captured and not p.hidden:
-        if not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords):
+        plain = not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords)
+        if plain and isinstance(node.func.value, ast.Subscript):
+            return change_entry(p, node, base)
+        if plain:
             args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
             return change_list(p, node, base, node.func.attr, args, tuple(k.arg for k in node.keywords))
     fn = p.expr(node.func)

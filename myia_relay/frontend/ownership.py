@@ -36,7 +36,7 @@ IN_PLACE = {
 # Operations whose result is (the object of) their first argument.
 _SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.list_append, syntax.list_change}
 # Operations whose result is a view or an element of their first argument.
-_PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change, syntax.view_to_change}
+_PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change, syntax.take_entry}
 # Operators of which the result may hold what the operands hold, as that of `xs + ys`, or be what a class's own method returns.
 _OPERATORS = {
     *IN_PLACE.values(),
@@ -224,7 +224,9 @@ class Conflict(NamedTuple):
     confirm: Callable[[syntax.Handing, bool], bool] | None = None
 
 
-def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated: list[Node]) -> list[Conflict]:
+def shared(
+    p: Context, name: str, node: Node, others: dict[str, Node], iterated: list[Node], entry: bool = False
+) -> list[Conflict]:
     """Why a change of `name` in place could be seen from elsewhere.
 
     Args:
@@ -233,6 +235,7 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated:
         node: its value.
         others: the other live variables.
         iterated: what the loops around run over.
+        entry: whether `node` is an entry of it.
 
     Returns:
         The conflicts.
@@ -257,7 +260,7 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated:
             return [Conflict(f"{what} changes while an inner function holds it")]
         if reason := _foreign(p, root, name):
             levels = levels or {made for made, _ in _levels(p, node, most=True)}
-            found.append(Conflict(reason, _outer(root), root not in levels))
+            found.append(Conflict(reason, _outer(root, entry), root not in levels))
             surely |= {root} & levels
     named = [(f"the loop around runs over '{name}'", value) for value in iterated]
     named += [(f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())]
@@ -268,7 +271,7 @@ def shared(p: Context, name: str, node: Node, others: dict[str, Node], iterated:
             found.append(Conflict(reason, None if _is_surely(p, value, mine) else value, not lists))
         if not lists:
             unknown.append((reason, value))
-    return found + _unconfirmed(p, name, node, surely, [*holders, *unknown])
+    return found + _unconfirmed(p, name, node, surely, [*holders, *unknown], entry)
 
 
 def _meets(p: Context, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
@@ -286,9 +289,9 @@ def _comes_from(p: Context, node: Node, root: Node, arrays: bool, through: synta
     return any(made is root for made, _ in _levels(p, node, True, arrays, through))
 
 
-def _outer(root: Node) -> Node | None:
-    """A name from outside, of which the value tells whether it can be what is changed: the `np` of `np.reshape(x, 4)` cannot."""
-    return root if isinstance(root, Constant) else None
+def _outer(root: Node, entry: bool) -> Node | None:
+    """What comes from outside, where its type tells whether it can be what is changed: the `np` of `np.reshape(x, 4)` cannot."""
+    return root if isinstance(root, Constant) or entry and isinstance(root, Parameter) else None
 
 
 def _foreign(p: Context, root: Node, name: str) -> str | None:
@@ -303,14 +306,16 @@ def _foreign(p: Context, root: Node, name: str) -> str | None:
     return None
 
 
-def _unconfirmed(p: Context, name: str, node: Node, surely: set[Node], named: list[tuple[str, Node]]) -> list[Conflict]:
+def _unconfirmed(
+    p: Context, name: str, node: Node, surely: set[Node], named: list[tuple[str, Node]], entry: bool
+) -> list[Conflict]:
     """The conflicts that there are if calls return what they are given, or hold it in what they return."""
     mine = objects(p, node, ANY)[0]
     found = []
     for root in sorted(mine - surely, key=lambda r: r.name or ""):
         if reason := _foreign(p, root, name):
             seen = lambda calls, arrays, root=root: _comes_from(p, node, root, arrays, calls)  # noqa: E731
-            found.append(Conflict(reason, _outer(root), confirm=seen))
+            found.append(Conflict(reason, _outer(root, entry), confirm=seen))
     for reason, value in named:
         if mine & objects(p, value, ANY)[1]:
             found.append(Conflict(reason, value, confirm=lambda calls, arrays, value=value: _meets(p, node, value, calls)[arrays]))
@@ -432,7 +437,7 @@ def check(p: Context, name: str, node: Node, report: Callable[[list[Conflict]], 
     iterated = list(p.iterated)
 
     def conflicts() -> list[Conflict]:
-        found = shared(p, name, node, others, iterated)
+        found = shared(p, name, node, others, iterated, within is not None)
         if within is not None and not _entries_differ(p, within):
             found.append(Conflict(f"another entry of '{name}' may be, or hold, the same object"))
         return found
@@ -445,28 +450,14 @@ def check(p: Context, name: str, node: Node, report: Callable[[list[Conflict]], 
 def _entries_differ(p: Context, node: Node) -> bool:
     """Whether no two entries of a structure may be, or hold, the same object.
 
-    Idea: go through all that may have made the structure. Each time something is put into it, or all that something holds, that is
-    to be another object: made by another operation, and anew in each turn of the loops in which it is put there. What calls
-    return is left to inference.
+    Each time something is put into it, or all that something holds, that is to be another object: made by another operation, and
+    anew in each turn of the loops in which it is put there. What calls return is left to inference.
     """
-    own = objects(p, node)[0]
-    held: list[tuple[Node, Node]] = []
-    seen, stack = {node}, [node]
-    while stack:
-        top = stack.pop()
-        sources = _sources(p, top)
-        if sources.part or _applies(top, (operator.mul, operator.imul)):
-            return False
-        copies = (*sources.copied, *(sources.given if _applies(top, _OPERATORS) else ()))
-        if any(not own.isdisjoint(objects(p, c)[0]) for c in copies):
-            return False
-        held += [(c, top) for c in copies if not _applies(top, (syntax.comprehension,))]
-        fresh = {*sources.same, *copies} - seen
-        seen |= fresh
-        stack.extend(fresh)
-        held += [(h, top) for h in sources.held if not _is_put_back(h)]
+    placed = _placed(p, node)
+    if placed is None:
+        return False
     taken: set[Node] = set()
-    for value, holder in held:
+    for value, holder in placed:
         roots = {r for r in objects(p, value)[0] if not isinstance(r, Constant) or _is_free(r)}
         if not taken.isdisjoint(roots) or any(_outlives_a_turn(p, n, holder) for n in (*roots, *_carried(p, value))):
             return False
@@ -474,11 +465,62 @@ def _entries_differ(p: Context, node: Node) -> bool:
     return True
 
 
+def _placed(p: Context, node: Node, made_here: bool = False) -> list[tuple[Node, Node]] | None:
+    """All that may have been put into a structure, and into which operation's result; None where that cannot be told.
+
+    Args:
+        p: the function.
+        node: the structure; that of an entry of another one is what all of its entries are made of.
+        made_here: whether it is not to be told where a call made the structure, or an object that is in it.
+    """
+    own = frozenset() if _sources(p, node).part else objects(p, node)[0]
+    placed: list[tuple[Node, Node]] = []
+    seen, stack = {node}, [node]
+    while stack:
+        top = stack.pop()
+        sources = _sources(p, top)
+        copies = (*sources.copied, *(sources.given if _applies(top, _OPERATORS) else ()))
+        fresh = {*sources.same, *copies}
+        if sources.part:
+            outer = _placed(p, sources.part[0], made_here) if top in p.items or _is_entry(top) else None
+            if outer is None:
+                return None
+            fresh = {value for value, _ in outer}
+        elif _applies(top, (operator.mul, operator.imul)) or any(not own.isdisjoint(objects(p, c)[0]) for c in copies):
+            return None
+        held = [h for h in sources.held if not _is_put_back(h)]
+        if made_here and not (_is_maker(p, top) and all(_is_maker(p, r) for h in held for r in objects(p, h)[0])):
+            return None
+        placed += [(c, top) for c in copies if not _applies(top, (syntax.comprehension,))] + [(h, top) for h in held]
+        stack.extend(fresh - seen)
+        seen |= fresh
+    return placed
+
+
+def is_made_here(p: Context, node: Node) -> bool:
+    """Whether a structure and its entries come from displays, comprehensions, operators and what changes lists: from no call."""
+    return _placed(p, node, made_here=True) is not None
+
+
+def _is_maker(p: Context, node: Node) -> bool:
+    """Whether a value is surely no result of a call that may hand on something."""
+    known = (*_SAME, *_OPERATORS, syntax.check_bound, syntax.make_list, syntax.make_tuple, syntax.comprehension)
+    if node in p.flows or node in p.items or _is_entry(node) or _applies(node, known) or is_array(p, node):
+        return True
+    return isinstance(node, Constant) and not _is_free(node)
+
+
+def _is_entry(node: Node) -> bool:
+    """Whether a node is `x[i]`, to be looked at or changed."""
+    return _applies(node, (operator.getitem, syntax.item_to_change)) and not _is_slice(node)
+
+
 def _is_put_back(node: Node) -> bool:
     """Whether a value is an entry, changed, that goes where it was."""
-    while _applies(node, _SAME):
+    while _applies(node, _SAME) or _applies(node, (operator.getitem,)) and _applies(node.args[0], (syntax.list_change,)):
         node = node.args[0]
-    return _applies(node, (syntax.item_to_change, syntax.view_to_change))
+    taken = _applies(node, (operator.getitem,)) and _applies(node.args[0], (syntax.take_entry,))
+    return taken or _applies(node, (syntax.item_to_change,))
 
 
 def _carried(p: Context, node: Node) -> set[Node]:

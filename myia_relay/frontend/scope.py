@@ -79,14 +79,23 @@ CHANGING = frozenset(("extend", "insert", "pop", "remove", "clear", "reverse", "
 """Methods that change a list; of other objects they may be anything, which inference knows."""
 
 
+def base_of(node: ast.AST) -> ast.AST:
+    """The `x` of `x`, `x[i]`, `x[i][j]`, ..."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
 def changed(node: ast.AST) -> ast.Name | None:
-    """The `xs` of a call `xs.pop()`, `xs.extend(ys)`, ..., which is treated as an assignment to `xs`."""
+    """The `xs` of a call `xs.pop()`, `xs[i].extend(ys)`, ..., which is treated as an assignment to `xs`."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name() as base, attr=method)) if method in CHANGING:
-            return base
-        case ast.Call(func=ast.Attribute(value=ast.Name() as base, attr="append"), args=[arg], keywords=[]):
-            return None if isinstance(arg, ast.Starred) else base
-    return None
+        case ast.Call(func=ast.Attribute(value=whole, attr=method)) if method in CHANGING:
+            base = base_of(whole)
+        case ast.Call(func=ast.Attribute(value=whole, attr="append"), args=[arg], keywords=[]) if not isinstance(arg, ast.Starred):
+            base = base_of(whole)
+        case _:
+            return None
+    return base if isinstance(base, ast.Name) else None
 
 
 def mutated(nodes: Iterable[ast.AST]) -> set[str]:
@@ -103,9 +112,7 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, COMPREHENSIONS):
             continue
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            whole = node.value
-            while isinstance(whole, ast.Subscript):
-                whole = whole.value
+            whole = base_of(node)
             if isinstance(whole, ast.Name):
                 out.add(whole.id)
         stack.extend(children(node))

@@ -7,6 +7,7 @@ from typing import Any
 from ..abstract.types import Array, Scalar
 from ..ir import syntax as S
 from ..ir.node import Apply
+from ..ir.prim import REGISTRY
 from ..library.rows import put_rows
 from ..prims.array_indices import by_positions, masked, rows_written, without_slices
 from ..prims.broadcast import reshape
@@ -19,10 +20,11 @@ from ..utils.source import Origin
 from . import lists
 from .engine import Engine
 from .frames import Frame
+from .sharing import arrays_of, lists_of
 from .structures import UPDATES, get, index_argument, lift, to_python
 from .syntax import meaning
 from .unions import each_option
-from .values import At, Chosen, Dyn, Seq, Static, Val, describe
+from .values import NEVER, At, Chosen, Dyn, Seq, SliceVal, Static, Val, describe
 
 
 def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
@@ -127,6 +129,8 @@ async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list
     """The `x[i]` of `x[i] += v`."""
     entry = to_change(engine, frame, *values)
     refuse_shared_entry(engine, frame, node, values[0], entry)
+    if node.attrs["own"]:
+        engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
     return entry
 
 
@@ -144,25 +148,41 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     kind, name = "array" if array else "list", node.attrs["name"]
     for conflict in node.attrs["shared"]:
         if (array or not conflict.arrays) and other_may_hold(engine, frame, conflict, array):
-            advice = f"write {name} = {name} + ..., which makes a new {kind}"
+            advice = f"put a changed copy there, which is a new {kind}: x[i] = ..."
             message = f"this changes the {kind} {name} in place, and {conflict.reason}; {advice}"
             refuse(engine, frame, conflict, array, node, TypeError_(message))
 
 
-@meaning(S.view_to_change)
+@meaning(S.take_entry)
 @each_option((1, 0))
-async def view_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
-    """The `x[i]` of `x[i][j] = v`: a view of an array, which is changed with it."""
-    value, index = values
-    if not isinstance(value, Dyn) or not isinstance(value.type, Array):
-        raise TypeError_(
-            f"x[i][j] = v changes an entry of {describe(value)}, and whether something else holds that entry is not known; "
-            "change a copy of it and put that back: row = x[i].copy(); row[j] = v; x[i] = row"
-        )
-    i = index_argument(engine, frame, index)
-    if by_positions(i) or masked(frame.builder, frame.var(value), i) is not None:
-        raise TypeError_("x[i][j] = v changes a copy where i is an array, as in NumPy; write x[i, j] = v")
-    return get(engine, frame, value, index)
+async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """The `x[i]` of `x[i][j] = v`, and `x` without it: a view of an array, or an entry of a structure."""
+    whole, index = values
+    if isinstance(whole, Dyn) and isinstance(whole.type, Array):
+        i = index_argument(engine, frame, index)
+        if by_positions(i) or masked(frame.builder, frame.var(whole), i) is not None:
+            raise TypeError_("x[i][j] = v changes a copy where i is an array, as in NumPy; write x[i, j] = v")
+        return Seq("tuple", (get(engine, frame, whole, index), whole))
+    if isinstance(index, SliceVal):
+        raise TypeError_("this changes a copy, as a slice of a list is one; name the entries by their indices")
+    known = isinstance(index, Static) or isinstance(index, Dyn) and index.known
+    if isinstance(whole, Seq) and whole.kind == "list" and whole.elems and not known:
+        whole = lists.promoted(frame, whole)
+    entry = get(engine, frame, whole, index)
+    if entry is NEVER:
+        return NEVER
+    refuse_shared_entry(engine, frame, node, whole, entry)
+    if lists.is_run_time(whole):
+        if not node.attrs["own"]:
+            raise TypeError_(
+                f"an entry of {describe(whole)} that came out of a call is changed in place, and whether something else holds that "
+                "entry is not known; change a copy of it and put that back: row = x[i].copy(); row[j] = v; x[i] = row"
+            )
+        engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
+        if lists.is_run_time(entry):
+            empty = Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": entry.type.elem}))
+            whole = lists.with_entry(engine, frame, whole, index, empty)
+    return Seq("tuple", (entry, whole))
 
 
 @meaning(S.setitem)

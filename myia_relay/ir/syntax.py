@@ -61,7 +61,11 @@ setitem = Syntax(
     "operations on lists below, `shared` has (message, node) for each variable that may show the change, if its type can",
 )
 item_to_change = Syntax("item_to_change", "(x, index) -> the x[index] of `x[index] += v`, for the operation and setitem")
-view_to_change = Syntax("view_to_change", "(x, index) -> the x[index] of `x[index][i] = v`: a view of an array")
+take_entry = Syntax(
+    "take_entry",
+    "(x, index) -> the x[index] of `x[index][i] = v` and what is left of x; attrs shared: what else may hold it, own: whether all "
+    "entries were made in this function",
+)
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
 list_append = Syntax(
     "list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees"

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy import asarray as as_array
 
-from myia_relay import CompileError, relay
+from myia_relay import CompileError, grad, relay
+from tests.property.oracle import function_of
 
 
 class Named(NamedTuple):
@@ -341,6 +342,27 @@ def entry_that_was_put_in_twice(n):
     return xs
 
 
+def entry_changed_by_a_method(n):
+    xs = [[1], [2]]
+    row = xs[0]
+    xs[0].append(n)
+    return row
+
+
+def entry_of_a_copy(n):
+    xs = [[1], [2]]
+    ys = xs.copy()
+    xs[0][0] = n
+    return ys
+
+
+def one_row_for_all(n):
+    row = [0]
+    xs = [row for _ in range(n)]
+    xs[0][0] = 5
+    return xs
+
+
 def list_extended_by_itself(n):
     xs = [[4], [5]]
     xs.extend(xs)
@@ -454,7 +476,56 @@ def a_dict_copied_then_given_another_entry(n):
     return d, e
 
 
+def lists_of_lists(n):
+    xs = [[0], [1]]
+    xs[0].append(n)
+    xs[1].extend([n, n])
+    k = xs[1].pop()
+    xs[0].insert(0, 9)
+    xs[0][1] += k
+    xs[1].sort()
+    d = {"a": [1], "w": np.zeros(3)}
+    d["a"].append(n)
+    d["w"][1] = n
+    return xs, d
+
+
+def run_time_lists_of_lists(n):
+    dp = [[0] * (n + 1) for _ in range(n + 1)]
+    for i in range(1, n + 1):
+        for j in range(1, n + 1):
+            dp[i][j] = max(dp[i - 1][j], dp[i][j - 1]) + (i * j) % 3
+        dp[i].append(i)
+        last = dp[i].pop()
+        dp[i][0] -= last
+    xs = [np.zeros(3) for _ in range(n)]
+    for i in range(n):
+        xs[i][1] = i
+        xs[i] += 1
+    return dp, xs
+
+
+def lists_of_lists_of_lists(n):
+    xs = [[[0] * n for _ in range(n)] for _ in range(n)]
+    for i in range(n):
+        xs[i][n - 1 - i][1] = i
+        xs[i][0].append(i)
+    return xs
+
+
+def filled_by_appending(n):
+    xs = [[], []]
+    xs[0].append(n)
+    for i in range(n):
+        xs[1].append(i * 0.5)
+    return xs
+
+
 OWN = [
+    lists_of_lists,
+    run_time_lists_of_lists,
+    lists_of_lists_of_lists,
+    filled_by_appending,
     copied_by_a_function,
     doubled_by_a_function,
     the_other_argument,
@@ -471,3 +542,34 @@ OWN = [
 @pytest.mark.parametrize("function", OWN, ids=lambda f: f.__name__)
 def test_a_change_that_nothing_shows(function, executor):
     assert repr(relay(function, executor=executor)(3)) == repr(function(3))
+
+
+def of_rows(x, n):
+    m = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(n):
+            m[i][j] = x * i + j
+            m[i][j] *= x
+    m[1].append(x * x)
+    total = 0.0
+    for row in m:
+        for v in row:
+            total += v * v
+    return total + m[0][1]
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_gradient_through_lists_of_lists(executor):
+    assert relay(grad(of_rows), executor=executor)(1.5, 3) == pytest.approx(383.5)
+    assert relay(of_rows, executor=executor)(1.5, 3) == of_rows(1.5, 3)
+
+
+@pytest.mark.parametrize("line", [
+    "xs[0] += xs.pop()", "xs += [xs.pop()]", "xs[0] += (xs := [5])[0]", "xs[xs.pop() - 2] = 9",
+    "rows[0][0] -= rows[0].pop()", "t = rows[0], rows[0].pop()", "t = rows[0] + [rows[0].pop()]", "rows[0].append(rows.pop()[0])",
+])  # fmt: skip
+def test_a_change_within_what_reads_it_is_refused(line):
+    """CPython reads the object before and after; compiled code has one value or the other."""
+    text = f"def program(n):\n    xs, rows = [1, 2, n], [[1, 2], [n]]\n    {line}\n    return xs, rows\n"
+    with pytest.raises(CompileError, match="depends on the order"):
+        relay(function_of(text, f"<order {line}>"))(3)

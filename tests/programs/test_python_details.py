@@ -353,8 +353,12 @@ def unknown_key(v):
     return {"a": v}["b"]
 
 
+def zero_rows(n):
+    return [[0] * n for _ in range(n)]
+
+
 def entry_of_an_entry(n):
-    rows = [[0] * n for _ in range(n)]
+    rows = zero_rows(n)
     rows[0][1] = 5
     return rows
 

@@ -1,0 +1,84 @@
+"""Changes of what a variable holds, where it is: `x[i] = v`, `x[i][j] = v`, `x[i] += v`, `x[i].append(v)`.
+
+    x[i][j] = v    =>    entry, rest = take_entry(x, i);  x = setitem(rest, i, setitem(entry, j, v))
+
+An entry of an array is a view of it. An entry of a list or a dict is an object that something else may hold too, and that may be
+there twice: the conflicts are found here (`ownership`), and looked at in inference, which knows what it is. What is taken out of
+a run-time list leaves an empty list there, so that nothing else refers to it while it is changed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+
+from ..ir import syntax
+from ..ir.node import Constant, Node
+from . import ownership
+from . import scope as scopes
+from .context import Context
+
+
+def changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
+    """The `x` of `x[i] = v`, or of `x[i][j] = v`."""
+    base = scopes.base_of(target)
+    if isinstance(base, ast.Name) and p.is_local(base.id):
+        return base
+    what = ast.unparse(base)
+    raise p.refuse(
+        f"'{what}' is not a local variable, so others would see the assignment; "
+        f"write y = relay.at({what})[...].set(value)",
+        target,
+    )
+
+
+def indices_of(p: Context, target: ast.Subscript) -> list[Node]:
+    """The i, j, ... of `x[i][j]`."""
+    return [p.expr(part.slice) for part in _chain(target)]
+
+
+def _chain(target: ast.Subscript) -> list[ast.Subscript]:
+    """`x[i]`, `x[i][j]`, ... up to the target."""
+    chain = [target]
+    while isinstance(chain[-1].value, ast.Subscript):
+        chain.append(chain[-1].value)
+    return chain[::-1]
+
+
+def taken(p: Context, target: ast.Subscript, x: Node, indices: list[Node]) -> list[Node]:
+    """`x`, `x[i]`, `x[i][j]`: the last to be changed, the others without the entries that follow."""
+    levels = [x]
+    for part, index in zip(_chain(target), indices):
+        whole = levels.pop()
+        pair = p.apply(syntax.take_entry, whole, index, at=part)
+        entry, rest = (p.apply(operator.getitem, pair, Constant(k), at=part) for k in (0, 1))
+        p.items[entry], p.flows[rest] = whole, (whole,)
+        note_holders(p, part, pair, whole, entry)
+        levels += [rest, entry]
+    return levels
+
+
+def note_holders(p: Context, target: ast.Subscript, node: Node, whole: Node, entry: Node) -> None:
+    """Write down at a node what else may hold an entry that is about to be changed where it is.
+
+    Args:
+        p: the function.
+        target: the entry, as it is written.
+        node: takes the conflicts as `shared`, and as `own` whether all entries are made in this function.
+        whole: what it is an entry of.
+        entry: its value.
+    """
+    node.attrs.update(name=ast.unparse(target), shared=(), own=False)
+
+    def report(reasons: list[ownership.Conflict]) -> None:
+        node.attrs["shared"], node.attrs["own"] = reasons, ownership.is_made_here(p, whole)
+
+    if not ownership.is_array(p, whole):
+        ownership.check(p, changed_variable(p, target).id, entry, report, within=whole)
+
+
+def put_back(p: Context, target: ast.Subscript, levels: list[Node], indices: list[Node], value: Node) -> Node:
+    """What to assign to `x[i]` so that `x[i][j]` is a value; `levels` as `taken` gives them."""
+    for whole, index in zip(reversed(levels[1:]), reversed(indices[1:])):
+        value = p.apply(syntax.setitem, whole, index, value, at=target, attrs={"name": "", "shared": (), "back": True})
+    return value
