@@ -36,7 +36,7 @@ IN_PLACE = {
 # Operations whose result is (the object of) their first argument.
 _SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.list_append, syntax.list_change}
 # Operations whose result is a view or an element of their first argument.
-_PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change, syntax.take_entry}
+_PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
 # Operators of which the result may hold what the operands hold, as that of `xs + ys`, or be what a class's own method returns.
 _OPERATORS = {
     *IN_PLACE.values(),

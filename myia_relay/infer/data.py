@@ -433,6 +433,7 @@ AS_TUPLES = sys.version_info < (3, 13)
 """Whether dataclasses compare their fields as tuples, in which an object equals itself, NaN or not; later only a record does."""
 NAN = "NaN met NaN: whether they are equal in a container depends on whether they are one object; ask math.isnan first"
 
+
 def equality(engine, frame, a: Val, b: Val) -> Dyn:
     """`a == b` where one of them is of a data type, as dataclasses compare: same class, equal fields."""
     if not is_data(a):

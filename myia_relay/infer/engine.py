@@ -128,7 +128,7 @@ class Engine:
         self.spelt_out = 1  # turns of the loops around that are unrolled because their variables change their types
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.sharing`
-        self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse`
+        self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse_conflicts`
 
     # Entry.
 

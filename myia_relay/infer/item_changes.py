@@ -140,17 +140,18 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     Raises:
         TypeError_: with advice.
     """
-    from .list_methods import other_may_hold, refuse
+    from .list_methods import refuse_conflicts
 
     array = isinstance(entry, Dyn) and isinstance(entry.type, Array)
     if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not lists.is_list(entry):
         return
     kind, name = "array" if array else "list", node.attrs["name"]
-    for conflict in node.attrs["shared"]:
-        if (array or not conflict.arrays) and other_may_hold(engine, frame, conflict, array):
-            advice = f"put a changed copy there, which is a new {kind}: x[i] = ..."
-            message = f"this changes the {kind} {name} in place, and {conflict.reason}; {advice}"
-            refuse(engine, frame, conflict, array, node, TypeError_(message))
+
+    def error(reason: str) -> TypeError_:
+        advice = f"put a changed copy there, which is a new {kind}: x[i] = ..."
+        return TypeError_(f"this changes the {kind} {name} in place, and {reason}; {advice}")
+
+    refuse_conflicts(engine, frame, node, array, error)
 
 
 @meaning(S.take_entry)

@@ -469,10 +469,7 @@ def refuse_shared(engine: Engine, frame: Frame, node: Apply, value: Val) -> None
     from .sharing import require_own
 
     require_own(engine.shared, value)
-    for conflict in node.attrs.get("shared", ()):
-        arrays = not is_list(value)
-        if (arrays or not conflict.arrays) and other_may_hold(engine, frame, conflict, arrays):
-            refuse(engine, frame, conflict, arrays, node, ParseError(conflict.reason, node.origin))
+    refuse_conflicts(engine, frame, node, not is_list(value), lambda reason: ParseError(reason, node.origin))
 
 
 def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> None:
@@ -486,26 +483,38 @@ def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> No
     kind = "array" if isinstance(value, Dyn) and isinstance(value.type, Array) else "list"
     if isinstance(value, Seq) and value.kind == "dict":
         kind = "dict"
+
+    def error(reason: str) -> CompileError:
+        return TypeError_(f"this changes the {kind} in place, and {reason}; write x = x + y, which makes a new {kind}")
+
     if kind != "list" or is_list(value):
-        for conflict in node.attrs.get("shared", ()):
-            if conflict.arrays and kind == "list":
-                continue
-            if kind == "dict" or other_may_hold(engine, frame, conflict, arrays=kind == "array"):
-                advice = f"write x = x + y, which makes a new {kind}"
-                message = f"this changes the {kind} in place, and {conflict.reason}; {advice}"
-                refuse(engine, frame, conflict, kind != "list", node, TypeError_(message))
+        refuse_conflicts(engine, frame, node, kind != "list", error, whatever=kind == "dict")
     require_own(engine.shared, value)
 
 
-def refuse(engine: Engine, frame: Frame, conflict, arrays: bool, node: Apply, error: CompileError) -> None:
-    """Refuse a change of an array (or else a list): at once, or, where that rests on what calls hand on, when all are known.
+def refuse_conflicts(
+    engine: Engine, frame: Frame, node: Apply, arrays: bool, error: Callable[[str], CompileError], whatever: bool = False
+) -> None:
+    """Refuse a change that the front end's conflicts at a node say is seen: now, or, if calls decide, when all are known.
+
+    Args:
+        engine: the engine.
+        frame: where.
+        node: the change.
+        arrays: whether an array is changed, or else a list.
+        error: makes the error of a reason.
+        whatever: whether it is one whatever the other variable's type.
 
     Raises:
         CompileError: `error`.
     """
-    if conflict.confirm is None:
-        raise error
-    engine.suspected.append((frame.spec, conflict, arrays, error.at(located(node.origin, frame.spec))))
+    for conflict in node.attrs.get("shared", ()):
+        if not arrays and conflict.arrays or not (whatever or other_may_hold(engine, frame, conflict, arrays)):
+            continue
+        problem = error(conflict.reason)
+        if conflict.confirm is None:
+            raise problem
+        engine.suspected.append((frame.spec, conflict, arrays, problem.at(located(node.origin, frame.spec))))
 
 
 def other_may_hold(engine: Engine, frame: Frame, conflict, arrays: bool) -> bool:
