@@ -158,6 +158,11 @@ def product(dims) -> DimLike:
     return reduce(lambda x, y: x * y, dims, 1)
 
 
+def never_negative(dim: DimLike) -> bool:
+    """Whether a dimension is at least 0 whatever its names stand for (sizes are at least 0)."""
+    return dim >= 0 if isinstance(dim, int) else all(c >= 0 for c in dim.terms.values())
+
+
 def evaluate(dim: DimLike, lookup: Callable[[str], object]):
     """The value of a dimension, computed with the operators of whatever `lookup` returns for a name.
 

@@ -224,6 +224,12 @@ def _plain_reshape(m: Match):
     return reshape(x, shape=m.type.shape)
 
 
+def _reshape_plus_zero(m: Match):
+    """A sum starts at 0.0, and with -0.0 alone stays there."""
+    out = _plain_reshape(m)
+    return out + out.const(0) if out.type.is_float else out
+
+
 SHAPES = (
     Rule("drop_transpose", Op("transpose", X), X, "transpose by the identity", _identity),
     Rule("join_transpose", Op("transpose", Op("transpose", X)), _compose, "(x^p)^q = x^(p q)"),
@@ -234,7 +240,10 @@ SHAPES = (
     Rule("join_broadcast", Op("broadcast_to", Op("broadcast_to", X)), _broadcast, "broadcast(broadcast(x))"),
     Rule("drop_reshape_as_array", Op("reshape", Op("as_array", X)), _reshape, "reshape takes scalars"),
     Rule("drop_broadcast_as_array", Op("broadcast_to", Op("as_array", X)), _broadcast, "broadcast_to takes scalars"),
-    Rule("reshape_sum_of_units", Op("reduce_sum", X), _plain_reshape, "a sum over axes of size 1", _sums_units),
+    Rule(
+        "reshape_sum_of_units", Op("reduce_sum", X), _plain_reshape, "a sum over axes of size 1", _sums_units, exact=False,
+    ),
+    Rule("add_sum_of_units", Op("reduce_sum", X), _reshape_plus_zero, "the same, as 0 + x", _sums_units),
     Rule(
         "scale_sum_of_broadcast", Op("reduce_sum", Op("broadcast_to", X)), _sum_of_broadcast, "sum(x, ..., x) = n x",
         exact=False,

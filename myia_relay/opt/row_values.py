@@ -343,6 +343,9 @@ def _reduce(scope: Scope, node: Apply, args: list[Any]) -> Any:
     kept = [k for k in range(x.ndim) if k not in axes]
     rows = x.transpose(*kept, *axes).reshape(product(x.shape[k] for k in kept), -1)
     name, out = REDUCTIONS[node.fn.name], []
+    if node.fn.name == "reduce_sum":  # which starts at 0, so that a sum of -0.0 is 0.0
+        zeros = full((len(rows), 1), scope.frame.b.constant(np.zeros((), node.type.dtype)[()]))
+        rows = np.concatenate([zeros, rows], axis=1)
     for row in rows:
         total = row[0]
         for number in row[1:]:
@@ -355,10 +358,11 @@ def _dot(scope: Scope, node: Apply, args: list[Any]) -> Any:
     a, b = (scope.numbers(x) for x in args)
     a, b = a.T if node.attrs["transpose_a"] else a, b.T if node.attrs["transpose_b"] else b
     dtype, out = node.type.dtype, []
+    zero = scope.frame.b.constant(np.zeros((), dtype)[()])
     for row in a:
         for column in b.T:
-            total = scope.apply("mul", [row[0], column[0]], None, dtype)
-            for x, y in zip(row[1:], column[1:]):
+            total = zero  # as NumPy starts, so that a sum of -0.0 is 0.0
+            for x, y in zip(row, column):
                 total = scope.apply("add", [total, scope.apply("mul", [x, y], None, dtype)], None, dtype)
             out.append(total)
     return array_of(out, (len(a), b.shape[1]))

@@ -118,6 +118,8 @@ def _c_pow(a: float, b: float) -> float:
 def _power(a, b):
     if isinstance(a, float) and isinstance(b, float):  # Python floats and np.float64: NumPy's vector code is an ulp off
         return np.float64(_c_pow(float(a), float(b)))
+    if isinstance(a, np.floating) and isinstance(b, np.floating):  # as NumPy does of numbers
+        return a**b
     # NumPy raises for negative integer exponents; here they give 0, and whoever may not rely on that checks before.
     if np.asarray(b).dtype.kind == "i":
         return np.where(np.asarray(b) < 0, 0, np.power(a, np.maximum(b, 0)))[()]

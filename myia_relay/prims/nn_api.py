@@ -16,7 +16,7 @@ from .broadcast import reduce_sum, reshape
 from .linalg import dot, matvec
 from .meanings import Meaning
 from .numpy_elementwise import dtype_name
-from .numpy_reductions import reducible
+from .numpy_reductions import reducible, refuse_empty
 from .promotion import astype, floating, operand, promote, strong, unwrap
 from .reduction import argmax as argmax_prim
 from .reduction import reduce_max
@@ -325,8 +325,10 @@ def argmax(b: Builder, x, axis=None) -> Var:
     """The position of the first greatest element: of all, or along an axis."""
     x = reducible(b, x, "relay.argmax")
     if axis is None:
-        return argmax_prim(reshape(x, shape=(product(x.shape),)), axis=0)
-    return argmax_prim(x, axis=normalise_axis("relay.argmax", axis, x.ndim))
+        x, axis = reshape(x, shape=(product(x.shape),)), 0
+    axis = normalise_axis("relay.argmax", axis, x.ndim)
+    refuse_empty(b, x, (axis,), "relay.argmax of an empty sequence")
+    return argmax_prim(x, axis=axis)
 
 
 @op("one_hot", static=("num_classes", "dtype"))

@@ -163,7 +163,7 @@ def _contract(x: Var, own: list[str], y: Var, theirs: list[str], needed: set[str
     if not summed:
         left = reshape(arranged(x, own, [*batch, *free_x]), shape=(*b_dims, *x_dims, *(1,) * len(y_dims)))
         right = reshape(arranged(y, theirs, [*batch, *free_y]), shape=(*b_dims, *(1,) * len(x_dims), *y_dims))
-        return P.mul(left, right), labels
+        return products.plus_zero(P.mul(left, right)), labels
     k = product(dims(x, own, summed))
     left, right = arranged(x, own, [*batch, *free_x, *summed]), arranged(y, theirs, [*batch, *free_y, *summed])
     m, n = product(x_dims), product(y_dims)

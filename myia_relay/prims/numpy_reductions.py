@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..abstract.dims import Dim, DimLike, product
+from ..abstract.dims import Dim, DimLike, never_negative, product
 from ..abstract.types import INTS, Array
 from ..ir.build import Builder, Var
 from ..utils.errors import ShapeError, TypeError_
@@ -12,7 +12,7 @@ from . import elementwise as P
 from .broadcast import as_array, reduce_sum, reshape
 from .meanings import meaning, method
 from .numpy_elementwise import dtype_name
-from .promotion import astype, float_dtype, operand, size_value, strong
+from .promotion import astype, float_dtype, guard, is_static, operand, python, size_value, static_value, strong
 from .reduction import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod
 from .relations import normalise_axes, normalise_axis, show_shape
 
@@ -42,7 +42,20 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
     x = reducible(b, a, "np.sum")
     x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
     out = reduce_sum(x, axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
-    return out if initial is None else P.add(out, astype(operand(b, initial), out.dtype))
+    if initial is None:
+        return out
+    start = astype(operand(b, initial), out.dtype)
+    total = P.add(out, start)
+    if not x.type.is_float or (is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))):
+        return total
+    # A sum that starts at -0.0 stays there as long as it meets nothing else.
+    alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
+    return P.where(P.logical_and(alone, _is_minus_zero(start)), start, total)
+
+
+def _is_minus_zero(x: Var) -> Var:
+    zero = x.const(0)
+    return P.logical_and(P.eq(x, zero), P.lt(P.div(x.const(1), x), zero))
 
 
 @meaning(np.prod, static=("axis", "dtype", "keepdims"))
@@ -53,12 +66,29 @@ def prod(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     return reduce_prod(x, axes=normalise_axes("np.prod", axis, x.ndim), keepdims=bool(keepdims))
 
 
+def refuse_empty(b: Builder, x: Var, axes: tuple[int, ...], text: str) -> None:
+    """There is no greatest element, or position of one, where there are none: ValueError, as in NumPy.
+
+    Raises:
+        ShapeError: at compile time, where the sizes are known.
+    """
+    sizes = [x.shape[k] for k in axes]
+    if any(size == 0 for size in sizes):
+        raise ShapeError(f"{text}: the shape is {show_shape(x.shape)}")
+    for size in sizes:
+        if isinstance(size, Dim) and not never_negative(size - 1):
+            count = size_value(b, size)
+            guard(b, P.gt(count, python(b, 0)), ValueError, text)
+
+
 def _extremum(name: str, prim, pair):
+    text = f"zero-size array to reduction operation {name}imum which has no identity"
+
     def rule(b: Builder, a, axis=None, *, keepdims=False, initial=None) -> Var:
         x = reducible(b, a, f"np.{name}")
         axes = normalise_axes(f"np.{name}", axis, x.ndim)
-        if any(isinstance(x.shape[k], int) and x.shape[k] == 0 for k in axes) and initial is None:
-            raise ShapeError(f"np.{name}: an array of shape {show_shape(x.shape)} has no {name}imum; give initial=")
+        if initial is None:
+            refuse_empty(b, x, axes, text)
         out = prim(x, axes=axes, keepdims=bool(keepdims))
         return out if initial is None else pair(out, astype(operand(b, initial), out.dtype))
 
@@ -152,8 +182,7 @@ def _position(name: str, prim):
             x, at = reshape(x, shape=(product(shape),)), 0
         else:
             at = normalise_axis(f"np.{name}", axis, x.ndim)
-        if isinstance(x.shape[at], int) and x.shape[at] == 0:
-            raise ShapeError(f"attempt to get {name} of an empty sequence: shape {show_shape(shape)}")
+        refuse_empty(b, x, (at,), f"attempt to get {name} of an empty sequence")
         out = prim(x, axis=at)
         if not keepdims:
             return out

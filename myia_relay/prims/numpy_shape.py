@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..abstract.dims import Dim, DimLike, may_be_equal, product
+from ..abstract.dims import Dim, DimLike, may_be_equal, never_negative, product
 from ..abstract.types import Array, numpy_dtype
 from ..ir.build import Builder, Var
 from ..utils.errors import ShapeError, TypeError_
@@ -280,6 +280,8 @@ def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -
     n = x.shape[axis]
     if isinstance(indices_or_sections, int | np.integer):
         count = int(indices_or_sections)
+        if count < 1:
+            raise ShapeError(f"{name}: an axis cannot be split into {count} parts")
         if not isinstance(n, int):
             raise TypeError_(f"{name} needs an axis of known size, and this has size {n}")
         if equal and n % count:
@@ -297,6 +299,9 @@ def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -
             guard(b, P.ge(size_value(b, n), python(b, last)), IndexError, text, 0, operands=(size_value(b, n),))
     parts = []
     for lo, hi in zip(bounds, bounds[1:]):
+        if isinstance(n, int):  # bounds are those of slices
+            lo, hi, _ = slice(lo, hi).indices(n)
+            lo, hi = min(lo, hi), hi
         starts = tuple(lo if k == axis else 0 for k in range(x.ndim))
         sizes = tuple(hi - lo if k == axis else d for k, d in enumerate(x.shape))
         parts.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
@@ -467,10 +472,13 @@ def diff(b: Builder, a, n=1, axis=-1) -> Var:
     axis = normalise_axis("np.diff", axis, x.ndim)
     for _ in range(n):
         size = x.shape[axis]
+        if isinstance(size, Dim) and not never_negative(size - 1):
+            text = "np.diff in compiled code takes no empty axis of unknown size; this one has size "
+            guard(b, P.ge(size_value(b, size - 1), python(b, 0)), ValueError, text, 0, operands=(size_value(b, size),))
         ends = []
         for first in (1, 0):
-            starts = tuple(first if k == axis else 0 for k in range(x.ndim))
-            sizes = tuple(size - 1 if k == axis else d for k, d in enumerate(x.shape))
+            starts = tuple(first if k == axis and size != 0 else 0 for k in range(x.ndim))
+            sizes = tuple((size - 1 if size != 0 else 0) if k == axis else d for k, d in enumerate(x.shape))
             ends.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
         x = sub(b, *ends)
     return x

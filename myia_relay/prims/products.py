@@ -14,6 +14,8 @@ from .reduction import reduce_any
 from .relations import broadcast_shapes, same_size, show_shape
 from .shape import transpose
 
+_BLAS = ("float32", "float64")
+
 
 def sum_products(x: Var, y: Var, axes: tuple[int, ...]) -> Var:
     """The sum of elementwise products; of booleans, whether any pair holds."""
@@ -79,11 +81,30 @@ def _stacked(x: Var, y: Var) -> Var:
     return reshape(batched_dot(x, y), shape=(*stack, m, n))
 
 
+def _is_one_product(x: Var, y: Var) -> bool:
+    """Whether NumPy multiplies, where elsewhere it adds products to 0: -0.0 * 1 is -0.0, and 0 + -0.0 * 1 is 0.0."""
+    return x.dtype in _BLAS and y.ndim <= 2 and x.shape == (1,) * x.ndim and y.shape == (1,) * y.ndim
+
+
+def _scaled(x: Var, y: Var) -> Var:
+    """A number times an array. NumPy adds the multiples of vectors and matrices to zeros, as above (BLAS's axpy)."""
+    out = P.mul(x, y)
+    adds = out.dtype in _BLAS and 0 < out.ndim <= 2 and out.shape != (1,) * out.ndim
+    return plus_zero(out) if adds else out
+
+
+def plus_zero(x: Var) -> Var:
+    """What a sum that starts at 0 makes of one number: itself, and 0.0 of -0.0."""
+    return P.add(x, x.const(0)) if x.type.is_float else x
+
+
 def numpy_dot(b: Builder, x, y) -> Var:
     """np.dot: products of scalars, of vectors, of the last axis of x with the last but one of y."""
     x, y = _operands(b, x, y, "np.dot")
     if not x.shape or not y.shape:
-        return unwrap(P.logical_and(x, y) if x.dtype == "bool" else P.mul(x, y))
+        return unwrap(P.logical_and(x, y) if x.dtype == "bool" else _scaled(x, y))
+    if x.ndim <= 2 and _is_one_product(x, y):
+        return unwrap(reshape(P.mul(reshape(x, shape=()), reshape(y, shape=())), shape=(1,) * (x.ndim + y.ndim - 2)))
     if y.ndim <= 2:
         return matmul(b, x, y)
     return tensordot(b, x, y, ((x.ndim - 1,), (y.ndim - 2,)), "np.dot")
@@ -93,7 +114,7 @@ def inner(b: Builder, x, y) -> Var:
     """np.inner: sums over the last axes of both."""
     x, y = _operands(b, x, y, "np.inner")
     if not x.shape or not y.shape:
-        return unwrap(P.mul(x, y))
+        return unwrap(_scaled(x, y))
     return tensordot(b, x, y, ((x.ndim - 1,), (y.ndim - 1,)), "np.inner")
 
 
@@ -124,9 +145,11 @@ def tensordot(b: Builder, x, y, axes, name: str = "np.tensordot") -> Var:
     right = reshape(permuted(y, (*free_y, *other)), shape=(product(shape_y), k))
     if left.dtype == "bool":
         raise TypeError_(f"{name} of booleans is not supported; convert them with .astype(int)")
-    out = dot(left, right, transpose_b=True)
+    matrices = name == "np.tensordot" or (x.ndim <= 2 and y.ndim <= 2)
+    out = P.mul(left, right) if matrices and _is_one_product(left, right) else dot(left, right, transpose_b=True)
     shape = (*shape_x, *shape_y)
-    return reshape(out, shape=shape) if shape else unwrap(reshape(out, shape=()))
+    out = reshape(out, shape=shape)
+    return out if shape or name == "np.tensordot" else unwrap(out)  # np.tensordot gives an array without axes
 
 
 def permuted(x: Var, perm: tuple[int, ...]) -> Var:
@@ -134,4 +157,4 @@ def permuted(x: Var, perm: tuple[int, ...]) -> Var:
     return x if tuple(perm) == tuple(range(x.ndim)) else transpose(x, perm=tuple(perm))
 
 
-__all__ = ["floating", "inner", "matmul", "numpy_dot", "outer", "permuted", "sum_products", "tensordot"]
+__all__ = ["floating", "inner", "matmul", "numpy_dot", "outer", "permuted", "plus_zero", "sum_products", "tensordot"]

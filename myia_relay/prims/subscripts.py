@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..abstract.dims import Dim, DimLike, product
+from ..abstract.dims import Dim, DimLike, never_negative, product
 from ..abstract.types import INTS, Array, Scalar
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant
@@ -114,7 +114,7 @@ def _known(b: Builder, i: DimLike, n: DimLike, axis: int) -> Pick:
             i = 0
         return Pick(axis, "slice" if n else "empty", i % n if n else 0, 1, single=True)
     start = n + i if isinstance(i, int) and i < 0 else i
-    if not _surely(start) or not _surely(n - 1 - start):
+    if not never_negative(start) or not never_negative(n - 1 - start):
         at, size = size_value(b, start), size_value(b, n)
         ok = P.logical_and(P.ge(at, at.const(0)), P.lt(at, size))
         _bounds(b, ok, size_value(b, i), axis, n)
@@ -146,11 +146,6 @@ def checked_positions(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
     ok = P.logical_and(P.ge(low, -size), P.lt(high, size))
     _bounds(b, ok, P.where(P.lt(low, -size), low, high), axis, n)
     return P.where(P.lt(i, i.const(0)), P.add(i, size), i)
-
-
-def _surely(d: DimLike) -> bool:
-    """Whether a dimension expression is at least 0 whatever its names stand for (sizes are at least 0)."""
-    return d >= 0 if isinstance(d, int) else all(c >= 0 for c in d.terms.values())
 
 
 def _slice(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
@@ -186,7 +181,7 @@ def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -
         return Pick(axis, "all", 0, n)
     for limit in limits:
         # An array of size 0 read backwards has start -1, which does no harm.
-        if not _surely(limit) and not (step < 0 and limit == start - stop and _surely(size)):
+        if not never_negative(limit) and not (step < 0 and limit == start - stop and never_negative(size)):
             value = size_value(b, limit)
             text = f"a slice reaches beyond axis {axis}, of size "
             guard(b, P.ge(value, value.const(0)), IndexError, text, 0, operands=(size_value(b, n),))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, evaluate
+from ...abstract.dims import Dim, DimLike, evaluate, never_negative
 from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
@@ -128,6 +128,11 @@ class Writer:
             return str(dim)
         return str(evaluate(dim, lambda name: _Text(self.sizes[name])))
 
+    def size(self, dim: DimLike) -> str:
+        """A dimension of a result. Where one would be negative the program raises, which is better said than this."""
+        text = self.expression(dim)
+        return text if never_negative(dim) else f"({text} if {text} > 0 else 0)"
+
     def leaf(self, text: str, t: Type) -> None:
         """Arguments of `main` for one parameter (or part of one), given the expression that gets at it."""
         if isinstance(t, Struct):
@@ -179,7 +184,7 @@ class Writer:
                 continue
             name = f"o{kind[1]}"
             if not self.into:
-                shape = ", ".join(self.expression(d) for d in leaf.shape)
+                shape = ", ".join(self.size(d) for d in leaf.shape)
                 static = self.constant(leaf.shape) if all(isinstance(d, int) for d in leaf.shape) else f"({shape},)"
                 self.lines.append(f"{name} = empty({static}, {self.constant(numpy_dtype(leaf.dtype))})")
             out.append(f"id({name})" if self.signature.by_object else f"address({name})")

@@ -368,7 +368,8 @@ def _cumsum(c: Call) -> None:
     size, step = c.b.dim(n), c.b.dim(inner)
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
         total = block.local(x_type.dtype)
-        block.store(total, constant(0, x_type.dtype), 0)
+        # -0.0 leaves all numbers as they are, where 0.0 would turn a first -0.0 around.
+        block.store(total, constant(-0.0 if x_type.is_float else 0, x_type.dtype), 0)
         with block.loop(size) as k:
             turn = tirx.Sub(tirx.Sub(size, idx(1)), k) if c.attrs["reverse"] else k
             place = block.let(tirx.Add(tirx.Mul(tirx.Add(tirx.Mul(o, size), turn), step), i))

@@ -52,7 +52,8 @@ def small_product(c: Any, batch: int, m: int, n: int, k: int, ta: bool, tb: bool
         return load(buffer, ramp(at, count) if stride == 1 or count == 1 else tirx.Ramp(at, idx(stride), count))
 
     def total(terms: list[tuple[Any, Any]]) -> Any:
-        value = b.mul(*terms[0])
+        first = b.mul(*terms[0])
+        value = b.add(first, constant(0, dtype_of(first)))  # NumPy starts at 0, so that a sum of -0.0 is 0.0
         for x, y in terms[1:]:
             value = b.add(value, b.mul(x, y))
         return value
