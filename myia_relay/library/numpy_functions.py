@@ -18,12 +18,12 @@ def _float_array(x):
 
 def fmax(x1, x2):
     """np.fmax: the greater; a NaN loses."""
-    return np.where(np.isnan(x1) | (np.isnan(x2) == False) & (x1 < x2), x2, x1)[()]  # noqa: E712  an array
+    return np.where(np.isnan(x1), x2, np.where(np.isnan(x2), x1, np.maximum(x1, x2)))[()]
 
 
 def fmin(x1, x2):
     """np.fmin: the smaller; a NaN loses."""
-    return np.where(np.isnan(x1) | (np.isnan(x2) == False) & (x2 < x1), x2, x1)[()]  # noqa: E712  an array
+    return np.where(np.isnan(x1), x2, np.where(np.isnan(x2), x1, np.minimum(x1, x2)))[()]
 
 
 def sinc(x):

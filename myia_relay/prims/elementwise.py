@@ -112,6 +112,8 @@ def _c_pow(a: float, b: float) -> float:
     except ZeroDivisionError:
         return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
     except OverflowError:
+        if a < 0 and b % 1 != 0:
+            return math.nan  # a complex number that is too large
         return -math.inf if a < 0 and b % 2 == 1 else math.inf
 
 

@@ -19,10 +19,12 @@ from .promotion import (
     astype,
     floating,
     floating_pair,
+    is_static,
     is_weak,
     operand,
     promote,
     result_dtype,
+    static_value,
     strong,
     unwrap,
     weak,
@@ -312,14 +314,28 @@ def _copysign(x: Var, y: Var) -> Var:
 
 @meaning(np.clip)
 def clip(b: Builder, a, a_min=None, a_max=None, *, min=None, max=None) -> Var:
-    """np.clip: min(max(a, a_min), a_max)."""
+    """np.clip: min(max(a, a_min), a_max), and `a` itself where it equals a bound that is a number (so 0.0 or -0.0)."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     x = strong(operand(b, a))
-    if low is not None:
-        x = maximum(b, x, low)
-    if high is not None:
-        x = minimum(b, x, high)
-    return unwrap(x)
+    if x.dtype in INTS:  # NumPy takes no notice of bounds beyond the range, which it refuses elsewhere
+        low = None if _is_python_int(b, low) and static_value(low) <= np.iinfo(x.dtype).min else low
+        high = None if _is_python_int(b, high) and static_value(high) >= np.iinfo(x.dtype).max else high
+    if low is None and high is None:
+        return unwrap(x)
+    if low is None or high is None:
+        return maximum(b, x, low) if high is None else minimum(b, x, high)
+    x, low, high = (strong(v) for v in promote(b, x, operand(b, low), operand(b, high), what="np.clip"))
+    if low.ndim or high.ndim or x.dtype == "float16":  # whose maximum is the first of equals, not the second
+        return unwrap(P.minimum(P.maximum(x, low), high))
+    return unwrap(P.minimum(high, P.maximum(low, x)))
+
+
+def _is_python_int(b: Builder, x) -> bool:
+    """Whether an operand is a known number that Python would call an int, and no bool."""
+    if x is None or not is_static(x):
+        return False
+    x = operand(b, x)
+    return is_weak(x) and x.dtype == "int64"
 
 
 method("clip")(lambda b, a, min=None, max=None: clip(b, a, min, max))

@@ -65,6 +65,54 @@ def test_sums_and_products_of_negative_zeros(executor, shape):
         assert not differences(relay(function, executor=executor)(*args), function(*args)), function.__name__
 
 
+def ties(x, y):
+    return np.maximum(x, y), np.minimum(y, x), np.maximum(0.0, x), np.maximum(x, 0), np.minimum(x, -0.0), np.minimum(-0.0, x)
+
+
+def clips(x, y):
+    bounds = np.clip(x, 0, 1), np.clip(x, -1, -0.0), np.clip(x, -0.0, None), x.clip(max=0.0), x.clip(0.0), np.clip(x, 2, 1)
+    return *bounds, np.clip(x, -1.0, y), np.clip(x, y, 1.0), np.clip(x, y - 1, y), np.clip(x, np.nan, 0.0)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("function", [ties, clips])
+def test_ties_of_zeros(executor, dtype, function):
+    for size in (1, 3, 8, 33):
+        x = np.resize(np.array([-0.0, 0.0, np.nan, 1, -1]), size).astype(dtype)
+        for y in (x[::-1].copy(), np.zeros_like(x), -np.zeros_like(x)):
+            assert not differences(relay(function, executor=executor)(x, y), function(x, y))
+
+
+def clips_of_integers(x):
+    return np.clip(x, -5, 300), np.clip(x, 0, True), x.clip(3), np.clip(x, -(2**40), 50), np.clip(x, None, 2**40)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "uint64", "int64"])
+def test_bounds_beyond_the_range_of_integers(executor, dtype):
+    x = np.array([0, 1, 2, 3, 100]).astype(dtype)
+    try:
+        want = clips_of_integers(x)
+    except OverflowError as error:
+        with pytest.raises(OverflowError, match=str(error)):
+            relay(clips_of_integers, executor=executor)(x)
+    else:
+        assert not differences(relay(clips_of_integers, executor=executor)(x), want)
+
+
+@pytest.mark.parametrize("function", [lambda x: np.fmax(x, 300), lambda x: np.fmin(x, -1), lambda x: np.clip(x, 0, 300.5)])
+def test_numbers_that_do_not_fit_into_small_integers(function):
+    x = np.arange(4, dtype=np.uint8)
+    try:
+        want = function(x)
+    except OverflowError as error:
+        with pytest.raises(OverflowError, match=str(error)):
+            relay(function)(x)
+    else:
+        assert not differences(relay(function)(x), want)
+
+
 def power(x, y):
     return x**-1, x**y, np.power(x, y)
 
@@ -74,6 +122,15 @@ def test_a_power_of_numbers_is_that_of_the_c_library(executor):
     x, y = np.float32(0.1), np.float32(-1.0)  # the vector code that NumPy has for arrays gives 9.999999
     got = relay(power, executor=executor)(x, y)
     assert [repr(v) for v in got] == [repr(v) for v in power(x, y)]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_powers_that_are_complex_and_too_large(executor):
+    compiled = relay(lambda x, y: x**y, executor=executor)
+    for x, y in ((-1e308, 1.5), (-5e-324, -2.5), (-2.0, 0.5), (-2.0, 1e300), (-2.0, 1025.0)):
+        with np.errstate(all="ignore"):
+            want = np.float64(x) ** np.float64(y)
+        assert not differences(compiled(np.float64(x), np.float64(y)), want)
 
 
 def greatest(x: Tensor[Float64, ("n", "m")]):

@@ -218,18 +218,20 @@ def truth(x: Any) -> Any:
 
 
 def maximum(b: Block, x: Any, y: Any) -> Any:
-    """`numpy.maximum`: NaN if either is NaN; the first of equals (so of the zeros)."""
-    return _extremum(b, tirx.GE, x, y)
+    """`numpy.maximum`: NaN if either is NaN; the second of equals (so of the zeros), as NumPy has it on x86."""
+    return _extremum(b, tirx.GT, x, y)
 
 
 def minimum(b: Block, x: Any, y: Any) -> Any:
-    """`numpy.minimum`: NaN if either is NaN; the first of equals."""
-    return _extremum(b, tirx.LE, x, y)
+    """`numpy.minimum`: NaN if either is NaN; the second of equals."""
+    return _extremum(b, tirx.LT, x, y)
 
 
-def _extremum(b: Block, first_wins: Any, x: Any, y: Any) -> Any:
+def _extremum(b: Block, wins: Any, x: Any, y: Any) -> Any:
     x, y = b.once(x), b.once(y)
-    keep = first_wins(ordered(x), ordered(y))
+    if element(dtype_of(x)) == "float16":  # for which NumPy has no vector code: the first of equals
+        wins = {tirx.GT: tirx.GE, tirx.LT: tirx.LE}[wins]
+    keep = wins(ordered(x), ordered(y))
     return tirx.Select(tirx.Or(keep, isnan(x)) if is_float(x) else keep, x, y)
 
 

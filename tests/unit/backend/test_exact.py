@@ -102,8 +102,8 @@ FLOAT_OPS = {
     "sub": (lambda b, x, y: exact.sub(x, y), np.subtract),
     "mul": (lambda b, x, y: exact.mul(x, y), np.multiply),
     "div": (lambda b, x, y: exact.div(x, y), np.divide),
-    "maximum": (exact.maximum, lambda x, y: np.where((x >= y) | np.isnan(x), x, y)),
-    "minimum": (exact.minimum, lambda x, y: np.where((x <= y) | np.isnan(x), x, y)),
+    "maximum": (exact.maximum, lambda x, y: np.where((x > y) | np.isnan(x), x, y)),
+    "minimum": (exact.minimum, lambda x, y: np.where((x < y) | np.isnan(x), x, y)),
     "py_max": (exact.py_max, lambda x, y: np.where(y > x, y, x)),
     "py_min": (exact.py_min, lambda x, y: np.where(y < x, y, x)),
     "copysign": (lambda b, x, y: exact.copysign(x, y), np.copysign),
@@ -440,4 +440,4 @@ def test_portable_target_gives_the_same():
         results.append(out)
     with np.errstate(all="ignore"):
         for out in results:
-            same(out, x * y + np.where((x >= y) | np.isnan(x), x, y))
+            same(out, x * y + np.where((x > y) | np.isnan(x), x, y))
