@@ -85,7 +85,7 @@ def terms(graph: Graph) -> list[Term]:
             stretch = stretch_of(reads)
             if stretch is None or stretch[1] is not None:
                 continue
-            nodes = only_for([term], graph, users, same)
+            nodes = only_for([term], graph, users, same, position)
             last = found[-1] if found else None
             after = last is not None and last.group.array is stretch[0] and last.group.first + last.group.count == stretch[2]
             if after and last.group.count + stretch[3] <= STRETCH and position.get(rest, -1) < position[last.sums[0]]:
@@ -108,6 +108,7 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
         uniform: the parameters that are the same for all rows.
     """
     same, users = same_for_all(body, [body.params[k] for k in uniform])
+    position = {node: k for k, node in enumerate(body.nodes)}
     groups, first, parts = [], 0, output_parts(body)
     for size in body.flags.get("groups", ()):
         members = range(first, first + size)
@@ -118,7 +119,7 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
             continue
         stretch = stretch_of(reads)
         if stretch is not None:
-            nodes = only_for([parts[k] for k in members], body, users, same)
+            nodes = only_for([parts[k] for k in members], body, users, same, position)
             factors = {factor_of(term, same) for term in terms}
             factor = factors.pop() if len(factors) == 1 else None
             groups.append(Group(list(members), nodes, *stretch, None if factor in nodes else factor))
@@ -193,14 +194,22 @@ def stretch_of(reads: set[Node]) -> tuple[Node, Node | None, int, int] | None:
     return (array, base, min(offsets), count) if count <= 2 * len(offsets) else None
 
 
-def only_for(results: list[Node], body: Graph, users: dict[Node, list[Apply]], same: set[Node]) -> list[Apply]:
-    """The applications that nothing but these results needs, in order; addresses stay outside."""
-    mine: set[Node] = set(results)
-    for node in reversed(body.nodes):
-        numbers = node not in same or node.fn.name == "dynamic_index"
-        if numbers and node in users and all(u in mine for u in users[node]) and node is not body.output:
-            mine.add(node)
-    return [node for node in body.nodes if node in mine]
+def only_for(
+    results: list[Apply], body: Graph, users: dict[Node, list[Apply]], same: set[Node], position: dict[Node, int]
+) -> list[Apply]:
+    """The applications that nothing but these results needs, in order; addresses stay outside.
+
+    Costs as much as there are such applications, however large the body is.
+    """
+    mine, waiting = list(results), {}
+    for node in mine:  # which grows meanwhile
+        for arg in node.args:
+            if not isinstance(arg, Apply) or arg is body.output or (arg in same and arg.fn.name != "dynamic_index"):
+                continue
+            waiting[arg] = waiting.get(arg, len(users[arg])) - 1
+            if waiting[arg] == 0 and arg in position and arg not in results:
+                mine.append(arg)
+    return sorted(mine, key=position.__getitem__)
 
 
 __all__ = ["Group", "Term", "skippable", "terms"]

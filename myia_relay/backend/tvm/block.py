@@ -254,6 +254,12 @@ class Block:
         """Stores a vector (or scalar) to consecutive elements of a one-dimensional buffer."""
         self.store(buffer, value, ramp(offset, lanes_of(dtype_of(value))))
 
+    def prefetch(self, buffer: Any, offset: Any) -> None:
+        """Asks for the memory around an element of a one-dimensional buffer, which is about to be written."""
+        address = call("tirx.address_of", "handle", load(buffer, offset))
+        write, near, data = (tirx.IntImm("int32", k) for k in (1, 3, 1))
+        self.emit(tirx.Evaluate(call("tirx.prefetch", "void", address, write, near, data)))
+
     def stmt(self) -> Any:
         """Everything collected so far, as one statement."""
         if not self._stmts:

@@ -81,6 +81,9 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         if n % lanes:
             first = tirx.Min(first, idx(n - lanes))
         first = block.let(first)
+        # LLVM compares each access to memory in a loop with each other, whether they may overlap: seconds, for thousands. It does
+        # not look at loops that touch memory by anything but loads and stores.
+        block.prefetch(outs[0], tirx.Mul(first, idx(attrs["widths"][0][1])))
         numbers = iter(machine.run(body, [Even(first, 1), *values]))
         for out, (outer, width) in zip(outs, attrs["widths"]):
             start = block.let(tirx.Mul(first, idx(width))) if width > 1 else first
