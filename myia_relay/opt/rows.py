@@ -19,8 +19,9 @@ structure-of-arrays code by lanes is ispc's (M. Pharr, W. Mark, "ispc: a SPMD co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ..abstract.dims import product
 from ..abstract.types import Array, Struct
@@ -30,6 +31,7 @@ from ..ir.prim import REGISTRY, Primitive
 from ..ir.rewrite import Effects, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
 from .control import pack, take
 from .fusion import cost
+from .row_picks import Picker
 from .row_places import Rows, reduced
 from .row_values import INT, Frame, Scope
 from .simplify import holds_tape
@@ -100,17 +102,22 @@ def _work(rows: Rows, members: Iterable[Node]) -> Iterator[tuple[Rows, Node]]:
 class Grouping:
     """The kernels of a graph.
 
+    Args:
+        graph: a typed graph.
+        effects: what its applications do.
+        counts: extents of which only so many rows are wanted, the first.
+
     Attributes:
         kernel: application -> the kernel that computes it.
     """
 
-    def __init__(self, graph: Graph, effects: Effects):
-        self.graph, self.effects = graph, effects
+    def __init__(self, graph: Graph, effects: Effects, counts: Mapping[int, Node] = MappingProxyType({})):
+        self.graph, self.effects, self.counts = graph, effects, counts
         self.kernel: dict[Node, Kernel] = {}
-        extents = candidates(graph)
+        extents = candidates(graph) | counts.keys()
         self.rows: dict[int, Rows] = {}
         for n in sorted(extents, reverse=True):
-            self.rows[n] = Rows(graph, n, dict(self.rows))
+            self.rows[n] = Rows(graph, n, {size: rows for size, rows in self.rows.items() if size not in counts})
         if self.rows:
             self.group()
 
@@ -249,74 +256,6 @@ def with_parts(graph: Graph) -> Graph:
     return new
 
 
-def picks_together(grouping: Grouping) -> Graph:
-    """The graph with picks from one array joined, where they are of fewer rows than it has: then these rows alone are computed.
-
-    `x[i]`, `x[j]` become parts of `x[concatenate(i, j)]`, so that all of them are rows of one kernel. Indices are clamped: to
-    pick before they are checked does no harm.
-    """
-    joined: dict[Apply, list[Apply]] = {}  # the first of some picks -> all of them
-    graph = grouping.graph
-    for n, rows in grouping.rows.items():
-        for x, place in rows.place.items():
-            users = rows.users.get(x, [])
-            picks = all(applied(u) == "take" and u.args[0] is x and u.attrs["axis"] == place.axis for u in users)
-            if len(users) > 1 and picks and place.alone and x is not graph.output:
-                shapes = [u.args[1].type.shape for u in users]
-                if all(len(s) == 1 and isinstance(s[0], int) for s in shapes) and sum(s[0] for s in shapes) <= n:
-                    joined[users[0]] = users
-    if not joined:
-        return graph
-    new, env = same_interface(graph)
-    b = Builder(new)
-
-    def emit(wanted: Node) -> None:
-        """Emit a node, after what it is computed from."""
-        stack = [wanted]
-        while stack:
-            node = stack[-1]
-            missing = [a for a in node.args if isinstance(a, Apply) and a not in env] if isinstance(node, Apply) else []
-            if missing and node not in env:
-                stack += missing
-                continue
-            stack.pop()
-            if isinstance(node, Apply) and node not in env:
-                env[node] = emit_like(b, node, tuple(lookup(env, a) for a in node.args))
-
-    for node in graph.nodes:
-        if node in joined and node not in env:
-            users = joined[node]
-            if not all(grouping.movable(m) for u in users for m in computed_from(u.args[1], env)):
-                return graph
-            for u in users:
-                emit(u.args[1])
-            b.origin = node.origin
-            indices = b.emit(REGISTRY["concatenate"], tuple(lookup(env, u.args[1]) for u in users), {"axis": 0})
-            rows = b.emit(REGISTRY["take"], (lookup(env, node.args[0]), indices), dict(node.attrs))
-            first = 0
-            for u in users:
-                starts = [0] * len(u.type.shape)
-                starts[u.attrs["axis"]] = first
-                first += u.args[1].type.shape[0]
-                part = {"starts": tuple(starts), "sizes": u.type.shape, "steps": (1,) * len(starts)}
-                env[u] = b.emit(REGISTRY["slice"], (rows,), part)
-        emit(node)
-    new.output = lookup(env, graph.output)
-    return new
-
-
-def computed_from(node: Node, known: Container[Node]) -> list[Apply]:
-    """The applications that a node is computed from, and the node itself, but for known ones."""
-    found: dict[Apply, None] = {}
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Apply) and top not in known and top not in found:
-            found[top] = None
-            stack += top.args
-    return list(found)
-
-
 class _Kernels(Rewriter):
     def __init__(self):
         super().__init__()
@@ -325,9 +264,10 @@ class _Kernels(Rewriter):
     def build(self, graph: Graph) -> Graph:
         old, graph = graph, with_parts(graph)
         grouping = Grouping(graph, self.effects)
-        together = picks_together(grouping)
-        if together is not graph:
-            graph, grouping = together, Grouping(together, self.effects)
+        picker = Picker(graph, grouping.rows, grouping.movable)
+        picked = picker.run()
+        if picked is not graph:
+            graph, grouping = picked, Grouping(picked, self.effects, picker.counts)
         if not grouping.kernel:
             return super().build(old)
         self.changed = True
@@ -406,6 +346,10 @@ class _Rebuild:
         self.together.update(m for m in outputs if self.grouping.only_picked(m, kernel))
         laid = [self.laid_out(m, kernel.rows) for m in outputs]
         attrs = {"body": body, "rows": kernel.rows.n, "types": tuple(t for t, _ in laid), "widths": tuple(w for _, w in laid)}
+        count = self.grouping.counts.get(kernel.rows.n)
+        if count is not None:
+            self.need([count])
+            attrs["counted"], operands = True, [count, *operands]
         self.b.origin = kernel.members[-1].origin
         result = self.b.emit(REGISTRY["map_rows"], tuple(lookup(self.env, a) for a in operands), attrs)
         for k, m in enumerate(outputs):

@@ -5,6 +5,8 @@ Every executor implements these few; `ad.control` holds their adjoints.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..abstract.batched import batched_type
 from ..abstract.types import NONE, Array, Scalar, Struct, Tape, Type, has_tangent, leaves, tangent, tuple_of
 from ..ir.prim import primitive
@@ -79,7 +81,7 @@ def _(*args, cond, body, carried, lanes):
 
 
 @primitive("control")
-def map_rows(*operands, body, rows, types, widths):
+def map_rows(*operands, body, rows, types, widths, counted=False):
     """Arrays of which each row is computed by itself: `body(row, *operands)` for every row gives the numbers of that row.
 
     The native back end makes it (`opt.rows`), to let eight rows turn together.
@@ -90,6 +92,7 @@ def map_rows(*operands, body, rows, types, widths):
         rows: how many.
         types: of the results.
         widths: for each result (b, a): it is `b` blocks of `rows` rows of `a` numbers, in memory.
+        counted: whether only the first rows are wanted; then their number is the first operand, and not one of the body's.
 
     Returns:
         The results, as a tuple.
@@ -98,8 +101,29 @@ def map_rows(*operands, body, rows, types, widths):
 
 
 @map_rows.infer
-def _(*operands, body, rows, types, widths):
+def _(*operands, body, rows, types, widths, counted=False):
     return tuple_of(*types)
+
+
+@primitive("control")
+def distinct(indices, *, size, room):
+    """Which positions of an axis are picked, each once and in order, and where among these each pick is.
+
+    Args:
+        indices: int64, shape (n,); clamped into range.
+        size: of the axis.
+        room: how many distinct positions there is room for; at least n.
+
+    Returns:
+        int64, shape (room + n + 1,): the positions, padded with zeros; for each index its place among them; their number.
+    """
+    rows, places = np.unique(np.clip(indices, 0, size - 1), return_inverse=True)
+    return np.concatenate([rows, np.zeros(room - len(rows), np.int64), places.reshape(-1), [len(rows)]])
+
+
+@distinct.infer
+def _(indices, *, size, room):
+    return Array("int64", (room + indices.shape[0] + 1,))
 
 
 LEAD = {"while_loop": 0, "for_loop": 3}
@@ -330,6 +354,7 @@ __all__ = [
     "cond",
     "custom_vjp",
     "dim_size",
+    "distinct",
     "for_loop",
     "is_boolean",
     "jvp",

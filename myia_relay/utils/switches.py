@@ -17,6 +17,7 @@ OPTIMISATIONS = {
     "add_parts": "the cotangent of a part is added to that part of the sum alone",
     "blas": "products of matrices are calls of a library",
     "delay_updates": "updates of arrays come after what reads the old values",
+    "distinct_picks": "rows that are picked, perhaps several times, are computed once, in the order of memory",
     "drop_overwritten": "arrays that a loop writes from end to end are not filled before",
     "drop_proven": "checks and overflow flags that range analysis decides are dropped",
     "hoist_invariants": "what does not change in a loop is computed before it",

@@ -30,6 +30,7 @@ from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
+from .plan import View
 
 LANES = lanes_for("float64")
 MIXED = 4  # columns that are mixed into whole vectors
@@ -55,8 +56,9 @@ class Spread:
 
 def _map_rows(lowering: Any, node: Apply) -> None:
     attrs, scope = node.attrs, lowering.scope
-    n, body = attrs["rows"], attrs["body"]
-    operands = [lowering.view(a) if isinstance(a.type, Array) and a.type.shape else a for a in node.args]
+    n, body, counted = attrs["rows"], attrs["body"], attrs.get("counted", False)
+    args = node.args[1:] if counted else node.args
+    operands = [lowering.view(a) if isinstance(a.type, Array) and a.type.shape else a for a in args]
     for operand in operands:
         if not isinstance(operand, Node):
             lowering.flush_writers(operand.storage)
@@ -73,10 +75,13 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         lanes //= 2
     blocks, block = -(-n // lanes), kernel.block
     parallel = blocks * work(body) >= PARALLEL_WORK and blocks > 1
+    wanted = idx(blocks)
+    if counted:  # the last block need not be full: `n` is a whole number of blocks
+        wanted = tirx.Div(tirx.Add(kernel.scalar(node.args[0]), idx(lanes - 1)), idx(lanes))
     machine = Rows(kernel, lanes, n)
     if blocks >= WATCHED:
         machine.watch(body, values)
-    with block.loop(blocks, "parallel" if parallel else "serial") as i:
+    with block.loop(wanted, "parallel" if parallel else "serial") as i:
         first = tirx.Mul(i, idx(lanes))
         if n % lanes:
             first = tirx.Min(first, idx(n - lanes))
@@ -440,6 +445,43 @@ class Rows:
         return llvm("vector.reduce.or", "bool", differ) if group.count > 1 else differ
 
 
-RULES = {"map_rows": _map_rows}
+def _distinct(lowering: Any, node: Apply) -> None:
+    """Marks, of eight positions in a word of memory; then one pass over these, and one over the indices."""
+    source, size, room = lowering.view(node.args[0]), node.attrs["size"], node.attrs["room"]
+    lowering.flush_writers(source.storage)
+    target, words = lowering.new_view(node.type), -(-size // 8)
+    marked, placed = (lowering.storage("arena", 8 * k, "scratch") for k in (words, 8 * words))
+    kernel = Kernel(lowering, "distinct")
+    indices, out = kernel.buffer(source), kernel.buffer(target, write=True)
+    eight = kernel.buffer(View(marked, "int64", (words,)), write=True)
+    marks = kernel.buffer(View(marked, "int8", (8 * words,)), write=True)
+    places = kernel.buffer(View(placed, "int64", (8 * words,)), write=True)
+    block, count = kernel.block, source.shape[0]
+
+    def position(i: Any) -> Any:
+        return block.let(tirx.Max(idx(0), tirx.Min(block.let(load(indices, i)), idx(size - 1))))
+
+    with block.loop(words) as i:
+        block.store(eight, idx(0), i)
+    with block.loop(room) as i:
+        block.store(out, idx(0), i)
+    with block.loop(count) as i:
+        block.store(marks, tirx.IntImm("int8", 1), position(i))
+    found = block.local("int64", name="found")
+    block.store(found, idx(0), 0)
+    with block.loop(words) as i, block.when(tirx.NE(load(eight, i), idx(0))), block.loop(8) as j:
+        at = block.let(tirx.Add(tirx.Mul(i, idx(8)), j))
+        with block.when(tirx.NE(load(marks, at), tirx.IntImm("int8", 0))):
+            block.store(out, at, load(found, 0))
+            block.store(places, load(found, 0), at)
+            block.store(found, tirx.Add(load(found, 0), idx(1)), 0)
+    with block.loop(count) as i:
+        block.store(out, load(places, position(i)), tirx.Add(idx(room), i))
+    block.store(out, load(found, 0), idx(room + count))
+    lowering.emit_kernel(kernel)
+    lowering.scope.env[node] = target
+
+
+RULES = {"map_rows": _map_rows, "distinct": _distinct}
 
 __all__ = ["RULES"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
+from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
 from myia_relay.opt.rows import RowKernels
@@ -447,3 +448,66 @@ def test_turns_of_blocks_without_weight_are_skipped():
     agree(relay.jacobian(skinned, (0, 2)), *args)
     weights[3, 5] = np.nan
     assert np.isnan(relay(jacobian)(*args)[3, :, 5]).any()
+
+
+def moved(angles, points):
+    """Much work for each row."""
+    out = np.zeros_like(points)
+    for k in range(6):
+        turn = np.array([[np.cos(angles[k]), 0.5, 0.0], [0.0, 1.0, np.sin(angles[k])], [angles[k], 0.0, 1.0]])
+        out = out + np.tanh(points @ turn) * angles[k]
+    return out
+
+
+def corner_distances(angles, points, corners, places):
+    at = moved(angles, points)
+    return places - (at[corners[:, 0]] + at[corners[:, 1]] * 2.0 - at[corners[:, 2]])
+
+
+def vertex_distances(angles, points, corners, places):
+    return places - moved(angles, points)[corners[:, 0]]
+
+
+@pytest.mark.parametrize("n", [32, 39, 40, 41, 100])
+@pytest.mark.parametrize("function", [corner_distances, vertex_distances])
+def test_rows_that_are_picked_are_computed_once(function, n, monkeypatch):
+    """Few of many: once each, in order, wherever and however often they are picked."""
+
+    def both(*args):
+        return function(*args), relay.jacobian(function)(*args)
+
+    args = RNG.normal(size=6), RNG.normal(size=(400, 3)), RNG.integers(-400, 400, (n, 3)), RNG.normal(size=(n, 3))
+    args[2][:8, 0] = args[2][3, 0]
+    args[2][8:12] = 0, 399, -400
+    graph = RowKernels()(relay(both).ir(*args, stage="optimized").graph)
+    verify(graph, "rows")
+    assert sum(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes) == 1
+    agree(both, *args)
+    agree(relay.grad(lambda *args: np.sum(function(*args) ** 2), (0, 1)), *args)
+    all_alike = args[0], args[1], np.full_like(args[2], 7), args[3]
+    agree(both, *all_alike)
+    compiled = relay(both)
+    compiled(*args)
+    args[2][n - 1, 0] = 400
+    with pytest.raises(IndexError, match="index 400"):
+        compiled(*args)
+    args[2][n - 1, 0] = -401
+    with pytest.raises(IndexError, match="index -401"):
+        compiled(*args)
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "distinct_picks")
+    graph = RowKernels()(relay(both).ir(*all_alike, stage="optimized").graph)
+    assert not any(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes)
+
+
+def test_picks_of_most_rows_are_not_sorted_out():
+    args = RNG.normal(size=6), RNG.normal(size=(50, 3)), RNG.integers(-50, 50, (45, 3)), RNG.normal(size=(45, 3))
+    for function in (corner_distances, vertex_distances):
+        graph = RowKernels()(relay(relay.jacobian(function)).ir(*args, stage="optimized").graph)
+        assert not any(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes)
+        agree(relay.jacobian(function), *args)
+
+
+def test_the_meaning_of_distinct():
+    indices = np.array([5, -3, 2, 5, 99, 2])
+    out = REGISTRY["distinct"].meaning(indices, size=10, room=8)
+    assert out.tolist() == [0, 2, 5, 9, 0, 0, 0, 0, *[2, 0, 1, 2, 3, 1], 4]
