@@ -30,6 +30,7 @@ from .row_places import VIEWS, Rows, reduced
 
 FEWEST = 32  # picks
 SPARSE = 64  # rows that there are, for one that is picked: all of them are looked at
+OFTEN = 2  # rows that there are, for one that is picked in one place: then a fifth of the picks has been picked before
 HEAVY = 8  # operations for a number of a row, of which it is worth it to compute the row once
 LANES = 8  # of the widest vectors
 
@@ -73,6 +74,8 @@ class Picker:
         x, count = users[0].args[0], sum(u.args[1].type.shape[0] for u in users)
         if is_left_out("distinct_picks") or not FEWEST <= count < rows.n - 2 * LANES or rows.n > SPARSE * count:
             return False
+        if len(users) == 1 and rows.n > OFTEN * count:
+            return False  # so few picks of one kind seldom meet
         return work(rows, x) >= HEAVY * product(reduced(x.type.shape, rows.place[x]))
 
     def run(self) -> Graph:

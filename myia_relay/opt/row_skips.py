@@ -42,6 +42,25 @@ class Group:
 
 
 @dataclass
+class Family:
+    """Groups that differ in constants alone, and these grow evenly from one group to the next: the directions of a Jacobian.
+
+    Attributes:
+        first: the first group.
+        count: how many.
+        stride: from the stretch of one to that of the next.
+        carried: those of all groups, one behind the other.
+        steps: application of `first`, and number of an operand -> how much that constant grows.
+    """
+
+    first: Group
+    count: int
+    stride: int
+    carried: list[int]
+    steps: dict[tuple[Apply, int], int]
+
+
+@dataclass
 class Term:
     """What some sums of a row have beside the rest: multiples of a stretch of memory that is the same for all rows.
 
@@ -124,6 +143,55 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
             factor = factors.pop() if len(factors) == 1 else None
             groups.append(Group(list(members), nodes, *stretch, None if factor in nodes else factor))
     return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
+
+
+def families(groups: list[Group], body: Graph) -> list[Family]:
+    """Groups one behind the other, as many together as are alike."""
+    found, k, parts = [], 0, output_parts(body)
+    while k < len(groups):
+        first, count, steps, stride = groups[k], 1, {}, 0
+        while k + count < len(groups):
+            other, times = groups[k + count], count
+            differ = differences(first, other, body, parts)
+            if differ is None or any(d % times for d in (*differ.values(), other.first - first.first)):
+                break
+            each = {place: d // times for place, d in differ.items()}
+            apart = (other.first - first.first) // times
+            if count > 1 and (each, apart) != (steps, stride):
+                break
+            steps, stride, count = each, apart, count + 1
+        carried = [c for g in groups[k : k + count] for c in g.carried]
+        found.append(Family(first, count, stride, carried, steps))
+        k += count
+    return found
+
+
+def differences(a: Group, b: Group, body: Graph, parts: list[Node]) -> dict[tuple[Apply, int], int] | None:
+    """By how much the integer constants of one group are less than those of another; None where anything else differs.
+
+    What is the same constant in both is no difference.
+    """
+    if (a.array, a.base, a.count, a.factor) != (b.array, b.base, b.count, b.factor):
+        return None
+    if len(a.nodes) != len(b.nodes) or len(a.carried) != len(b.carried):
+        return None
+    same: dict[Node, Node] = {body.params[1 + x]: body.params[1 + y] for x, y in zip(a.carried, b.carried)}
+    found = {}
+    for x, y in zip(a.nodes, b.nodes):
+        if x.fn is not y.fn or x.attrs != y.attrs or x.type != y.type or len(x.args) != len(y.args):
+            return None
+        for k, (p, q) in enumerate(zip(x.args, y.args)):
+            if isinstance(p, Constant) and isinstance(q, Constant) and p.type == q.type:
+                if type(p.value) is int and type(q.value) is int:
+                    if p.value != q.value:
+                        found[x, k] = q.value - p.value
+                elif p.value.tobytes() != q.value.tobytes() if hasattr(p.value, "tobytes") else p.value != q.value:
+                    return None
+            elif same.get(p, p) is not q:
+                return None
+        same[x] = y
+    alike = all(same.get(parts[x], parts[x]) is parts[y] for x, y in zip(a.carried, b.carried))
+    return found if alike else None
 
 
 def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
@@ -212,4 +280,4 @@ def only_for(
     return sorted(mine, key=position.__getitem__)
 
 
-__all__ = ["Group", "Term", "skippable", "terms"]
+__all__ = ["Family", "Group", "Term", "families", "skippable", "terms"]

@@ -343,28 +343,29 @@ def _reduce(scope: Scope, node: Apply, args: list[Any]) -> Any:
     kept = [k for k in range(x.ndim) if k not in axes]
     rows = x.transpose(*kept, *axes).reshape(product(x.shape[k] for k in kept), -1)
     name, out = REDUCTIONS[node.fn.name], []
-    if node.fn.name == "reduce_sum":  # which starts at 0, so that a sum of -0.0 is 0.0
-        zeros = full((len(rows), 1), scope.frame.b.constant(np.zeros((), node.type.dtype)[()]))
-        rows = np.concatenate([zeros, rows], axis=1)
     for row in rows:
-        total = row[0]
-        for number in row[1:]:
-            total = scope.apply(name, [total, number], None, node.type.dtype)
-        out.append(total)
+        out.append(_total(scope, node, name, list(row)))
     return array_of(out, scope.shape(node))
+
+
+def _total(scope: Scope, node: Apply, name: str, numbers: list[Node]) -> Node:
+    """The numbers of a row taken together. A sum starts at 0, so that one of -0.0 is 0.0; of tangents nobody needs that."""
+    if name == "add" and node.origin.made_by not in ("jvp", "vjp"):
+        numbers.insert(0, scope.frame.b.constant(np.zeros((), node.type.dtype)[()]))
+    total = numbers[0]
+    for number in numbers[1:]:
+        total = scope.apply(name, [total, number], None, node.type.dtype)
+    return total
 
 
 def _dot(scope: Scope, node: Apply, args: list[Any]) -> Any:
     a, b = (scope.numbers(x) for x in args)
     a, b = a.T if node.attrs["transpose_a"] else a, b.T if node.attrs["transpose_b"] else b
     dtype, out = node.type.dtype, []
-    zero = scope.frame.b.constant(np.zeros((), dtype)[()])
     for row in a:
         for column in b.T:
-            total = zero  # as NumPy starts, so that a sum of -0.0 is 0.0
-            for x, y in zip(row, column):
-                total = scope.apply("add", [total, scope.apply("mul", [x, y], None, dtype)], None, dtype)
-            out.append(total)
+            products = [scope.apply("mul", [x, y], None, dtype) for x, y in zip(row, column)]
+            out.append(_total(scope, node, "add", products))
     return array_of(out, (len(a), b.shape[1]))
 
 
