@@ -12,8 +12,11 @@ Input: the graphs of numbers that `opt.rows` makes. Output: groups of carried nu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from ..abstract.types import Scalar
 from ..ir.node import Apply, Constant, Graph, Node
 from .control import output_parts
 
@@ -43,21 +46,22 @@ class Group:
 
 @dataclass
 class Family:
-    """Groups that differ in constants alone, and these grow evenly from one group to the next: the directions of a Jacobian.
+    """Groups that differ in what they read alone, from places that lie evenly apart: the directions of a Jacobian.
 
     Attributes:
-        first: the first group.
-        count: how many.
+        groups: in order.
         stride: from the stretch of one to that of the next.
-        carried: those of all groups, one behind the other.
-        steps: application of `first`, and number of an operand -> how much that constant grows.
+        steps: reads of the first -> how far it is to the place that the next group reads.
     """
 
-    first: Group
-    count: int
-    stride: int
-    carried: list[int]
-    steps: dict[tuple[Apply, int], int]
+    groups: list[Group]
+    stride: int = 0
+    steps: dict[Apply, int] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Group:
+        """That stands for all."""
+        return self.groups[0]
 
 
 @dataclass
@@ -147,30 +151,25 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
 
 def families(groups: list[Group], body: Graph) -> list[Family]:
     """Groups one behind the other, as many together as are alike."""
-    found, k, parts = [], 0, output_parts(body)
-    while k < len(groups):
-        first, count, steps, stride = groups[k], 1, {}, 0
-        while k + count < len(groups):
-            other, times = groups[k + count], count
-            differ = differences(first, other, body, parts)
-            if differ is None or any(d % times for d in (*differ.values(), other.first - first.first)):
-                break
-            each = {place: d // times for place, d in differ.items()}
-            apart = (other.first - first.first) // times
-            if count > 1 and (each, apart) != (steps, stride):
-                break
-            steps, stride, count = each, apart, count + 1
-        carried = [c for g in groups[k : k + count] for c in g.carried]
-        found.append(Family(first, count, stride, carried, steps))
-        k += count
+    found: list[Family] = []
+    parts = output_parts(body)
+    for group in groups:
+        family = found[-1] if found else None
+        steps = None if family is None else differences(family.groups[-1], group, body, parts)
+        if steps is not None:
+            stride = group.first - family.groups[-1].first
+            by_first = dict(zip(family.first.nodes, family.groups[-1].nodes))
+            steps = {x: steps[y] for x, y in by_first.items() if y in steps}
+            if len(family.groups) == 1 or (stride, steps) == (family.stride, family.steps):
+                family.groups.append(group)
+                family.stride, family.steps = stride, steps
+                continue
+        found.append(Family([group]))
     return found
 
 
-def differences(a: Group, b: Group, body: Graph, parts: list[Node]) -> dict[tuple[Apply, int], int] | None:
-    """By how much the integer constants of one group are less than those of another; None where anything else differs.
-
-    What is the same constant in both is no difference.
-    """
+def differences(a: Group, b: Group, body: Graph, parts: list[Node]) -> dict[Apply, int] | None:
+    """How far it is from the places that one group reads to those of another; None where anything else differs."""
     if (a.array, a.base, a.count, a.factor) != (b.array, b.base, b.count, b.factor):
         return None
     if len(a.nodes) != len(b.nodes) or len(a.carried) != len(b.carried):
@@ -180,18 +179,25 @@ def differences(a: Group, b: Group, body: Graph, parts: list[Node]) -> dict[tupl
     for x, y in zip(a.nodes, b.nodes):
         if x.fn is not y.fn or x.attrs != y.attrs or x.type != y.type or len(x.args) != len(y.args):
             return None
-        for k, (p, q) in enumerate(zip(x.args, y.args)):
-            if isinstance(p, Constant) and isinstance(q, Constant) and p.type == q.type:
-                if type(p.value) is int and type(q.value) is int:
-                    if p.value != q.value:
-                        found[x, k] = q.value - p.value
-                elif p.value.tobytes() != q.value.tobytes() if hasattr(p.value, "tobytes") else p.value != q.value:
-                    return None
-            elif same.get(p, p) is not q:
+        pairs = list(zip(x.args, y.args))
+        if x.fn.name == "dynamic_index" and x.args[1] not in same:
+            (base, first), (other, second) = place_of(x.args[1]), place_of(y.args[1])
+            if base is not other:
                 return None
+            found[x] = second - first
+            pairs.pop()
+        if not all(same.get(p, p) is q or equal_constants(p, q) for p, q in pairs):
+            return None
         same[x] = y
     alike = all(same.get(parts[x], parts[x]) is parts[y] for x, y in zip(a.carried, b.carried))
     return found if alike else None
+
+
+def equal_constants(a: Node, b: Node) -> bool:
+    """Whether two nodes are the same constant number, to the bit."""
+    if not isinstance(a, Constant) or not isinstance(b, Constant) or a.type != b.type or not isinstance(a.type, Scalar):
+        return False
+    return np.asarray(a.value).tobytes() == np.asarray(b.value).tobytes()
 
 
 def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
@@ -247,19 +253,22 @@ def stretch_of(reads: set[Node]) -> tuple[Node, Node | None, int, int] | None:
     """The stretch of one array that holds some elements of it; None where there is none, or one with too much between."""
     places = set()
     for node in reads:
-        array, index = node.args
-        base, offset = index, 0
-        if isinstance(index, Constant):
-            base, offset = None, int(index.value)
-        elif isinstance(index, Apply) and index.fn.name == "add" and isinstance(index.args[1], Constant):
-            base, offset = index.args[0], int(index.args[1].value)
-        places.add((array, base, offset))
+        places.add((node.args[0], *place_of(node.args[1])))
     if len({p[:2] for p in places}) != 1:
         return None
     offsets = [p[2] for p in places]
     array, base, _ = next(iter(places))
     count = max(offsets) - min(offsets) + 1
     return (array, base, min(offsets), count) if count <= 2 * len(offsets) else None
+
+
+def place_of(index: Node) -> tuple[Node | None, int]:
+    """An index as a base and an offset."""
+    if isinstance(index, Constant):
+        return None, int(index.value)
+    if isinstance(index, Apply) and index.fn.name == "add" and isinstance(index.args[1], Constant):
+        return index.args[0], int(index.args[1].value)
+    return index, 0
 
 
 def only_for(

@@ -305,7 +305,8 @@ def _view(move: Callable[[Scope, Apply], Callable[[np.ndarray], np.ndarray]]) ->
 
 def _slice(scope: Scope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
     attrs, place = node.attrs, scope.rows.of(node.args[0])
-    parts = [slice(a, a + n * s, s) for a, n, s in zip(attrs["starts"], attrs["sizes"], attrs["steps"])]
+    ends = [a + n * s for a, n, s in zip(attrs["starts"], attrs["sizes"], attrs["steps"])]
+    parts = [slice(a, end if end >= 0 else None, s) for a, end, s in zip(attrs["starts"], ends, attrs["steps"])]
     if place is not None:
         parts[place.axis] = slice(None)
     return lambda x: x[tuple(parts)]

@@ -24,7 +24,7 @@ from ...ir.rewrite import applied
 from ...opt.control import output_parts, turns
 from ...opt.fusion import cost
 from ...opt.loops import needed_outside
-from ...opt.row_skips import Group, Term, skippable, terms
+from ...opt.row_skips import Family, Group, Term, families, skippable, terms
 from . import exact
 from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
@@ -34,6 +34,7 @@ from .plan import View
 
 LANES = lanes_for("float64")
 MIXED = 4  # columns that are mixed into whole vectors
+LONGEST = 1 << 14  # groups in all turns of a loop of which is noted where there is something to add
 WATCHED = 4  # blocks for which it is worth it to find out before the first what each would find out
 
 
@@ -141,7 +142,8 @@ class Rows:
 
     Attributes:
         runs: reads of numbers that lie side by side -> where a vector of such begins, and the number's place in it.
-        watched: loops of which it is known, turn by turn, whether there is anything to add to a group -> the groups, and bytes.
+        watched: loops of which it is known, turn by turn, to which groups there is anything to add -> the families of groups, and
+            for each how many groups these are in a turn, and which.
     """
 
     def __init__(self, kernel: Kernel, lanes: int, rows: int):
@@ -150,7 +152,7 @@ class Rows:
         self.lanes_apart: ChainMap[int, tuple[Any, list[Any]]] = ChainMap()
         self.blocks: ChainMap[tuple, tuple[Any, Any, list[Any]]] = ChainMap()
         self.runs: dict[Apply, tuple[int, int]] = {}
-        self.watched: dict[Apply, tuple[list[Group], Any]] = {}
+        self.watched: dict[Apply, tuple[list[Family], list[tuple[Any, Any]]]] = {}
         self.terms: list[Term] = []
         self.term_flags: Any = None
 
@@ -170,16 +172,21 @@ class Rows:
             args = [self.value(a, known) if a in known or isinstance(a, Constant) else None for a in node.args[2 + first :]]
             env = {p: a for p, a in zip(body.params[first:], args, strict=True) if a is not None}
             groups = skippable(body, first - 1, {0} | {k for k, a in enumerate(args, first) if a is not None})
-            if not groups:
+            if not groups or len(span) * len(groups) > LONGEST:
                 continue
-            flags = block.local("int8", len(span) * len(groups), name="flags")
+            alike = families(groups, body)
+            known_of = [(block.local("int64", len(span)), block.local("int16", len(span) * len(f.groups))) for f in alike]
             with block.loop(len(span)) as i, self.inside():
                 env[body.params[0]] = self.index(span, i)
-                self.compute(needed_outside(body, [g.base for g in groups if g.base is not None]), env)
-                for k, group in enumerate(groups):
-                    something = tirx.Cast("int8", self.any_nonzero(group, env))
-                    block.store(flags, something, tirx.Add(tirx.Mul(i, idx(len(groups))), idx(k)))
-            self.watched[node] = groups, flags
+                self.compute(needed_outside(body, [f.first.base for f in alike if f.first.base is not None]), env)
+                for family, (number, which) in zip(alike, known_of):
+                    block.store(number, idx(0), i)
+                    with self.each(family) as g, block.when(self.any_nonzero(family.first, env, self.times(g, family.stride))):
+                        at = block.let(load(number, i))
+                        place = tirx.Add(tirx.Mul(i, idx(len(family.groups))), at)
+                        block.store(which, tirx.Cast("int16", g), place)
+                        block.store(number, tirx.Add(at, idx(1)), i)
+            self.watched[node] = alike, known_of
         self.terms = terms(graph)
         if self.terms:
             self.term_flags = block.local("int8", len(self.terms), name="flags")
@@ -375,40 +382,90 @@ class Rows:
     def loop(self, node: Apply, args: list[Any]) -> tuple[Any, ...]:
         """A loop that turns as often for all rows; what it carries is in vectors."""
         block, n = self.block, node.attrs["carried"]
-        cells = []
-        for value in args[3 : 3 + n]:
-            value = self.vector(value)
-            cells.append(block.local(dtype_of(value), name="c"))
-            block.store(cells[-1], value, 0)
         span, body = turns(node), node.attrs["body"]
-        groups, flags = self.watched.get(node, (None, None))
-        if groups is None:
-            groups = skippable(body, n, self.uniform_parameters(args, n))
+        alike, known = self.watched.get(node, (None, None))
+        if alike is None:
+            alike = families(skippable(body, n, self.uniform_parameters(args, n)), body)
+            known = [None] * len(alike)
+        initial = [self.vector(value) for value in args[3 : 3 + n]]
+        cells: dict[int, tuple[Any, int]] = {}
+        for family in alike:
+            carried = [k for group in family.groups for k in group.carried]
+            place = block.local(dtype_of(initial[carried[0]]), len(carried), name="c")
+            cells.update({k: (place, j) for j, k in enumerate(carried)})
+        apart = [k for k in range(n) if k not in cells]
+        cells.update({k: (block.local(dtype_of(initial[k]), name="c"), 0) for k in apart})
+        for k, value in enumerate(initial):
+            block.store(cells[k][0], value, cells[k][1])
         with block.loop(len(span)) as i, self.inside():
-            index = self.index(span, i)
-            old = [block.let(load(c, 0)) for c in cells]
-            env: dict[Node, Any] = dict(zip(body.params, [index, *old, *args[3 + n :]], strict=True))
-            later = {m for group in groups for m in group.nodes}
+            env: dict[Node, Any] = {body.params[0]: self.index(span, i)}
+            env.update(zip(body.params[1 + n :], args[3 + n :], strict=True))
+            env.update({body.params[1 + k]: block.let(load(*cells[k])) for k in apart})
+            later = {m for family in alike for group in family.groups for m in group.nodes}
             self.compute([m for m in body.nodes if m not in later and m is not body.output], env)
-            parts, skipped = output_parts(body), {k for group in groups for k in group.carried}
-            new = {k: self.b.let(self.vector(self.value(p, env))) for k, p in enumerate(parts) if k not in skipped}
-            for factor in dict.fromkeys(group.factor for group in groups):
+            parts = output_parts(body)
+            new = {k: self.b.let(self.vector(self.value(parts[k], env))) for k in apart}
+            for factor in dict.fromkeys(family.first.factor for family in alike):
                 with self.where_not_zero(factor, env):
-                    for j, group in enumerate(groups):
-                        if group.factor is not factor:
-                            continue
-                        if flags is None:
-                            something = self.any_nonzero(group, env)
-                        else:
-                            at = tirx.Add(tirx.Mul(i, idx(len(groups))), idx(j))
-                            something = tirx.NE(load(flags, at), constant(0, "int8"))
-                        with block.when(something), self.inside():
-                            self.compute(group.nodes, env)
-                            for k in group.carried:
-                                block.store(cells[k], self.vector(env[parts[k]]), 0)
+                    for family, turn in zip(alike, known):
+                        if family.first.factor is factor:
+                            with self.something(family, turn, i, env) as g:
+                                self.add(family, g, body, cells, env)
             for k, value in new.items():
-                block.store(cells[k], value, 0)
-        return tuple(load(c, 0) for c in cells)
+                block.store(cells[k][0], value, cells[k][1])
+        return tuple(load(*cells[k]) for k in range(n))
+
+    @contextmanager
+    def each(self, family: Family) -> Iterator[Any]:
+        """The groups of a family, by number."""
+        if len(family.groups) == 1:
+            yield idx(0)
+        else:
+            with self.block.loop(len(family.groups)) as g:
+                yield g
+
+    @contextmanager
+    def something(self, family: Family, known: tuple[Any, Any] | None, turn: Any, env: dict[Node, Any]) -> Iterator[Any]:
+        """The groups of a family to which there is something to add in a turn, by number."""
+        block = self.block
+        if known is None:
+            with self.each(family) as g:
+                there = self.any_nonzero(family.first, env, self.times(g, family.stride))
+                with block.when(there), self.inside():
+                    yield g
+        elif len(family.groups) == 1:
+            with block.when(tirx.NE(load(known[0], turn), idx(0))), self.inside():
+                yield idx(0)
+        else:
+            with block.loop(load(known[0], turn)) as k, self.inside():
+                place = tirx.Add(tirx.Mul(turn, idx(len(family.groups))), k)
+                yield block.let(tirx.Cast("int64", load(known[1], place)))
+
+    def add(self, family: Family, g: Any, body: Graph, cells: dict[int, tuple[Any, int]], env: dict[Node, Any]) -> None:
+        """What a turn adds to a group."""
+        block, group, parts = self.block, family.first, output_parts(body)
+        start = self.times(g, len(group.carried))
+        places = {k: (cells[k][0], tirx.Add(start, idx(cells[k][1]))) for k in group.carried}
+        env = {**env, **{body.params[1 + k]: block.let(load(*place)) for k, place in places.items()}}
+        for node in group.nodes:
+            values = [self.value(a, env) for a in node.args]
+            if node in family.steps:
+                values[1] = self.moved(values[1], self.times(g, family.steps[node]))
+            env[node] = self.apply(node, values)
+        for k, (buffer, place) in places.items():
+            block.store(buffer, self.vector(env[parts[k]]), place)
+
+    def times(self, g: Any, step: int) -> Any:
+        """A number of groups, `step` apart."""
+        return idx(int(g.value) * step) if isinstance(g, tirx.IntImm) else self.block.let(tirx.Mul(g, idx(step)))
+
+    def moved(self, index: Any, by: Any) -> Any:
+        """An index, further on."""
+        if isinstance(index, Even):
+            return Even(self.block.let(tirx.Add(index.start, by)), index.stride, index.offset)
+        index = self.expression(index)
+        lanes = lanes_of(dtype_of(index))
+        return self.block.let(tirx.Add(index, by if lanes == 1 else tirx.Broadcast(by, lanes)))
 
     @contextmanager
     def where_not_zero(self, factor: Node | None, env: dict[Node, Any]) -> Iterator[None]:
@@ -435,10 +492,11 @@ class Rows:
                 same.add(k)
         return same
 
-    def any_nonzero(self, group: Group, env: dict[Node, Any]) -> Any:
-        """Whether one of the numbers in which what is added to a group is linear is not zero."""
+    def any_nonzero(self, group: Group, env: dict[Node, Any], further: Any = None) -> Any:
+        """Whether one of the numbers in which what is added to a group, or one further on, is linear is not zero."""
         buffer = env[group.array]
         base = idx(0) if group.base is None else self.value(group.base, env)
+        base = base if further is None else tirx.Add(base, further)
         numbers = load(buffer, ramp(tirx.Add(base, idx(group.first)), group.count))
         zero = constant(0, dtype_of(numbers))
         differ = exact.ne(numbers, zero)  # NaN too

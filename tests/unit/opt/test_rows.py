@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
+from myia_relay.backend.tvm import rows
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
+from myia_relay.opt.row_skips import families, skippable
 from myia_relay.opt.rows import RowKernels
 
 RNG = np.random.default_rng(5)
@@ -423,7 +425,7 @@ def test_rows_of_many_numbers(width):
     agree(f, *args)
 
 
-def test_turns_of_blocks_without_weight_are_skipped():
+def test_turns_of_blocks_without_weight_are_skipped(monkeypatch):
     """Skinning: most points hang on few bones. Blocks of points with no weight on a bone do not look at its tangents."""
 
     def skinned(angles, points, weights):
@@ -448,6 +450,35 @@ def test_turns_of_blocks_without_weight_are_skipped():
     agree(relay.jacobian(skinned, (0, 2)), *args)
     weights[3, 5] = np.nan
     assert np.isnan(relay(jacobian)(*args)[3, :, 5]).any()
+    weights[3, 5] = 0.0
+    monkeypatch.setattr(rows, "LONGEST", 0)  # nothing is noted before the first block
+    agree(jacobian, *args)
+
+
+def test_directions_are_one_family():
+    """What a turn adds to each direction is the same, of tangents from other places, and is written once."""
+
+    def twisted(angles, points, weights, scale):
+        turns = np.zeros((len(angles), 3))
+        for k in range(len(angles)):
+            turns[k] = np.array([np.cos(angles[k]), np.sin(angles[k]), angles[k] * scale[k]])
+        out = np.zeros_like(points)
+        for k in range(weights.shape[1]):
+            out = out + weights[:, k, None] * (points * turns[k] + points[:, ::-1] * turns[k, 1])
+        return np.stack((out[:, 0] * points[:, 1], out[:, 2] - out[:, 0], points[:, 2] * out[:, 1]), axis=1)
+
+    args = RNG.normal(size=6), RNG.normal(size=(64, 3)), RNG.random((64, 6)), RNG.normal(size=6)
+    for wrt, counts in ((0, [6]), ((0, 3), [6, 6])):
+        jacobian = relay.jacobian(twisted, wrt)
+        graph = RowKernels()(relay(jacobian).ir(*args, stage="optimized").graph)
+        loops = [n for g in all_graphs(graph) if g.name.endswith(".rows") for n in g.nodes if n.fn.name == "for_loop"]
+        found = []
+        for loop in loops:
+            body, n = loop.attrs["body"], loop.attrs["carried"]
+            uniform = {0} | {k - 2 for k, a in enumerate(loop.args) if k >= 3 + n and a in loop.graph.params}
+            found += [len(f.groups) for f in families(skippable(body, n, uniform), body)]
+        assert found == counts
+        agree(jacobian, *args)
 
 
 def moved(angles, points):
@@ -501,9 +532,9 @@ def test_rows_that_are_picked_are_computed_once(function, n, monkeypatch):
 
 
 def test_picks_that_hardly_meet_are_not_sorted_out():
-    for function, rows in ((corner_distances, 50), (vertex_distances, 50), (vertex_distances, 100)):
-        picks = RNG.integers(-rows, rows, (45, 3))
-        args = RNG.normal(size=6), RNG.normal(size=(rows, 3)), picks, RNG.normal(size=(45, 3))
+    for function, size in ((corner_distances, 50), (vertex_distances, 50), (vertex_distances, 100)):
+        picks = RNG.integers(-size, size, (45, 3))
+        args = RNG.normal(size=6), RNG.normal(size=(size, 3)), picks, RNG.normal(size=(45, 3))
         graph = RowKernels()(relay(relay.jacobian(function)).ir(*args, stage="optimized").graph)
         assert not any(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes)
         agree(relay.jacobian(function), *args)
