@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.property.campaign import Campaign, generic
 from tests.property.execute import check, program_of
 from tests.property.oracle import Oracle, Outcome, call
+from tests.property.thresholds import low
 from tests.property.verdicts import difference, judge
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -38,6 +39,12 @@ def test_programs(choices):
 @pytest.mark.parametrize("seed", range(60))
 def test_programs_of_seeds(seed):
     assert_agrees(random.Random(seed).randrange, f"random program {seed}", thorough=seed % 4 == 0)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1020))
+def test_programs_compiled_as_if_they_were_large(seed):
+    with low():
+        assert_agrees(random.Random(seed).randrange, f"random program {seed}", executors=("native",))
 
 
 @pytest.mark.campaign

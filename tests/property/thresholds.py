@@ -1,0 +1,40 @@
+"""Small programs, compiled as if they were large: the optimisations that only large arrays are worth see random programs too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from myia_relay.backend.tvm import nests, opaque, outline, updates, vectors
+from myia_relay.backend.tvm import rows as row_kernels
+from myia_relay.opt import fusion, row_picks, row_skips, rows
+
+LOW = (
+    (rows, "LEAST", 2),  # rows of a row kernel
+    (rows, "PAYS", 1),
+    (row_picks, "FEWEST", 1),
+    (row_picks, "HEAVY", 0),
+    (row_picks, "OFTEN", 100),
+    (row_picks, "SPARSE", 1 << 20),
+    (row_skips, "WORTH", 1),
+    (row_kernels, "WATCHED", 1),
+    (row_kernels, "PARALLEL_WORK", 8),
+    (nests, "PARALLEL_WORK", 8),
+    (opaque, "PARALLEL_FLOPS", 8),
+    (opaque, "PARALLEL_BYTES", 8),
+    (updates, "LEAST", 2),
+    (vectors, "SHORT", 1),
+    (outline, "SIZE", 4),  # applications of a function that is compiled apart
+    (fusion, "GROUP_LIMIT", 4),  # applications of a kernel
+)
+
+
+@contextmanager
+def low() -> Iterator[None]:
+    """What is compiled meanwhile is compiled as if it were large."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in LOW:
+            patch.setattr(module, name, value)
+        yield
