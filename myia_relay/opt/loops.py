@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..abstract.dims import never_negative
+from ..abstract.types import Array
 from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import Primitive
@@ -122,7 +124,20 @@ def movable(node: Apply) -> bool:
         return False
     # A field of a record is there only where the variant has been tested. Lists are changed in place where they are not looked at
     # again, and an index is in range where it is used.
-    return node.fn.name != "data_field" and not node.fn.name.startswith(("tape_", "list_")) and not holds_tape(node.type)
+    if node.fn.name == "data_field" or node.fn.name.startswith(("tape_", "list_")) or holds_tape(node.type):
+        return False
+    return is_there(node)
+
+
+def is_there(node: Apply) -> bool:
+    """Whether an application reads what there is, whatever sizes stand for; `x[3:]` stays behind the check that there are three."""
+    if isinstance(node.type, Array) and not all(map(never_negative, node.type.shape)):
+        return False
+    if node.fn.name != "slice":
+        return True
+    ranges = zip(node.args[0].type.shape, *(node.attrs[k] for k in ("starts", "sizes", "steps")), strict=True)
+    ends = [(n, first, first + (size - 1) * step) for n, first, size, step in ranges if size != 0]
+    return all(never_negative(d) for n, *places in ends for p in places for d in (p, n - 1 - p))
 
 
 def needed_outside(graph: Graph, roots: list[Apply]) -> list[Apply]:

@@ -462,3 +462,25 @@ def test_fixed_sizes_where_something_needs_them():
     compiled = relay(executor="interpreter")(f)
     for n in (3, 5):
         assert compiled(vec(n), vec(n))[0].tolist() == (2 * vec(n)).tolist()
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_slices_stay_behind_their_checks(executor):
+    """What a loop computes again and again is computed before it, but nothing of an array that may be too short."""
+
+    @relay(executor=executor)
+    def f(x: N, entries, turns):
+        total = 0.0
+        while turns > 0:
+            total += np.sum(np.exp(x[3:]) * np.exp(x[:-3])) + np.sqrt(x)[::-1][len(entries)] + np.cos(x[2])
+            turns -= 1
+        return total
+
+    for size in (7, 3):
+        x = vec(size) ** 2
+        assert f(x, [1.0, 2.0], 2) == pytest.approx(f.__wrapped__(x, [1.0, 2.0], 2), rel=1e-12)
+    for size, entries, text in ((2, 0, "beyond axis 0, of size 2"), (0, 0, "of size 0"), (7, 7, "index 7 is out of bounds")):
+        x, entries = vec(size) ** 2, [1.0] * entries
+        assert f(x, entries, 0) == 0.0
+        with pytest.raises(IndexError, match=text):
+            f(x, entries, 3)
