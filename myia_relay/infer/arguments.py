@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -138,6 +139,14 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
             key.append(kind)
             key.append(inner)
             continue
+        elif issubclass(kind, tuple):
+            parts = parts_of(kind)
+            inner = None if parts is None else quick_key(parts(v), leaves, listed)
+            if inner is None:
+                return None
+            key.append(kind)
+            key.append(inner)
+            continue
         elif hasattr(v, "__relay_ref__") and kind is not type:
             if any(v is leaf for leaf in leaves):
                 return None  # the same model twice is one argument
@@ -149,8 +158,8 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
         elif isinstance(v, np.generic) or family_of(kind) is not None:
             key.append(kind)
         else:
-            fields = record_fields(kind)
-            inner = None if fields is None else quick_key([getattr(v, f) for f in fields], leaves, listed)
+            parts = parts_of(kind)
+            inner = None if parts is None else quick_key(parts(v), leaves, listed)
             if inner is None:
                 return None
             key.append(kind)
@@ -158,6 +167,15 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
             continue
         leaves.append(v)
     return tuple(key)
+
+
+@functools.lru_cache(256)
+def parts_of(kind: type) -> Callable[[Any], tuple] | None:
+    """What takes the fields out of a record of a class; None where there are no such records."""
+    fields = record_fields(kind)
+    if fields is None or len(fields) > 1:
+        return None if fields is None else operator.attrgetter(*fields)
+    return lambda record: tuple(getattr(record, f) for f in fields)
 
 
 @functools.lru_cache(256)
