@@ -11,7 +11,7 @@ from ..ir.prim import REGISTRY
 from ..library.rows import put_rows
 from ..prims.array_indices import by_positions, masked, rows_written, without_slices
 from ..prims.broadcast import reshape
-from ..prims.promotion import fit
+from ..prims.promotion import fit, operand
 from ..prims.relations import same_size, show_shape
 from ..prims.subscripts import getitem as get_part
 from ..prims.subscripts import setitem as set_part
@@ -21,7 +21,7 @@ from . import lists
 from .engine import Engine
 from .frames import Frame
 from .sharing import arrays_of, lists_of
-from .structures import UPDATES, get, index_argument, lift, to_python
+from .structures import UPDATES, get, index_argument, lift, to_argument, to_python
 from .syntax import meaning
 from .unions import each_option
 from .values import NEVER, At, Chosen, Dyn, Seq, SliceVal, Static, Val, describe
@@ -57,6 +57,9 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         return Seq("dict", tuple(items[f] for f in fields), fields)
     if isinstance(new, Chosen):
         return lift(engine, frame, new.part.replaced(frame.builder, fit(frame.builder, new.new, new.part.x.dtype)))
+    if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Seq) and new.kind in ("tuple", "list"):
+        numbers = to_argument(engine, frame, new, False, "an assigned value", None)
+        new = Dyn(operand(frame.builder, numbers, "an assigned value", value.type.dtype).node)
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
         i, x = index_argument(engine, frame, index) if isinstance(index, Val) else index, frame.var(value)
         part = masked(frame.builder, x, i)

@@ -187,6 +187,7 @@ def take_along_axis(arr, indices, axis=-1):
 
 def polyval(p, x):
     """np.polyval: Horner's scheme, the highest power first."""
+    p = np.asarray(p)
     y = np.zeros_like(x) + 0 * p[0]
     for i in range(len(p)):
         y = y * x + p[i]
@@ -211,7 +212,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 def interp(x, xp, fp):
     """np.interp: linear between the points, constant outside."""
-    x, xp, fp = np.asarray(x) * 1.0, np.asarray(xp) * 1.0, np.asarray(fp) * 1.0
+    x, xp, fp = np.asarray(x, np.float64), np.asarray(xp, np.float64), np.asarray(fp, np.float64)
     n = xp.shape[0]
     right = np.clip(np.searchsorted(xp, x, side="right"), 1, n - 1)
     left = right - 1

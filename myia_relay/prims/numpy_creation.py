@@ -14,6 +14,7 @@ from .numpy_elementwise import dtype_name
 from .numpy_shape import array_of, static_shape
 from .promotion import (
     astype,
+    fit,
     is_static,
     operand,
     python,
@@ -28,7 +29,9 @@ from .promotion import (
 
 def _filled(b: Builder, value, shape, dtype, what: str) -> Var:
     value = operand(b, value, what)
-    value = astype(value, dtype_name(dtype)) if dtype is not None else strong(value)
+    if dtype is None or value.dtype == "float64":
+        value = strong(value)  # a Python float is cast here as any other
+    value = value if dtype is None else fit(b, value, dtype_name(dtype))
     return broadcast_to(value, shape=static_shape(shape, what))
 
 

@@ -412,9 +412,7 @@ def item(b: Builder, x, *args) -> Var:
 @meaning(np.array, np.asarray, np.ascontiguousarray, np.asanyarray, static=("dtype", "copy"))
 def array(b: Builder, a, dtype=None, copy=None) -> Var:
     """np.array: numbers, arrays, and nested lists of them."""
-    x = strong(operand(b, a, "np.array"))
-    if dtype is not None:
-        x = astype(x, dtype_name(dtype))
+    x = strong(operand(b, a, "np.array", None if dtype is None else dtype_name(dtype)))
     return as_array(x) if isinstance(x.type, Scalar) else x
 
 

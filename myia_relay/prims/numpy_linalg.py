@@ -14,7 +14,7 @@ from .linalg import batched_dot, dot
 from .meanings import meaning, method
 from .numpy_reductions import reducible, sum_
 from .numpy_shape import array_of, diagonal
-from .promotion import floating, operand, promote, strong, unwrap
+from .promotion import astype, operand, promote, strong, unwrap
 from .reduction import reduce_max, reduce_min
 from .relations import normalise_axes, same_size, show_shape
 
@@ -54,7 +54,8 @@ method("trace", static=("offset", "axis1", "axis2"))(trace)
 @meaning(np.linalg.norm, static=("ord", "axis", "keepdims"))
 def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
     """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors."""
-    x = floating(reducible(b, x, "np.linalg.norm"))
+    x = reducible(b, x, "np.linalg.norm")
+    x = x if x.type.is_float else astype(x, "float64")
     axes = normalise_axes("np.linalg.norm", axis, x.ndim)
     if ord is None or (ord == 2 and len(axes) == 1) or (ord == "fro" and len(axes) == 2):
         return P.sqrt(reduce_sum(P.mul(x, x), axes=axes, keepdims=bool(keepdims)))
@@ -79,7 +80,7 @@ def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
     """np.einsum: operands are contracted from the left, each pair by one (batched) matrix product."""
     if not isinstance(subscripts, str):
         raise TypeError_("np.einsum needs its subscripts as a string, like 'ij,jk->ik'")
-    values = [array_of(b, v, "np.einsum") for v in promote(b, *(operand(b, o, "np.einsum") for o in operands))]
+    values = [array_of(b, v, "np.einsum") for v in promote(b, *(strong(operand(b, o, "np.einsum")) for o in operands))]
     terms, output = _parse(subscripts, [v.ndim for v in values])
     sizes: dict[str, DimLike] = {}
     for x, labels in zip(values, terms, strict=True):

@@ -11,13 +11,14 @@ from ..abstract.types import Array, numpy_dtype
 from ..ir.build import Builder, Var
 from ..utils.errors import ShapeError, TypeError_
 from . import elementwise as P
-from .broadcast import broadcast_to, cast, full, nullary, reshape
+from .broadcast import broadcast_to, full, nullary, reshape
 from .indexing import take
 from .meanings import meaning, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
     astype,
+    fit,
     guard,
     operand,
     promote,
@@ -205,7 +206,7 @@ meaning(np.flipud)(lambda b, m: numpy_flip(b, m, 0))
 
 
 def _arrays(b: Builder, arrays, what: str) -> list[Var]:
-    items = [operand(b, a, what) for a in arrays]
+    items = [strong(operand(b, a, what)) for a in arrays]
     if not items:
         raise TypeError_(f"{what} needs at least one array")
     return [array_of(b, v, what) for v in promote(b, *items, what=what)]
@@ -354,7 +355,7 @@ def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0) 
         raise TypeError_(f"np.pad with mode={mode!r} is not supported; concatenate the border yourself")
     x = array_of(b, array, "np.pad")
     widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
-    value = cast(operand(b, constant_values, "np.pad: constant_values"), dtype=x.dtype, weak=False)
+    value = fit(b, operand(b, constant_values, "np.pad: constant_values"), x.dtype)
     low, high = (tuple(w[k] for w in widths) for k in (0, 1))
     return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
 

@@ -32,8 +32,7 @@ def _misfit(name: str, x: Var, y: Var, m: DimLike, n: DimLike) -> ShapeError:
 
 
 def _operands(b: Builder, x, y, name: str) -> tuple[Var, Var]:
-    x, y = operand(b, x, name), operand(b, y, name)
-    x, y = (strong(v) for v in promote(b, x, y, what=name))
+    x, y = promote(b, strong(operand(b, x, name)), strong(operand(b, y, name)), what=name)  # a Python number is an array there
     return x, y
 
 

@@ -173,7 +173,11 @@ def result_dtype(operands, what: str = "operands") -> str:
 
 
 def fit(b: Builder, x: Var, dtype: str) -> Var:
-    """An operand in the common dtype; a Python int that an integer dtype cannot hold raises, as in NumPy 2."""
+    """An operand in another dtype; a Python number that an integer dtype cannot hold raises, as in NumPy 2."""
+    if is_weak(x) and x.dtype == "float64" and dtype in INTS:
+        from .operators import float_to_int
+
+        x = float_to_int(b, x)
     if is_weak(x) and x.dtype == "int64" and dtype in INTS and dtype != "int64":
         info = np.iinfo(dtype)
         inside = None
@@ -229,26 +233,33 @@ def floating_pair(b: Builder, x: Var, y: Var, what: str) -> list[Var]:
 # Operands of NumPy functions.
 
 
-def operand(b: Builder, x, what: str = "an operand") -> Var:
-    """A number, array or nested list or tuple of them as a staged number or array."""
+def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -> Var:
+    """A number, array or nested list or tuple of them as a staged number or array.
+
+    Args:
+        b: the builder.
+        x: the operand.
+        what: it is, for messages.
+        dtype: that each number is converted to; by default that of a list is what NumPy finds for its numbers.
+    """
     if isinstance(x, Var):
         if isinstance(x.type, Scalar | Array):
-            return x
+            return x if dtype is None else fit(b, x, dtype)
         if isinstance(x.type, Struct) and x.type.kind in ("tuple", "list"):
-            return operand(b, tuple(x), what)
+            return operand(b, tuple(x), what, dtype)
         raise TypeError_(f"{what} must be a number or an array, and this is {describe(x.type)}")
     if isinstance(x, tuple | list):
         from .shape import stack
 
         if not x:
-            return python(b, np.zeros((0,)))
-        parts = [operand(b, e, what) for e in x]
+            return python(b, np.zeros((0,), numpy_dtype(dtype or "float64")))
+        parts = [strong(operand(b, e, what, dtype)) for e in x]  # NumPy takes a Python float for a float64 there
         shapes = {p.shape for p in parts}
         if len(shapes) > 1:
             raise ShapeError(f"{what}: elements of shapes {', '.join(sorted(map(str, shapes)))} make no array")
-        return stack(*(strong(p) for p in promote(b, *parts)), axis=0)
+        return stack(*promote(b, *parts), axis=0)
     if isinstance(x, bool | int | float | np.generic | np.ndarray):
-        return python(b, x)
+        return python(b, x) if dtype is None else fit(b, python(b, x), dtype)
     raise TypeError_(f"{what} must be a number or an array, and this is {x!r}")
 
 
