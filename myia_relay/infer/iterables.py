@@ -145,7 +145,7 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
         if static and len(static) < len(walks):
             walks = [_at_run_time(engine, frame, w) for w in walks]
             static = []
-        if static:
+        if static or not walks:
             return Walk([Seq("tuple", items) for items in zip(*[w.items for w in walks], strict=False)])
         counts = [_count(engine, frame, w) for w in walks]
         shortest = counts[0]

@@ -23,7 +23,7 @@ from ..utils.errors import CompileError, ParseError, TypeError_
 from .calls import call_value
 from .engine import Engine
 from .frames import Frame, located
-from .iterables import reach
+from .iterables import reach, walk
 from .lists import (
     as_index,
     bounds,
@@ -47,7 +47,7 @@ from .lists import (
 )
 from .structures import to_python
 from .syntax import branch, meaning, truth
-from .values import NEVER, NONE_VAL, Closure, Dyn, Seq, SliceVal, Static, Val, describe
+from .values import NEVER, NONE_VAL, Closure, Dyn, Iter, Seq, SliceVal, Static, Val, describe
 
 
 async def call(engine: Engine, frame: Frame, function: Callable, *args: Val, site: Apply | None = None) -> Val:
@@ -87,6 +87,9 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
         return same if op is operator.eq else not_(frame, same)
     if op in (operator.lt, operator.le, operator.gt, operator.ge) and _is_ordered(frame, a) and _is_ordered(frame, b):
         less = operator.lt if op in (operator.lt, operator.le) else operator.gt
+        if any(isinstance(x, Seq) and not x.elems for x in (a, b)):
+            return operate(engine, frame, op, *[length(engine, frame, x) for x in (a, b)])
+        a, b = (promoted(frame, x) if isinstance(x, Seq) else x for x in (a, b))
         place = await call(engine, frame, prelude.first_difference, a, b)
         counts = [length(engine, frame, x) for x in (a, b)]
 
@@ -112,9 +115,31 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
     return None
 
 
+def _is_range(value: Val) -> bool:
+    return isinstance(value, Iter) and value.kind == "range"
+
+
+async def _same_numbers(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
+    """Whether two ranges have the same numbers."""
+    origin = frame.builder.origin
+    count, other = [await call_value(engine, frame, Static(len), [r], {}, origin, None) for r in (a, b)]
+
+    def equal_numbers(x: Val, y: Val) -> Dyn:
+        return operate(engine, frame, operator.eq, x, y)
+
+    empty, single = (equal_numbers(count, frame.constant(k)) for k in (0, 1))
+    steps = emit(frame, "logical_or", single, equal_numbers(a.parts[2], b.parts[2]))
+    starts = emit(frame, "logical_and", equal_numbers(a.parts[0], b.parts[0]), steps)
+    return emit(frame, "logical_and", equal_numbers(count, other), emit(frame, "logical_or", empty, starts))
+
+
 async def range_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) -> Val | None:
-    """`range(...)[i]` and `x in range(...)`; None for other operators."""
+    """`range(...)[i]`, `x in range(...)`, `range(...) == x`; None for other operators."""
     numbers, other = args[0], args[-1]
+    if op in (operator.eq, operator.ne):
+        ranges = _is_range(numbers) and _is_range(other)
+        same = await _same_numbers(engine, frame, numbers, other) if ranges else frame.constant(False)
+        return same if op is operator.eq else frame.constant(not same.node.value) if same.known else not_(frame, same)
     if op is operator.contains and isinstance(other, Dyn) and isinstance(other.type, Scalar):
         return await call(engine, frame, prelude.in_range, *numbers.parts, other)
     if op is not operator.getitem or not isinstance(other, Dyn):
@@ -183,8 +208,8 @@ def unpacked(engine: Engine, frame: Frame, value: Val, before: int, starred: boo
 
 async def copied(engine: Engine, frame: Frame, value: Val) -> Val:
     """A new list of the same entries: `list(xs)`, `xs.copy()`, `xs[:]`."""
-    if isinstance(value, Seq):
-        return Seq("list", value.elems)
+    if isinstance(value, Seq) and (entries := walk(engine, frame, value).items) is not None:
+        return Seq("list", tuple(entries))
     if is_run_time(value):
         return get(engine, frame, value, SliceVal(NONE_VAL, NONE_VAL, NONE_VAL))
     return await call(engine, frame, prelude.listed, value)
@@ -251,8 +276,11 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return xs
-    xs = promoted(frame, xs)
     decided = await truth(engine, frame, reverse)
+    texts = isinstance(xs, Seq) and all(isinstance(e, Static) and isinstance(e.value, str) for e in xs.elems)
+    if texts and isinstance(decided, bool) and isinstance(key, Static) and key.value is None:
+        return Seq("list", tuple(sorted(xs.elems, key=lambda e: e.value, reverse=decided)))
+    xs = promoted(frame, xs)
     reverse = frame.constant(decided) if isinstance(decided, bool) else decided
     plain = isinstance(key, Static) and key.value is None
     keys = xs if plain else await call(engine, frame, prelude.mapped, key, xs)

@@ -89,7 +89,7 @@ def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function
         return array_of(frame, value, function)
     if isinstance(value, Dyn):
         return frame.var(value)
-    if isinstance(value, Seq):
+    if isinstance(value, Seq) and value.kind != "dict":
         parts = [to_argument(engine, frame, e, False, function, parameter) for e in value.elems]
         return parts if value.kind == "list" else tuple(parts)
     if isinstance(value, Static):
@@ -387,7 +387,13 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
         return Seq(value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls)
     if isinstance(value, Static) and isinstance(value.value, str):
         plain = [to_python(a, f"str.{name}") for a in args]
-        return engine.from_python(frame, getattr(value.value, name)(*plain), None)
+        try:
+            found = getattr(value.value, name)(*plain)
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+        except Exception as error:
+            return raising(frame, type(error), str(error))
+        return engine.from_python(frame, found, None)
     if isinstance(value, Seq) and name == "index" and len(args) == 1:
         for i, elem in enumerate(value.elems):
             same = equality(engine, frame, elem, args[0])

@@ -120,12 +120,15 @@ async def make_dict(engine: Engine, frame: Frame, node: Apply) -> Val:
 @meaning(S.star)
 async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
     from .lists import is_run_time
+    from .structures import as_sequence
 
     value = engine.value(frame, node.args[0])
     if isinstance(value, Iter):
         value = await engine.call(frame, Static(list), [value], {}, node.origin)
     if not isinstance(value, Seq) and not is_run_time(value):
         raise TypeError_(f"*: cannot spread {describe(value)}; its length must be known at compile time")
+    if isinstance(value, Seq) and value.kind not in ("tuple", "list"):
+        value = Seq("tuple", tuple(as_sequence(engine, frame, value, "spread")))
     return Spread(value)
 
 
