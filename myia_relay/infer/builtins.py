@@ -343,6 +343,8 @@ def _extreme(name: str):
     empty = f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
 
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        if not args:
+            raise TypeError_(f"{name} expected at least 1 argument, got 0")
         if kwargs:
             return await with_options(engine, frame, args, kwargs)
         if len(args) == 1 and needs_loop(engine, frame, args[0]) and not isinstance(getattr(args[0], "type", None), Array):

@@ -7,6 +7,7 @@ math functions (by table, or written in Python in `library`), decorated and plai
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import types
 from collections.abc import Callable
@@ -144,10 +145,35 @@ def takes_choices(fn: Val) -> bool:
     return isinstance(fn, Closure)
 
 
+@functools.lru_cache(256)
+def signature_of(function: Any) -> inspect.Signature | None:
+    """The parameters of a builtin, where it tells them."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def refuse_misfits(function: Any, args: list, kwargs: dict) -> None:
+    """Refuse a call of a builtin with arguments that it does not take.
+
+    Raises:
+        TypeError_: in the words of `inspect.Signature.bind`; nothing where the builtin has no signature.
+    """
+    signature = signature_of(function) if isinstance(function, types.BuiltinFunctionType) else None
+    if signature is None:
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError_(f"{function.__name__}(): {error}") from None
+
+
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
     """Call a Python object."""
     handler = lookup(SPECIAL, value)
     if handler is not None:
+        refuse_misfits(value, args, kwargs)
         return await handler(engine, frame, args, kwargs, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site)

@@ -283,7 +283,12 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     if isinstance(value, Dyn) and isinstance(value.type, Scalar) and not value.type.weak and is_empty(index):
         return value  # `x[()]`: of an array without axes the number, of a NumPy number itself
     if isinstance(value, Static) and isinstance(value.value, str):
-        return Static(value.value[to_python(index, "a string index")])
+        try:
+            return Static(value.value[to_python(index, "a string index")])
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+        except IndexError as error:
+            return raising(frame, IndexError, str(error))
     if isinstance(value, At) and value.index is None:
         return At(value.array, index)
     raise TypeError_(f"{describe(value)} cannot be indexed")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..abstract.dims import Dim
 from ..ir.build import Builder, Var
-from ..utils.errors import TypeError_
+from ..utils.errors import ShapeError, TypeError_
 from . import elementwise as P
 from .broadcast import broadcast_to, cast, nullary, reshape
 from .meanings import meaning
@@ -25,6 +25,7 @@ from .promotion import (
     strong,
     unwrap,
 )
+from .relations import show_shape
 
 
 def _filled(b: Builder, value, shape, dtype, what: str) -> Var:
@@ -32,7 +33,10 @@ def _filled(b: Builder, value, shape, dtype, what: str) -> Var:
     if dtype is None or value.dtype == "float64":
         value = strong(value)  # a Python float is cast here as any other
     value = value if dtype is None else fit(b, value, dtype_name(dtype))
-    return broadcast_to(value, shape=static_shape(shape, what))
+    sizes = static_shape(shape, what)
+    if any(isinstance(d, int) and d < 0 for d in sizes):
+        raise ShapeError(f"{what}: negative dimensions are not allowed, and the shape is {show_shape(sizes)}")
+    return broadcast_to(value, shape=sizes)
 
 
 @meaning(np.zeros, np.empty, static=("dtype",))
