@@ -17,6 +17,7 @@ from .meanings import MEANINGS, meaning, method
 from .promotion import (
     as_int,
     astype,
+    fit,
     floating,
     floating_pair,
     is_static,
@@ -341,6 +342,17 @@ def _is_python_int(b: Builder, x) -> bool:
 method("clip")(lambda b, a, min=None, max=None: clip(b, a, min, max))
 
 
+def _where_wraps() -> bool:
+    """Whether np.where takes Python ints that do not fit, as it did before NumPy 2.5."""
+    try:
+        return bool(np.where(True, 300, np.int8(0)) == 44)
+    except OverflowError:
+        return False
+
+
+WHERE_WRAPS = _where_wraps()
+
+
 @meaning(np.where)
 def where(b: Builder, condition, x=None, y=None) -> Var:
     """np.where with three arguments."""
@@ -349,7 +361,7 @@ def where(b: Builder, condition, x=None, y=None) -> Var:
     c = astype(operand(b, condition), "bool")
     x, y = operand(b, x), operand(b, y)
     dtype = result_dtype((x, y), "np.where")
-    x, y = astype(x, dtype), astype(y, dtype)  # a Python int that does not fit wraps here, unlike elsewhere in NumPy
+    x, y = (astype(v, dtype) if WHERE_WRAPS else fit(b, v, dtype) for v in (x, y))
     shape = broadcast_shapes("np.where", c.shape, x.shape, y.shape)
     out = P.where(c, x, y)
     return out if isinstance(out.type, Array) and shape else (as_array(unwrap(out)))

@@ -114,7 +114,7 @@ def test_numbers_that_do_not_fit_into_small_integers(function):
 
 
 def power(x, y):
-    return x**-1, x**y, np.power(x, y)
+    return x**-1, x**y
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
