@@ -139,15 +139,7 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
             key.append(kind)
             key.append(inner)
             continue
-        elif issubclass(kind, tuple):
-            parts = parts_of(kind)
-            inner = None if parts is None else quick_key(parts(v), leaves, listed)
-            if inner is None:
-                return None
-            key.append(kind)
-            key.append(inner)
-            continue
-        elif hasattr(v, "__relay_ref__") and kind is not type:
+        elif not (named := issubclass(kind, tuple)) and hasattr(v, "__relay_ref__") and kind is not type:
             if any(v is leaf for leaf in leaves):
                 return None  # the same model twice is one argument
             spec = getattr(v, "spec", None)
@@ -155,7 +147,7 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
                 return None
             key.append(kind)
             key.append(spec)
-        elif isinstance(v, np.generic) or family_of(kind) is not None:
+        elif not named and (isinstance(v, np.generic) or family_of(kind) is not None):
             key.append(kind)
         else:
             parts = parts_of(kind)

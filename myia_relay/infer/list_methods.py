@@ -115,10 +115,6 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
     return None
 
 
-def _is_range(value: Val) -> bool:
-    return isinstance(value, Iter) and value.kind == "range"
-
-
 async def _same_numbers(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """Whether two ranges have the same numbers."""
     origin = frame.builder.origin
@@ -137,8 +133,8 @@ async def range_operator(engine: Engine, frame: Frame, op: Any, args: list[Val])
     """`range(...)[i]`, `x in range(...)`, `range(...) == x`; None for other operators."""
     numbers, other = args[0], args[-1]
     if op in (operator.eq, operator.ne):
-        ranges = _is_range(numbers) and _is_range(other)
-        same = await _same_numbers(engine, frame, numbers, other) if ranges else frame.constant(False)
+        another = isinstance(other, Iter) and other.kind == "range"
+        same = await _same_numbers(engine, frame, numbers, other) if another else frame.constant(False)
         return same if op is operator.eq else frame.constant(not same.node.value) if same.known else not_(frame, same)
     if op is operator.contains and isinstance(other, Dyn) and isinstance(other.type, Scalar):
         return await call(engine, frame, prelude.in_range, *numbers.parts, other)
@@ -278,11 +274,11 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
         return xs
     decided = await truth(engine, frame, reverse)
     texts = isinstance(xs, Seq) and all(isinstance(e, Static) and isinstance(e.value, str) for e in xs.elems)
-    if texts and isinstance(decided, bool) and isinstance(key, Static) and key.value is None:
+    plain = isinstance(key, Static) and key.value is None
+    if texts and isinstance(decided, bool) and plain:
         return Seq("list", tuple(sorted(xs.elems, key=lambda e: e.value, reverse=decided)))
     xs = promoted(frame, xs)
     reverse = frame.constant(decided) if isinstance(decided, bool) else decided
-    plain = isinstance(key, Static) and key.value is None
     keys = xs if plain else await call(engine, frame, prelude.mapped, key, xs)
     if isinstance(keys, Seq):
         keys = promoted(frame, keys)
