@@ -125,10 +125,23 @@ class Plan:
                     return False
                 needed.append(node)
                 wanted.update(node.args)
-        raising = {n for g in _inside(large) for n in g.nodes if isinstance(n.fn, Graph) or n.fn.effect}
-        if raising - found.twins and any(self.effects.of_node(n) for n in between[1:]):
+        if self.effects.of_node(small):
+            if not self.raise_alike(small, large, found.twins):
+                return False
+        elif self.effects.of_node(large) and any(self.effects.of_node(n) for n in between):
             return False
         self.before[small] = needed[::-1]
+        return True
+
+
+    def raise_alike(self, small: Apply, large: Apply, twins: Mapping[Apply, Apply]) -> bool:
+        """Whether two loops or branches raise the same, in the same order: what raises in one is what raises in the other."""
+        for mine, other in zip(_graphs(small), _graphs(large), strict=True):
+            raising = [n for n in mine.nodes if self.effects.of_node(n)]
+            if list(dict.fromkeys(twins.get(n) for n in raising)) != [n for n in other.nodes if self.effects.of_node(n)]:
+                return False
+            if not all(self.raise_alike(n, twins[n], twins) for n in raising if applied(n) in CONTROL):
+                return False
         return True
 
 
@@ -158,11 +171,11 @@ class Found:
 
     Attributes:
         places: the positions of its results among those of the other one.
-        twins: the applications of the other one that it has as well.
+        twins: its applications -> those of the other one that are the same.
     """
 
     places: list[int]
-    twins: set[Apply]
+    twins: dict[Apply, Apply]
 
 
 def _results(graph: Graph) -> list[tuple[Node, int | None]]:
@@ -239,7 +252,7 @@ class _Match:
     def __init__(self, graph: Graph, env: dict[Node, Value], region: Region):
         self.graph, self.env, self.region = graph, env, region
         self.parts: dict[Node, list[Value]] = {}  # of control applications
-        self.twins: set[Apply] = set()
+        self.twins: dict[Apply, Apply] = {}
 
     def run(self) -> list[Value] | None:
         """What the results are in the larger graph, part by part; None where something is missing."""
@@ -266,7 +279,7 @@ class _Match:
             for larger in self.region.control.get(name, ()):
                 found = _found(node, larger, self, self.region)
                 if found is not None:
-                    self.twins |= found.twins
+                    self.twins |= {**found.twins, node: larger}
                     self.parts[node] = [(larger, k) for k in found.places]
                     if not isinstance(node.type, Struct):
                         self.env[node] = self.parts[node][0]
@@ -279,7 +292,7 @@ class _Match:
         twin = None if None in operands else self.region.known.get(_key(node, operands))
         if twin is None or twin.type != node.type:
             return False
-        self.twins.add(twin)
+        self.twins[node] = twin
         self.env[node] = self.region.value(twin)
         return True
 
@@ -308,7 +321,7 @@ def _found(small: Apply, large: Apply, here: _Match | Region, there: Region) -> 
         return None
     index = int(applied(small) == "for_loop")  # parameters before those of the operands
     first = large.attrs.get("carried", 0)
-    twins: set[Apply] = set()
+    twins: dict[Apply, Apply] = {}
     outputs: list[list[Value]] = []
     wanted: list[list[Value]] = []
     for mine, other in zip(_graphs(small), _graphs(large), strict=True):

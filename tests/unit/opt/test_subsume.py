@@ -137,6 +137,55 @@ def test_errors_keep_their_order(executor):
         np.testing.assert_allclose(got, want)
 
 
+def one_raises_first(xs, n, k):
+    for _ in range(n):
+        xs[k]
+    total = 0.0
+    for _ in range(n):
+        total += 1 % n + xs[k] / (n - 3)
+        xs[k]
+    return total
+
+
+def each_turn_raises(xs, n, k):
+    for i in range(n):
+        xs[i + k]
+    for i in range(n):
+        1.0 / xs[i]
+        xs[i + k]
+    return 0.0
+
+
+def two_loops_in_one(xs, n, k):
+    for _ in range(2):
+        for i in range(n):
+            1.0 / xs[i]
+        for i in range(n):
+            xs[i + k]
+    for _ in range(2):
+        for i in range(n):
+            1.0 / xs[i]
+            xs[i + k]
+        for i in range(n):
+            xs[i + k] + k
+    return 0.0
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+@pytest.mark.parametrize("f", [one_raises_first, each_turn_raises, two_loops_in_one], ids=lambda f: f.__name__)
+def test_a_larger_loop_that_comes_later_does_not_raise_before(f, executor):
+    compiled = relay(f, executor=executor)
+    for xs in ([1.0, 2.0, 3.0, 4.0], [1.0, 0.0, 3.0, 0.0], [1.0, 2.0, 3.0, 0.0]):
+        for n, k in ((3, 1), (3, 2), (4, 1), (2, 5), (0, 9)):
+            try:
+                want = f(xs, n, k)
+            except (IndexError, ZeroDivisionError) as error:
+                with pytest.raises(type(error), match=str(error).replace("(", r"\(")):
+                    compiled(xs, n, k)
+            else:
+                assert compiled(xs, n, k) == want
+
+
 def test_recursion_is_left_alone():
     def walk(x, n):
         y = x
