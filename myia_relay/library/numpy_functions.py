@@ -103,6 +103,31 @@ def nanstd(a, axis=None, ddof=0, keepdims=False):
     return np.sqrt(np.nanvar(a, axis=axis, ddof=ddof, keepdims=keepdims))
 
 
+# Averages.
+
+
+def average(a, axis=None, weights=None):
+    """np.average: weights are of the array's shape, or one for each position of the axis."""
+    a = np.asarray(a)
+    if weights is None:
+        out = np.mean(a, axis=axis)
+        if np.asarray(out).size == 0:
+            raise ZeroDivisionError("division by zero")
+        return out
+    w = np.asarray(weights)
+    if w.shape != a.shape:
+        if axis is None:
+            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        if w.ndim != 1 or w.shape[0] != a.shape[axis]:
+            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        w = np.moveaxis(np.broadcast_to(w, np.moveaxis(a, axis, -1).shape), -1, axis)
+    kind = (a * w).dtype if a.dtype.kind == "f" else np.float64
+    scale = np.sum(w.astype(kind), axis=axis)
+    if np.any(scale == 0.0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    return np.sum(a.astype(kind) * w.astype(kind), axis=axis) / scale
+
+
 # Comparisons of whole arrays.
 
 
@@ -362,7 +387,7 @@ SOURCES = {
     getattr(np, function.__name__): function
     for function in (
         *(fmax, fmin, sinc, logaddexp2, signbit, isneginf, isposinf),
-        *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, array_equal, allclose),
+        *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, average, array_equal, allclose),
         *(append, rot90, kron, cross, meshgrid, take_along_axis),
         *(polyval, vander, interp, convolve, correlate),
         *(argsort, sort, searchsorted, quantile, percentile, median),

@@ -120,16 +120,6 @@ def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     return astype(out, x.dtype) if x.type.is_float else out
 
 
-@meaning(np.average, static=("axis",))
-def average(b: Builder, a, axis=None, weights=None) -> Var:
-    """np.average with weights of the array's own shape."""
-    if weights is None:
-        return mean(b, a, axis)
-    from .arithmetic import mul, truediv
-
-    return truediv(b, sum_(b, mul(b, operand(b, a), operand(b, weights)), axis), sum_(b, weights, axis))
-
-
 @meaning(np.var, static=("axis", "dtype", "ddof", "keepdims"))
 def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
     """np.var: the mean of squared distances from the mean."""

@@ -146,7 +146,6 @@ CALLS = [
     (np.any, (I,), {}),
     (np.ptp, (A, 1), {}),
     (np.count_nonzero, (I,), {}),
-    (np.average, (A, 0), {}),
     (np.cumsum, (A, 1), {}),
     (np.cumsum, (SMALL,), {}),
     (np.cumprod, (A, 0), {}),

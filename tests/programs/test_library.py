@@ -71,6 +71,7 @@ CASES = {
                       (np.array([1.0, 2.0, NAN]), np.array([NAN, 5.0]), "right")],
     np.quantile: [(V, 0.3), (V, 0.0), (V, 1.0), (M, 0.75, 1), (V, 1.5)],
     np.percentile: [(V, 30), (M, 50.0, 0), (H, 20.0)],
+    np.average: [(V,), (M, 0), (M, 1, W), (M, 0, np.array([2, 1])), (M, None, M), (M, 1, V), (M.astype(np.float32),)],
     np.median: [(V,), (W,), (M, 0), (M, 1), (H,), (np.array([1, 2, 4]),)],
     np.linalg.matrix_power: [(SQUARE, 0), (SQUARE, 1), (SQUARE, 5)],
     np.linalg.multi_dot: [([M, SQUARE, SQUARE],)],
