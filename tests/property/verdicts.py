@@ -110,7 +110,7 @@ def within(got: np.ndarray, variants: list[np.ndarray]) -> bool:
         moved = (high > low) | np.any(np.signbit(stack) != np.signbit(stack[0]), axis=0)
         near = (got >= low - margin) & (got <= high + margin) & moved
         nans = np.isnan(got) & np.any(np.isnan(stack), axis=0)
-        same = (got == stack[0]) & (np.signbit(got) == np.signbit(stack[0]))
+        same = np.any((got == stack) & (np.signbit(got) == np.signbit(stack)), axis=0)  # the others may be NaN
     return bool(np.all(near | nans | same))
 
 
