@@ -25,6 +25,7 @@ from ..ir.rewrite import Effects
 from .algebra import FINAL
 from .control import output_parts, pack, turns
 from .row_places import REDUCTIONS, Rows, natural, reduced
+from .rules import is_filled
 from .simplify import Simplifier
 
 INT = Scalar("int64", True)
@@ -235,11 +236,6 @@ class Scope:
 
             self.scopes[key] = Scope(rows, row, self.frame, inside, self.operand, self.together)
         return self.scopes[key]
-
-
-def is_filled(flat: np.ndarray) -> bool:
-    """Whether all elements are the same, to the bit."""
-    return flat.tobytes() == np.full(flat.size, flat[0]).tobytes()
 
 
 def full(shape: tuple[int, ...], node: Node) -> np.ndarray:

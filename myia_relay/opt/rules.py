@@ -196,7 +196,7 @@ def build(pattern: Pattern, match: Match) -> Node:
 
 
 def filled(node: Node) -> Any:
-    """The number that a constant is, or that fills an array; None otherwise."""
+    """The number that a constant is, or that fills an array (a NaN too); None otherwise."""
     while (
         isinstance(node, Apply)
         and isinstance(node.fn, Primitive)
@@ -209,9 +209,13 @@ def filled(node: Node) -> Any:
     if isinstance(value, np.ndarray):
         if value.size == 0 or value.size > 4096:
             return None
-        first = value.flat[0]
-        return first if all(same_number(v, first) for v in value.flat) else None
+        return value.flat[0] if is_filled(value) else None
     return value if isinstance(value, bool | int | float | np.generic) else None
+
+
+def is_filled(array: np.ndarray) -> bool:
+    """Whether all elements of an array that has some are the same, to the bit."""
+    return array.tobytes() == array.flat[0].tobytes() * array.size
 
 
 def same_number(a: Any, b: Any) -> bool:

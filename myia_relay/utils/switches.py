@@ -29,6 +29,7 @@ OPTIMISATIONS = {
     "small_products": "products of small matrices are written out",
     "solve_counters": "counters of loops are formulas of the index",
     "subsume": "loops and branches that are a part of others are not run again",
+    "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",
     "unfold_recursion": "several levels of recursive calls are one",
     "vector_loops": "counted loops over numbers run in the lanes of vectors",
 }

@@ -197,6 +197,8 @@ for _ta in (False, True):
         example("batched_dot", uniform(2, *_a), uniform(2, *_b), **_flags)
     example("matvec", uniform(3, 2) if _ta else uniform(2, 3), uniform(3), transpose=_ta)
 example("dot", ints(2, 3), ints(3, 2))
+example("triangular_dot", uniform(4, 3), np.tril(uniform(3, 3)), transpose_b=True, which="right", lower=False)
+example("triangular_dot", uniform(3, 4), uniform(4, 3), which="result", lower=True)
 
 _padded = {"strides": (2, 1), "padding": ((1, 0), (1, 2))}
 example("conv2d", uniform(2, 2, 5, 4), uniform(3, 2, 3, 2))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from myia_relay.backend.tvm import nests, opaque, outline, updates, vectors
+from myia_relay.backend.tvm import blas, nests, opaque, outline, updates, vectors
 from myia_relay.backend.tvm import rows as row_kernels
-from myia_relay.opt import fusion, row_picks, row_skips, rows
+from myia_relay.opt import fusion, row_picks, row_skips, rows, triangles
 
 LOW = (
     (rows, "LEAST", 2),  # rows of a row kernel
@@ -26,6 +26,9 @@ LOW = (
     (opaque, "PARALLEL_BYTES", 8),
     (updates, "LEAST", 2),
     (vectors, "SHORT", 1),
+    (blas, "SMALL", 64),
+    (triangles, "LEAST", 2),
+    (triangles, "WORK", 1),
     (outline, "SIZE", 4),  # applications of a function that is compiled apart
     (fusion, "GROUP_LIMIT", 4),  # applications of a kernel
 )

@@ -13,12 +13,22 @@ the result. Dimensions must be positive where leading dimensions are derived fro
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tvm import tirx
 
 from ..native.library import openblas
 from .block import Block, const, dtype_of, idx
+from .pipeline import lanes
+
+Operand = tuple[Any, Any]
+
+SMALL = 1_000_000
+"""Multiplications up to which the library does not copy its operands: for short ones, that takes longer than to multiply them."""
+
+LARGEST_SIDE = 1 << 14
+"""Elements of the matrix that is used again for each piece of a product."""
 
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 _PREFIX = {"float32": "scipy_cblas_s", "float64": "scipy_cblas_d"}
@@ -51,9 +61,9 @@ def gemm(
     m: Any,
     n: Any,
     k: Any,
-    a: tuple[Any, Any],
-    x: tuple[Any, Any],
-    c: tuple[Any, Any],
+    a: Operand,
+    x: Operand,
+    c: Operand,
     *,
     trans_a: bool = False,
     trans_x: bool = False,
@@ -81,22 +91,75 @@ def gemm(
         ldx: of X.
         ldc: of C.
     """
-    dtype = _base(c[0])
     lda = lda if lda is not None else (m if trans_a else k)
     ldx = ldx if ldx is not None else (k if trans_x else n)
     ldc = ldc if ldc is not None else n
+
+    def call(m: Any, n: Any, k: Any, a: Operand, x: Operand, c: Operand, beta: Any) -> None:
+        _gemm(b, (m, n, k), (a, lda, trans_a), (x, ldx, trans_x), (c, ldc), alpha, beta)
+
+    sizes = (m, n, k)
+    axis, step = _cut(sizes)
+    if axis is None:
+        call(m, n, k, a, x, c, beta)
+        return
+    size = idx(sizes[axis])
+    with b.loop(tirx.Div(tirx.Add(size, idx(step - 1)), idx(step))) as turn:
+        first = b.let(tirx.Mul(turn, idx(step)))
+        count = b.let(tirx.Min(tirx.Sub(size, first), idx(step)))
+        if axis == 0:
+            call(count, n, k, _moved(a, first, 1 if trans_a else lda), x, _moved(c, first, ldc), beta)
+        elif axis == 1:
+            call(m, count, k, a, _moved(x, first, ldx if trans_x else 1), _moved(c, first, 1), beta)
+        else:
+            dtype = _base(c[0])
+            begun = tirx.Select(tirx.EQ(first, idx(0)), const(beta, dtype), const(1.0, dtype))
+            call(m, n, count, _moved(a, first, lda if trans_a else 1), _moved(x, first, 1 if trans_x else ldx), c, begun)
+
+
+def has_small_kernels() -> bool:
+    """Whether the library multiplies small matrices without copying them first: its kernels for AVX-512 do."""
+    return lanes("float64") >= 8
+
+
+def _cut(sizes: tuple[Any, Any, Any]) -> tuple[int | None, int]:
+    """The axis (of m, n, k) along which a product is cut, and the size of a piece; None where it is left whole.
+
+    A long product of two short sides is faster in pieces that the library takes for small (measured, on one Zen 4 core: 1.1 to
+    1.5 times for float64, 1.05 to 1.4 for float32, 2.2 times where the result has 10 or 20 columns).
+    """
+    open_ = [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]
+    if len(open_) > 1 or not has_small_kernels():
+        return None, 0
+    axis = open_[0] if open_ else max(range(3), key=lambda axis: sizes[axis])
+    side = math.prod(size for other, size in enumerate(sizes) if other != axis)
+    if not 0 < side <= LARGEST_SIDE or (not open_ and side * sizes[axis] <= SMALL):
+        return None, 0
+    return axis, max(8, SMALL // side // 8 * 8)
+
+
+def _moved(operand: Operand, count: Any, stride: Any) -> Operand:
+    """A matrix from one of its rows or columns on."""
+    buffer, offset = operand
+    return buffer, tirx.Add(idx(offset), tirx.Mul(idx(count), idx(stride)))
+
+
+def _gemm(b: Block, sizes: tuple, a: tuple, x: tuple, c: tuple, alpha: float, beta: Any) -> None:
+    """One call. Matrices are (operand, leading dimension, whether stored transposed); the result is never transposed."""
+    dtype = _base(c[0][0])
+    (left, lda, trans_a), (right, ldx, trans_x), (out, ldc) = a, x, c
     _call(
         b,
         "gemm",
         dtype,
-        *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans_a else _NO_TRANS, _TRANS if trans_x else _NO_TRANS, m, n, k)),
+        *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans_a else _NO_TRANS, _TRANS if trans_x else _NO_TRANS, *sizes)),
         const(alpha, dtype),
-        pointer(*a),
+        pointer(*left),
         _int32(lda),
-        pointer(*x),
+        pointer(*right),
         _int32(ldx),
-        const(beta, dtype),
-        pointer(*c),
+        const(beta, dtype) if isinstance(beta, float) else beta,
+        pointer(*out),
         _int32(ldc),
     )
 

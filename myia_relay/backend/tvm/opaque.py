@@ -25,6 +25,7 @@ from .patches import Conv, at
 from .plain import Windows, plain_conv, plain_product
 from .plan import ITEM, View
 from .small import is_small, small_product
+from .triangles import clear, is_quicker_turned, triangular_dot, turned
 
 BLAS_TYPES = ("float32", "float64")
 BLAS_LIMIT = 1 << 31
@@ -124,6 +125,8 @@ def _dot(c: Call) -> None:
         small_product(c, 1, m, n, k, ta, tb)
         return
     left, right, out = c.operand(0), c.operand(1), c.result()
+    if tb and is_quicker_turned(m, n, k):
+        right, tb = turned(c, right, n, k), False
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
     strides = {"lda": rows if ta else inner, "ldx": inner if tb else cols, "ldc": cols, "trans_a": ta, "trans_x": tb}
     tasks = c.tasks(2 * m * n * k, PARALLEL_FLOPS)
@@ -141,6 +144,16 @@ def _dot(c: Call) -> None:
             else:
                 part = (right[0], tirx.Mul(first, idx(inner)) if tb else first)
                 blas.gemm(c.block, rows, count, inner, left, part, (out[0], first), **strides)
+
+
+def _triangular_dot(c: Call) -> None:
+    if not _by_blas(c.out_type.dtype):
+        _dot(c)
+        if c.attrs["which"] == "result":
+            clear(c)
+        return
+    (m, n), a = c.out_type.shape, c.types[0].shape
+    triangular_dot(c, c.tasks(m * n * a[0 if c.attrs["transpose_a"] else 1], PARALLEL_FLOPS))
 
 
 def _batched_dot(c: Call) -> None:
@@ -411,6 +424,7 @@ def _scatter_add(c: Call) -> None:
 
 TABLE = {
     "dot": _dot,
+    "triangular_dot": _triangular_dot,
     "batched_dot": _batched_dot,
     "matvec": _matvec,
     "conv2d": _conv2d,

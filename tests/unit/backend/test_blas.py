@@ -37,6 +37,15 @@ def test_gemm(shape, trans_a, trans_x, dtype):
     np.testing.assert_allclose(c, want, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5)
 
 
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_x", [False, True])
+@pytest.mark.parametrize("shape", [(1003, 9, 11), (9, 1003, 11), (11, 9, 1003)])
+def test_long_products_are_cut(shape, trans_a, trans_x, monkeypatch):
+    monkeypatch.setattr(blas, "SMALL", 5000)
+    monkeypatch.setattr(blas, "has_small_kernels", lambda: True)
+    test_gemm(shape, trans_a, trans_x, "float64")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("trans", [False, True])
 def test_gemv_and_ger_with_offsets(dtype, trans):
