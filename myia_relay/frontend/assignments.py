@@ -12,6 +12,7 @@ from . import scope as scopes
 from .context import STATEMENTS, Context, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure
+from .objects import IN_PLACE
 from .scope import appended
 
 
@@ -285,7 +286,7 @@ def annotated(p: Context, stmt: ast.AnnAssign) -> None:
 @handles(STATEMENTS, ast.AugAssign)
 def augmented(p: Context, stmt: ast.AugAssign) -> None:
     """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(item_to_change(x, i), e))`."""
-    op = ownership.IN_PLACE[type(stmt.op)]
+    op = IN_PLACE[type(stmt.op)]
     target, base = stmt.target, scopes.base_of(stmt.target)
     changed = scopes.mutated([stmt.value]) | (scopes.bindings([stmt.value]) if isinstance(target, ast.Subscript) else set())
     if isinstance(base, ast.Name) and base.id in changed:

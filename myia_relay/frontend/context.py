@@ -21,6 +21,7 @@ from ..ir.node import Apply, Constant, Graph, Node
 from ..utils.errors import NameError_, ParseError
 from ..utils.source import Origin
 from .liveness import Liveness
+from .objects import Families
 from .scope import analyse
 from .source import Source
 
@@ -90,8 +91,8 @@ class Context:
         enclosing loop, innermost last. iterated: what these run over. hidden: targets of the comprehensions that we are in;
         hidden_cells: cells of such. own_scopes: how many of these are functions to CPython. flows: joined value -> the values
         that may flow into it;
-        items: item of a loop -> the iterable; extended: list -> what was inserted, and what it was extended by; roots,
-            any_roots, levels, checks: what `ownership` makes of them.
+        items: item of a loop -> the iterable; extended: list -> what was inserted, and what it was extended by; solved,
+            marks, families, checks: what `ownership` makes of them.
         here: variables that are live after the current statement.
         cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
@@ -116,9 +117,9 @@ class Context:
         self.flows: dict[Node, tuple[Node, ...]] = outer.flows if outer else {}
         self.errors: list[ParseError] = outer.errors if outer else []
         self.items: dict[Node, Node] = outer.items if outer else {}
-        self.roots: dict[Node, tuple] = outer.roots if outer else {}
-        self.any_roots: dict[Node, tuple] = outer.any_roots if outer else {}
-        self.levels: dict[tuple, dict[Node, int]] = outer.levels if outer else {}
+        self.solved: syntax.Solved = outer.solved if outer else syntax.Solved()
+        self.families = Families()
+        self.marks: list[tuple[tuple[int, ...], int]] = []
         self.extended: dict[Node, tuple[tuple[Node, ...], tuple[Node, ...]]] = outer.extended if outer else {}
         self.checks: list[Any] = []
         self.cells: dict[str, Node] = {}

@@ -17,6 +17,7 @@ from ..ir.node import Constant, Node
 from . import ownership
 from . import scope as scopes
 from .context import Context
+from .objects import is_array
 
 
 def changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
@@ -73,7 +74,7 @@ def note_holders(p: Context, target: ast.Subscript, node: Node, whole: Node, ent
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"], node.attrs["own"] = reasons, ownership.is_made_here(p, whole)
 
-    if not ownership.is_array(p, whole):
+    if not is_array(p, whole):
         ownership.check(p, changed_variable(p, target).id, entry, report, within=whole)
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from ..ir import syntax
 from ..ir.node import Constant, Graph, Node, Parameter
 from ..utils.source import Origin
-from . import ownership
 from . import scope as scopes
 from .assignments import bind_target
 from .blocks import Continuation, block, branches, live_after
 from .conditionals import condition
 from .context import BREAK, EXHAUSTED, NORMAL, RETURN, STATEMENTS, Context, State, handles
+from .objects import loop_begins, loop_ends
 
 
 @dataclass(eq=False)
@@ -59,6 +59,7 @@ def _carried(p: Context, stmt: ast.For | ast.While, own: list[ast.AST], status: 
     if "return" in leaves:
         names.append("$ret")
         initial.append(Constant(syntax.UNBOUND))
+    loop_begins(p, initial)
     return Carried(names, initial, live, leaves)
 
 
@@ -100,7 +101,7 @@ def _leave(p: Context, carried: Carried, result: Node, params: list[Parameter], 
     ):
         p.state.env[name] = value
         p.flows[value] = (param,)
-    ownership.recheck(p)
+    loop_ends(p)
 
 
 def _go_on(p: Context, origin: Origin) -> Node:

@@ -119,18 +119,52 @@ VIEWING = frozenset(
 """NumPy functions and methods that may return their argument, a view of it, or its elements."""
 
 
+class Solved:
+    """What is known of values; for `frontend.objects`.
+
+    Attributes:
+        origin: value -> the one before which it surely is the same object as.
+        objects: value -> the objects that it may be, and that it may be or hold.
+        levels: how deep inside of which objects it may lie.
+        arrays: whether it is an array that a NumPy function made.
+    """
+
+    def __init__(self):
+        self.origin: dict[Any, Any] = {}
+        self.objects: dict[Any, tuple] = {}
+        self.levels: dict[tuple, dict] = {}
+        self.arrays: dict[Any, bool] = {}
+
+    def _all(self) -> tuple[dict[Any, Any], ...]:
+        return self.origin, self.objects, self.levels, self.arrays
+
+    def mark(self) -> tuple[int, ...]:
+        """How much is known."""
+        return tuple(map(len, self._all()))
+
+    def forget(self, mark: tuple[int, ...]) -> None:
+        """Forget what has become known since then."""
+        for known, size in zip(self._all(), mark, strict=True):
+            forget(known, size)
+
+
+def forget(known: dict[Any, Any], size: int) -> None:
+    """Take the latest entries out of a dict, but for so many."""
+    while len(known) > size:
+        known.popitem()
+
+
 @dataclass(eq=False)
 class Handing:
     """What the calls of a function do with what they are given, as far as inference has seen it; for `frontend.ownership`.
 
     Attributes:
         calls: parsed call -> which of its arguments (or what is called) it may return, or put into what it returns.
-        objects, levels: what the front end has found out with that; good as long as `calls` does not change.
+        solved: what the front end has found out with that; good as long as `calls` does not change.
     """
 
     calls: dict[Any, set[Any]] = field(default_factory=dict)
-    objects: dict[Any, tuple] = field(default_factory=dict)
-    levels: dict[tuple, dict] = field(default_factory=dict)
+    solved: Solved = field(default_factory=Solved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import traceback
 
 import numpy as np
@@ -292,10 +291,8 @@ def test_an_interrupt_is_heard(f, small, large):
     compiled = relay(f)
     assert compiled(small) == f(small)
     threading.Timer(0.3, _thread.interrupt_main).start()
-    begin = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        compiled(large)
-    assert time.perf_counter() - begin < 60  # not the years that it would take
+        compiled(large)  # would take years
 
 
 def _as_file(code: str) -> str:

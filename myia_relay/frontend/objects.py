@@ -1,0 +1,412 @@
+"""Which objects a value may be, or hold: answered from syntax.
+
+What is followed are assignments, branches, loops, subscripts, attributes, and the NumPy functions that return views. What else is
+called may return its arguments, or hold them in its result: that is followed where inference has seen it (`ir.syntax.Handing`).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..ir import syntax
+from ..ir.node import Apply, Constant, Graph, Node, Parameter
+
+if TYPE_CHECKING:
+    from .context import Context
+
+IN_PLACE = {
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.MatMult: operator.imatmul,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
+}
+# Operations whose result is (the object of) their first argument.
+SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.list_append, syntax.list_change}
+# Operations whose result is a view or an element of their first argument.
+PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
+# Operators of which the result may hold what the operands hold, as that of `xs + ys`, or be what a class's own method returns.
+OPERATORS = {
+    *IN_PLACE.values(),
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul,
+    operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.neg, operator.pos, operator.invert,
+}  # fmt: skip
+# Operations whose result is new and holds their arguments.
+_HOLDING = {syntax.make_tuple, syntax.make_list, syntax.make_dict, syntax.star}
+_HOLDING_NAMES = frozenset("enumerate zip reversed iter".split())
+_COPYING_NAMES = frozenset("tuple list sorted".split())
+# Methods whose result is, or holds, parts of what they are called on.
+_PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
+# NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list holds it.
+_NEW_ARRAYS = frozenset("zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split())
+
+Objects = frozenset[Node]
+
+
+def objects(p: Context, node: Node, through: syntax.Handing | None = None) -> tuple[Objects, Objects]:
+    """The objects, by the node that made them, that a value may be (or be a view of), and that it may be or hold.
+
+    Loops make these equations recursive, so they are iterated to the least solution; what is solved is kept.
+
+    Args:
+        p: the function.
+        node: the value.
+        through: the calls that may hand on what they are given; none by default.
+    """
+    known = _solved(p, through).objects
+    node = origin_of(p, node, through)
+    if node in known:
+        return known[node]
+    open_: dict[Node, list[tuple[Node, ...]]] = {}
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if top not in known and top not in open_:
+            groups = _through(sources_of(p, top), top, through)
+            open_[top] = sources = [tuple(origin_of(p, n, through) for n in group) for group in groups]
+            stack.extend(n for group in sources for n in group)
+    empty: Objects = frozenset()
+    now = dict.fromkeys(open_, (empty, empty))
+
+    def look(n: Node) -> tuple[Objects, Objects]:
+        return known[n] if n in known else now[n]
+
+    changed = True
+    while changed:
+        changed = False
+        for n in reversed(open_):
+            same, part, held, copied, given = open_[n]
+            be = frozenset().union(*[look(s)[0] for s in same], *[look(s)[1] for group in (part, given) for s in group])
+            be = be if same or part else be | {n}
+            hold = be.union(*[look(s)[1] for group in (same, part, held, copied, given) for s in group])
+            if (be, hold) != now[n]:
+                now[n], changed = (be, hold), True
+    known.update(now)
+    return known[node]
+
+
+def _solved(p: Context, through: syntax.Handing | None) -> syntax.Solved:
+    """What is known already."""
+    return p.solved if through is None else through.solved
+
+
+def origin_of(p: Context, node: Node, through: syntax.Handing | None = None) -> Node:
+    """The value before that a value surely is the same object as, on every way that it can have come here; or itself.
+
+    As redundant φ functions are removed in M. Braun et al., "Simple and Efficient Construction of Static Single Assignment Form"
+    (CC 2013), section 3.1: programs of many changes stay as small as those of none.
+    """
+    known = _solved(p, through).origin
+    waiting, stack = set(), [node]
+    while stack:
+        top = stack[-1]
+        if top in known:
+            stack.pop()
+            continue
+        same, *others = _through(sources_of(p, top), top, through)
+        if same and not any(others) and top not in waiting:
+            waiting.add(top)
+            stack.extend(s for s in same if s not in known and s not in waiting)
+            continue
+        # One that still waits is around a loop: it stands for itself.
+        origins = set() if any(others) else {_end(known, s) for s in same} - {top}
+        known[top] = origins.pop() if len(origins) == 1 else top
+    return _end(known, node)
+
+
+def _end(known: dict[Node, Node], node: Node) -> Node:
+    """Where a chain of origins ends."""
+    while (before := known.get(node, node)) is not node:
+        node = before
+    return node
+
+
+class Sources(NamedTuple):
+    """Where a value may come from.
+
+    Attributes:
+        same: what it may be the same as. part: what it may be a part of. held: what it holds.
+        copied: of what it is a copy that holds the same elements.
+        given: what it may be the same as, a part of or hold, if what is called returns what it is given.
+    """
+
+    same: tuple[Node, ...] = ()
+    part: tuple[Node, ...] = ()
+    held: tuple[Node, ...] = ()
+    copied: tuple[Node, ...] = ()
+    given: tuple[Node, ...] = ()
+
+
+def _through(sources: Sources, node: Node, through: syntax.Handing | None) -> Sources:
+    """Where a value may come from if only these calls hand on what they are given."""
+    if not sources.given:
+        return sources
+    given = () if through is None else through.calls.get(node, ())
+    return sources._replace(given=tuple(g for g in sources.given if g in given))
+
+
+def is_literal(node: Node) -> bool:
+    """Whether a value is a number, a string, ...: nobody sees that it is the same one."""
+    return isinstance(node, Constant) and (node.value is None or isinstance(node.value, (int, float, complex, str, bytes)))
+
+
+def sources_of(p: Context, node: Node) -> Sources:
+    """Where a value may come from."""
+    if node in p.flows:
+        held, copied = p.extended.get(node, ((), ()))
+        return Sources(same=p.flows[node], held=held, copied=copied)
+    if node in p.items:
+        return Sources(part=(p.items[node],))
+    if isinstance(node, Constant) and isinstance(node.value, Graph) and node.value in p.closures:
+        defaults = node.value.signature.defaults.values() if node.value.signature else ()
+        return Sources(held=(*p.closures[node.value].captured_values(), *defaults))
+    if not isinstance(node, Apply):
+        return Sources()
+    fn, args = node.fn, node.args
+    if isinstance(fn, Constant):
+        value = fn.value
+        if _is_dict(node):
+            count = len(args) - len(node.keywords)
+            return Sources(copied=args[:count], held=args[count:], given=args if isinstance(value, syntax.FreeName) else ())
+        if isinstance(value, syntax.FreeName):
+            if value.name in _COPYING_NAMES:
+                return Sources(copied=args, given=args)
+            return Sources(held=args if value.name in _HOLDING_NAMES else (), given=args)
+        if value is syntax.check_bound:
+            return Sources(same=args[1:])
+        if value is syntax.make_list:  # `[*xs, x]`
+            stars = [a for a in args if applies(a, (syntax.star,))]
+            return Sources(held=tuple(a for a in args if a not in stars), copied=tuple(s.args[0] for s in stars))
+        if value is syntax.comprehension:
+            return Sources(copied=(args[1].value.output,))
+        if value in SAME:
+            holds = value is syntax.list_append or (value is syntax.setitem and not is_array(p, args[0]))
+            given = args[1:] if value in OPERATORS else ()
+            return Sources(same=args[:1], held=args[-1:] if holds else (), given=given)
+        if value in PART:
+            return Sources(part=args[:1])
+        if value in _HOLDING:
+            return Sources(held=args)
+        if isinstance(value, syntax.Syntax):
+            return Sources(given=args if value is syntax.double_star else ())
+        if value in OPERATORS or isinstance(value, type):
+            return Sources(given=args)
+        if isinstance(value, Graph):
+            return Sources(given=(fn, *args))
+        return Sources()
+    if isinstance(fn, Apply) and applies(fn, (getattr,)):
+        return Sources(part=(*args, fn.args[0]) if _is_named(fn.args[1], _PART_NAMES) else (), given=(fn, *args))
+    return Sources(given=(fn, *args))
+
+
+def _is_dict(node: Node) -> bool:
+    """Whether a node is `dict(...)`, or makes the dict of a dict comprehension."""
+    value = node.fn.value if isinstance(node, Apply) and isinstance(node.fn, Constant) else None
+    return value is dict or isinstance(value, syntax.FreeName) and value.name == "dict"
+
+
+def is_array(p: Context, node: Node) -> bool:
+    """Whether a value is, on every way that it can have come here, an array that a NumPy function made."""
+    known = p.solved.arrays
+    if node not in known:
+        known[node] = _is_array(p, node)
+    return known[node]
+
+
+def _is_array(p: Context, node: Node) -> bool:
+    """What `is_array` keeps."""
+    seen: set[Node] = set()
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if not p.solved.arrays.get(top, True):
+            return False
+        if top in seen or top in p.solved.arrays:
+            continue
+        seen.add(top)
+        if top in p.flows:
+            stack.extend(p.flows[top])
+            continue
+        if not isinstance(top, Apply):
+            return False
+        fn = top.fn
+        if applies(top, (*SAME, syntax.check_bound)):
+            stack.append(top.args[1 if fn.value is syntax.check_bound else 0])
+        elif not (isinstance(fn, Apply) and applies(fn, (getattr,)) and _is_named(fn.args[1], _NEW_ARRAYS)):
+            return False
+    return True
+
+
+DEEPEST = 3  # levels of nesting that are told apart
+Place = tuple[Node, bool]
+"""An object, by the node that makes it; and whether it is of an earlier turn of the loop that makes one in each turn."""
+
+
+def levels(p: Context, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None) -> dict[Place, int]:
+    """How deep inside of which objects a value may lie, or what it holds: 0 the object itself, 1 an element of it, ...
+
+    A list is no element of itself, so a value that lies deeper in an object than a list cannot be or hold that list.
+
+    Args:
+        p: the function.
+        node: the value.
+        most: whether to take the deepest place in each object, of the value itself, or else the least deep one, of what it holds.
+        views: whether slices are parts of what they are taken of, as of arrays, and not new lists.
+        through: the calls that may hand on what they are given.
+    """
+    known = _solved(p, through).levels
+    key = origin_of(p, node, through), most, views
+    if key not in known:
+        known[key] = _levels_of(p, *key, through)
+    return known[key]
+
+
+def _levels_of(p: Context, node: Node, most: bool, views: bool, through: syntax.Handing | None) -> dict[Place, int]:
+    """What `levels` keeps."""
+    out: dict[Place, int] = {}
+    # With the outermost loop around of those through the end of whose turn the way goes: what is in it was made in an earlier turn.
+    start: tuple[Node, int, Graph | None] = (node, 0, None)
+    seen, stack = {start}, [start]
+    while stack:
+        top, level, turn = stack.pop()
+        same, part, held, copied, given = _through(sources_of(p, top), top, through)
+        before = turn
+        if isinstance(top, Parameter) and top in p.flows:
+            before = turn or top.graph
+        if views:
+            held, copied = (*held, *copied), ()
+        elif part and is_slice(top):
+            part, copied = (), part
+        deeper = min(level + 1, DEEPEST) if top in p.items or applies(top, PART) else level
+        steps = [(s, level, before if k else turn) for k, s in enumerate(same)] + [(s, deeper, turn) for s in part]
+        steps += [(s, DEEPEST if most else max(level - 1, 0), turn) for s in given]  # it may be any part, or hold it
+        if not (same or part):
+            place = top, turn is not None
+            out[place] = max(out.get(place, level), level) if most else min(out.get(place, level), level)
+        if level or not most:
+            pairs = most and _is_dict(top)  # its entries may be elements of elements of what it was made of
+            steps += [(s, DEEPEST if pairs else max(level - 1, 0), turn) for s in held]
+            steps += [(s, DEEPEST if pairs else max(level, 1), turn) for s in copied]
+        for source, at, around in steps:
+            origin = origin_of(p, source, through)
+            step = origin, at, around if around is not None and is_within(getattr(origin, "graph", None), around) else None
+            if step not in seen:
+                seen.add(step)
+                stack.append(step)
+    return out
+
+
+class Families:
+    """Values that may have to do with each other, whatever calls do with what they are given: each is of one family with all that
+    it comes from. That is more than need be, and found out in hardly more than linear time (union-find), however long a program is.
+
+    Attributes:
+        parent: value -> another one of its family, on the way to the one that stands for it.
+        outsiders: for each family, what the function has not made itself, by name.
+        joined: the values that are in a family with all that they come from.
+    """
+
+    def __init__(self):
+        self.parent: dict[Node, Node] = {}
+        self.outsiders: dict[Node, dict[Any, Node]] = {}
+        self.joined: dict[Node, None] = {}
+
+    def of(self, p: Context, node: Node) -> Node:
+        """The family of a value: the value that stands for it."""
+        stack = [node]
+        while stack:
+            top = stack.pop()
+            if top in self.joined or is_literal(top):
+                continue
+            self.joined[top] = None
+            sources = sources_of(p, top)
+            if not (sources.same or sources.part) and not is_own(p, top):
+                name = top.value.name if isinstance(top, Constant) and is_free(top) else top
+                self.outsiders.setdefault(self.find(top), {})[name] = top
+            for source in (s for group in sources for s in group if not is_literal(s)):
+                self.join(top, source)
+                stack.append(source)
+        return self.find(node)
+
+    def find(self, node: Node) -> Node:
+        """Who stands for the family that a value is in so far."""
+        while (above := self.parent.get(node, node)) is not node:
+            self.parent[node] = node = self.parent.get(above, above)
+        return node
+
+    def join(self, one: Node, other: Node) -> None:
+        """Make two families one."""
+        one, other = self.find(one), self.find(other)
+        if one is not other:
+            few, many = sorted((one, other), key=lambda n: len(self.outsiders.get(n, ())))
+            self.parent[few] = many
+            if few in self.outsiders:
+                self.outsiders[many].update(self.outsiders.pop(few))
+
+
+def applies(node: Node, operations: Any) -> bool:
+    """Whether a node applies one of some operations."""
+    return isinstance(node, Apply) and isinstance(node.fn, Constant) and node.fn.value in operations
+
+
+def _is_named(node: Node, names: frozenset[str]) -> bool:
+    """Whether a value is one of some names of attributes."""
+    return isinstance(node, Constant) and node.value in names
+
+
+def is_free(node: Constant) -> bool:
+    """Whether a constant is a name from outside of the function."""
+    return isinstance(node.value, syntax.FreeName)
+
+
+def is_slice(node: Node) -> bool:
+    """Whether a node is `x[a:b]`."""
+    return applies(node, (operator.getitem,)) and applies(node.args[1], (slice,))
+
+
+def is_own(p: Context, root: Node) -> bool:
+    """Whether an object is one that a function has made itself."""
+    if isinstance(root, Apply):
+        return is_within(root.graph, p.root)
+    return isinstance(root, Constant) and not is_free(root)
+
+
+def is_within(graph: Graph | None, root: Graph) -> bool:
+    """Whether a graph is another one, or in it."""
+    while graph is not None and graph is not root:
+        graph = graph.parent
+    return graph is root
+
+
+def loop_begins(p: Context, initial: list[Node]) -> None:
+    """Note what is known: what is found out in a loop may be other when its end is known.
+
+    Args:
+        p: the function.
+        initial: the values that the loop starts with.
+    """
+    for node in initial:
+        origin_of(p, node)
+        p.families.of(p, node)
+    p.marks.append((p.solved.mark(), len(p.families.joined)))
+
+
+def loop_ends(p: Context) -> None:
+    """Forget what was found out in a loop, now that it is complete, and run the checks again once all are."""
+    solved, joined = p.marks.pop()
+    p.solved.forget(solved)
+    syntax.forget(p.families.joined, joined)
+    if not p.loops:
+        for again in p.checks:
+            again()
+        p.checks.clear()
