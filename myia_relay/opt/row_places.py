@@ -213,7 +213,7 @@ def _reshape(rows: Rows, node: Apply) -> Place | None:
     if place is None or not isinstance(node.type, Array):
         return None
     before, shape = product(x.type.shape[: place.axis]) * place.pre, node.type.shape
-    if not all(isinstance(d, int) for d in (*shape, before)):
+    if not all(isinstance(d, int) for d in (*shape, before)) or 0 in shape:
         return None
     for axis, size in enumerate(shape):
         outer = product(shape[:axis])

@@ -418,8 +418,8 @@ def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     inner.memo[body.params[0]] = index
     inner.memo.update(zip(body.params[1 : 1 + carried], state))
     inner.memo.update(zip(body.params[1 + carried :], args[3 + carried :]))
-    sizes = [v.shape[-1] if v.ndim > 1 else 1 for v in initial for _ in range(v.size // (v.shape[-1] if v.ndim > 1 else 1))]
-    graph.flags["groups"] = sizes  # the carried numbers of a short axis are skipped together: see `row_skips`
+    short = [(v, v.shape[-1] if v.ndim > 1 else 1) for v in initial if v.size]
+    graph.flags["groups"] = [width for v, width in short for _ in range(v.size // width)]  # the carried numbers of a short axis are skipped together: see `row_skips`
     results = [inner.numbers(inner.value(part)) for part in output_parts(body)]
     frame.b.origin = node.origin
     graph.output = pack(frame.b, [frame.bring(x) for r in results for x in r.reshape(-1)])

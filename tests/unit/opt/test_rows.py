@@ -146,6 +146,26 @@ def test_loops_of_any_step(span):
     agree(f, RNG.normal(size=(45, 3)), RNG.normal(size=(45, 5)))
 
 
+def test_arrays_without_elements():
+    def moved(x, y):
+        doubled = np.concatenate((x * 2.0, x), axis=1)
+        return doubled, np.reshape(doubled[:0], (0, 45)), np.reshape(y, (0, 45, 2)), np.reshape(y * 2.0, (45, 0, 3))
+
+    def flat(x, y):
+        rows = (x * 2.0)[:, 0]
+        return rows * rows, np.reshape(np.transpose(y) * rows * rows, (0, 9, 5)), np.exp(x) * x, np.tanh(x) + x
+
+    def carried(x, y):
+        out = x * 1.0
+        for k in range(3):
+            out, y = out * 2.0 + k + np.sum(y, axis=1)[:, None], y * 1.5
+        return out, np.tanh(out) * out, np.exp(out) + x, y
+
+    agree(moved, RNG.normal(size=(45, 1)), np.zeros((45, 0)))
+    agree(flat, RNG.normal(size=(45, 1)), np.zeros((45, 0)))
+    agree(carried, RNG.normal(size=(45, 3)), np.zeros((45, 0)))
+
+
 def shapes(x, k, flag):
     """Everything that moves numbers about, truth values and integers among them."""
     pairs = np.concatenate((x[:, ::2], x[:, 1:2] + 1.0), axis=1)
