@@ -419,7 +419,8 @@ def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     inner.memo.update(zip(body.params[1 : 1 + carried], state))
     inner.memo.update(zip(body.params[1 + carried :], args[3 + carried :]))
     short = [(v, v.shape[-1] if v.ndim > 1 else 1) for v in initial if v.size]
-    graph.flags["groups"] = [width for v, width in short for _ in range(v.size // width)]  # the carried numbers of a short axis are skipped together: see `row_skips`
+    # The carried numbers of a short axis are skipped together: see `row_skips`.
+    graph.flags["groups"] = [width for v, width in short for _ in range(v.size // width)]
     results = [inner.numbers(inner.value(part)) for part in output_parts(body)]
     frame.b.origin = node.origin
     graph.output = pack(frame.b, [frame.bring(x) for r in results for x in r.reshape(-1)])

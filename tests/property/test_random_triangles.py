@@ -77,7 +77,8 @@ class Writer:
     def writes(self) -> None:
         """A nest of loops that writes `A`, which begins as zeros or as a part of `x`."""
         r, side = self.random, "triu" if self.upper else "tril"
-        self.write(1, "A = " + r.choice(("np.zeros((n, n))", "np.zeros((n, n))", f"np.{side}(x)", f"np.{side}(x, {r.choice((-1, 1))})")))
+        zeros = "np.zeros((n, n))"
+        self.write(1, "A = " + r.choice((zeros, zeros, f"np.{side}(x)", f"np.{side}(x, {r.choice((-1, 1))})")))
         self.write(1, "for i in range(n):")
         if r.random() < 0.2:
             self.write(2, r.choice(("A[i] = A[n - 1 - i]", "A = A.T", "A, Q = Q, A")) if self.rogue else "A[i] = A[i] * 1.5")
