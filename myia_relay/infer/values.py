@@ -578,6 +578,8 @@ def describe(val: Val) -> str:
         return f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
     if isinstance(val, Closure):
         return f"function {val.graph.name}"
+    if isinstance(val, Text):
+        return "str made at run time"
     return str(skeleton(val, capture=lambda c: ()))
 
 

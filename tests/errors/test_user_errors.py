@@ -193,6 +193,10 @@ def endless(n):  # here
     return endless(n) + 1
 
 
+def written_out(x):
+    return len(f"{x}")  # here
+
+
 def creates_in_a_loop(x):
     total = 0.0
     for _ in range(3):
@@ -254,6 +258,7 @@ CASES = [
     (too_many_indices, lambda f: f(A), myia_relay.TypeError_, "array is 2-dimensional, but 3 were indexed"),
     (bad_reshape, lambda f: f(A), myia_relay.ShapeError, "cannot reshape array of shape (3, 4) into shape (5, 5)"),
     (bad_axis, lambda f: f(A), myia_relay.ShapeError, "axis 2 is out of bounds for array of dimension 2"),
+    (written_out, lambda f: f(1.5), myia_relay.TypeError_, "object of type str made at run time has no len()"),
     (creates_in_a_loop, lambda f: f(X), myia_relay.LoweringError, "create it there, or outside, and pass it in"),
 ]
 
