@@ -9,7 +9,9 @@ are batched by their own rules; control by the rules of `ad.batch_control`:
 - a branch on a condition that is the same for all stays a branch; on one that differs, both sides run, and `where`
   selects;
 - a loop with the same bounds for all stays a loop over batched values; one with different numbers of turns runs to the
-  longest, and examples that have finished keep their values.
+  longest, and examples that have finished keep their values;
+- where examples have data types or run-time lists of their own, or go different ways through a recursion, the whole is a loop
+  over the examples (`ad.batch_recursion`).
 
 In code that only some examples run everything is batched and masked, the same or not: a loop's adjoint finds on its
 tapes what the loop put there, so both must take the same decisions, and what a masked loop saves is batched.
@@ -33,7 +35,7 @@ from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Recursion, as_call, emit_like, same_interface
 from ..prims.broadcast import broadcast_to
-from ..utils.errors import CompileError, InternalError, LoweringError, TypeError_
+from ..utils.errors import CompileError, InternalError, TypeError_
 
 Flag = bool | tuple
 
@@ -73,7 +75,11 @@ def item(flag: Flag, index: int) -> Flag:
 
 
 class Restart(Exception):
-    """More of what is on a recursion's tapes is batched than was known when they were made."""
+    """More of what is on some tapes is batched than was known when they were made."""
+
+
+class OneByOne(Exception):
+    """The examples take different ways through a recursion, or have data types or run-time lists of their own."""
 
 
 class Batcher:
@@ -81,7 +87,8 @@ class Batcher:
 
     Attributes:
         size: of the batch axis.
-        tapes: which parts of the entries of a recursion's tapes are batched, by type of the tape.
+        tapes: which parts of the entries of tapes are batched from the start, by type of the tape: of those of recursions, and of
+            those of which only one of two branches knows that they are.
     """
 
     def __init__(self, size: DimLike):
@@ -163,8 +170,6 @@ class Batcher:
         if isinstance(node.fn, Graph):
             if mask is not None:
                 if self.recursion.component(node.fn) is not None:
-                    from .batch_recursion import OneByOne
-
                     raise OneByOne
                 return self.inline(b, node.fn, args, flags, mask)
             callee, flag = self.graph(node.fn, tuple(flags))
@@ -173,7 +178,7 @@ class Batcher:
         if special is not None:
             return special(self, b, node, args, flags, mask)
         if node.fn.name.startswith("list_") and (mask is not None or not plain):
-            raise TypeError_(LISTS)
+            raise OneByOne
         if plain:
             return emit_like(b, node, tuple(args)), False
         if node.fn.batch_rule is None:
@@ -201,20 +206,17 @@ class Batcher:
             parts = [self.match(b, x, e, item(have, i), item(want, i)) for i, (x, e) in enumerate(zip(parts, t.elems))]
             return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": self.type(t, want)})
         if isinstance(t, Data):
-            raise LoweringError(f"under vmap a {t} would differ between examples, which is not supported")
+            raise OneByOne
         if is_undef(node):
             return b.emit(REGISTRY["undef"], (), {"type": self.type(t, want)})
-        if isinstance(t, Tape):  # it is empty: only a tape on which something batched is pushed is batched
-            if isinstance(node, Apply) and getattr(node.fn, "name", "") != "tape_new":
-                raise InternalError("vmap", "a tape gets its batch axis after something was pushed")
+        if isinstance(t, Tape):  # only a tape on which something batched is pushed is batched
+            if isinstance(node, Apply) and getattr(node.fn, "name", "") != "tape_new":  # it is not empty any more
+                if self.tapes.get(t) is True:
+                    raise InternalError("vmap", "a tape gets its batch axis after something was pushed")
+                self.tapes[t] = True
+                raise Restart
             return b.emit(REGISTRY["tape_new"], (), {"elem": batched_type(t.elem, self.size), "owner": t.owner})
         return broadcast_to(Var(b, node), shape=(self.size, *t.shape)).node
-
-
-LISTS = (
-    "vmap: the entries, indices or lengths of a run-time list differ between examples here; use an array (np.zeros, and fill "
-    "it), or a tuple"
-)
 
 
 def is_undef(node: Node) -> bool:
@@ -324,7 +326,7 @@ def _same_for_all(what: str):
 
 def _data_make(p: Batcher, b: Builder, node, args, flags, mask):
     if any(f is not False for f in flags):
-        raise LoweringError(f"vmap makes a {node.type} of values that differ between examples, which is not supported")
+        raise OneByOne
     return emit_like(b, node, tuple(args)), False
 
 
@@ -346,7 +348,7 @@ RULES: dict[str, Rule] = {
 def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, size: DimLike) -> Node:
     """Emit the batched graph; every array of the result gets a batch axis."""
     from . import batch_control  # noqa: F401  registers its rules
-    from .batch_recursion import OneByOne, one_by_one
+    from .batch_recursion import one_by_one
 
     p = Batcher(size)
     flags = [expanded_flag(f, q.type) for f, q in zip(batched, graph.params, strict=True)]
@@ -355,13 +357,12 @@ def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, 
     while True:
         try:
             out, flag = p.inline(b, graph, args, flags)
-            break
+            return p.match(b, out, graph.output.type, flag, full(graph.output.type))
         except OneByOne:
             b.graph.nodes = nodes
             return one_by_one(b, args, graph, flags, size)
         except Restart:
             b.graph.nodes, p.graphs = nodes[:], {}
-    return p.match(b, out, graph.output.type, flag, full(graph.output.type))
 
 
 def vmap_graph(graph: Graph, batched: tuple, size: DimLike) -> Graph:

@@ -14,21 +14,20 @@ not.
 
 from __future__ import annotations
 
-from ..abstract.types import INT, Array, List, Scalar, Struct, Type
+from ..abstract.types import INT, Array, Data, List, Scalar, Struct, Type
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
 from ..prims.broadcast import reshape
-from ..utils.errors import TypeError_
-from .batch import LISTS, RULES, Batcher, Flag, canonical, full, is_undef, item, join
+from .batch import RULES, Batcher, Flag, OneByOne, canonical, full, is_undef, item, join
 
 
 def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -> Node:
     """`where(mask, new, old)` for batched values of a type that is `t` for one example; tapes are the new ones."""
-    if is_undef(new) or is_undef(old):
+    if new is old or is_undef(new) or is_undef(old):
         return old if is_undef(new) else new
-    if isinstance(t, List):
-        raise TypeError_(LISTS)
+    if isinstance(t, List | Data):
+        raise OneByOne
     if isinstance(t, Struct):
         get, indices = REGISTRY["get_item"], range(len(t.elems))
         pairs = [[b.emit(get, (x,), {"index": i}) for x in (new, old)] for i in indices]

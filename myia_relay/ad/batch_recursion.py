@@ -3,8 +3,8 @@
 Where all examples take the same way through a recursion, it is one recursion over batched values: its functions get batched
 versions that call each other. Which parts of their results are batched is a least fixpoint.
 
-Where the way depends on the example, one recursion cannot follow them all. The batched function is then a loop over
-the examples, each of which takes its own way:
+Where the way depends on the example, one recursion cannot follow them all; nor has a data type or a run-time list room for
+those of all examples. The batched function is then a loop over the examples, each of which takes its own way:
 
     for k in range(size): out[k] = f(*(x[k] for batched x))
 """
@@ -15,18 +15,14 @@ from collections.abc import Sequence
 
 from ..abstract.batched import batched_type
 from ..abstract.dims import Dim, DimLike
-from ..abstract.types import INT, Array, Scalar, Struct, Tape, Type, tuple_of
+from ..abstract.types import INT, Array, Data, Scalar, Struct, Tape, Type, tuple_of
 from ..ir.build import Builder, Var
 from ..ir.node import Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects
 from ..prims.broadcast import broadcast_to
-from ..utils.errors import InternalError, TypeError_
+from ..utils.errors import InternalError, LoweringError, TypeError_
 from .batch import Batcher, Flag, canonical, example, join
-
-
-class OneByOne(Exception):
-    """The examples take different ways through a recursion."""
 
 
 def recursive_version(p: Batcher, graph: Graph, flags: tuple[Flag, ...], want: Flag) -> tuple[Graph, Flag]:
@@ -62,10 +58,14 @@ def one_by_one(b: Builder, args: Sequence[Node], graph: Graph, flags: Sequence[F
 
     Raises:
         TypeError_: the examples print, or update a model.
+        LoweringError: they return data types of their own.
     """
     if Effects().of_graph(graph) & {"io", "write"}:
         raise TypeError_("print or an update of a model inside of vmap with recursion; do it outside, on the batch")
     t = graph.output.type
+    for own in _leaf_types(t):
+        if isinstance(own, Data):
+            raise LoweringError(f"vmap returns a {own} for each example, which cannot be stacked; return numbers or arrays")
     result = batched_type(t, size)
     starts = [_empty(b, e) for e in _leaf_types(result)]
     body = Graph(f"{graph.name}.examples", None, graph.origin)
@@ -120,4 +120,4 @@ def _stored(b: Builder, place: Node, out: Node, k: Var) -> Node:
     return REGISTRY["dynamic_update"](Var(b, place), Var(b, out), k, axis=0).node
 
 
-__all__ = ["OneByOne", "one_by_one", "recursive_version"]
+__all__ = ["one_by_one", "recursive_version"]

@@ -1,0 +1,200 @@
+"""vmap of whatever the language has: what the examples have of their own, and the ways that they go, in every executor."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from myia_relay import LoweringError, grad, jvp, relay, vmap
+
+XS = np.array([0.5, -1.5, 2.0, 1.2, -0.1])
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True)
+class Leaf:
+    value: float
+
+
+@dataclass(frozen=True)
+class Fork:
+    left: "Tree"
+    right: "Tree"
+
+
+Tree = Leaf | Fork
+
+
+def total(t: Tree) -> float:
+    match t:
+        case Leaf(v):
+            return v
+        case Fork(left, right):
+            return total(left) + 2.0 * total(right)
+
+
+def tree_chosen(x):
+    t = Fork(Leaf(1.0), Leaf(2.0)) if x > 0 else Leaf(0.25)
+    return total(t) * x
+
+
+def tree_after_a_loop(x):
+    t = Fork(Leaf(1.0), Leaf(2.0))
+    while x > 0:
+        t = Leaf(0.25)
+        x = x - 1.0
+    return total(t) + x
+
+
+def tree_grown(x):
+    t: Tree = Leaf(1.0)
+    y = x
+    while y > 0:
+        t = Fork(t, Leaf(float(x)))
+        y = y - 0.5
+    return total(t)
+
+
+def list_grown(x):
+    xs = []
+    y = x
+    while y > 0:
+        xs.append(y)
+        y = y - 0.7
+    return sum(xs, 0.0) + float(len(xs))
+
+
+def list_chosen(x):
+    xs = [x, 2.0] if x > 0 else [x]
+    return sum(xs)
+
+
+def list_of_all(x):
+    xs = []
+    for i in range(4):
+        xs.append(x * i)
+    return sum(xs)
+
+
+def function_chosen(x):
+    k = x * 2.0
+    g = (lambda y: y * k) if x > 0 else math.sin
+    return g(x) + 1.0
+
+
+def none_or_number(x):
+    a = None
+    for i in range(4):
+        if x * i > 1.0:
+            a = x * i
+    return -x if a is None else a
+
+
+def int_or_float(x):
+    a = 1 if x > 0 else 0.5
+    return a * 2 + x if isinstance(a, int) else a * x
+
+
+def tuples(x):
+    p = Pair(x, 2.0) if x > 0 else Pair(3.0, x)
+    return p.a * p.b
+
+
+def leaves_early(x):
+    for i in range(5):
+        if x * i > 2.0:
+            return x * i
+        elif x < -1.0:
+            break
+    else:
+        return 7.0 * x
+    return -x
+
+
+def recursion(x):
+    def go(y, k):
+        return y if k <= 0 or y > 2.0 else go(y * 1.5, k - 1)
+
+    return go(x, 5)
+
+
+def dicts(x):
+    d = {"u": x}
+    if x > 0:
+        d = {"u": x * 2, "v": 1.0}
+    return sum(d.values())
+
+
+def items(x):
+    a = np.zeros(4)
+    for i in range(4):
+        if x > i * 0.4:
+            a[i] = x
+    return float(np.sum(a * a))
+
+
+def loops_in_loops(x):
+    t = 0.0
+    y = x
+    while y > 0:
+        for i in range(3):
+            if y * i > 1.5:
+                break
+            t += i * x
+        y -= 0.6
+    return t
+
+
+FUNCTIONS = [
+    tree_chosen, tree_after_a_loop, tree_grown, list_grown, list_chosen, list_of_all, function_chosen, none_or_number, int_or_float,
+    tuples, leaves_early, recursion, dicts, items, loops_in_loops,
+]  # fmt: skip
+
+
+def of_float(f):
+    """The function of the Python float that an example is: trees hold such."""
+    return lambda x: f(float(x))
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_examples_are_computed_as_each_by_itself(f, executor):
+    np.testing.assert_allclose(relay(vmap(of_float(f)), executor=executor)(XS), [f(x) for x in XS.tolist()], rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_derivatives_of_batches(f):
+    want = [relay(grad(f))(x) for x in XS.tolist()]
+    g = of_float(f)
+    np.testing.assert_allclose(relay(vmap(grad(g)))(XS), want, rtol=1e-14)
+    np.testing.assert_allclose(relay(grad(lambda xs: np.sum(vmap(g)(xs))))(XS), want, rtol=1e-14)
+    np.testing.assert_allclose(relay(vmap(lambda x: jvp(g, (x,), (1.0,))[1]))(XS), want, rtol=1e-14)
+
+
+def test_what_cannot_be_stacked_is_refused():
+    with pytest.raises(LoweringError, match="which cannot be stacked; return numbers or arrays"):
+        relay(vmap(lambda x: Fork(Leaf(1.0), Leaf(2.0)) if x > 0 else Leaf(float(x))))(XS)
+
+
+def branching(x, n):
+    def g(y, k):
+        if k <= 0:
+            return y * 0.5
+        s = 0.1
+        for q in range(k):
+            s = math.tanh(s + g(y * 0.9, k - 1 - q) * abs(x))
+        return s
+
+    return g(x, 2) - g(x, n)
+
+
+def test_a_tape_that_only_one_branch_batches():
+    np.testing.assert_allclose(
+        relay(vmap(grad(branching), (0, None)))(XS, 3), [relay(grad(branching))(x, 3) for x in XS.tolist()], rtol=1e-13
+    )
