@@ -380,6 +380,7 @@ def shown(skel: Skeleton, length: int = 200) -> str:
 
 
 MAX_OPTIONS = 8  # of a choice: what has more is taken for a mistake
+MAX_CHOICES = 1000  # in one value: compile time grows with them
 
 
 def join(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
@@ -526,7 +527,15 @@ def choose(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
             options.append(new)
     if len(options) > MAX_OPTIONS:
         raise Mismatch(a, b, f"a value may be of {MAX_OPTIONS} types at most")
+    if sum(map(_choices, options)) >= MAX_CHOICES:
+        why = f"what is chosen at run time holds what was chosen before, {MAX_CHOICES} choices at most; a list of numbers, and one"
+        raise Mismatch(a, b, f"{why} function that branches on them, has no such limit")
     return Skeleton("choice", None, (Skeleton("dyn", INT), *options))
+
+
+def _choices(skel: Skeleton) -> int:
+    """How many choices there are in a value; in a chain of functions each of which holds the one before, they double."""
+    return (skel.tag == "choice") + sum(map(_choices, skel.parts))
 
 
 def _type(number: Skeleton) -> Type:

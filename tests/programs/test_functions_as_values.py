@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay import grad, relay
+from myia_relay import TypeError_, grad, relay
+from tests.property.oracle import function_of
 
 
 def chosen(x, flag):
@@ -149,3 +150,21 @@ def test_returned_functions(executor):
 def test_a_returned_choice(executor):
     f = relay(executor=executor)(pick)
     assert f(3.0, True)(5.0) == 8.0 and f(3.0, False)(5.0) == 15.0
+
+
+def chain(length):
+    """A function whose choices of functions each hold the one before: the forms of the last double with every link."""
+    lines = ["def program(x):", "    g = lambda y: y"]
+    for k in range(length):
+        lines.append(f"    g = (lambda y, h=g: h(y) + {k}.0) if x > {k} else (lambda y, h=g: h(y) * {k}.5)")
+    return function_of("\n".join([*lines, "    return g(x)"]) + "\n", f"<chain of {length}>")
+
+
+def test_a_chain_of_chosen_functions(executor):
+    f = chain(6)
+    assert [relay(executor=executor)(f)(x) for x in (-1.0, 2.5, 9.0)] == [f(x) for x in (-1.0, 2.5, 9.0)]
+
+
+def test_a_long_chain_of_chosen_functions_is_refused(executor):
+    with pytest.raises(TypeError_, match="what is chosen at run time holds what was chosen before, 1000 choices at most"):
+        relay(executor=executor)(chain(40))(0.5)
