@@ -438,6 +438,37 @@ def test_into_arrays_of_every_kind():
             f.into((bad, a, total))(x, y)
 
 
+@pytest.mark.parametrize("kind", [tuple, dict], ids=["tuple", "dict"])
+def test_into_many_arrays(kind):
+    """As above, where there are too many to compare one by one in the caller's code."""
+    names = [f"a{k}" for k in range(12)]
+
+    @relay
+    def f(d):
+        doubled = {k: 2.0 * d[k] + d["a0"] for k in d}
+        return doubled if kind is dict else (*doubled.values(),)
+
+    def made():
+        return {name: np.arange(3.0) + k for k, name in enumerate(names)}
+
+    def given(arrays):
+        return dict(zip(names, arrays)) if kind is dict else tuple(arrays)
+
+    want = [2.0 * x + np.arange(3.0) for x in made().values()]
+    fresh, whole = [np.empty(3) for _ in names], np.empty(36)
+    parts = [whole[3 * k : 3 * k + 3] for k in range(12)]
+    for targets in (fresh, parts):
+        f.into(given(targets))(made())
+        np.testing.assert_array_equal(targets, want)
+    d = made()
+    turned = [d[name] for name in reversed(names)]  # each is written while others are read
+    f.into(given(turned))(d)
+    np.testing.assert_array_equal(turned, want)
+    same = np.empty(3)
+    f.into(given([*fresh[:10], same, same]))(made())  # the later result is whole
+    np.testing.assert_array_equal(same, want[11])
+
+
 def test_tuples_of_many_integers():
     """They are looked at all at once, as long as they are ints of 64 bits and nothing else."""
 

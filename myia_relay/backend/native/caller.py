@@ -16,11 +16,12 @@ from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
 from .arguments import conform
-from .into import Finish, choose_targets
+from .into import Finish, choose_targets, lie_apart
 from .lists import read
 from .stack import stack_limit
 
 _MASK = (1 << 64) - 1
+FEW = 64  # pairs of arrays that are compared one by one
 
 
 class Writer:
@@ -193,7 +194,7 @@ class Writer:
     def choose(self, t: Type) -> None:
         """The caller's arrays as targets, where they fit and overlap nothing; what else there is to do, in `choose_targets`."""
         names, tests = [], []
-        plain, overlap = self.constant(np.ndarray), self.constant(np.may_share_memory)
+        plain = self.constant(np.ndarray)
         flat = isinstance(t, Array) or (isinstance(t, Struct) and t.kind == "tuple")
         owned = " and ".join(f"type({a}) is {plain} and {a}.flags.owndata" for a in self.arrays) or "True"
         tests.append(f"((own := {owned}) or True)")
@@ -202,18 +203,15 @@ class Writer:
                 continue
             target, name = "out" if isinstance(t, Array) else f"out[{k}]", f"o{kind[1]}"
             shape = f"({''.join(self.expression(d) + ', ' for d in leaf.shape)})"
-            others = (*self.arrays, *names)
-            different = " and ".join(f"{name} is not {o}" for o in others) or "True"
-            overlapping = " or ".join(f"{overlap}({name}, {o})" for o in others) or "False"
             tests += [
                 f"type({name} := {target}) is {plain}",
                 f"{name}.dtype is {self.constant(numpy_dtype(leaf.dtype))}",
                 f"{name}.shape == {shape}",
                 f"(flags := {name}.flags).carray",
-                # Arrays that own their memory are apart, without a closer look.
-                f"((own := own and flags.owndata) and {different} or not ({overlapping}))",
+                "((own := own and flags.owndata) or True)",
             ]
             names.append(name)
+        tests.append(self.apart(names))
         values = "".join(f"a{i}, " for i in range(len(self.signature.params)))
         slow = self.constant(lambda tree, values: choose_targets(tree, self.signature, values))
         taken = [f"outs, late = {slow}(out, ({values}))", *(f"{name} = outs[{k}]" for k, name in enumerate(names))]
@@ -221,6 +219,17 @@ class Writer:
             self.lines += [f"if {' and '.join(tests)}:", "    late = ()", "else:", *("    " + line for line in taken)]
         else:
             self.lines += taken
+
+    def apart(self, targets: list[str]) -> str:
+        """The test whether targets overlap nothing. Arrays that own their memory are apart, without a closer look."""
+        if len(targets) * (len(self.arrays) + len(targets)) > FEW:
+            given, into = ("".join(name + ", " for name in names) for names in (self.arrays, targets))
+            return f"{self.constant(lie_apart)}(own, ({into}), ({given}))"
+        pairs = [(one, other) for k, one in enumerate(targets) for other in (*self.arrays, *targets[:k])]
+        different = " and ".join(f"{one} is not {other}" for one, other in pairs) or "True"
+        overlap = self.constant(np.may_share_memory)
+        overlapping = " or ".join(f"{overlap}({one}, {other})" for one, other in pairs) or "False"
+        return f"(own and {different} or not ({overlapping}))"
 
     def result(self, t: Type, results: Any, returned: str) -> str:
         """The expression of the result."""

@@ -32,12 +32,28 @@ def _held(values: Any, types: Any) -> list[np.ndarray]:
     return out
 
 
+def lie_apart(own: bool, targets: tuple[np.ndarray, ...], arrays: tuple[np.ndarray, ...]) -> bool:
+    """Whether targets overlap neither each other nor other arrays.
+
+    Args:
+        own: whether all of them own their memory: then it is enough that they are different ones.
+        targets: the arrays that are written.
+        arrays: those that are read.
+    """
+    if own:
+        ids = set(map(id, targets))
+        return len(ids) == len(targets) and ids.isdisjoint(map(id, arrays))
+    return not any(np.may_share_memory(one, other) for k, one in enumerate(targets) for other in (*arrays, *targets[:k]))
+
+
 def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list]:
     """The arrays that results go to, and copies to make afterwards (target, temporary): where a target overlaps an argument."""
     given = _array_leaves(tree, signature.output)
     types = [t for t in leaves(signature.output) if not isinstance(t, NoneT)]
     kinds = [k for k in signature.results if k != "none"]
     sources = _held(values, signature.params)
+    own = all(type(x) is np.ndarray and x.flags.owndata for x in (*given, *sources))
+    apart = own and lie_apart(own, tuple(given), tuple(sources))
     outs: list[Any] = []
     late: list[Any] = []
     for target, t, kind in zip(given, types, kinds):
@@ -49,7 +65,7 @@ def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list
             raise ValueError_("into is given a read-only array")
         if kind[0] == "array":
             direct = target.flags.carray and type(target) is np.ndarray and target.dtype.isnative
-            overlaps = any(np.may_share_memory(target, s) for s in (*sources, *outs))
+            overlaps = not apart and any(np.may_share_memory(target, s) for s in (*sources, *outs))
             if direct and not overlaps:
                 outs.append(target)
             else:
