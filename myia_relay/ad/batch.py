@@ -10,14 +10,15 @@ are batched by their own rules; control by the rules of `ad.batch_control`:
   selects;
 - a loop with the same bounds for all stays a loop over batched values; one with different numbers of turns runs to the
   longest, and examples that have finished keep their values;
-- where examples have data types or run-time lists of their own, or go different ways through a recursion, the whole is a loop
-  over the examples (`ad.batch_recursion`).
+- where examples have data types or run-time lists of their own, print, or go different ways through a recursion, the whole is a
+  loop over the examples (`ad.batch_recursion`).
 
 In code that only some examples run everything is batched and masked, the same or not: a loop's adjoint finds on its
 tapes what the loop put there, so both must take the same decisions, and what a masked loop saves is batched.
 
 Effects: a check holds if it holds for all examples, and shows the first that fails; in code that only some examples
-run, the others do not count. Printing and updating with values that differ between examples is refused.
+run, the others do not count. Each example prints what it has to print. An update of a model with values that differ
+between examples is refused.
 
 Source: "batching" in J. Bradbury et al., JAX (2018); masked loops as in A. Radul et al., "Automatically batching
 control-intensive programs for modern accelerators" (MLSys 2020).
@@ -79,7 +80,7 @@ class Restart(Exception):
 
 
 class OneByOne(Exception):
-    """The examples take different ways through a recursion, or have data types or run-time lists of their own."""
+    """The examples take different ways through a recursion, have data types or run-time lists of their own, or print."""
 
 
 class Batcher:
@@ -87,12 +88,13 @@ class Batcher:
 
     Attributes:
         size: of the batch axis.
+        once: whether what is the same for all is printed once, as where the examples are the directions of a Jacobian.
         tapes: which parts of the entries of tapes are batched from the start, by type of the tape: of those of recursions, and of
             those of which only one of two branches knows that they are.
     """
 
-    def __init__(self, size: DimLike):
-        self.size = size
+    def __init__(self, size: DimLike, once: bool = False):
+        self.size, self.once = size, once
         self.graphs: dict = {}
         self.tapes: dict[Type, Flag] = {}
         self.recursion = Recursion()
@@ -313,15 +315,19 @@ def _raise(p: Batcher, b: Builder, node, args, flags, mask):
     return b.emit(REGISTRY["undef"], (), {"type": node.type}), False
 
 
-def _same_for_all(what: str):
-    def rule(p: Batcher, b: Builder, node, args, flags, mask):
-        if mask is not None or any(f is not False for f in flags):
-            raise TypeError_(
-                f"{what} inside of vmap with values that differ between examples; do it outside, on the batch"
-            )
+def _print(p: Batcher, b: Builder, node, args, flags, mask):
+    if p.once and mask is None and all(f is False for f in flags):
         return emit_like(b, node, tuple(args)), False
+    raise OneByOne
 
-    return rule
+
+def _ref_write(p: Batcher, b: Builder, node, args, flags, mask):
+    if mask is not None or any(f is not False for f in flags):
+        raise TypeError_(WRITES)
+    return emit_like(b, node, tuple(args)), False
+
+
+WRITES = "an update of a model inside of vmap with values that differ between examples; do it outside, on the batch"
 
 
 def _data_make(p: Batcher, b: Builder, node, args, flags, mask):
@@ -339,8 +345,8 @@ RULES: dict[str, Rule] = {
     "tape_pop": _tape_pop,
     "check": _check,
     "raise": _raise,
-    "print": _same_for_all("print"),
-    "ref_write": _same_for_all("an update of a model"),
+    "print": _print,
+    "ref_write": _ref_write,
 }
 """Batching of what is no ordinary primitive; `ad.batch_control` adds control."""
 
@@ -350,7 +356,7 @@ def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, 
     from . import batch_control  # noqa: F401  registers its rules
     from .batch_recursion import one_by_one
 
-    p = Batcher(size)
+    p = Batcher(size, graph.flags.get("once", False))
     flags = [expanded_flag(f, q.type) for f, q in zip(batched, graph.params, strict=True)]
     graph = graph if p.recursion.component(graph) is None else as_call(graph)
     nodes = b.graph.nodes[:]

@@ -22,7 +22,7 @@ from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects
 from ..prims.broadcast import broadcast_to
 from ..utils.errors import InternalError, LoweringError, TypeError_
-from .batch import Batcher, Flag, canonical, example, join
+from .batch import WRITES, Batcher, Flag, canonical, example, join
 
 
 def recursive_version(p: Batcher, graph: Graph, flags: tuple[Flag, ...], want: Flag) -> tuple[Graph, Flag]:
@@ -57,11 +57,11 @@ def one_by_one(b: Builder, args: Sequence[Node], graph: Graph, flags: Sequence[F
         size: of the batch axis.
 
     Raises:
-        TypeError_: the examples print, or update a model.
+        TypeError_: the examples update a model.
         LoweringError: they return data types of their own.
     """
-    if Effects().of_graph(graph) & {"io", "write"}:
-        raise TypeError_("print or an update of a model inside of vmap with recursion; do it outside, on the batch")
+    if "write" in Effects().of_graph(graph):
+        raise TypeError_(WRITES)
     t = graph.output.type
     for own in _leaf_types(t):
         if isinstance(own, Data):

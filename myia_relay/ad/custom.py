@@ -66,8 +66,10 @@ def silent(graph: Graph) -> Graph:
     return _Silent().rewrite(graph) if "io" in Effects().of_graph(graph) else graph
 
 
-def inline_vjp(context: Context, b: Builder, args: tuple[Node, ...], graph: Graph, wrt: tuple[int, ...]) -> Node:
-    """Emit a graph, printing nothing, and its adjoint; returns the tuple of cotangents of the arguments in `wrt`.
+def inline_vjp(
+    context: Context, b: Builder, args: tuple[Node, ...], graph: Graph, wrt: tuple[int, ...], aloud: bool = False
+) -> Node:
+    """Emit a graph and its adjoint; returns the tuple of cotangents of the arguments in `wrt`.
 
     Args:
         context: shared memos.
@@ -75,10 +77,11 @@ def inline_vjp(context: Context, b: Builder, args: tuple[Node, ...], graph: Grap
         args: the graph's arguments, then a cotangent for each leaf of its result that has one.
         graph: typed, closed, transforms expanded.
         wrt: which arguments' cotangents.
+        aloud: whether the graph prints what it has to print.
     """
     origin, n = b.origin, len(graph.params)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
-    adjoint = Adjoint(context, b, context.entered(silent(graph)), args[:n], acts)
+    adjoint = Adjoint(context, b, context.entered(graph if aloud else silent(graph)), args[:n], acts)
     out = adjoint.forward()
     b.origin = origin
     douts = list(args[n:])

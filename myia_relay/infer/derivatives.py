@@ -192,10 +192,10 @@ def emit_jvp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], t
     return b.graph.apply(P_jvp, *operands, *tangents, attrs=attrs, type=type_, origin=b.origin)
 
 
-def emit_vjp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], douts: list[Node]) -> Node:
+def emit_vjp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], douts: list[Node], aloud: bool = True) -> Node:
     """The request for cotangents."""
     type_ = tuple_of(*[tangent(operands[i].type) for i in wrt])
-    attrs = {"graph": staged.spec.graph, "wrt": tuple(wrt)}
+    attrs = {"graph": staged.spec.graph, "wrt": tuple(wrt), "aloud": aloud}
     return b.graph.apply(P_vjp, *operands, *douts, attrs=attrs, type=type_, origin=b.origin)
 
 
@@ -272,7 +272,7 @@ async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin
     leaves = [leaf.info for leaf in staged.spec.result.leaves()]
     douts = [n if n is not None else zero(b, tangent(t)) for n, t in zip(nodes, leaves, strict=True) if has_tangent(t)]
     wrt = [i for index in staged.skels for i in staged.varying(index)]
-    node = emit_vjp(b, staged, staged.operands, wrt, douts)
+    node = emit_vjp(b, staged, staged.operands, wrt, douts, aloud=False)
     by_operand = {i: whole_gradient(engine, frame, staged.operands[i], item(b, node, k)) for k, i in enumerate(wrt)}
     return Seq("tuple", tuple(staged.tree(i, by_operand) for i in range(len(args))))
 
@@ -444,6 +444,7 @@ def rows(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list) -> l
 def batched(b: Builder, staged: Staged, name: str, seeds: list, n: DimLike, results: list, request) -> list[Node]:
     """A request for each vector of the standard basis of the seeds, as one `vmap`: stacks of results, (n, ...) each."""
     graph = Graph(f"{staged.spec.graph.name}.{name}", origin=b.origin)
+    graph.flags["once"] = True  # the function runs once for all directions, and prints once
     inner = Builder(graph, b.origin)
     operands: list[Node] = [graph.add_parameter(f"a{i}", x.type) for i, x in enumerate(staged.operands)]
     ends: list[Node] = [graph.add_parameter(f"d{i}", t) for i, t in enumerate(seeds)]

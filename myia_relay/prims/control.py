@@ -215,21 +215,22 @@ def _(*args, graph, wrt):
 
 
 @primitive("control")
-def vjp(*args, graph, wrt):
+def vjp(*args, graph, wrt, aloud=False):
     """The cotangents of some arguments of `graph`, for cotangents of its result: a tuple.
 
     Inference emits it, `ad.expand` replaces it by the adjoint program; no executor sees it.
 
     Args:
         *args: arguments of the graph, then a cotangent for each leaf of its result that has one.
-        graph: closed typed graph; what it prints is not printed again.
+        graph: closed typed graph.
         wrt: indices of float arguments.
+        aloud: whether what it prints is printed: not where it has run before.
     """
     raise InternalError("control", "vjp was not expanded")
 
 
 @vjp.infer
-def _(*args, graph, wrt):
+def _(*args, graph, wrt, aloud=False):
     return tuple_of(*[tangent(args[i]) for i in wrt])
 
 

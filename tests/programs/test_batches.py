@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from myia_relay import LoweringError, grad, jvp, relay, vmap
+from myia_relay import LoweringError, checkpoint, grad, hessian, hvp, jacfwd, jacrev, jvp, relay, vjp, vmap
 
 XS = np.array([0.5, -1.5, 2.0, 1.2, -0.1])
 
@@ -175,6 +175,56 @@ def test_derivatives_of_batches(f):
     np.testing.assert_allclose(relay(vmap(grad(g)))(XS), want, rtol=1e-14)
     np.testing.assert_allclose(relay(grad(lambda xs: np.sum(vmap(g)(xs))))(XS), want, rtol=1e-14)
     np.testing.assert_allclose(relay(vmap(lambda x: jvp(g, (x,), (1.0,))[1]))(XS), want, rtol=1e-14)
+
+
+def prints(x):
+    print("begin")
+    if x > 0:
+        for i in range(2):
+            print(i, x * i)
+    return x * x
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_each_example_prints(executor, capsys):
+    want = [prints(x) for x in XS.tolist()]
+    printed = capsys.readouterr().out
+    np.testing.assert_array_equal(relay(vmap(of_float(prints)), executor=executor)(XS), want)
+    assert capsys.readouterr().out == printed
+    np.testing.assert_allclose(relay(vmap(grad(of_float(prints))), executor=executor)(XS), 2 * XS)
+    assert capsys.readouterr().out == printed
+
+
+def cubes(x):
+    s = 0.0
+    for i in range(2):
+        print(i, x[i])
+        s = s + x[i] ** 3
+    return s
+
+
+DERIVATIVES = {
+    "grad": grad,
+    "grad of grad": lambda f: grad(lambda x: np.sum(grad(f)(x))),
+    "hessian": hessian,
+    "hvp": lambda f: lambda x: hvp(f, (x,), (x,)),
+    "jvp of grad": lambda f: lambda x: jvp(grad(f), (x,), (x,)),
+    "vjp": lambda f: lambda x: vjp(f, x)[1](1.0)[0],
+    "checkpoint": lambda f: hessian(checkpoint(f)),
+    "jacfwd": lambda f: jacfwd(jacfwd(f)),
+    "jacrev": lambda f: jacrev(jacrev(f)),
+    "mixed": lambda f: jacrev(jacfwd(f)),
+}
+
+
+@pytest.mark.parametrize("executor", ["native", "interpreter"])
+@pytest.mark.parametrize("transform", DERIVATIVES.values(), ids=DERIVATIVES)
+def test_a_derivative_prints_what_the_function_prints(transform, executor, capsys):
+    x = np.array([0.5, 1.5])
+    cubes(x)
+    printed = capsys.readouterr().out
+    relay(transform(cubes), executor=executor)(x)
+    assert capsys.readouterr().out == printed
 
 
 def test_what_cannot_be_stacked_is_refused():
