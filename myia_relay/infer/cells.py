@@ -39,6 +39,8 @@ from .values import (
 )
 
 PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has filled
+NOT_IN_THIS_TURN = UnboundVal()  # in a cell that was not filled before the loop around, in the part of a turn that has not done so
+UNCERTAIN = (PERHAPS_UNBOUND, NOT_IN_THIS_TURN)
 
 
 def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
@@ -126,7 +128,7 @@ def require_bound(frame: Frame, cells: list[Cell], where: str) -> None:
         NameError_: with advice.
     """
     for cell in cells:
-        if frame.cell(cell) is PERHAPS_UNBOUND:
+        if frame.cell(cell) in UNCERTAIN:
             raise NameError_(f"'{cell.name}' is bound on one path only {where}; bind it before")
 
 
@@ -174,7 +176,7 @@ def after_branch(frame: Frame, regions: list[Frame], values: list[Val | None], c
         if not new and (PERHAPS_UNBOUND in found or len(set(unbound)) == 2):
             content = PERHAPS_UNBOUND
         elif not new and all(unbound):
-            content = UNBOUND_VAL
+            content = NOT_IN_THIS_TURN if NOT_IN_THIS_TURN in found else UNBOUND_VAL
         frame.set_cell(cell, content)
 
 
@@ -187,7 +189,7 @@ def changed_in_loop(frame: Frame, turn: Frame, cells: list[Cell], results: list[
     changed = [c for c in turn.cells if c not in cells and frame.has_cell(c)]
     new = [c for c in changed if not isinstance(frame.cell(c), UnboundVal)]
     for cell in changed:
-        if cell not in new and turn.cell(cell) is not PERHAPS_UNBOUND:
+        if cell not in new and turn.cell(cell) is not NOT_IN_THIS_TURN:
             frame.set_cell(cell, PERHAPS_UNBOUND)  # not read before it is bound in each turn, so it need not be carried
     if turn.cells:
         for cell in reachable(turn, [*results, *[turn.cell(c) for c in (*cells, *new)]]):
@@ -201,7 +203,7 @@ def changed_in_loop(frame: Frame, turn: Frame, cells: list[Cell], results: list[
 
 def open_turn(frame: Frame, turn: Frame, cells: list[Cell], contents: list[Val]) -> None:
     """Tell a frame that runs once per turn what is in the cells: the carried ones, and those that are not bound yet."""
-    turn.cells.update(dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), PERHAPS_UNBOUND))
+    turn.cells.update(dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_TURN))
     turn.cells.update(zip(cells, contents, strict=True))
 
 
@@ -289,7 +291,7 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     if not frame.has_cell(cell):
         raise out_of_reach(name)
     value = frame.cell(cell)
-    if value is PERHAPS_UNBOUND:
+    if value in UNCERTAIN:
         raise NameError_(f"'{name}' may not be bound here; bind it before the branch")
     if isinstance(value, UnboundVal):
         kind, message = unbound(name, node.attrs["free"])

@@ -113,6 +113,35 @@ def condition(n):
     return repeat(more)
 
 
+def bound_unless_the_loop_is_left(n):
+    for k in range(n):
+        if k == 5:
+            break
+        y = k * 5
+
+        def more():
+            nonlocal y
+            y = y + 7
+
+        more()
+    return y  # here
+
+
+def bound_in_an_inner_loop(n):
+    for k in range(n):
+        for j in range(2):
+            if k > j:
+                continue
+            y = j
+
+            def more():
+                nonlocal y
+                y = y + 7
+
+            more()
+    return y  # here
+
+
 CASES = [
     (differentiated, "'t'", "pass its value as an argument"),
     (returned, "'t'", "return the new value"),
@@ -121,6 +150,8 @@ CASES = [
     (added_in_place, "in place", "x = x + y"),
     (perhaps_unbound, "'y' may not be bound here", "before"),
     (bound_in_the_loop, "'c'", "bind it before"),
+    (bound_unless_the_loop_is_left, "'y' may not be bound here", "before"),
+    (bound_in_an_inner_loop, "'y' may not be bound here", "before"),
 ]
 
 
