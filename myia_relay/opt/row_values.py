@@ -24,7 +24,7 @@ from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects
 from .algebra import FINAL
 from .control import output_parts, pack, turns
-from .row_places import REDUCTIONS, Rows, natural, reduced
+from .row_places import REDUCTIONS, Rows, reduced
 from .rules import is_filled
 from .simplify import Simplifier
 
@@ -181,7 +181,7 @@ class Scope:
         t = node.type
         if isinstance(t, Scalar) or t.shape == ():
             return known_scalar(self.frame, node) if isinstance(node, Constant) else self.operand(node)
-        constant, place = constant_of(node), natural(t, self.rows.n)
+        constant, place = constant_of(node), self.rows.of(node)
         shape = reduced(t.shape, place)
         flat = None if constant is None else constant.reshape(-1)
         if flat is not None and flat.size and is_filled(flat):
@@ -189,8 +189,9 @@ class Scope:
         if place is None:
             return Lazy(node, None, np.arange(product(shape)).reshape(shape), flat)
         outer, step = product(t.shape[: place.axis]), product(t.shape[place.axis + 1 :])
-        offsets = np.arange(outer)[:, None] * (self.rows.n * step) + np.arange(step)
-        return Lazy(node, self.frame.times(self.row, step), offsets.reshape(shape), flat)
+        starts = np.arange(outer * place.pre)[:, None] * (self.rows.n * place.post) + np.arange(place.post)
+        offsets = starts.reshape(-1, 1) * step + np.arange(step)
+        return Lazy(node, self.frame.times(self.row, place.post * step), offsets.reshape(shape), flat)
 
     def boundary_row(self, node: Node, axis: int, row: Node) -> Lazy:
         """What an array in memory holds at a position of an axis."""

@@ -166,6 +166,47 @@ def test_arrays_without_elements():
     agree(carried, RNG.normal(size=(45, 3)), np.zeros((45, 0)))
 
 
+def turned_pairs(x):
+    return np.exp(x) * x + np.stack((x[:, 1], x[:, 0], x[:, 2]), axis=1)
+
+
+def flattened(x):
+    flat = np.reshape(turned_pairs(x), (135,)) * 2.0
+    z = np.tanh(flat * np.sum(flat)) + flat
+    w = np.reshape(z, (45, 3))
+    return z, np.stack((w[:, 1] * w[:, 0], w[:, 0] - w[:, 2], np.exp(w[:, 2])), axis=1)
+
+
+def flattened_columns(x):
+    flat = np.reshape(np.transpose(turned_pairs(x)), (135,)) * 2.0
+    z = np.tanh(flat * np.sum(flat)) + flat
+    w = np.transpose(np.reshape(z, (3, 45)))
+    return z, np.stack((w[:, 1] * w[:, 0], w[:, 0] - w[:, 2], np.exp(w[:, 2])), axis=1)
+
+
+def two_on_top(x):
+    y = turned_pairs(x)
+    flat = np.reshape(np.stack((y, y * 2.0), axis=0), (90, 3)) * 2.0
+    z = np.tanh(flat * np.sum(flat)) + flat * np.reshape(np.stack((y, x), axis=0), (90, 3))
+    return z, np.reshape(z, (2, 45, 3))[1] * y, np.sum(z * z, axis=1)
+
+
+@pytest.mark.parametrize("f", [flattened, flattened_columns, two_on_top])
+def test_a_second_kernel_finds_the_rows_where_the_first_has_put_them(f):
+    """Merged with another axis: the sum over all rows comes between the two."""
+    agree(f, RNG.normal(size=(45, 3)) * 0.3)
+
+
+def test_as_many_rows_as_columns():
+    """A square array whose rows another kernel knows."""
+
+    def f(x, y):
+        square = np.reshape(np.tanh(np.exp(y) * y), (1, 40)) * np.pad(np.reshape(y * 2.0, (1, 40)), ((1, 38), (0, 0)))
+        return square * np.sum(square), square @ x, np.tanh(x * y[:, None]) * np.exp(x) + x
+
+    agree(f, RNG.normal(size=(40, 3)), RNG.normal(size=40))
+
+
 def shapes(x, k, flag):
     """Everything that moves numbers about, truth values and integers among them."""
     pairs = np.concatenate((x[:, ::2], x[:, 1:2] + 1.0), axis=1)
