@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ import pytest
 from myia_relay import CompileError, grad, jvp, relay, vmap
 from tests.property.oracle import function_of
 from tests.property.random_smooth import CLASSES, Writer
+from tests.property.searches import campaign
 from tests.property.thresholds import low
 
 XS, NS = np.array([0.0137, -0.62, 1.31, 0.5003, -1.7]), np.array([3, 0, 1, 5, 2])
@@ -70,19 +70,6 @@ def test_examples_by_themselves(seed):
     assert one(seed) == (seed, ""), Writer(seed).text()
 
 
-def campaign(first: int, count: int, processes: int) -> int:
-    """Check programs, print what is wrong; returns how many are."""
-    failed = 0
-    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=50) as pool:
-        for done, (seed, wrong) in enumerate(pool.imap_unordered(one, range(first, first + count)), 1):
-            if wrong:
-                failed += 1
-                print(f"seed {seed}: {wrong[:600]}", flush=True)
-            if done % 100 == 0:
-                print(f"{done} programs, {failed} failed", flush=True)
-    return failed
-
-
 if __name__ == "__main__":
     arguments = [int(a) for a in sys.argv[1:]]
-    sys.exit(bool(campaign(*(arguments + [0, 1000, 2][len(arguments) :]))))
+    sys.exit(bool(campaign(one, *(arguments + [0, 1000, 2][len(arguments) :]))))

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import sys
-import time
 from contextlib import nullcontext
 
 import numpy as np
@@ -21,6 +19,7 @@ from myia_relay.backend.interpreter import run
 from myia_relay.ir.verify import verify
 from tests.property.oracle import function_of
 from tests.property.random_smooth import CLASSES, Writer
+from tests.property.searches import campaign
 from tests.property.test_random_programs import POINTS, TURNS, Program
 from tests.property.thresholds import low
 from tests.typed_graphs import apply, build
@@ -130,19 +129,6 @@ def one(seed: int) -> tuple[int, str]:
         return seed, f"{type(error).__name__}: {error}"
 
 
-def campaign(first: int, count: int, processes: int) -> int:
-    """Check programs, print what is wrong; returns how many are."""
-    start, failed = time.monotonic(), 0
-    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=50) as pool:
-        for done, (seed, wrong) in enumerate(pool.imap_unordered(one, range(first, first + count)), 1):
-            if wrong:
-                failed += 1
-                print(f"seed {seed}: {wrong[:600]}", flush=True)
-            if done % 100 == 0:
-                print(f"{done} programs, {failed} failed, {time.monotonic() - start:.0f} s", flush=True)
-    return failed
-
-
 if __name__ == "__main__":
     arguments = [int(a) for a in sys.argv[1:]]
-    sys.exit(bool(campaign(*(arguments + [0, 5000, 2][len(arguments) :]))))
+    sys.exit(bool(campaign(one, *(arguments + [0, 5000, 2][len(arguments) :]))))

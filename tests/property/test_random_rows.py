@@ -3,14 +3,14 @@
 Idea: rows are picked apart, put together, transposed, merged with other axes and used again behind sums over all of them, which
 ends a kernel: the next one must find the rows where the last one has put them.
 
-`python -m tests.property.test_random_rows FIRST COUNT` runs a campaign and prints what differs.
+`python -m tests.property.test_random_rows FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from myia_relay import relay
 from myia_relay.opt import rows
 from tests.property.oracle import function_of
+from tests.property.searches import campaign
 
 SUITE = 60
 Shape = tuple[int, ...]
@@ -163,14 +164,12 @@ def check(seed: int) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-10, err_msg=f"{seed}\n{text}")
 
 
-def differing(first: int, count: int) -> Iterator[Exception]:
-    """What goes wrong in a campaign."""
-    for seed in range(first, first + count):
-        try:
-            check(seed)
-        except Exception as error:
-            error.args = (f"seed {seed}: {error}",)
-            yield error
+def one(seed: int) -> tuple[int, str]:
+    try:
+        check(seed)
+    except Exception as error:
+        return seed, f"{type(error).__name__}: {error}"
+    return seed, ""
 
 
 def test_row_kernels_compute_what_numpy_computes(monkeypatch):
@@ -187,6 +186,4 @@ def test_row_kernels_compute_what_numpy_computes(monkeypatch):
 
 
 if __name__ == "__main__":
-    errors = list(differing(int(sys.argv[1]), int(sys.argv[2])))
-    print(*errors, f"{sys.argv[2]} programs, {len(errors)} differ", sep="\n")
-    sys.exit(bool(errors))
+    sys.exit(bool(campaign(one, *map(int, sys.argv[1:]))))

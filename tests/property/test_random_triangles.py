@@ -4,14 +4,13 @@ Idea: `opt.triangles` drops what is zero, or read by nobody. The programs here s
 others leave it somewhere (a rogue index, a transposed matrix, a row that goes on into the next turn of a loop, two matrices that
 change places), and nothing may be dropped of those.
 
-`python -m tests.property.test_random_triangles FIRST COUNT` runs a campaign and prints what differs.
+`python -m tests.property.test_random_triangles FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ import pytest
 from myia_relay import CompileError, relay
 from myia_relay.opt import triangles
 from tests.property.oracle import function_of
+from tests.property.searches import campaign
 from tests.property.thresholds import low
 
 SUITE = 60
@@ -138,13 +138,12 @@ def check(seed: int) -> str:
     return text
 
 
-def differing(first: int, count: int) -> Iterator[AssertionError]:
-    """The differences of a campaign."""
-    for seed in range(first, first + count):
-        try:
-            check(seed)
-        except AssertionError as difference:
-            yield difference
+def one(seed: int) -> tuple[int, str]:
+    try:
+        check(seed)
+    except Exception as error:
+        return seed, f"{type(error).__name__}: {error}"
+    return seed, ""
 
 
 @pytest.fixture
@@ -167,6 +166,4 @@ def test_triangles_compute_what_numpy_computes(found):
 
 
 if __name__ == "__main__":
-    differences = list(differing(int(sys.argv[1]), int(sys.argv[2])))
-    print(*differences, f"{sys.argv[2]} programs, {len(differences)} differ", sep="\n")
-    sys.exit(bool(differences))
+    sys.exit(bool(campaign(one, *map(int, sys.argv[1:]))))

@@ -1,0 +1,27 @@
+"""Campaigns of random programs, each found again by its seed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+
+
+def campaign(one: Callable[[int], tuple[int, str]], first: int, count: int, processes: int = 2) -> int:
+    """Check programs, print what is wrong; returns how many are.
+
+    Args:
+        one: seed -> the seed, and what is wrong with its program; "" if nothing is.
+        first: the first seed.
+        count: how many.
+        processes: which share the work.
+    """
+    start, failed = time.monotonic(), 0
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=50) as pool:
+        for done, (seed, wrong) in enumerate(pool.imap_unordered(one, range(first, first + count)), 1):
+            if wrong:
+                failed += 1
+                print(f"seed {seed}: {wrong[:600]}", flush=True)
+            if done % 100 == 0 or done == count:
+                print(f"{done} programs, {failed} failed, {time.monotonic() - start:.0f} s", flush=True)
+    return failed
