@@ -108,6 +108,14 @@ def test_what_may_differ():
     assert verdict("x[0]", (np.array([0.0, -0.0]), y), Outcome(np.float64(-0.0)))
 
 
+def test_a_type_that_the_sign_of_nan_decides_may_differ():
+    body, args = "5 if np.copysign(1.0, x / y) < 0 else np.float32(0.5)", (np.float64(0.0), np.float64(0.0))
+    assert not verdict(body, args, Outcome(5))
+    assert not verdict(body, args, Outcome(np.float32(0.5)))
+    assert verdict(body, args, Outcome(np.float32(0.25)))
+    assert verdict(body, args, Outcome(np.float64(0.5)))
+
+
 def test_integers_beyond_64_bits():
     overflow = Outcome(error=OverflowError("too large"), line=2)
     assert not verdict("x * y", (2**62, 2), overflow)
