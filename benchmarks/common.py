@@ -24,6 +24,9 @@ from typing import Any
 REST_SECONDS = 0.1
 """Pause before each measurement, so that the threads of the system before have stopped spinning."""
 
+KERNEL_VARIABLES = ("OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS")
+"""What makes a BLAS take the kernels of another processor than the one that it runs on."""
+
 
 def interleave(
     systems: dict[str, Callable[[], float]], rounds: int, rest: float = REST_SECONDS
@@ -101,7 +104,11 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def environment() -> dict[str, Any]:
-    """The machine, as far as a figure depends on it."""
+    """The machine, as far as a figure depends on it.
+
+    BLAS libraries loaded from here on, and those of workers, choose their kernels by the processor: what the environment
+    forces on one of them would make an unlike comparison, for the others do not heed it.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = {}
     for package in ("myia_relay", "numpy", "apache-tvm", "scipy-openblas32"):
@@ -115,6 +122,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": versions,
+        "set aside": {name: os.environ.pop(name) for name in KERNEL_VARIABLES if name in os.environ},
     }
 
 
@@ -138,6 +146,8 @@ def print_environment(info: dict[str, Any]) -> None:
     print(f"{info['cpu']}, {info['cores']} cores; Python {info['python']}, {versions}")
     if info["load"] is not None and info["load"] > 0.5 * info["cores"]:
         print(f"warning: the machine is busy (load {info['load']}); only the ratios of a round mean something")
+    for name, value in info["set aside"].items():
+        print(f"note: {name}={value} is set aside, so that every BLAS chooses its kernels by the processor")
     sys.stdout.flush()
 
 

@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 _PLACES = {
     **dict.fromkeys(
         ["Tensor", "Float", "Int", "Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
-        + ["Float16", "BFloat16", "Float32", "Float64"],
+        + ["Float16", "BFloat16", "Float32", "Float64", "Lower", "Upper"],
         "abstract.annotations",
     ),
     **dict.fromkeys(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .abstract.annotations import TensorAnnotation
 from .abstract.families import FieldError, Misfit, note_scope
 from .abstract.types import Data, Scalar, Type
 from .cache.program import LoadedProgram
@@ -527,17 +528,19 @@ def note_local_classes() -> None:
         note_scope(frame.f_locals)
 
 
+def wrapped_by(function: Any) -> Any:
+    """What a wrapper or a transform is of; None where it is neither."""
+    derived = getattr(function, "__relay_derived__", None)
+    if derived is not None:
+        return derived[1]
+    return getattr(function, "__relay_function__", None) or getattr(function, "__relay_model__", None)
+
+
 def source_function(function: Any) -> Any:
     """The Python function at the bottom of wrappers and transforms."""
-    while True:
-        if hasattr(function, "__relay_derived__"):
-            function = function.__relay_derived__[1]
-        elif hasattr(function, "__relay_function__"):
-            function = function.__relay_function__
-        elif hasattr(function, "__relay_model__"):
-            function = function.__relay_model__
-        else:
-            return function
+    while (inner := wrapped_by(function)) is not None:
+        function = inner
+    return function
 
 
 def check_decorated(function: Any) -> None:
@@ -560,8 +563,11 @@ def check_decorated(function: Any) -> None:
 
 
 def parameter_annotations(function: Any) -> tuple[list[str], list]:
-    """Names and evaluated annotations of a function's parameters."""
-    target = source_function(function)
+    """Names and evaluated annotations of a function's parameters; none of arrays where they are batches, which have more axes."""
+    target, batched = function, False
+    while (inner := wrapped_by(target)) is not None:
+        batched |= getattr(target, "__relay_derived__", ("",))[0] in ("vmap", "batch_mean")
+        target = inner
     try:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):
@@ -570,7 +576,8 @@ def parameter_annotations(function: Any) -> tuple[list[str], list]:
         hints = inspect.get_annotations(target, eval_str=True)
     except Exception:
         hints = {}
-    return list(parameters), [hints.get(n) for n in parameters]
+    found = [hints.get(n) for n in parameters]
+    return list(parameters), [None if batched and isinstance(h, TensorAnnotation) else h for h in found]
 
 
 def _apply_returned(function, *args):

@@ -1,10 +1,11 @@
-"""What users write in annotations: `Tensor[Float32, ("n", 10)]`, `Float`, `Int`, ...
+"""What users write in annotations: `Tensor[Float32, ("n", 10)]`, `Tensor[Float64, ("n", "n"), Lower]`, `Float`, `Int`, ...
 
 `Float` is float32 inside `Tensor[...]`, as in the Relay paper, and a floating scalar of any precision alone.
 """
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,19 +56,38 @@ Float16, Float32, Float64, BFloat16 = (SCALARS[n] for n in ("Float16", "Float32"
 
 
 @dataclass(frozen=True)
+class Triangle:
+    """What an annotation says of a matrix, or of each one of a stack: on one side of the diagonal there are zeros only.
+
+    Attributes:
+        name: "Lower" or "Upper", the side that is left.
+    """
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Lower, Upper = Triangle("Lower"), Triangle("Upper")
+
+
+@dataclass(frozen=True)
 class TensorAnnotation(Annotation):
-    """`Tensor[element, shape]`. A dimension is an int, a name (symbolic) or `Any`.
+    """`Tensor[element, shape]`, `Tensor[element, shape, Lower]`. A dimension is an int, a name (symbolic) or `Any`.
 
     Attributes:
         element: dtype of the elements.
         shape: the dimensions; None where any shape will do.
+        triangle: where matrices may have other entries than zeros; None: everywhere.
     """
 
     element: str
     shape: tuple | None
+    triangle: Triangle | None = None
 
     def __repr__(self) -> str:
-        return f"Tensor[{self.element}, {self.shape}]"
+        return f"Tensor[{self.element}, {self.shape}{f', {self.triangle}' if self.triangle else ''}]"
 
 
 @dataclass(frozen=True)
@@ -78,10 +98,15 @@ class Rows:
 
 
 class Tensor:
-    """The annotation of arrays: `Tensor[Float, (1, 28, 28)]`, `Tensor[Float32, ("n", 10)]`, `Tensor[Float, 10]`."""
+    """The annotation of arrays: `Tensor[Float, (1, 28, 28)]`, `Tensor[Float32, ("n", 10)]`, `Tensor[Float, 10]`.
+
+    `Tensor[Float64, ("n", "n"), Lower]` says of a parameter, a variable or a result that it is a lower triangular matrix (or a
+    stack of them). Each time it is looked at, which is one pass over the array, and a ValueError says where it is not. Products
+    with it are half the work, and its derivative is lower triangular too: the other entries are no variables. `Upper` likewise.
+    """
 
     def __class_getitem__(cls, item) -> TensorAnnotation:
-        element, shape = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        element, shape, *more = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
         if not isinstance(element, ScalarAnnotation):
             raise TypeError_(f"Tensor[{element!r}, ...]: the element type must be Float, Float32, Int64, ... of myia_relay")
         if shape is not None and not isinstance(shape, tuple):
@@ -89,7 +114,25 @@ class Tensor:
         for dim in shape or ():
             if dim is not Any and not isinstance(dim, int | str):
                 raise TypeError_(f"Tensor[..., {shape!r}]: a dimension is an int, a name or Any, not {dim!r}")
-        return TensorAnnotation(element.element, shape)
+        for triangle in more:
+            if not isinstance(triangle, Triangle):
+                raise TypeError_(f"Tensor[..., {shape!r}, {triangle!r}]: what may follow the shape is Lower or Upper")
+            if shape is None or len(shape) < 2 or element.element not in FLOATS:
+                raise TypeError_(
+                    f"Tensor[{element}, {shape!r}, {triangle}]: only matrices of floats, and stacks of them, are triangular"
+                )
+        return TensorAnnotation(element.element, shape, *more)
+
+
+def no_field(note: TensorAnnotation, what: str) -> TypeError_:
+    """The error where an annotation of a field speaks of a triangle."""
+    return TypeError_(f"{what} is annotated {note}: only parameters, variables and results may be {note.triangle}")
+
+
+def hidden_triangle(annotation: Any) -> Triangle | None:
+    """What a part of an annotation says of zeros, where it is a tuple, a union, a list, ..., which cannot say such a thing."""
+    parts = annotation if isinstance(annotation, tuple) else typing.get_args(annotation)
+    return next((found for a in parts if (found := getattr(a, "triangle", None) or hidden_triangle(a))), None)
 
 
 def normalise(annotation: Any) -> Any:

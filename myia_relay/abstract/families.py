@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.errors import OverflowError_, TypeError_
-from .annotations import annotated_type
+from .annotations import annotated_type, no_field
 from .types import Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves, numpy_dtype, tuple_of
 
 _MARK = "__relay_family__"  # the attribute of a class that holds what is known of it
@@ -253,6 +253,8 @@ class _Reader:
             classes = self.variants(annotation)
             if classes:
                 return _Form(classes=classes)
+        if getattr(annotation, "triangle", None):
+            raise no_field(annotation, "a field")
         concrete = annotated_type(annotation)
         if concrete is None and isinstance(annotation, type) and issubclass(annotation, np.generic):
             concrete = Scalar(np.dtype(annotation).name) if np.dtype(annotation).kind in "fiub" else None

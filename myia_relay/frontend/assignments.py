@@ -11,7 +11,7 @@ from . import ownership
 from . import scope as scopes
 from .context import STATEMENTS, Context, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
-from .functions import annotation, closure
+from .functions import annotation, closure, triangular
 from .objects import IN_PLACE
 from .scope import appended
 
@@ -280,6 +280,7 @@ def annotated(p: Context, stmt: ast.AnnAssign) -> None:
     if isinstance(stmt.target, ast.Name):
         note = annotation(p, stmt.annotation)
         value = p.apply(syntax.annotate, value, p.constant(note, stmt.annotation), at=stmt.value)
+        value = triangular(p, value, note, stmt.annotation)
     bind_target(p, stmt.target, value)
 
 

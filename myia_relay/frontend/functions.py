@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import types
 
+from ..abstract.annotations import TensorAnnotation, hidden_triangle
 from ..ir.node import Constant, Graph, Node
 from ..ir.syntax import FreeName, Signature, new_cell
+from ..library.triangles import TRIANGLES
 from ..utils.errors import CompileError, NameError_, nearest
 from ..utils.source import Origin
 from . import scope as scopes
@@ -140,8 +142,11 @@ def parse_body(p: Context) -> None:
     graph, state = p.root, p.state
     for name in sorted(p.scope.cells):
         p.cells[name] = p.apply(new_cell, at=p.node, attrs={"name": name}, name=name)
+    notes = graph.signature.annotations
     for arg in scopes.parameters(p.node):
-        param = graph.add_parameter(arg.arg, origin=p.origin(arg))
+        graph.add_parameter(arg.arg, origin=p.origin(arg))
+    for k, arg in enumerate(scopes.parameters(p.node)):
+        param = triangular(p, graph.params[k], notes.get(k), arg)
         if arg.arg in p.cells:
             p.put(arg.arg, param, arg)
         else:
@@ -159,8 +164,18 @@ def parse_body(p: Context) -> None:
         # Never used; it is parsed all the same if it can be, for what it may contain that must be refused.
         if all(_value_of(p, name)[0] is not None for name in record.missing):
             record.resolve(p, record.node)
-    graph.output = end.dead if end.dead is not None else end.env["$ret"]
+    graph.output = end.dead if end.dead is not None else triangular(p, end.env["$ret"], notes.get(-1), p.node)
     assert end.dead is not None or end.jumped or end.status == RETURN
+
+
+def triangular(p: Context, value: Node, note, at: ast.AST) -> Node:
+    """A value with what its annotation says of zeros, which is looked at and known from there on."""
+    if isinstance(note, TensorAnnotation):
+        return p.apply(TRIANGLES[note.triangle.name], value, at=at) if note.triangle else value
+    hidden = hidden_triangle(note)
+    if hidden is not None:
+        raise p.refuse(f"{hidden} says something of an array that stands alone; give the array a variable of its own with it", at)
+    return value
 
 
 def _shape(node: ast.AST) -> dict:

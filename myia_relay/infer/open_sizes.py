@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..abstract.annotations import TensorAnnotation, show_shape
+from ..abstract.annotations import TensorAnnotation, no_field, show_shape
 from ..abstract.dims import Dim, symbol
 from ..abstract.types import Array
 from ..utils.errors import ShapeError, TypeError_
@@ -50,6 +50,8 @@ class FieldAnnotation:
             TypeError_, ShapeError: it does not fit the annotation.
         """
         note = self.annotation
+        if note.triangle:
+            raise no_field(note, f"the field '{self.field}'")
         if value.dtype.name != note.element:
             raise TypeError_(
                 f"the field '{self.field}' is annotated {note}, but its elements are {value.dtype.name}; "

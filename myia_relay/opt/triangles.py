@@ -100,16 +100,16 @@ def _triangular(graph: Graph, graphs: Iterable[Graph]) -> Iterator[tuple[Apply, 
                     yield node, found
 
 
-def multiplications(node: Apply) -> int:
-    """How many a product has; 0 where its sizes are not known."""
+def multiplications(node: Apply) -> float:
+    """How many a product has; infinitely many where sizes have names."""
     sizes = (*node.type.shape, node.args[0].type.shape[0 if node.attrs["transpose_a"] else 1])
-    return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else 0
+    return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else math.inf
 
 
 def _is_worth(node: Node) -> bool:
-    """Whether a matrix is square, and large."""
+    """Whether a matrix is square, and large; one whose size has a name counts as large."""
     m, n = shape_of(node)
-    return m == n and m >= LEAST
+    return m == n and (not isinstance(m, int) or m >= LEAST)
 
 
 def shape_of(node: Node) -> tuple[Any, ...]:

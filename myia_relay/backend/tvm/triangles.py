@@ -9,16 +9,18 @@ Zero times infinity is NaN, and what is beside the triangle is not multiplied. B
 from end to end has met all numbers of the other matrix: if what comes out there is finite, all of them are, and zeros times them
 are zeros. If not, the missing multiples of zero are added, which makes NaN of what NumPy makes NaN of.
 
-Used by `opaque`. Input: an `opaque.Call` of `triangular_dot`, with known sizes.
+Used by `opaque`. Input: an `opaque.Call` of `triangular_dot`. Sizes may have names: panels are cut when the sizes are known.
 Measured (float64, 1000 rows, one Zen 4 core, whole product by the same library): d = 32: 29 us (52), 64: 96 (181), 128: 399 (668).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx
 
+from ...abstract.dims import DimLike
 from . import blas
 from .block import const, idx, load
 
@@ -34,13 +36,13 @@ def triangular_dot(c: Any, tasks: int) -> None:
         tasks: threads among which panels are divided.
     """
     which, lower, ta, tb = (c.attrs[name] for name in ("which", "lower", "transpose_a", "transpose_b"))
-    m, n = c.out_type.shape
-    inner = c.types[0].shape[0 if ta else 1]
+    m, n = (c.dim(size) for size in c.out_type.shape)
+    inner = c.dim(c.types[0].shape[0 if ta else 1])
     left, right, out = c.operand(0), c.operand(1), c.result()
     if which == "right" and tb:
-        right, tb = turned(c, right, n, inner), False
+        right, tb = turned(c, right, *c.types[1].shape), False
 
-    def product(rows: tuple[int, int], columns: tuple[int, int], terms: tuple[int, int]) -> None:
+    def product(rows: tuple[Any, Any], columns: tuple[Any, Any], terms: tuple[Any, Any]) -> None:
         """The product of parts of the operands, as a part of the result."""
         (i, i1), (j, j1), (k, k1) = rows, columns, terms
         a = (left[0], k * m + i if ta else i * inner + k)
@@ -50,7 +52,7 @@ def triangular_dot(c: Any, tasks: int) -> None:
             trans_a=ta, trans_x=tb, lda=m if ta else inner, ldx=inner if tb else n, ldc=n,
         )  # fmt: skip
 
-    def panel(start: int, end: int) -> None:
+    def panel(start: Any, end: Any) -> None:
         if which == "left":
             product((start, end), (0, n), (0, end) if lower else (start, inner))
         elif which == "right":
@@ -60,23 +62,43 @@ def triangular_dot(c: Any, tasks: int) -> None:
 
     size = n if which == "right" else m
     narrow = NARROW if blas.has_small_kernels() else 4 * NARROW
-    width = max(narrow, size // PANELS // narrow * narrow) if size > 2 * PANELS * narrow else narrow
-    panels = [(start, min(start + width, size)) for start in range(0, size, width)]
-    if tasks == 1:
-        for start, end in panels:
-            panel(start, end)
+    if all(isinstance(d, int) for d in (m, n, inner)):
+        width = max(narrow, size // PANELS // narrow * narrow) if size > 2 * PANELS * narrow else narrow
+        _known(c, [(start, min(start + width, size)) for start in range(0, size, width)], tasks, panel)
     else:
-        with c.block.loop(tasks, "parallel", "task") as task:
-            for t in range(tasks):
-                with c.block.when(tirx.EQ(task, idx(t))):
-                    for start, end in panels[t::tasks]:
-                        panel(start, end)
+        with c.block.when(c.b.logical_and(tirx.GT(idx(m), idx(0)), tirx.GT(idx(n), idx(0)))):
+            _named(c, size, narrow, tasks, panel)
     if which == "result":
         clear(c)
     elif which == "left":
         _repair(c, out, right, n, m, lower, (n, 1), (1, inner) if tb else (n, 1))
     else:
         _repair(c, out, left, m, n, not lower, (1, n), (m, 1) if ta else (1, inner))
+
+
+def _known(c: Any, panels: list[tuple[int, int]], tasks: int, panel: Callable[[Any, Any], None]) -> None:
+    """Emit panels, each by itself."""
+    if tasks == 1:
+        for start, end in panels:
+            panel(start, end)
+        return
+    with c.block.loop(tasks, "parallel", "task") as task:
+        for t in range(tasks):
+            with c.block.when(tirx.EQ(task, idx(t))):
+                for start, end in panels[t::tasks]:
+                    panel(start, end)
+
+
+def _named(c: Any, size: Any, narrow: int, tasks: int, panel: Callable[[Any, Any], None]) -> None:
+    """Emit a loop over the panels of a size that is known when it runs."""
+    block = c.block
+    width = block.let(tirx.Max(idx(narrow), tirx.Mul(tirx.Div(idx(size), idx(PANELS * narrow)), idx(narrow))))
+    count = block.let(tirx.Div(tirx.Add(idx(size), tirx.Sub(width, idx(1))), width))
+    with block.loop(tasks, "parallel" if tasks > 1 else "serial", "task") as task:
+        mine = block.let(tirx.Div(tirx.Add(tirx.Sub(count, task), idx(tasks - 1)), idx(tasks)))
+        with block.loop(mine) as turn:
+            start = block.let(tirx.Mul(tirx.Add(task, tirx.Mul(turn, idx(tasks))), width))
+            panel(start, block.let(tirx.Min(tirx.Add(start, width), idx(size))))
 
 
 def is_quicker_turned(m: Any, n: Any, k: Any) -> bool:
@@ -86,9 +108,10 @@ def is_quicker_turned(m: Any, n: Any, k: Any) -> bool:
     return not isinstance(m, int) or m >= MANY
 
 
-def turned(c: Any, matrix: tuple[Any, Any], rows: int, columns: int) -> tuple[Any, Any]:
+def turned(c: Any, matrix: tuple[Any, Any], rows: DimLike, columns: DimLike) -> tuple[Any, Any]:
     """A matrix, transposed."""
     out = c.scratch(rows * columns, c.out_type.dtype)
+    rows, columns = c.dim(rows), c.dim(columns)
     with c.block.loop(columns) as i, c.block.loop(rows) as j:
         value = load(matrix[0], tirx.Add(tirx.Mul(j, idx(columns)), i))
         c.block.store(out[0], value, tirx.Add(tirx.Mul(i, idx(rows)), j))
@@ -97,7 +120,7 @@ def turned(c: Any, matrix: tuple[Any, Any], rows: int, columns: int) -> tuple[An
 
 def clear(c: Any) -> None:
     """Zeros beside a triangular result."""
-    out, size, lower = c.result()[0], c.out_type.shape[1], c.attrs["lower"]
+    out, size, lower = c.result()[0], c.dim(c.out_type.shape[1]), c.attrs["lower"]
     with c.block.loop(size) as i:
         count = tirx.Sub(idx(size - 1), i) if lower else i
         start = c.block.let(tirx.Add(tirx.Mul(i, idx(size)), tirx.Add(i, idx(1)) if lower else idx(0)))
@@ -109,11 +132,11 @@ def _repair(
     c: Any,
     out: tuple[Any, Any],
     other: tuple[Any, Any],
-    lines: int,
-    size: int,
+    lines: Any,
+    size: Any,
     before: bool,
-    out_steps: tuple[int, int],
-    other_steps: tuple[int, int],
+    out_steps: tuple[Any, Any],
+    other_steps: tuple[Any, Any],
 ) -> None:
     """Make NaN of what has met zero times what is not finite.
 

@@ -1,5 +1,7 @@
 """Products of triangular matrices: which are found, and that all of them give what NumPy gives, NaN and infinities too."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -150,15 +152,19 @@ def test_what_is_no_triangle_is_not(f):
     assert not triangular(relay(f), SQUARE, TALL, WIDE)
 
 
-def test_named_sizes_are_left_alone():
-    @relay
-    def f(a: Tensor[Float64, ("n", "n")]):
-        return np.tril(a) @ a
-
-    for n in (0, 1, 70):
-        a = RNG.normal(size=(n, n))
-        np.testing.assert_allclose(f(a), np.tril(a) @ a, rtol=1e-11, atol=1e-11)
-    assert not triangular(f, SQUARE)
+@pytest.mark.parametrize("f", FOUND, ids=lambda f: f.__name__)
+def test_named_sizes(f):
+    named = types.FunctionType(f.__code__, f.__globals__)
+    named.__annotations__ = dict(zip("axy", (Tensor[Float64, size] for size in (("n", "n"), ("m", "n"), ("n", "k")))))
+    compiled = relay(named)
+    assert triangular(compiled, SQUARE, TALL, WIDE)
+    for n, m, k in ((0, 2, 3), (1, 1, 1), (7, 300, 2), (70, 1, 9), (129, 40, 40), (200, 0, 3), (200, 65, 0), (300, 31, 33)):
+        args = [RNG.normal(size=size) for size in ((n, n), (m, n), (n, k))]
+        np.testing.assert_allclose(compiled(*args), f(*args), rtol=1e-11, atol=1e-11)
+        if f is not cut_result and n * m * k:
+            args[1][m // 2, n - 1] = args[2][n // 3, 0] = np.inf
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_array_equal(np.isfinite(compiled(*args)), np.isfinite(f(*args)))
 
 
 def test_the_environment_leaves_them_out(monkeypatch):

@@ -1,0 +1,28 @@
+"""What annotations say of the zeros of matrices: `Tensor[..., Lower]` and `Tensor[..., Upper]`.
+
+A zero of the other sign would not stay as it is; so -0.0 is refused too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def lower(x):
+    """`x`, of which nothing stands above the diagonal."""
+    above = np.triu(x, 1)
+    if np.any((above != 0) | np.signbit(above)):
+        raise ValueError("an array annotated Lower has an entry other than 0.0 above its diagonal; pass np.tril(x)")
+    return np.tril(x)
+
+
+def upper(x):
+    """`x`, of which nothing stands below the diagonal."""
+    below = np.tril(x, -1)
+    if np.any((below != 0) | np.signbit(below)):
+        raise ValueError("an array annotated Upper has an entry other than 0.0 below its diagonal; pass np.triu(x)")
+    return np.triu(x)
+
+
+TRIANGLES = {"Lower": lower, "Upper": upper}
+"""Name of a triangle -> what looks at an array that is annotated so, and lets the compiler know."""
