@@ -24,8 +24,8 @@ from typing import Any
 REST_SECONDS = 0.1
 """Pause before each measurement, so that the threads of the system before have stopped spinning."""
 
-KERNEL_VARIABLES = ("OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS")
-"""What makes a BLAS take the kernels of another processor than the one that it runs on."""
+KERNEL_VARIABLES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS")
+"""What makes a BLAS take the kernels, or sizes of pieces, of another processor than the one that it runs on."""
 
 
 def interleave(

@@ -305,7 +305,19 @@ def _versions() -> list[tuple[str, str]]:
 def _targets() -> list[tuple[str, str]]:
     flags = _cpu_flags()
     vectors = next((v for v in ("avx512f", "avx2", "avx", "sve", "asimd", "sse2") if v in flags), "unknown")
-    return [("cpu", f"{platform.machine()}, vectors: {vectors}")]
+    return [("cpu", f"{platform.machine()}, vectors: {vectors}"), ("products", _kernels())]
+
+
+def _kernels() -> str:
+    """For which processor OpenBLAS multiplies matrices, which an environment variable may have chosen."""
+    from .backend.native.library import kernels
+
+    try:
+        name = kernels()
+    except (ImportError, OSError, AttributeError) as error:
+        return f"no OpenBLAS: {error}"
+    forced = os.environ.get("OPENBLAS_CORETYPE")
+    return f"OpenBLAS for {name}" + (f" (OPENBLAS_CORETYPE={forced}; without it the processor decides)" if forced else "")
 
 
 def _cpu_flags() -> set[str]:

@@ -54,7 +54,7 @@ def test_doctor(tmp_path):
     assert values["holds"] == "1 files, 2.5 MB"
     assert values["folder"] == f"{tmp_path / 'cache'} (MYIA_RELAY_CACHE)"
     assert values["mnist"].startswith("not here")
-    assert values["cpu"] and values["cores"]
+    assert values["cpu"] and values["cores"] and values["products"].startswith("OpenBLAS for ")
     assert list((tmp_path / "cache").iterdir()) == [tmp_path / "cache" / "kernel"], "doctor wrote something"
 
 

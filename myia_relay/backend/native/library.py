@@ -92,6 +92,14 @@ def openblas() -> ctypes.CDLL:
 
 
 @functools.cache
+def kernels() -> str:
+    """For which processor OpenBLAS has chosen its kernels: "Haswell", "SkylakeX", ..."""
+    name = openblas().scipy_openblas_get_corename
+    name.restype = ctypes.c_char_p
+    return name().decode()
+
+
+@functools.cache
 def _runtime(package: str, name: str) -> ctypes.CDLL:
     """A library of TVM's runtime; its Python package is not imported."""
     spec = importlib.util.find_spec(package)

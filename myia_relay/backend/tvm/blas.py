@@ -18,9 +18,8 @@ from typing import Any
 
 from tvm import tirx
 
-from ..native.library import openblas
+from ..native.library import kernels, openblas
 from .block import Block, const, dtype_of, idx
-from .pipeline import lanes
 
 Operand = tuple[Any, Any]
 
@@ -118,8 +117,11 @@ def gemm(
 
 
 def has_small_kernels() -> bool:
-    """Whether the library multiplies small matrices without copying them first: its kernels for AVX-512 do."""
-    return lanes("float64") >= 8
+    """Whether the library multiplies small matrices without copying them first: its kernels for AVX-512 do.
+
+    It is the library that chooses its kernels, or whoever set `OPENBLAS_CORETYPE`.
+    """
+    return kernels() in ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 
 def _cut(sizes: tuple[Any, Any, Any]) -> tuple[int | None, int]:
