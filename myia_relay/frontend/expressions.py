@@ -232,15 +232,19 @@ def call(p: Context, node: ast.Call) -> Node:
         args = [comprehension(p, node.args[0])]
     else:
         args = _elements(p, node.args)
-    named, spread = [], []
+    spread: list[Node] = []
+    named: dict[str, Node] = {}
     for keyword in node.keywords:
         value = p.expr(keyword.value)
-        if keyword.arg is None:
-            spread.append(p.apply(syntax.double_star, value, at=keyword))
-        else:
-            named.append((keyword.arg, value))
-    keywords = tuple(k for k, _ in named)
-    return p.apply(fn, *args, *spread, *[v for _, v in named], at=node, keywords=keywords)
+        if keyword.arg is not None:
+            named[keyword.arg] = value
+            continue
+        if named:  # keyword arguments are in the order in which they are written
+            before = p.apply(syntax.make_dict, *named.values(), at=node, attrs={"keys": tuple(named)})
+            spread.append(p.apply(syntax.double_star, before, at=node))
+            named = {}
+        spread.append(p.apply(syntax.double_star, value, at=keyword))
+    return p.apply(fn, *args, *spread, *named.values(), at=node, keywords=tuple(named))
 
 
 @handles(EXPRESSIONS, ast.Lambda)

@@ -50,6 +50,7 @@ from .values import (
     skeleton,
 )
 
+MOST_OF_SHAPES = 20_000  # operations, where trees have their shapes in their types: shapes multiply in loops and branches
 # `x += y` changes an array itself, where numbers and tuples are bound anew.
 IN_PLACE = frozenset(
     getattr(operator, f"i{name}")
@@ -121,6 +122,7 @@ class Engine:
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[CompileError] = []
         self.recursion = Recursion()
+        self.applied = 0  # operations evaluated
         self.ignored: set[Node] = set()  # places with errors that are reported already; see `infer.several`
         self.cells: dict[Hashable, Cell] = {}
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `infer.cells`
@@ -314,6 +316,9 @@ class Engine:
     async def apply(self, frame: Frame, node: Apply) -> Val:
         """Evaluate one application."""
         frame.at(node.origin)
+        self.applied += 1
+        if self.structural and self.applied > MOST_OF_SHAPES:
+            raise TypeError_("trees of these very shapes take a program of their own, which grows too large; give fields one type")
         if node in self.ignored or (self.ignored and poisoned(frame, node)):
             return POISON
         try:
@@ -337,16 +342,20 @@ class Engine:
         values = [self.value(frame, a) for a in node.args]
         count = len(values) - len(node.keywords)
         args: list[Val] = []
-        kwargs: dict[str, Val] = {}
+        named: list[tuple[str, Val]] = []
         for value in values[:count]:
             if isinstance(value, self.syntax.Spread):
                 if value.double:
-                    kwargs.update(zip(value.value.fields, value.value.elems, strict=True))
+                    named.extend(zip(value.value.fields, value.value.elems, strict=True))
                 else:
                     args.extend(self.syntax.starred(value))
             else:
                 args.append(value)
-        kwargs.update(zip(node.keywords, values[count:], strict=True))
+        named.extend(zip(node.keywords, values[count:], strict=True))
+        kwargs = dict(named)
+        if len(kwargs) < len(named):
+            twice = next(name for k, (name, _) in enumerate(named) if any(name == other for other, _ in named[:k]))
+            raise TypeError_(f"the call has two values for the keyword argument '{twice}'")
         return args, kwargs
 
     async def call(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ..ir import syntax as S
 from ..ir.node import Apply, Constant
 from ..ir.walk import operands
-from ..utils.errors import CompileError
+from ..utils.errors import CompileError, Hole
 from .frames import Frame
 from .values import POISON, Seq
 
@@ -50,7 +50,8 @@ def with_others(first: CompileError, ignored: set, again: Callable[[], CompileEr
     while error is not None and len(found) < MOST:
         if error.loc is None or any(error.loc == e.loc for e in found):
             break
-        found.append(error)
+        if not isinstance(error, Hole):
+            found.append(error)
         if error.node is None or error.node in ignored:
             break
         ignored.add(error.node)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
 from ..ir.node import Constant, Graph, Node
+from ..utils.errors import Hole
 
 
 class Val:
@@ -218,6 +219,8 @@ class Skeleton:
             yield from part.leaves()
 
     def __str__(self) -> str:
+        if self.tag == "poison":
+            raise Hole("an error that follows from another")
         if self.tag == "dyn":
             return str(self.info)
         if self.tag == "const":

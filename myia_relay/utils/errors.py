@@ -125,6 +125,10 @@ REPORT = (
 )
 
 
+class Hole(CompileError):
+    """What would be said of the value of a place with an error, which is not said: see `infer.several`."""
+
+
 class InternalError(Exception):
     """A bug in the compiler: a pass broke an invariant.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay import AttributeError_, CompileError, ShapeError, TypeError_, relay
+from myia_relay import AttributeError_, CompileError, ShapeError, TypeError_, grad, relay
 
 
 def helper(y):
@@ -43,6 +43,16 @@ def follows(x):
     return {"c": c}["c"] if b else a
 
 
+def asked_of_it(x, y):
+    while np.sum(x) < 10.0:
+        x = x @ y
+    return x if x[0, 0] > 0 else grad(lambda z: z * x.foo)(y)
+
+
+def of_a_gradient(x):
+    return grad(lambda z: z.bar(x))(x)
+
+
 def many(x):
     return (x.a, x.b, x.c, x.d, x.e, x.f, x.g, x.h, x.i, x.j, x.k, x.l, x.m)
 
@@ -54,6 +64,8 @@ CASES = [
     (in_a_loop, (1.0, 3), AttributeError_, ["'foo'", "'missing'"]),
     (twice_the_same, (np.ones(3),), AttributeError_, ["'shpae'"]),
     (follows, (1.0,), AttributeError_, ["'foo'"]),
+    (asked_of_it, (np.ones((3, 3)), np.ones((2, 3))), ShapeError, ["do not fit"]),
+    (of_a_gradient, (1.0,), AttributeError_, ["'bar'"]),
     (many, (1.0,), AttributeError_, [f"'{c}'" for c in "abcdefghij"]),
 ]
 

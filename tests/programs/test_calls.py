@@ -526,3 +526,36 @@ def test_one_writer_for_many_calls():
         write(x, y)
     np.testing.assert_array_equal(write(x[:2], y[:2])[0], [2.0, 3.0])
     np.testing.assert_array_equal(write(x[:2], y[2:])[1], [0.0, 2.0])
+
+
+def in_order(*args, **named):
+    out = 0
+    for v in args:
+        out = out * 10 + v
+    for key in named:
+        out = out * 10 + named[key]
+    return out
+
+
+def keywords_in_order(d):
+    first = in_order(a=1, **d), in_order(**d, a=1), in_order(3, a=1, **d, c=4, **{"e": 5, "b": 6}), in_order(a=1, b=2, **{})
+    return first, dict(a=1, **d), {**d, "a": 1}, list(dict(d, **{"a": 2}, b=3).items())
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_keyword_arguments_keep_their_order(executor):
+    d = {"z": 7, "y": 8}
+    got, want = relay(executor=executor)(keywords_in_order)(d), keywords_in_order(d)
+    assert got == want
+    assert [list(x) for x in got[1:]] == [list(x) for x in want[1:]]
+
+
+@pytest.mark.parametrize(
+    "function", [lambda d: in_order(z=1, **d), lambda d: in_order(**d, **d), lambda d: dict(**d, y=1), lambda d: dict(y=1, **d)]
+)
+def test_a_keyword_argument_given_twice_is_refused(function):
+    d = {"z": 7, "y": 8}
+    with pytest.raises(TypeError):
+        function(d)
+    with pytest.raises(TypeError, match="two values for the keyword argument '[zy]'"):
+        relay(function)(d)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from myia_relay import Float64, Tensor, grad, hvp, jvp, relay, stop_gradient, value_and_grad, vjp
+from myia_relay import CompileError, Float64, Tensor, grad, hvp, jvp, relay, stop_gradient, value_and_grad, vjp
 
 EXECUTORS = ("interpreter", "python", "native")
 
@@ -327,6 +327,14 @@ def test_as_with_the_structure_in_the_type(f):
     other._structural = True
     for tree in TREES[f]:
         assert numbers(slope(tree, 0.7)) == pytest.approx(numbers(other(tree, 0.7)), rel=1e-12)
+
+
+def test_programs_for_single_structures_do_not_grow_without_bound(monkeypatch):
+    monkeypatch.setattr("myia_relay.infer.engine.MOST_OF_SHAPES", 5)
+    slope = relay(grad(total), executor="interpreter")
+    slope._structural = True
+    with pytest.raises(CompileError, match="grows too large"):
+        slope(TREES[total][0], 0.7)
 
 
 @pytest.mark.parametrize(("f", "executor"), cases((total, energy), (total, of_a_new_tree, looped, evaluated, energy)))
