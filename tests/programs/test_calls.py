@@ -538,8 +538,9 @@ def in_order(*args, **named):
 
 
 def keywords_in_order(d):
-    first = in_order(a=1, **d), in_order(**d, a=1), in_order(3, a=1, **d, c=4, **{"e": 5, "b": 6}), in_order(a=1, b=2, **{})
-    return first, dict(a=1, **d), {**d, "a": 1}, list(dict(d, **{"a": 2}, b=3).items())
+    more = {"e": 5, "b": 6}
+    first = in_order(a=1, **d), in_order(**d, a=1), in_order(3, a=1, **d, c=4, **more), in_order(**more, a=1, **d)
+    return first, dict(a=1, **d), {**d, "a": 1}, list(dict(d, **more, b2=3).items())
 
 
 @pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
