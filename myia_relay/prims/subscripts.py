@@ -113,12 +113,19 @@ def _known(b: Builder, i: DimLike, n: DimLike, axis: int) -> Pick:
             _bounds(b, python(b, False), python(b, i), axis, n)
             i = 0
         return Pick(axis, "slice" if n else "empty", i % n if n else 0, 1, single=True)
-    start = n + i if isinstance(i, int) and i < 0 else i
+    start = _from_end(i, n)
+    if isinstance(start, Dim) and start is i and i != n - 1 and not never_negative(i):
+        return Pick(axis, "int", at=_position(b, size_value(b, i), n, axis))  # from the end or not, as turns out
     if not never_negative(start) or not never_negative(n - 1 - start):
         at, size = size_value(b, start), size_value(b, n)
         ok = P.logical_and(P.ge(at, at.const(0)), P.lt(at, size))
         _bounds(b, ok, size_value(b, i), axis, n)
     return Pick(axis, "slice", start, 1, single=True)
+
+
+def _from_end(i: DimLike, n: DimLike) -> DimLike:
+    """An index, counted from the start where it is known to be counted from the end."""
+    return n + i if (i < 0 if isinstance(i, int) else never_negative(-1 - i)) else i
 
 
 def _position(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
@@ -168,14 +175,11 @@ def _slice(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
 def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -> Pick:
     """A slice of an axis whose size has a name. Where NumPy would clip, it raises: the result's shape must be known."""
 
-    def from_end(v):
-        return n + v if isinstance(v, int) and v < 0 else v
-
     if step > 0:
-        start, stop = 0 if start is None else from_end(start), n if stop is None else from_end(stop)
+        start, stop = 0 if start is None else _from_end(start, n), n if stop is None else _from_end(stop, n)
         size, limits = (stop - start + step - 1) // step, (start, stop - start, n - stop)
     else:
-        start, stop = n - 1 if start is None else from_end(start), -1 if stop is None else from_end(stop)
+        start, stop = n - 1 if start is None else _from_end(start, n), -1 if stop is None else _from_end(stop, n)
         size, limits = (start - stop - step - 1) // -step, (stop + 1, start - stop, n - 1 - start)
     if (start, size, step) == (0, n, 1):
         return Pick(axis, "all", 0, n)

@@ -484,3 +484,34 @@ def test_slices_stay_behind_their_checks(executor):
         assert f(x, entries, 0) == 0.0
         with pytest.raises(IndexError, match=text):
             f(x, entries, 3)
+
+
+def one_before_the_last(x: N, p):
+    y = x.copy()
+    y[len(x) - 2] += 10.0
+    return x[len(x) - 2], y
+
+
+def from_lengths(x: N, p):
+    return x[-1 - len(p)], x[len(p) - 3], x[-len(p)], x[-len(p) - 1 :], x[: -1 - len(p)]
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+@pytest.mark.parametrize("function", [one_before_the_last, from_lengths])
+def test_positions_that_may_be_counted_from_the_end(function, executor):
+    """A position that sizes make, which is negative for some of them, is what NumPy makes of it."""
+    f = relay(executor=executor)(function)
+    for size in (6, 3, 1, 0):
+        for length in (0, 1, 2, 4):
+            x, p = vec(size), [1.0] * length
+            try:
+                want = function(x, p)
+            except IndexError as error:
+                with pytest.raises(IndexError) as caught:
+                    f(x, p)
+                assert str(caught.value) == str(error)
+                continue
+            if function is from_lengths and length >= size:
+                continue  # parts of arrays that are too short are refused where NumPy clips
+            for a, b in zip(f(x, p), want, strict=True):
+                np.testing.assert_array_equal(a, b)
