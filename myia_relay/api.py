@@ -13,7 +13,7 @@ import threading
 import time
 import types
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -533,14 +533,21 @@ def wrapped_by(function: Any) -> Any:
     derived = getattr(function, "__relay_derived__", None)
     if derived is not None:
         return derived[1]
-    return getattr(function, "__relay_function__", None) or getattr(function, "__relay_model__", None)
+    inner = getattr(function, "__relay_function__", None)
+    return inner if inner is not None else getattr(function, "__relay_model__", None)
+
+
+def layers(function: Any) -> Iterator[Any]:
+    """A function, what it wraps or transforms, and so on down to the Python function."""
+    yield function
+    while (function := wrapped_by(function)) is not None:
+        yield function
 
 
 def source_function(function: Any) -> Any:
     """The Python function at the bottom of wrappers and transforms."""
-    while (inner := wrapped_by(function)) is not None:
-        function = inner
-    return function
+    *_, source = layers(function)
+    return source
 
 
 def check_decorated(function: Any) -> None:
@@ -549,7 +556,7 @@ def check_decorated(function: Any) -> None:
     Raises:
         TypeError_: not a Python function, nor anything made of one.
     """
-    wrapped = any(hasattr(function, a) for a in ("__relay_function__", "__relay_derived__", "__relay_model__"))
+    wrapped = wrapped_by(function) is not None
     known = types.FunctionType | types.MethodType | functools.partial | functools._lru_cache_wrapper
     if wrapped or isinstance(function, known):
         return
@@ -564,10 +571,8 @@ def check_decorated(function: Any) -> None:
 
 def parameter_annotations(function: Any) -> tuple[list[str], list]:
     """Names and evaluated annotations of a function's parameters; none of arrays where they are batches, which have more axes."""
-    target, batched = function, False
-    while (inner := wrapped_by(target)) is not None:
-        batched |= getattr(target, "__relay_derived__", ("",))[0] in ("vmap", "batch_mean")
-        target = inner
+    target = source_function(function)
+    batched = any(getattr(layer, "__relay_derived__", ("",))[0] in ("vmap", "batch_mean") for layer in layers(function))
     try:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):

@@ -143,10 +143,8 @@ def parse_body(p: Context) -> None:
     for name in sorted(p.scope.cells):
         p.cells[name] = p.apply(new_cell, at=p.node, attrs={"name": name}, name=name)
     notes = graph.signature.annotations
-    for arg in scopes.parameters(p.node):
-        graph.add_parameter(arg.arg, origin=p.origin(arg))
     for k, arg in enumerate(scopes.parameters(p.node)):
-        param = triangular(p, graph.params[k], notes.get(k), arg)
+        param = triangular(p, graph.add_parameter(arg.arg, origin=p.origin(arg)), notes.get(k), arg)
         if arg.arg in p.cells:
             p.put(arg.arg, param, arg)
         else:

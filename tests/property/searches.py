@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import time
 from collections.abc import Callable
+
+
+def verdict_of(check: Callable[[int], object], seed: int) -> tuple[int, str]:
+    """The seed, and what `check` raised; "" if nothing."""
+    try:
+        check(seed)
+    except Exception as error:
+        return seed, f"{type(error).__name__}: {error}"
+    return seed, ""
+
+
+def checking(check: Callable[[int], object]) -> Callable[[int], tuple[int, str]]:
+    """What `campaign` asks for, of a function that raises where a program is wrong."""
+    return functools.partial(verdict_of, check)
 
 
 def campaign(one: Callable[[int], tuple[int, str]], first: int, count: int, processes: int = 2) -> int:

@@ -1,6 +1,6 @@
 """Random signatures and calls of them: every argument goes to the parameter that CPython gives it to, in its order, or to none.
 
-`python -m tests.property.test_random_calls FIRST COUNT` runs more.
+`python -m tests.property.test_random_calls FIRST COUNT [PROCESSES]` runs more.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pytest
 
 from myia_relay import CompileError, relay
 from tests.property.oracle import function_of
+from tests.property.searches import campaign
 
 NAMES = "abcde"
 
@@ -114,13 +115,10 @@ def test_arguments_go_where_cpython_gives_them(first):
     assert verdicts.count("same") > 20
 
 
+def one(seed: int) -> tuple[int, str]:
+    verdict = judge(seed, "native" if seed % 20 == 19 else "interpreter")
+    return seed, "" if verdict in ("same", "invalid", "refused") else verdict
+
+
 if __name__ == "__main__":
-    first, count = map(int, sys.argv[1:])
-    found: dict[str, int] = {}
-    for k in range(first, first + count):
-        verdict = judge(k, "native" if k % 20 == 19 else "interpreter")
-        if verdict not in ("same", "invalid", "refused"):
-            print(verdict)
-            verdict = "wrong"
-        found[verdict] = found.get(verdict, 0) + 1
-    print(found)
+    sys.exit(bool(campaign(one, *map(int, sys.argv[1:]))))
