@@ -81,7 +81,7 @@ def named(error: Exception, line: int, file: str) -> int:
 def function_of(text: str, file: str, names: dict | None = None, tree: ast.AST | None = None):
     """The function `program` of a source, which `linecache` knows as it does a notebook's cells."""
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = {"np": np, "math": math, **CLASSES, "__name__": "random_program", **(names or {})}
+    space = {"np": np, "math": math, "_target": target, **CLASSES, "__name__": "random_program", **(names or {})}
     exec(compile(text if tree is None else tree, file, "exec"), space)
     return space["program"]
 
@@ -96,11 +96,17 @@ def as_value(index: ast.expr) -> ast.expr:
     return index
 
 
-def augmenting(after: Callable) -> Callable:
-    """What `x[i] op= v` does, with `after(op, value)` before the value is stored."""
+def target(x: Any, index: Any) -> tuple:
+    """What `x[i] op= v` looks at before it computes `v`: the container, the place, the old value."""
+    return x, index, x[index]
 
-    def augment(op, x, index, v):
-        x[index] = after(op, IN_PLACE[op](x[index], v))
+
+def augmenting(after: Callable) -> Callable:
+    """What it does then, with `after(op, value)` before the value is stored."""
+
+    def augment(op, found, v):
+        x, index, old = found
+        x[index] = after(op, IN_PLACE[op](old, v))
 
     return augment
 
@@ -124,10 +130,8 @@ class Rewrite(ast.NodeTransformer):
         self.generic_visit(node)
         again = []
         if isinstance(node.target, ast.Subscript):
-            target = node.target
-            change = self.wrapped(
-                "_augment", ast.Constant(type(node.op).__name__), target.value, as_value(target.slice), node.value, at=node
-            )
+            found = self.wrapped("_target", node.target.value, as_value(node.target.slice), at=node)
+            change = self.wrapped("_augment", ast.Constant(type(node.op).__name__), found, node.value, at=node)
             return ast.copy_location(ast.Expr(change), node)
         if isinstance(node.target, ast.Name):
             name = node.target.id

@@ -124,6 +124,12 @@ def test_integers_beyond_64_bits():
     assert not verdict("x * y - x * y", (2**62, 2), overflow) and not verdict("x * y - x * y", (2**62, 2), Outcome(0))
 
 
+def test_an_augmented_assignment_reads_before_it_computes():
+    cpython = Oracle("def program(x, y):\n    x = np.zeros(2)\n    x[y] += math.expm1(abs(sum([y, y]) / 0.5))\n", "<tested>")
+    want, beyond = cpython.outcome((0, 2**62))
+    assert isinstance(want.error, IndexError) and not beyond
+
+
 def test_lines_of_exceptions():
     cpython = oracle("x // y")
     assert call(cpython.function, (1, 0), cpython.file).line == 2
