@@ -578,3 +578,22 @@ def test_a_captured_variable_bound_in_a_branch_of_a_branch():
         with pytest.raises(type(wanted.value)) as caught:
             relay(unbound)(*args)
         assert str(caught.value).splitlines()[0] == str(wanted.value)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("executor", ["native", "python"])
+def test_products_are_taken_in_order(executor, dtype):
+    """In another order these have an inf * 0 that NumPy's has not."""
+
+    def f(a):
+        return np.prod(a), np.prod(a, axis=0), np.prod(a, axis=1), np.prod(a * a.dtype.type(1), axis=(0, 1)), a.T.prod(axis=0)
+
+    large = {"float64": 1e300, "float32": 1e30}[dtype]
+    small = 1 / large
+    for row, times in (([large, small], 40), ([0.0, large], 3), ([large] * 7 + [small] * 7, 6), ([large, 0.1, small, 3.3], 50)):
+        for a in (np.array([row] * times, dtype), np.array([row * times], dtype), np.array([row * times] * 3, dtype)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                want = f(a)
+            for x, y in zip(relay(f, executor=executor)(a), want, strict=True):
+                assert type(x) is type(y) and np.array_equal(np.isnan(x), np.isnan(y))
+                np.testing.assert_allclose(x, y, rtol=1e-5)

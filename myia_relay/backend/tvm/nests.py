@@ -218,6 +218,8 @@ class Nest:
         out = self.kernel.buffer(target, write=True)
         parallel = self.work(shape, nodes) >= PARALLEL_WORK
         plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel)
+        # In another order some products are inf * 0, which are not in NumPy's: that is more than a last bit.
+        plan.in_order = node.fn.name == "reduce_prod" and node.type.is_float
         if over[-1] or len(axes) == 1:
             plan.along_rows()
         else:
@@ -233,6 +235,7 @@ class _Reduction:
         self.init, self.combine, self.out, self.dtype, self.parallel = init, combine, out, dtype, parallel
         self.accumulator = nest.b.dtype
         self.kept = [e for e, o in zip(extents, over) if not o]
+        self.in_order = False  # whether elements are combined one after the other
 
     def value(self, kept: list[Any], gone: list[Any]) -> Any:
         """The element to combine, at indices of kept and reduced groups."""
@@ -269,7 +272,7 @@ class _Reduction:
         if not gone:
             self.store(self.combine(load(single, 0), self.value(kept, [])), self.position(kept))
             return
-        extent, lanes = gone[-1], lanes_for(dtype)
+        extent, lanes = gone[-1], 1 if self.in_order else lanes_for(dtype)
         if isinstance(extent, int):
             while lanes > 1 and lanes > extent:
                 lanes //= 2
