@@ -24,6 +24,7 @@ from .prove import DropProven
 from .rows import RowKernels
 from .select import SelectBranches
 from .simplify import Simplify
+from .strips import StripMine
 from .subsume import Subsume
 from .tail import LoopTailCalls
 from .triangles import TriangularProducts
@@ -107,15 +108,16 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
 def plan_memory(graph: Graph, check: bool | None = None) -> Graph:
     """An equivalent graph, for executors that change arrays in place.
 
-    Its tapes are arrays where their lengths are known, its updates come after what reads the old values, what loops overwrite is
-    not filled before, and products of triangles are half the work.
+    Its tapes are arrays where their lengths are known, products of triangles are half the work, large sums over rows of data go
+    strip by strip, its updates come after what reads the old values, and what loops overwrite is not filled before.
     """
     verified = debugging() if check is None else check
-    planned = Pipeline((PreallocateTapes(),), rounds=1, verify=verified)(graph)
-    if planned is not graph:
-        simplify = Simplify(final=True)
-        planned = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
-    return Pipeline((TriangularProducts(), DropOverwritten(), DelayUpdates()), rounds=1, verify=verified)(planned)
+    simplify = Simplify(final=True)
+    for steps in ((PreallocateTapes(),), (TriangularProducts(), StripMine())):
+        planned = Pipeline(steps, rounds=1, verify=verified)(graph)
+        if planned is not graph:
+            graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
+    return Pipeline((DropOverwritten(), DelayUpdates()), rounds=1, verify=verified)(graph)
 
 
 def plan_lanes(graph: Graph, check: bool | None = None) -> Graph:

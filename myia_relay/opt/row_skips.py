@@ -119,7 +119,9 @@ def terms(graph: Graph) -> list[Term]:
             else:
                 found.append(Term([node], [rest], nodes, Group([], [], *stretch)))
             break
-    return [t for t in found if len(t.nodes) >= WORTH]
+    worth = [t for t in found if len(t.nodes) >= WORTH]
+    parts = {n for t in worth for n in t.nodes}
+    return [t for t in worth if parts.isdisjoint(t.sums)]  # a term of a term is left out with it
 
 
 def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:

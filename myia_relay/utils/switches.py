@@ -28,6 +28,7 @@ OPTIMISATIONS = {
     "select_branches": "small branches between integers are choices without a jump",
     "small_products": "products of small matrices are written out",
     "solve_counters": "counters of loops are formulas of the index",
+    "strip_mine": "sums over many rows of data go strip by strip",
     "subsume": "loops and branches that are a part of others are not run again",
     "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",
     "unfold_recursion": "several levels of recursive calls are one",

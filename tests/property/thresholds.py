@@ -9,7 +9,7 @@ import pytest
 
 from myia_relay.backend.tvm import blas, nests, opaque, outline, updates, vectors
 from myia_relay.backend.tvm import rows as row_kernels
-from myia_relay.opt import fusion, row_picks, row_skips, rows, triangles
+from myia_relay.opt import fusion, row_picks, row_skips, rows, strips, triangles
 
 LOW = (
     (rows, "LEAST", 2),  # rows of a row kernel
@@ -27,6 +27,10 @@ LOW = (
     (updates, "LEAST", 2),
     (vectors, "SHORT", 1),
     (blas, "SMALL", 64),
+    (strips, "LEAST", 1),
+    (strips, "CACHE", 64),
+    (strips, "ROWS", 1),
+    (strips, "TIMES", 0),
     (triangles, "LEAST", 2),
     (triangles, "WORK", 1),
     (outline, "SIZE", 4),  # applications of a function that is compiled apart

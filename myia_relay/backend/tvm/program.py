@@ -36,7 +36,7 @@ from ...abstract.types import (
     type_symbols,
 )
 from ...ir.node import Graph, Node
-from ...ir.rewrite import mark_recursion
+from ...ir.rewrite import all_graphs, mark_recursion
 from ...opt.fusion import is_scalar
 from ...opt.pipeline import plan_lanes
 from ...opt.ranges import analyse
@@ -166,10 +166,15 @@ class NativeProgram:
             f"  compiled in {sum(self.times) * 1e3:.0f} ms: "
             f"lowering {self.times[0] * 1e3:.0f}, TVM and LLVM {self.times[1] * 1e3:.0f}",
             f"  memory: arena of {self.arena} bytes for {self.unplanned} bytes of intermediate arrays",
+            *(f"  strips: {rows} of {n} rows at a time" for n, rows in self.strips()),
             f"  {len(self.kernels)} kernel calls of {self.functions} kernels:",
             *(f"    {name}" for name in self.kernels),
         ]
         return "\n".join(lines)
+
+    def strips(self) -> list[tuple[int, int]]:
+        """Of how many rows its sums are taken strip by strip, and how many these have (`opt.strips`)."""
+        return [g.flags["strip"] for g in all_graphs(self.graph) if "strip" in g.flags]
 
 
 def _bytes(n: Any) -> int:

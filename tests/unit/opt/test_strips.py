@@ -1,0 +1,173 @@
+"""Sums over rows of data, strip by strip: which programs go so, that they compute the same, and that the others are left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from myia_relay import relay, value_and_grad
+from myia_relay.ir.rewrite import all_graphs
+from myia_relay.opt import strips
+from myia_relay.opt.pipeline import plan_memory
+from tests.property.thresholds import low
+
+RNG = np.random.default_rng(5)
+N, D, K = 42, 3, 4
+X = RNG.normal(size=(N, D))
+Y = RNG.normal(size=N)
+W = RNG.normal(size=(K, D, D))
+B = RNG.normal(size=(K, D))
+
+
+def mixture(w, b, x):
+    """As in the mixture of Gaussians: a term for each component, and a logsumexp over these."""
+    terms = np.zeros((K, x.shape[0]))
+    for k in range(K):
+        z = (x - b[k]) @ w[k].T
+        terms[k] = b[k, 0] - 0.5 * np.sum(z * z, axis=1)
+    top = np.max(terms, axis=0)
+    return np.sum(top + np.log(np.sum(np.exp(terms - top), axis=0))) + np.sum(b**2)
+
+
+def recurrent(w, b, x):
+    """Layers, one after the other: each turn begins with what the last one has made of the rows."""
+    h = np.zeros((x.shape[0], D))
+    for k in range(K):
+        h = np.tanh(x @ w[k] + h * b[k])
+    return np.sum(h * h)
+
+
+def weighted(w, b, x, y):
+    """Two arguments with rows."""
+    h = y
+    for k in range(K):
+        h = np.sin(h * y + x @ b[k])
+    return np.sum(h)
+
+
+def by_column(w, b, x):
+    """The rows lie along another axis."""
+    xt = x.T.copy()
+    h = np.ones((D, x.shape[0]))
+    for k in range(K):
+        h = np.cos(w[k] @ (xt * h) + np.reshape(b[k], (D, 1)))
+    return np.sum(h)
+
+
+def picked(w, b, x, labels):
+    """Rows that are picked from what has none, by labels of the rows."""
+    h = np.zeros((x.shape[0], D))
+    for k in range(K):
+        h = np.tanh(h * b[k] + b[labels] * x)
+    return np.sum(h)
+
+
+def stacked(w, b, x):
+    """Loops inside of loops, whose tapes are one array."""
+    total = 0.0
+    for k in range(K):
+        h = x
+        for j in range(3):
+            h = np.sin(h @ w[k] + b[j])
+        total = total + np.sum(h)
+    return total
+
+
+LABELS = RNG.integers(0, K, N)
+MINED = [(mixture, (W, B, X)), (recurrent, (W, B, X)), (weighted, (W, B, X, Y)), (by_column, (W, B, X)), (stacked, (W, B, X)),
+         (picked, (W, B, X, LABELS))]  # fmt: skip
+
+
+def centred(w, b, x):
+    """Each row needs a sum over all of them."""
+    h = x - np.sum(x, axis=0) / x.shape[0]
+    for k in range(K):
+        h = np.tanh(h @ w[k])
+        h = h - np.mean(h, axis=0)
+    return np.sum(h * h)
+
+
+def squared(w, b, x):
+    """The adjoint begins with the sum."""
+    h = x
+    for k in range(K):
+        h = np.tanh(h @ w[k] + b[k])
+    return np.sum(h) ** 2
+
+
+def in_order(w, b, x):
+    """Rows depend on the rows before."""
+    h = x
+    for k in range(K):
+        h = np.tanh(np.cumsum(h, axis=0) @ w[k])
+    return np.sum(h)
+
+
+def largest(w, b, x):
+    h = x
+    for k in range(K):
+        h = np.tanh(h @ w[k]) * np.max(h)
+    return np.sum(h)
+
+
+def printed(w, b, x):
+    h = x
+    for k in range(K):
+        h = np.tanh(h @ w[k])
+        print(k)
+    return np.sum(h)
+
+
+LEFT = [(f, (W, B, X)) for f in (centred, squared, in_order, largest, printed)]
+
+
+def is_mined(f, args) -> bool:
+    """Whether what is compiled goes strip by strip."""
+    graph = plan_memory(f.ir(*args, stage="optimized").graph)
+    return any("strip" in g.flags for g in all_graphs(graph))
+
+
+def same(got, want, tolerance=1e-12):
+    for a, b in zip(leaves(got), leaves(want), strict=True):
+        assert type(a) is type(b) and np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 100)
+
+
+def leaves(value):
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("rows", [1, 5, 7, 10, 21])
+@pytest.mark.parametrize(("f", "args"), MINED, ids=lambda v: getattr(v, "__name__", ""))
+def test_gradients_by_strips(f, args, rows, monkeypatch):
+    wrt = ("w", "b", "x")
+    want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)
+    with low():
+        monkeypatch.setattr(strips, "strip", lambda _, n, __: rows if n == N else None)
+        g = relay(value_and_grad(f, wrt))
+        assert is_mined(g, args)
+        same(g(*args), want)
+
+
+@pytest.mark.parametrize(("f", "args"), LEFT, ids=lambda v: getattr(v, "__name__", ""))
+def test_what_does_not_go_strip_by_strip(f, args, capsys):
+    want = relay(value_and_grad(f, ("w", "b")), executor="interpreter")(*args)
+    printed = capsys.readouterr().out
+    with low():
+        g = relay(value_and_grad(f, ("w", "b")))
+        assert not is_mined(g, args)
+        same(g(*args), want)
+    assert capsys.readouterr().out == printed
+
+
+def test_long_sums_are_reported(monkeypatch):
+    """By default: a long tape, and a number of rows that no good strip divides."""
+    n = 9973
+    x = RNG.normal(size=(n, D))
+    g = relay(value_and_grad(recurrent, ("w", "b")))
+    told = [line for line in str(g.explain(W, B, x)).splitlines() if "strips" in line]
+    rows = int(told[0].split()[1])
+    assert strips.ROWS <= rows < n / 2 and told == [f"  strips: {rows} of {n} rows at a time"]
+    same(g(W, B, x), relay(value_and_grad(recurrent, ("w", "b")), executor="interpreter")(W, B, x), 1e-9)
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "strip_mine")
+    assert "strips" not in str(relay(value_and_grad(recurrent, ("w", "b"))).explain(W, B, x))
