@@ -418,8 +418,8 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     """`value.name`."""
     from .lists import is_run_time
 
-    if is_run_time(value) and hasattr(list, name):
-        return Bound(value, name)
+    if is_run_time(value):
+        return method_of(list, value, name)
     if isinstance(value, Seq):
         if name in value.fields and value.kind == "record":
             return value.get(name)
@@ -427,8 +427,9 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
             return Bound(value, name)
         if value.kind == "record":
             return record_attribute(engine, frame, value, name)
-        if value.kind in ("dict", "list", "tuple") and hasattr({"dict": dict, "list": list, "tuple": tuple}[value.kind], name):
-            return Bound(value, name)
+        container = {"dict": dict, "list": list, "tuple": tuple}.get(value.kind)
+        if container is not None:
+            return method_of(container, value, name)
         if value.kind == "dataset":
             names = {"images": value.elems[0], "onehot": value.elems[1]}
             if name in names:
@@ -454,6 +455,14 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     elif isinstance(value, Raised) and name == "args":
         return Seq("tuple", (value.message,) if value.message else ())
     raise AttributeError_(f"{describe(value)} has no attribute '{name}'")
+
+
+def method_of(container: type, value: Val, name: str) -> Bound:
+    """A method of a list, a tuple or a dict."""
+    if not hasattr(container, name):
+        public = [method for method in dir(container) if not method.startswith("_")]
+        raise AttributeError_(f"'{container.__name__}' object has no attribute '{name}'{nearest(name, public)}")
+    return Bound(value, name)
 
 
 def _static_attribute(obj: Any, name: str) -> Any:

@@ -75,6 +75,21 @@ def misspelt_function(x):
     return np.tanhh(x)  # here
 
 
+def misspelt_method(x):
+    xs = [x, x]
+    xs.apend(x)  # here
+    return xs
+
+
+def misspelt_of_growing(n):
+    xs = []
+    while n > 0:
+        xs.append(n)
+        n -= 1
+    xs.apend(n)  # here
+    return xs
+
+
 def misspelt_relay(x):
     return relay.sofmax(x)  # here
 
@@ -220,6 +235,8 @@ CASES = [
     (layer_outside, lambda f: f(X), myia_relay.TypeError_, "must be called in a function decorated with @relay_model"),
     (misspelt_attribute, lambda f: f(A), AttributeError, "no attribute 'shap' in the language; did you mean 'shape'?"),
     (misspelt_function, lambda f: f(A), AttributeError, "module 'numpy' has no attribute 'tanhh'; did you mean 'tanh'?"),
+    (misspelt_method, lambda f: f(A), AttributeError, "'list' object has no attribute 'apend'; did you mean 'append'?"),
+    (misspelt_of_growing, lambda f: f(3), AttributeError, "'list' object has no attribute 'apend'; did you mean 'append'?"),
     (misspelt_relay, lambda f: f(A), AttributeError, "module 'relay' has no attribute 'sofmax'; did you mean 'softmax'?"),
     (misspelt_keyword, lambda f: f(A), myia_relay.TypeError_, "did you mean 'axis'?"),
     (misspelt_name, lambda f: f(1.0), myia_relay.NameError_, "name 'valeu' is not defined; did you mean 'value'?"),
