@@ -82,7 +82,7 @@ class Division:
     @property
     def results(self) -> list[Apply]:
         used = {a for node in self.after for a in node.args} | {self.kinds.graph.output}
-        return [node for node in self.strips if node in used and node not in self.known]
+        return [node for node in self.strips if node in used and node not in self.ahead]
 
 
 def divide(graph: Graph, argument: Parameter, axis: int) -> Division | None:

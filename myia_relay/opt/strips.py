@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import INT, Array, Scalar, Type, numpy_dtype
+from ..abstract.types import INT, Array, Data, List, Scalar, Tape, Type, holds, numpy_dtype
 from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.prim import REGISTRY
@@ -40,7 +40,6 @@ from .strip_rules import PRODUCTS, SUM, WHOLE, Added, Along, Kind, in_strip
 
 FIRST = LEAD["for_loop"]
 SHAPES = {"broadcast_to": "shape", "reshape": "shape", "slice": "sizes"}
-
 
 LEAST = 1 << 20  # bytes that loops carry of all rows, from which on it is worth while
 CACHE = 1 << 20  # bytes that they may carry of a strip
@@ -160,7 +159,9 @@ class _Miner:
         return new
 
     def hands_on(self) -> bool:
-        """Whether what the strips leave can be handed on from each to the next."""
+        """Whether each strip can begin where the last one has: nothing is used up, and what it leaves can be handed on."""
+        if any(holds(a.type, Tape | List | Data) for node in self.strips for a in (node, *node.args)):
+            return False
         carried = [kind.to for kind in map(self.kinds.of.get, self.results) if isinstance(kind, Added)]
         firsts = [loop.args[FIRST + k - 1] for loop, k in carried]
         if len(set(carried)) < len(carried) or any(first in self.strips for first in firsts):
@@ -183,7 +184,7 @@ class _Miner:
         if kind is not SUM:
             return undef(b, t)
         number = Scalar(t.dtype, isinstance(t, Scalar) and t.weak)
-        zero = b.constant(as_type(numpy_dtype(t.dtype).type(0), number), number)
+        zero = b.constant(as_type(numpy_dtype(t.dtype).type(-0.0), number), number)  # which changes no sign
         return zero if t == number else b.emit(REGISTRY["broadcast_to"], (zero,), {"shape": t.shape})
 
     def loop(self, b: Builder, span: tuple[int, int, int], states: Sequence[Node], env: Env) -> list[Node]:

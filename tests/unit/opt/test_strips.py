@@ -118,7 +118,17 @@ def printed(w, b, x):
     return np.sum(h)
 
 
-LEFT = [(f, (W, B, X)) for f in (centred, squared, in_order, largest, printed)]
+def as_often_as_asked(w, b, x):
+    """A tape that grows, of what does not depend on the rows."""
+    total, scale, turns = 0.0, 1.0, np.floor(np.abs(b[0, 0]) + 3.0)
+    while turns > 0.0:
+        scale = np.tanh(scale * b[1, 1]) + 1.0
+        total = total + np.sum(np.sin(x @ w[0]) * scale)
+        turns = turns - 1.0
+    return total
+
+
+LEFT = [(f, (W, B, X)) for f in (centred, squared, in_order, largest, printed, as_often_as_asked)]
 
 
 def is_mined(f, args) -> bool:
