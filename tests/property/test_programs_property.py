@@ -116,6 +116,17 @@ def test_a_type_that_the_sign_of_nan_decides_may_differ():
     assert verdict(body, args, Outcome(np.float64(0.5)))
 
 
+def test_trees_of_shared_parts_are_compared_part_by_part():
+    def tree(value):
+        for _ in range(60):
+            value = (value, [value, {"again": value}])
+        return value
+
+    assert not difference(Outcome(tree(1.5)), Outcome(tree(1.5)))
+    assert difference(Outcome(tree(1.5)), Outcome(tree(1.25)))
+    assert difference(Outcome((1, [2])), Outcome((1, (2,)))) and difference(Outcome((1, 2)), Outcome((1, 2, 3)))
+
+
 def test_integers_beyond_64_bits():
     overflow = Outcome(error=OverflowError("too large"), line=2)
     assert not verdict("x * y", (2**62, 2), overflow)

@@ -9,27 +9,38 @@ import numpy as np
 from .oracle import EPS, Oracle, Outcome
 
 
-def flat(value, path: str = "result"):
-    """The leaves of a result with their paths, and markers for its structure."""
+def parts(value) -> tuple:
+    """What a container is, and its parts by name; (None, {}) of a leaf."""
     if isinstance(value, dict):
-        yield path, tuple(value)
-        for k, v in value.items():
-            yield from flat(v, f"{path}[{k!r}]")
-    elif isinstance(value, list | tuple):
-        yield path, (type(value), len(value))
-        for i, v in enumerate(value):
-            yield from flat(v, f"{path}[{i}]")
-    elif hasattr(value, "__dataclass_fields__"):
-        yield path, type(value)
-        for name in value.__dataclass_fields__:
-            yield from flat(getattr(value, name), f"{path}.{name}")
-    else:
-        yield path, value
+        return ("dict", tuple(value)), {f"[{k!r}]": v for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return (type(value), len(value)), {f"[{i}]": v for i, v in enumerate(value)}
+    if hasattr(value, "__dataclass_fields__"):
+        return type(value), {f".{name}": getattr(value, name) for name in value.__dataclass_fields__}
+    return None, {}
+
+
+def leaves(values: tuple, path: str = "result", seen: set | None = None):
+    """The leaves of several results side by side, with their paths; where their structure differs, what they have there.
+
+    Trees may share their parts, so that they have 2**n paths: the same objects side by side are looked at once.
+    """
+    seen = set() if seen is None else seen
+    key = tuple(map(id, values))
+    if key in seen:
+        return
+    seen.add(key)
+    kinds, inside = zip(*map(parts, values))
+    if kinds[0] is None or any(kind != kinds[0] for kind in kinds):
+        yield path, values
+        return
+    for name in inside[0]:
+        yield from leaves(tuple(found[name] for found in inside), path + name, seen)
 
 
 def same_leaf(a, b) -> bool:
     """Equal in kind, dtype, shape and every bit, NaNs aside."""
-    if type(a) is not type(b):
+    if type(a) is not type(b) or parts(a)[0] is not None:
         return False
     if isinstance(a, np.ndarray | np.generic):
         if a.dtype != b.dtype.newbyteorder("=") and a.dtype != b.dtype or a.shape != b.shape:
@@ -55,10 +66,7 @@ def difference(got: Outcome, want: Outcome) -> str:
         if isinstance(want.error, RecursionError):
             return ""  # where a stack ends is an implementation's own
         return f"line {got.line} instead of {want.line} of {want.error!r}" if got.line != want.line else ""
-    mine, theirs = list(flat(got.value)), list(flat(want.value))
-    if len(mine) != len(theirs):
-        return f"{got.value!r} instead of {want.value!r}"
-    for (path, a), (_, b) in zip(mine, theirs):
+    for path, (a, b) in leaves((got.value, want.value)):
         if not same_leaf(a, b):
             return f"{path}: {show(a)} instead of {show(b)}"
     return ""
@@ -80,11 +88,9 @@ def excused(got: Outcome, want: Outcome, variants: list[Outcome]) -> bool:
         return len({(type(v.error), v.line, str(v.error), v.printed) for v in every}) > 1
     if got.error is not None:
         return False
-    columns = [list(flat(v.value)) for v in (got, *every)]
-    if len({len(c) for c in columns}) > 1:
-        return False
-    for row in zip(*columns):
-        mine, *theirs = [leaf for _, leaf in row]
+    for _, (mine, *theirs) in leaves(tuple(v.value for v in (got, *every))):
+        if any(parts(v)[0] is not None for v in (mine, *theirs)):
+            return False
         if same_leaf(mine, theirs[0]):
             continue
         alike = [t for t in theirs if type(t) is type(mine)]  # a branch may decide on the type of a number
