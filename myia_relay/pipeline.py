@@ -57,6 +57,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         GradError, LoweringError: at the user's place.
     """
     from .ad.expand import expand
+    from .backend.native.library import wanted_threads
     from .ir.verify import verify
     from .opt.pipeline import optimize, plan_memory
     from .opt.places import tell_callers
@@ -86,7 +87,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     def optimized(g: Graph) -> Graph:
         if g is not before or fastmath:  # where nothing was differentiated, nothing is new to the optimiser
             g = optimize(g, fastmath=fastmath)
-        return plan_memory(g) if executor == "native" else g
+        return plan_memory(g, threads=wanted_threads()) if executor == "native" else g
 
     stage("optimized", optimized)
     if options.get("debug_nans"):

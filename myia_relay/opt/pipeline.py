@@ -105,15 +105,20 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     return Pipeline((SelectBranches(), simplify), rounds=1, verify=verified)(graph)
 
 
-def plan_memory(graph: Graph, check: bool | None = None) -> Graph:
+def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Graph:
     """An equivalent graph, for executors that change arrays in place.
 
     Its tapes are arrays where their lengths are known, products of triangles are half the work, large sums over rows of data go
     strip by strip, its updates come after what reads the old values, and what loops overwrite is not filled before.
+
+    Args:
+        graph: optimised, without transforms.
+        check: as in `optimize`.
+        threads: that will run it.
     """
     verified = debugging() if check is None else check
     simplify = Simplify(final=True)
-    for steps in ((PreallocateTapes(),), (TriangularProducts(), StripMine())):
+    for steps in ((PreallocateTapes(),), (TriangularProducts(), StripMine(threads=threads))):
         planned = Pipeline(steps, rounds=1, verify=verified)(graph)
         if planned is not graph:
             graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)

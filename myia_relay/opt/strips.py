@@ -42,17 +42,22 @@ FIRST = LEAD["for_loop"]
 SHAPES = {"broadcast_to": "shape", "reshape": "shape", "slice": "sizes"}
 
 LEAST = 1 << 20  # bytes that loops carry of all rows, from which on it is worth while
-CACHE = 1 << 20  # bytes that they may carry of a strip
-ROWS = 64  # that a strip has at least
+CACHE = 1 << 20  # bytes that they may carry of a strip, for each thread: those share the rows of each kernel
+ROWS = 64  # that a strip has at least, for each thread
 TIMES = 4  # as many rows as a matrix that they are multiplied with has, at least: it may be made for each strip again
 VECTOR = 8  # rows that kernels take together
 
 
 @dataclass(frozen=True)
 class StripMine:
-    """The pass."""
+    """The pass.
+
+    Attributes:
+        threads: that will run the program.
+    """
 
     name: str = "strip_mine"
+    threads: int = 1
 
     def __call__(self, graph: Graph) -> Graph:
         sizes = {n for t in _carried(graph) for n in t.shape if isinstance(n, int) and n >= 2 * ROWS}
@@ -72,25 +77,26 @@ class StripMine:
         n, kinds, results = graph.params[k].type.shape[axis], division.kinds, division.results
         kept = sum(_bytes(node.type, kinds.of[node]) for node in division.strips if node in kinds.bodies)
         handed = sum(_bytes(node.type, kinds.of[node]) for node in results)
-        rows = strip(kept / n, n, _largest(kinds))
+        rows = strip(kept / n, n, _largest(kinds), self.threads)
         if rows is None or kept - handed < max(LEAST, kept / 2):
             return None
         return _Miner(graph, division, n, rows).mine()
 
 
-def strip(per_row: float, n: int, factor: int) -> int | None:
+def strip(per_row: float, n: int, factor: int, threads: int) -> int | None:
     """How many rows a strip has: a divisor of their number if there is one nearby. None where strips would be too long.
 
     Args:
         per_row: bytes that loops carry.
         n: rows.
         factor: the rows or columns of the largest matrix that the rows are multiplied with.
+        threads: that share them.
     """
-    least = max(ROWS, TIMES * factor)
-    wanted = max(least, min(int(CACHE / max(per_row, 1.0)), n // 4))
+    least = max(ROWS, TIMES * factor) * threads
+    wanted = max(least, min(int(CACHE * threads / max(per_row, 1.0)), n // 4))
     if 2 * wanted > n:
         return None
-    near = [b for b in range(max(1, wanted * 3 // 4), min(2 * wanted, n // 2) + 1) if n % b == 0]
+    near = [b for b in range(max(1, wanted * 7 // 8), min(2 * wanted, n // 2) + 1) if n % b == 0]
     return min(near, key=lambda b: abs(math.log(b / wanted)) + (0.3 if b % VECTOR else 0.0), default=wanted)
 
 
