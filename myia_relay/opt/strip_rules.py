@@ -138,11 +138,6 @@ def require(condition: bool) -> None:
         raise NoRule
 
 
-def is_derived(node: Apply) -> bool:
-    """Whether differentiation has made an application."""
-    return node.origin.made_by in ("jvp", "vjp")
-
-
 @rule("elementwise")
 def _(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
     if not any(isinstance(k, Along) for k in args):
@@ -160,7 +155,7 @@ def _(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
 def linear(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
     """Elementwise operations on sums."""
     name = node.fn.name
-    require(isinstance(node.type.dtype, str) and node.type.is_float)
+    require(node.type.is_float)
     if name in ("add", "sub"):
         others = [k for k, (arg, kind) in enumerate(zip(node.args, args)) if not is_sum(arg, kind)]
         if not others:
@@ -172,18 +167,17 @@ def linear(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> K
         require(isinstance(args[k], Added))
         return args[k]
     if name in ("neg", "cast", "stop_gradient"):
-        return SUM if args == [SUM] else _none()
-    if name == "where":
+        require(args == [SUM])
+    elif name == "where":
         require(args[0] is WHOLE and all(is_sum(a, k) for a, k in zip(node.args[1:], args[1:])))
-        return SUM
-    if name == "mul" or name == "div" and args[1] is WHOLE:
-        require(is_derived(node) and sorted(k.value for k in args if isinstance(k, Plain)) == ["sum", "whole"])
-        return SUM
-    return _none()
+    else:
+        require((name == "mul" or name == "div" and args[1] is WHOLE) and is_multiple(node, args))
+    return SUM
 
 
-def _none() -> Kind:
-    raise NoRule
+def is_multiple(node: Apply, args: list[Kind]) -> bool:
+    """Whether differentiation has multiplied a sum by something whole."""
+    return node.origin.made_by in ("jvp", "vjp") and sorted(args, key=str) == sorted((SUM, WHOLE), key=str)
 
 
 @rule("reduce")
@@ -206,7 +200,8 @@ def _(analysis, node, args, kinds):
 
 def only_sum(kind: Kind) -> Kind:
     """Of what moves elements about."""
-    return kind if kind is SUM else _none()
+    require(kind is SUM)
+    return SUM
 
 
 @rule("reshape")
@@ -332,18 +327,20 @@ def _(analysis, node, args, kinds):
     same_rows(analysis, node.args[2], updates, Along(node.attrs["axis"] + at.axis), kinds)
     if x is WHOLE and not is_zero(node.args[0]):
         analysis.demand(node.args[0], Added(), kinds)
-    return SUM if x is WHOLE else x if x is SUM or isinstance(x, Added) else _none()
+    require(x is WHOLE or x is SUM or isinstance(x, Added))
+    return SUM if x is WHOLE else x
 
 
 @rule("one_hot")
 def _(analysis, node, args, kinds):
-    return args[0] if isinstance(args[0], Along) else _none()
+    require(isinstance(args[0], Along))
+    return args[0]
 
 
 @rule("dot", "triangular_dot", "matvec", "batched_dot")
 def _(analysis, node, args, kinds):
     if not any(isinstance(k, Along) for k in args):
-        require(is_derived(node) and sorted(k.value for k in args if isinstance(k, Plain)) == ["sum", "whole"])
+        require(is_multiple(node, args))
         return SUM
     labels = _labels(node)
     found = {names[k.axis] for names, k in zip(labels, args) if isinstance(k, Along)}
