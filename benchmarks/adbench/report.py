@@ -227,11 +227,11 @@ def memory_table(rows: Rows) -> str:
             continue
         ours = max(MEBIBYTE, systems[OURS]["peak"])
         for name in set(shares) & set(systems):
-            ratio = max(MEBIBYTE, systems[name]["peak"]) / ours
-            shares[name].setdefault(workload, []).append(ratio)
+            theirs = max(MEBIBYTE, systems[name]["peak"])
+            shares[name].setdefault(workload, []).append(theirs / ours)
             if name == "torch":
-                limit.setdefault(workload, []).append(ratio * ours / MEBIBYTE)
-            if name == "jax" and ratio < 1:
+                limit.setdefault(workload, []).append(theirs / MEBIBYTE)
+            if name == "jax" and theirs < ours:
                 above.append(f"{workload}/{case}")
     means = {name: geometric_mean(map(geometric_mean, workloads.values())) for name, workloads in shares.items()}
     line = ", ".join(f"{_number(mean)} x less than {name}" for name, mean in means.items() if not math.isnan(mean))

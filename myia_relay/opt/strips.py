@@ -124,6 +124,12 @@ def _largest(kinds: Kinds) -> int:
     return max(found, default=0)
 
 
+def _copy(b: Builder, nodes: Iterable[Apply], env: Env) -> None:
+    """Emit applications as they are."""
+    for node in nodes:
+        env[node] = emit_like(b, node, tuple(lookup(env, a) for a in node.args))
+
+
 class _Miner:
     """The new program.
 
@@ -151,7 +157,7 @@ class _Miner:
         later = {*self.strips, *self.after} - self.ahead
         new, env = same_interface(self.graph)
         b = Builder(new)
-        self.copy(b, [node for node in self.graph.nodes if node not in later], env)
+        _copy(b, [node for node in self.graph.nodes if node not in later], env)
         b.origin = self.strips[0].origin
         states = [self.initial(b, node, env) for node in self.results]
         end = self.n - self.n % self.rows
@@ -159,7 +165,7 @@ class _Miner:
             if start < stop:
                 states = self.loop(b, (start, stop, rows), states, env)
         env.update(zip(self.results, states))
-        self.copy(b, self.after, env)
+        _copy(b, self.after, env)
         new.output = lookup(env, self.graph.output)
         drop_dead(new)
         return new
@@ -227,20 +233,15 @@ class _Miner:
             return b.emit(REGISTRY["dynamic_update_slice"], (state, value, first), {"axis": kind.axis})
         return b.emit(REGISTRY["add"], (state, value)) if kind is SUM else value
 
-    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, kinds: Kinds | None = None, rows: int = 0, ends=None) -> None:
-        """Emit applications; with kinds, as they are in a strip.
+    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, kinds: Kinds, rows: int, ends=None) -> None:
+        """Emit applications as they are in a strip.
 
         Args:
             ends: what is carried from strip to strip, by the loop and the operand that it takes the place of.
         """
         for node in nodes:
-            if node in env:
-                continue
             b.origin = node.origin
-            args = [self.operand(a, env, kinds, rows) for a in node.args]
-            if kinds is None:
-                env[node] = emit_like(b, node, tuple(args))
-                continue
+            args = [self.operand(a, env, rows) for a in node.args]
             for (loop, k), state in (ends or {}).items():
                 if loop is node:
                     args[FIRST + k - 1] = state
@@ -248,10 +249,10 @@ class _Miner:
             attrs = self.attributes(node, t, kinds, rows)
             env[node] = emit_like(b, node, tuple(args), attrs) if t == node.type else b.emit(node.fn, tuple(args), attrs, t)
 
-    def operand(self, node: Node, env: Env, kinds: Kinds | None, rows: int) -> Node:
+    def operand(self, node: Node, env: Env, rows: int) -> Node:
         """An operand; a constant is as long as a strip where it must be."""
         known = self.known.get(node)
-        if kinds is None or known is None or not isinstance(node, Constant):
+        if known is None or not isinstance(node, Constant):
             return lookup(env, node)
         return Constant(np.take(node.value, range(rows), known.axis), in_strip(node.type, known, rows), node.origin)
 

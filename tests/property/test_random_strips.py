@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from myia_relay import relay, value_and_grad
+from myia_relay.api import Relay
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt import strips
 from myia_relay.opt.pipeline import plan_memory
@@ -151,6 +153,12 @@ def parts(result: tuple) -> list:
     return [value, *(slopes if isinstance(slopes, tuple) else (slopes,))]
 
 
+def is_mined(f: Relay, args: Sequence) -> bool:
+    """Whether what is compiled goes strip by strip."""
+    graph = plan_memory(f.ir(*args, stage="optimized").graph)
+    return any("strip" in g.flags for g in all_graphs(graph))
+
+
 def check(seed: int) -> bool:
     """Compare a program; whether it went strip by strip.
 
@@ -169,7 +177,7 @@ def check(seed: int) -> bool:
         patch.setattr(strips, "strip", lambda _, size, *__: rows if size == n else None)
         g = relay(value_and_grad(f, wrt))
         got = g(*args)
-        mined = any("strip" in h.flags for h in all_graphs(plan_memory(g.ir(*args, stage="optimized").graph)))
+        mined = is_mined(g, args)
     text = f"{seed}, {wrt}\n{writer.text()}"
     np.testing.assert_allclose(f(*args), want[0], rtol=1e-9, atol=1e-10, err_msg=text)
     for x, y in zip(parts(got), parts(want), strict=True):

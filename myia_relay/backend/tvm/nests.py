@@ -217,9 +217,9 @@ class Nest:
 
         out = self.kernel.buffer(target, write=True)
         parallel = self.work(shape, nodes) >= PARALLEL_WORK
-        plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel)
         # In another order some products are inf * 0, which are not in NumPy's: that is more than a last bit.
-        plan.in_order = node.fn.name == "reduce_prod" and node.type.is_float
+        in_order = node.fn.name == "reduce_prod" and node.type.is_float
+        plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel, in_order)
         if over[-1] or len(axes) == 1:
             plan.along_rows()
         else:
@@ -229,13 +229,13 @@ class Nest:
 class _Reduction:
     """The loops of one reduction; see `Nest.reduction`."""
 
-    def __init__(self, nest, source, shape, axes, extents, over, init, combine, out, dtype, parallel):
+    def __init__(self, nest, source, shape, axes, extents, over, init, combine, out, dtype, parallel, in_order):
         self.nest, self.block, self.b = nest, nest.block, nest.b
         self.source, self.shape, self.axes, self.extents, self.over = source, shape, axes, extents, over
         self.init, self.combine, self.out, self.dtype, self.parallel = init, combine, out, dtype, parallel
         self.accumulator = nest.b.dtype
         self.kept = [e for e, o in zip(extents, over) if not o]
-        self.in_order = False  # whether elements are combined one after the other
+        self.in_order = in_order  # whether elements are combined one after the other
 
     def value(self, kept: list[Any], gone: list[Any]) -> Any:
         """The element to combine, at indices of kept and reduced groups."""

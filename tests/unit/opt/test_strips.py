@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from myia_relay import relay, value_and_grad
-from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt import strips
-from myia_relay.opt.pipeline import plan_memory
+from tests.property.test_random_strips import is_mined
 from tests.property.thresholds import low
 
 RNG = np.random.default_rng(5)
@@ -129,12 +128,6 @@ def as_often_as_asked(w, b, x):
 
 
 LEFT = [(f, (W, B, X)) for f in (centred, squared, in_order, largest, printed, as_often_as_asked)]
-
-
-def is_mined(f, args) -> bool:
-    """Whether what is compiled goes strip by strip."""
-    graph = plan_memory(f.ir(*args, stage="optimized").graph)
-    return any("strip" in g.flags for g in all_graphs(graph))
 
 
 def same(got, want, tolerance=1e-12):
