@@ -30,6 +30,7 @@ OPTIMISATIONS = {
     "solve_counters": "counters of loops are formulas of the index",
     "strip_mine": "sums over many rows of data go strip by strip",
     "subsume": "loops and branches that are a part of others are not run again",
+    "thin_products": "products of matrices of few rows are computed without copying them",
     "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",
     "unfold_recursion": "several levels of recursive calls are one",
     "vector_loops": "counted loops over numbers run in the lanes of vectors",

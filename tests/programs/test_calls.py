@@ -353,6 +353,9 @@ def test_into_writes_into_the_callers_arrays(executor):
     total, twice = np.empty(()), np.empty((2, 3))
     several.into((total, {"twice": twice}))(x)
     assert total == 15.0 and (twice == 2 * x).all()
+    for bad in (np.float64(0.0), 0.0, None, np.empty((), np.float32), np.empty(1)):
+        with pytest.raises((TypeError, ValueError), match="into"):
+            several.into((bad, {"twice": twice}))(x)
     double = relay(executor=executor)(lambda x: x * 2.0)
     z = np.arange(3.0)
     double.into(z)(z)
@@ -436,6 +439,9 @@ def test_into_arrays_of_every_kind():
     for bad, error in ((np.empty(5), ValueError), (np.empty(6, np.float32), TypeError), (frozen, ValueError)):
         with pytest.raises(error):
             f.into((bad, a, total))(x, y)
+    for bad in (np.float64(0.0), 0.0, np.empty((), np.float32)):
+        with pytest.raises(TypeError, match="into needs an array"):
+            f.into((b, a, bad))(x, y)
 
 
 @pytest.mark.parametrize("kind", [tuple, dict], ids=["tuple", "dict"])

@@ -199,9 +199,15 @@ class Writer:
         owned = " and ".join(f"type({a}) is {plain} and {a}.flags.owndata" for a in self.arrays) or "True"
         tests.append(f"((own := {owned}) or True)")
         for k, (leaf, kind) in enumerate(zip(leaves(t), self.signature.results)):
-            if kind[0] != "array":
+            if not isinstance(leaf, Scalar | Array):
                 continue
-            target, name = "out" if isinstance(t, Array) else f"out[{k}]", f"o{kind[1]}"
+            target = f"out[{k}]" if isinstance(t, Struct) else "out"
+            if kind[0] != "array":
+                dtype = self.constant(numpy_dtype(leaf.dtype))
+                exact = f"type({target}) is {plain} and {target}.dtype is {dtype}"
+                tests += [exact, f"{target}.shape == () and {target}.flags.writeable"]
+                continue
+            name = f"o{kind[1]}"
             shape = f"({''.join(self.expression(d) + ', ' for d in leaf.shape)})"
             tests += [
                 f"type({name} := {target}) is {plain}",

@@ -254,11 +254,15 @@ class Block:
         """Stores a vector (or scalar) to consecutive elements of a one-dimensional buffer."""
         self.store(buffer, value, ramp(offset, lanes_of(dtype_of(value))))
 
-    def prefetch(self, buffer: Any, offset: Any) -> None:
-        """Asks for the memory around an element of a one-dimensional buffer, which is about to be written."""
+    def prefetch(self, buffer: Any, offset: Any, write: bool = True, near: int = 3) -> None:
+        """Asks for the memory around an element of a one-dimensional buffer, which is about to be written or read.
+
+        Args:
+            near: how near it shall be brought, from 0 to 3, the first cache.
+        """
         address = call("tirx.address_of", "handle", load(buffer, offset))
-        write, near, data = (tirx.IntImm("int32", k) for k in (1, 3, 1))
-        self.emit(tirx.Evaluate(call("tirx.prefetch", "void", address, write, near, data)))
+        numbers = [tirx.IntImm("int32", k) for k in (int(write), near, 1)]
+        self.emit(tirx.Evaluate(call("tirx.prefetch", "void", address, *numbers)))
 
     def stmt(self) -> Any:
         """Everything collected so far, as one statement."""

@@ -109,6 +109,7 @@ class Lowering:
         self.plan = Plan()
         self.functions: dict[Any, Any] = {}
         self.kernel_keys: dict[int, list[Any]] = {}
+        self.helpers: dict[Any, Any] = {}  # functions that several kernels call, by what they do
         self.constants: dict[int, tuple[np.ndarray, View]] = {}
         self.sites: list[Any] = []
         self.kernels: list[str] = []

@@ -25,6 +25,7 @@ from .patches import Conv, at
 from .plain import Windows, plain_conv, plain_product
 from .plan import ITEM, View
 from .small import is_small, small_product
+from .thin import is_thin, thin_product
 from .triangles import clear, is_quicker_turned, triangular_dot, turned
 
 BLAS_TYPES = ("float32", "float64")
@@ -123,6 +124,9 @@ def _dot(c: Call) -> None:
         return
     if is_small(1, m, n, k):
         small_product(c, 1, m, n, k, ta, tb)
+        return
+    if is_thin(m, n, k, ta, tb, a.dtype):
+        thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))
         return
     left, right, out = c.operand(0), c.operand(1), c.result()
     if tb and is_quicker_turned(m, n, k):

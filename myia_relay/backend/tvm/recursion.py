@@ -228,6 +228,7 @@ class Frame(Lowering):
         self.ranges = root.ranges
         self.calls, self.function = calls, function
         self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
+        self.helpers = root.helpers
         self.kernels, self.interruptible = root.kernels, not calls.writes
         self.makers = root.makers
         self.tape_slots = root.tape_slots

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.backend.native_util import P, check
+from myia_relay.backend.tvm import opaque, pipeline, thin
+from tests.unit.backend.native_util import P, check, compile_
 
 RNG = np.random.default_rng(2)
 
@@ -27,6 +28,30 @@ def test_dot(dtype, flags, sizes):
     b = arr(*((n, k) if flags[1] else (k, n)), dtype=dtype)
     tol = {"float32": 1e-4, "float64": 1e-11, "int64": 0, "float16": 2e-2}[dtype]
     check(lambda x, y: P.dot(x, y, transpose_a=flags[0], transpose_b=flags[1]), a, b, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("few, side, length", [(8, 48, 48), (1, 48, 33), (2, 49, 64), (13, 95, 47), (64, 64, 100), (128, 130, 51)])
+def test_products_of_few_rows(dtype, flags, few, side, length, monkeypatch):
+    monkeypatch.setattr(thin, "WORK", 1)
+    monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if few == 13 else 1e9)
+    m, n, k = (length, side, few) if flags[0] else (few, side, length)
+    a = arr(*((k, m) if flags[0] else (m, k)), dtype=dtype)
+    b = arr(*((n, k) if flags[1] else (k, n)), dtype=dtype)
+    b[0, 0], b[-1, -1] = np.inf, np.nan
+    a[a > 1.5] = 0.0
+    tol = {"float32": 1e-4, "float64": 1e-11}[dtype]
+
+    def product(x, y):
+        return P.dot(x, y, transpose_a=flags[0], transpose_b=flags[1])
+
+    with np.errstate(invalid="ignore"):
+        check(product, a, b, rtol=tol, atol=tol)
+    program, _ = compile_(product, a, b)
+    names = {var.name_hint.split("_")[-1] for var in program.tir.functions}
+    if pipeline.vector_bytes() == 64 and k >= thin.LEAST:
+        assert names & {"columns", "dots"}
 
 
 @pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
