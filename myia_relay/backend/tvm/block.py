@@ -31,6 +31,8 @@ from tvm.ir import is_prim_expr
 from tvm.target import codegen
 from tvm.tirx.stmt import ForKind
 
+from . import threads
+
 _KINDS = {
     "serial": ForKind.SERIAL,
     "parallel": ForKind.PARALLEL,
@@ -286,7 +288,8 @@ class Block:
 
         Args:
             extent: trip count, an int or an expression.
-            kind: "serial", "parallel", "vectorized" or "unrolled" (the last two need a constant extent).
+            kind: "serial", "parallel" (serial too where there is one thread: programs then need no pool of them), "vectorized" or
+                "unrolled" (the last two need a constant extent).
             name: of the variable.
             begin: first value.
         """
@@ -301,6 +304,8 @@ class Block:
             for alloc in self._lane[2]:
                 self.emit(alloc)
         self._lane = outer
+        if kind == "parallel" and threads.count() == 1:
+            kind = "serial"
         self.emit(tirx.For(var, idx(begin), idx(extent), _KINDS[kind], inner.stmt()))
 
     @contextmanager
