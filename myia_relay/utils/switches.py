@@ -28,6 +28,7 @@ OPTIMISATIONS = {
     "select_branches": "small branches between integers are choices without a jump",
     "small_products": "products of small matrices are written out",
     "solve_counters": "counters of loops are formulas of the index",
+    "streaming_stores": "results that are larger than the caches are written past them",
     "strip_mine": "sums over many rows of data go strip by strip",
     "subsume": "loops and branches that are a part of others are not run again",
     "thin_products": "products of matrices of few rows are computed without copying them",

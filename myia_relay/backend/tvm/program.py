@@ -44,7 +44,7 @@ from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
 from ..native.library import needs_of
-from . import data, layout, lists, machine, pipeline, tapes, threads
+from . import data, layout, lists, machine, pipeline, streams, tapes, threads
 from .block import Block, call, idx, load
 from .control import flatten, same_place, unflatten
 from .kernel import pointer_at, pointer_type
@@ -242,6 +242,8 @@ class _Main:
         scalars = [t for t in types if is_scalar(t)]
         lowering.run(self.graph, values, dest, lambda node: self.finish(node, types))
         lowering.plan.finish()
+        if any(map(streams.pays, self.outs)):
+            streams.finish(self.block)
         self.private = self.calls.finish() if self.calls is not None else {}
         # A program of one scalar result that cannot fail returns it; everything else returns a status.
         if len(types) == 1 and scalars and not self.needs_state():

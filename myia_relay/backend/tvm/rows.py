@@ -25,8 +25,8 @@ from ...opt.control import output_parts, turns
 from ...opt.fusion import cost
 from ...opt.loops import needed_outside
 from ...opt.row_skips import Family, Group, Term, families, skippable, terms
-from . import exact
-from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
+from . import exact, streams
+from .block import Block, dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
@@ -82,21 +82,46 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     machine = Rows(kernel, lanes, n)
     if blocks >= WATCHED:
         machine.watch(body, values)
+    # Of results too large for the caches the widest is written past them: blocks begin where its vectors may be stored so.
+    large = [] if counted or n < 2 * LANES else [k for k, view in enumerate(targets) if streams.pays(view)]
+    streamed = max(large, key=lambda k: attrs["widths"][k][1], default=None)
+    ahead: Any = None
+    if streamed is not None:
+        ahead = _rows_ahead(block, outs[streamed], attrs["widths"][streamed][1], lanes)
+        wanted = idx(blocks + 1)
     with block.loop(wanted, "parallel" if parallel else "serial") as i:
         first = tirx.Mul(i, idx(lanes))
-        if n % lanes:
+        if ahead is not None:
+            first = tirx.Max(tirx.Add(first, tirx.Sub(ahead, idx(lanes))), idx(0))
+        if n % lanes or ahead is not None:
             first = tirx.Min(first, idx(n - lanes))
         first = block.let(first)
         # LLVM compares each access to memory in a loop with each other, whether they may overlap: seconds, for thousands. It does
         # not look at loops that touch memory by anything but loads and stores.
-        block.prefetch(outs[0], tirx.Mul(first, idx(attrs["widths"][0][1])))
+        if streamed != 0:
+            block.prefetch(outs[0], tirx.Mul(first, idx(attrs["widths"][0][1])))
         numbers = iter(machine.run(body, [Even(first, 1), *values]))
-        for out, (outer, width) in zip(outs, attrs["widths"]):
+        for k, (out, (outer, width)) in enumerate(zip(outs, attrs["widths"])):
             start = block.let(tirx.Mul(first, idx(width))) if width > 1 else first
+            stage = block.local(targets[k].dtype, lanes * width, name="stage") if k == streamed else None
             for b in range(outer):
-                machine.write(out, tirx.Add(start, idx(b * n * width)), [machine.vector(next(numbers)) for _ in range(width)])
+                place, columns = tirx.Add(start, idx(b * n * width)), [machine.vector(next(numbers)) for _ in range(width)]
+                if stage is None:
+                    machine.write(out, place, columns)
+                else:
+                    machine.write(stage, idx(0), columns)
+                    streams.copy(block, out, block.let(place), stage, width, lanes)
     lowering.emit_kernel(kernel)
     scope.env[node] = tuple(targets)
+
+
+def _rows_ahead(block: Block, out: Any, width: int, lanes: int) -> Any:
+    """How many rows come before one that begins where a vector may be stored past the caches; 0 if none does."""
+    found: Any = idx(0)
+    for r in reversed(range(lanes)):
+        well = tirx.EQ(streams.misplaced(block, out, idx(r * width), lanes), idx(0))
+        found = block.let(tirx.Select(well, idx(r), found))
+    return found
 
 
 def runs(graph: Graph, lanes: int) -> dict[Apply, tuple[int, int]]:

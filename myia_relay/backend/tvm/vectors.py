@@ -29,6 +29,7 @@ from ...ir.rewrite import applied
 from ...opt.control import output_parts
 from ...opt.fusion import is_scalar
 from ...utils.switches import is_left_out
+from . import streams
 from .block import const, dtype_of, idx, lanes_of, load, ramp
 from .kernel import apply_rule
 from .nests import lanes_for
@@ -238,6 +239,7 @@ class _Emission:
         lowering.plan.tick()
         site, body = MainSite(lowering), found.body
         self.buffers: dict[Node, Any] = {}
+        self.streamed: Apply | None = None  # a store past the caches
         self.outside: dict[Node, Any] = {}  # what is the same in all turns; positions, in the turn of the least index
         for param, value in zip(body.params[1:], values, strict=True):
             if isinstance(param.type, Array) and not is_scalar(param.type):
@@ -249,6 +251,12 @@ class _Emission:
         for node in body.nodes:
             if node in found.rates or node in found.same:
                 self.outside[node] = self.b.let(self.computed(node, self.outside, idx(0), 1))
+        views = dict(zip(body.params[1:], values, strict=True))
+        read = {node.args[0] for node in body.nodes if applied(node) == "dynamic_index"}
+        for store in found.stores.values():
+            array, at = store.args[0], store.args[2]
+            if applied(store) != "index_add" and array not in read and found.rates.get(at) == 1 and streams.pays(views[array]):
+                self.streamed = store
 
     def value(self, node: Node, env: Mapping[Node, Any]) -> Any:
         if isinstance(node, Constant):
@@ -278,17 +286,20 @@ class _Emission:
             for acc in wide[k]:
                 block.store(acc, tirx.Broadcast(zero, width), 0)
         done: Any = idx(0)
-        for number, lanes in ((several, width), (1, width), (1, 1)):
+        parts = [(several, width), (1, width), (1, 1)]
+        for number, lanes in parts if self.streamed is None else [(1, 1), *parts]:
             size = number * lanes
-            turns = block.let(tirx.Div(tirx.Sub(self.count, done), idx(size))) if size > 1 else tirx.Sub(self.count, done)
+            turns: Any = tirx.Sub(self.count, done)
+            if self.streamed is not None and isinstance(done, tirx.IntImm):
+                turns = tirx.Min(turns, self.until_vectors(width))
+            turns = block.let(tirx.Div(turns, idx(size)) if size > 1 else turns)
             with block.loop(turns) as i:
                 for k in range(number):
                     at = tirx.Add(done, tirx.Add(tirx.Mul(i, idx(size)), idx(k * lanes)))
                     if self.found.step < 0:
                         at = tirx.Sub(tirx.Sub(self.count, idx(lanes)), at)
                     self.turn(block.let(at), lanes, {s: wide[s][k] if lanes > 1 else narrow[s] for s in self.found.sums})
-            if size > 1:
-                done = block.let(tirx.Add(done, tirx.Mul(turns, idx(size))))
+            done = block.let(tirx.Add(done, tirx.Mul(turns, idx(size))))
         for k in self.found.sums:
             total = self.b.add(self.together(wide[k], width), load(narrow[k], 0))
             block.store(self.cells[k], self.b.add(load(self.cells[k], 0), total), 0)
@@ -307,7 +318,19 @@ class _Emission:
             value = self.value(store.args[1], env)
             if applied(store) == "index_add":
                 value = b.add(load(buffer, place), value)
-            block.store(buffer, value if lanes_of(dtype_of(value)) == width else tirx.Broadcast(value, width), place)
+            value = value if lanes_of(dtype_of(value)) == width else tirx.Broadcast(value, width)
+            if store is self.streamed and width > 1:
+                streams.store(block, buffer, value, place.base)
+            else:
+                block.store(buffer, value, place)
+
+    def until_vectors(self, lanes: int) -> Any:
+        """How many turns there are before one whose vector may be stored past the caches."""
+        array, _, at = self.streamed.args
+        before = idx(0) if self.found.step > 0 else self.count
+        place = tirx.Add(self.b.cast(self.value(at, self.outside), "int64"), before)
+        off = streams.misplaced(self.block, self.buffers[array], place, lanes)
+        return off if self.found.step < 0 else tirx.Mod(tirx.Sub(idx(lanes), off), idx(lanes))
 
     def together(self, accumulators: list[Any], width: int) -> Any:
         """The sum of all lanes of all accumulators."""
