@@ -31,14 +31,15 @@ def places(shape, dtype):
 def check(f, *args, streamed=True):
     """Run `f` into arrays everywhere in memory; nothing around them may change."""
     want = f.__wrapped__(*args)
+    tolerance = 1e-12 if want.dtype == np.float64 else 1e-5
     call = relay(f.__wrapped__)
     assert ("myia_relay_stream" in str(call.tir(*args))) == streamed
     for memory, out in places(want.shape, want.dtype):
         call.into(out)(*args)
-        np.testing.assert_allclose(out, want, rtol=1e-12 if want.dtype == np.float64 else 1e-5)
+        np.testing.assert_allclose(out, want, rtol=tolerance, atol=tolerance)
         out.view(np.uint8)[...] = 0xA5
         assert (memory == 0xA5).all()
-    np.testing.assert_allclose(call(*args), want, rtol=1e-12 if want.dtype == np.float64 else 1e-5)
+    np.testing.assert_allclose(call(*args), want, rtol=tolerance, atol=tolerance)
 
 
 @relay
@@ -98,6 +99,42 @@ def turned(x):
 @pytest.mark.parametrize("n", [64, 65, 100, 203])
 def test_rows(f, n):
     check(f, RNG.standard_normal((n, 3)))
+
+
+@relay
+def elementwise(x):
+    return np.sin(x) * 2.0 + x
+
+
+@relay
+def outer(x):
+    return x[:, None] * x[None, :] - 1.0
+
+
+@pytest.mark.parametrize("f", [elementwise, outer])
+@pytest.mark.parametrize("n", [0, 5, 31, 64, 77, 203])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_elementwise(f, n, dtype):
+    check(f, RNG.standard_normal(n).astype(dtype), streamed=n >= 64)
+
+
+def test_changed_in_place():
+    """What is read where it is written is not streamed, and read once."""
+
+    @relay
+    def f(x):
+        out = np.cumsum(x)
+        out = out * 2.0 + 1.0
+        return out
+
+    x = RNG.standard_normal(100)
+    for _, out in places((100,), "float64"):
+        f.into(out)(x)
+        np.testing.assert_allclose(out, np.cumsum(x) * 2.0 + 1.0)
+    for _, out in places((100,), "float64"):
+        out[...] = x
+        elementwise.into(out)(out)
+        np.testing.assert_allclose(out, np.sin(x) * 2.0 + x)
 
 
 def test_small_results_are_not(monkeypatch):

@@ -20,7 +20,7 @@ from ...abstract.dims import DimLike, product
 from ...abstract.types import Array
 from ...ir.node import Apply, Node
 from ...opt.fusion import cost, is_scalar
-from . import pipeline
+from . import pipeline, streams
 from .block import dtype_of, idx, lanes_of, load, ramp, shuffle
 from .expr import is_half
 from .indexing import Group, Index, address
@@ -28,6 +28,7 @@ from .kernel import Evaluator, Kernel
 from .plan import ITEM, View
 
 PARALLEL_WORK = 60_000  # vector operations' worth of elements from which two threads win over one
+LONG = 4  # vectors of a row that may be written past the caches
 ACCUMULATORS = 4
 
 
@@ -125,11 +126,18 @@ class Nest:
         with self.block.loop(self.b.dim(extents[0]), kind) as i:
             self.loops(extents[1:], lambda rest: body([i, *rest]), False)
 
-    def vectors(self, extent: DimLike, lanes: int, body: Callable[[Any, int], None], parallel: bool) -> None:
-        """A loop over vectors, and one over the rest; `body(first element, lanes)`."""
+    def vectors(self, extent: DimLike, lanes: int, body: Callable[[Any, int], None], parallel: bool, ahead: Any = None) -> None:
+        """A loop over vectors, and one over the rest; `body(first element, lanes)`.
+
+        Args:
+            ahead: so many elements come before the first vector.
+        """
         parallel = parallel and not self.parallel_used
         kind = "parallel" if parallel else "serial"
-        if isinstance(extent, int):
+        if ahead is not None:
+            with self.block.loop(ahead) as i:
+                body(i, 1)
+        elif isinstance(extent, int):
             if extent == 0:
                 return
             if extent == 1 or (lanes > 1 and extent <= 2 * lanes):
@@ -141,11 +149,13 @@ class Nest:
             if rest:
                 body(idx(whole * lanes), rest)
             return
+        start: Any = idx(0) if ahead is None else ahead
         size = self.block.let(self.b.dim(extent))
-        whole = self.block.let(tirx.Div(size, idx(lanes)))
+        whole = self.block.let(tirx.Div(tirx.Sub(size, start), idx(lanes)))
         with self.block.loop(whole, kind) as i:
-            body(tirx.Mul(i, idx(lanes)), lanes)
-        done = self.block.let(tirx.Mul(whole, idx(lanes)))
+            at = tirx.Mul(i, idx(lanes))
+            body(at if ahead is None else self.block.let(tirx.Add(start, at)), lanes)
+        done = self.block.let(tirx.Add(start, tirx.Mul(whole, idx(lanes))))
         with self.block.loop(tirx.Sub(size, done)) as i:
             body(tirx.Add(i, done), 1)
 
@@ -166,23 +176,45 @@ class Nest:
         lanes = min(lanes_for(node.type.dtype) for node in roots)
         buffers = [[(self.kernel.buffer(v, write=True), v) for v in views] for _, views in outputs]
         parallel = self.work(shape, nodes) >= PARALLEL_WORK
+        streamed = self.streamed(extents, lanes, nodes, buffers, is_inline) if axes else None
+
+        def indexed(outer: list[Any], last: Any) -> Index:
+            return Index(shape, [Group(a, z, i) for (a, z), i in zip(axes, [*outer, last])])
 
         def element(outer: list[Any], first: Any, width: int) -> None:
-            at = [*outer, ramp(first, width)]
-            index = Index(shape, [Group(a, z, i) for (a, z), i in zip(axes, at)])
+            index = indexed(outer, ramp(first, width))
             values = [self.b.let(self.widened(self.evaluator.value(node, index), width)) for node in roots]
             where = address(index, self.b.dim)
             for value, targets in zip(values, buffers):
                 for buffer, _ in targets:
-                    self.block.store(buffer, value, ramp(where.base, width))
+                    if buffer is streamed and width == lanes:
+                        streams.store(self.block, buffer, value, where.base)
+                    else:
+                        self.block.store(buffer, value, ramp(where.base, width))
 
         if not axes:
             raise ValueError("a scalar has no loop nest")
 
         def rows(outer: list[Any]) -> None:
-            self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel)
+            ahead = None
+            if streamed is not None:
+                begin = address(indexed(outer, idx(0)), self.b.dim).base
+                ahead = streams.until_placed(self.block, streamed, begin, lanes)
+            self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel, ahead)
 
         self.loops(extents[:-1], rows, parallel)
+
+    def streamed(self, extents, lanes, nodes, buffers, is_inline) -> Any:
+        """A result that is written past the caches: large, in long rows, and not changed in place."""
+        if not isinstance(extents[-1], int) or extents[-1] < LONG * lanes or lanes == 1:
+            return None
+        view = self.kernel.lowering.view
+        arrays = {a for node in nodes for a in node.args if isinstance(a.type, Array) and not is_scalar(a.type)}
+        read = {view(a).storage for a in arrays.difference(self.evaluator.pinned) if not is_inline(a)}
+        for buffer, target in (pair for targets in buffers for pair in targets):
+            if streams.pays(target) and target.storage not in read:
+                return buffer
+        return None
 
     def widened(self, value: Any, width: int) -> Any:
         """A value that is the same in all lanes, as a vector."""

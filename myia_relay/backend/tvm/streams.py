@@ -61,6 +61,11 @@ def misplaced(block: Block, buffer: Any, place: Any, lanes: int) -> Any:
     return block.let(tirx.Div(tirx.bitwise_and(address, idx(size * lanes - 1)), idx(size)))
 
 
+def until_placed(block: Block, buffer: Any, place: Any, lanes: int) -> Any:
+    """How many elements behind a place there is one where a vector may be stored."""
+    return block.let(tirx.Mod(tirx.Sub(idx(lanes), misplaced(block, buffer, place, lanes)), idx(lanes)))
+
+
 def copy(block: Block, buffer: Any, place: Any, source: Any, count: int, lanes: int) -> None:
     """Copy `count` vectors from the begin of a buffer to a place, past the caches if it lies well."""
     well = tirx.EQ(misplaced(block, buffer, place, lanes), idx(0))
@@ -100,4 +105,4 @@ def _function(dtype: str) -> tuple[str, str]:
     )
 
 
-__all__ = ["copy", "finish", "least", "misplaced", "pays", "store"]
+__all__ = ["copy", "finish", "least", "misplaced", "pays", "store", "until_placed"]

@@ -329,8 +329,8 @@ class _Emission:
         array, _, at = self.streamed.args
         before = idx(0) if self.found.step > 0 else self.count
         place = tirx.Add(self.b.cast(self.value(at, self.outside), "int64"), before)
-        off = streams.misplaced(self.block, self.buffers[array], place, lanes)
-        return off if self.found.step < 0 else tirx.Mod(tirx.Sub(idx(lanes), off), idx(lanes))
+        find = streams.misplaced if self.found.step < 0 else streams.until_placed
+        return find(self.block, self.buffers[array], place, lanes)
 
     def together(self, accumulators: list[Any], width: int) -> Any:
         """The sum of all lanes of all accumulators."""
