@@ -288,7 +288,7 @@ class Bench:
                     print(f"memory of {name}, {case.workload}/{case.name}: {error}")
 
     def scaling(self, workloads: list[str]) -> list[dict[str, Any]]:
-        """Seconds of ours as sizes grow over three decades; one thread."""
+        """Seconds of ours, and of the reference where there is one, as sizes grow over three decades; one thread."""
         rows = []
         self.cache = self.folder / "cache_scaling"
         for workload in workloads:
@@ -300,7 +300,11 @@ class Bench:
                         row |= worker("prepare", case=dataclasses.asdict(case), check=False)
                         values = [worker("measure", what="into", seconds=self.options.seconds) for _ in range(3)]
                     row["seconds"] = statistics.median(values)
-                except WorkerError as error:
+                    if self.program is not None and workload != "mlp":
+                        path = self.folder / "limit.bin"
+                        kind = limit.write_input(cases.load(case), path)
+                        row["limit"] = statistics.median(limit.run(self.program, kind, path, 1)["gradient"] for _ in range(3))
+                except (WorkerError, limit.LimitError, OSError, ValueError) as error:
                     row["failed"] = str(error)
                 rows.append(row)
         return rows

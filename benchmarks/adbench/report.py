@@ -259,19 +259,21 @@ def compile_line(rows: Rows) -> str:
 
 
 def scaling_table(rows: Rows) -> str:
-    """Nanoseconds for each element; the most over the least of a workload."""
-    lines = [["ns for each element", "elements", "ns"]]
+    """Nanoseconds for each element, and those of the reference; the most over the least of a workload."""
+    lines = [["ns for each element", "elements", OURS, "limit"]]
     spans = []
     for workload in dict.fromkeys(row["workload"] for row in rows):
-        costs = []
-        for row in rows:
-            if row["workload"] != workload:
-                continue
+        costs: dict[str, list[float]] = {"seconds": [], "limit": []}
+        for row in (row for row in rows if row["workload"] == workload):
             if "failed" in row:
-                lines.append([f"{workload}/{row['case']}", "", f"failed: {row['failed'].strip().splitlines()[-1]}"])
-                continue
-            costs.append(1e9 * row["seconds"] / row["elements"])
-            lines.append([f"{workload}/{row['case']}", f"{row['elements']:,}", f"{costs[-1]:,.3f}"])
-        if costs:
-            spans.append(f"{workload} {max(costs) / min(costs):.2f}")
-    return f"{common.table(lines)}\nmost over least: {', '.join(spans)}  (wanted: 1.5 or less); {OURS}, one thread"
+                cells = ["", f"failed: {row['failed'].strip().splitlines()[-1]}", ""]
+            else:
+                figures = {system: 1e9 * row[system] / row["elements"] for system in costs if system in row}
+                for system, figure in figures.items():
+                    costs[system].append(figure)
+                cells = [f"{row['elements']:,}", *(f"{figures[s]:,.3f}" if s in figures else "" for s in costs)]
+            lines.append([f"{workload}/{row['case']}", *cells])
+        ours, limits = (f"{max(values) / min(values):.2f}" if values else "" for values in costs.values())
+        if ours:
+            spans.append(f"{workload} {ours}" + (f" (limit {limits})" if limits else ""))
+    return f"{common.table(lines)}\nmost over least: {', '.join(spans)}  (wanted: 1.5 or less); one thread"

@@ -501,3 +501,21 @@ def test_ablation():
         {"workload": "mlp", "case": "c", "system": "myia_relay", "threads": 1, "gradient": 2.0},
     ]
     assert report.ablation_table(rows).split("\n")[1].split() == ["without", "blas", "2.00", "-"]
+
+
+def test_scaling_table_sets_the_reference_beside_ours():
+    row = {"workload": "ba", "elements": 1000}
+    rows = [
+        row | {"case": "p=1000", "seconds": 2e-6, "limit": 1e-6},
+        row | {"case": "p=10000", "elements": 10_000, "seconds": 3e-5, "limit": 2e-5},
+        {"workload": "ba", "case": "p=1", "system": "myia_relay", "failed": "one\ntwo"},
+        {"workload": "mlp", "case": "h=64", "elements": 10, "seconds": 1e-6},
+    ]
+    text = report.scaling_table(rows)
+    assert [line.split() for line in text.splitlines()[1:5]] == [
+        ["ba/p=1000", "1,000", "2.000", "1.000"],
+        ["ba/p=10000", "10,000", "3.000", "2.000"],
+        ["ba/p=1", "failed:", "two"],
+        ["mlp/h=64", "10", "100.000"],
+    ]
+    assert "ba 1.50 (limit 2.00), mlp 1.00  (wanted" in text
