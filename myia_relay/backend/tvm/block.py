@@ -232,7 +232,7 @@ class Block:
             return value
         dtype = dtype_of(value)
         is_bool = element(dtype) == "bool"
-        # Elements of a vector of bool have no addresses: keep bytes.
+        # Vectors of bool do not survive TVM's flattening of buffers: keep bytes.
         stored = with_lanes("int8", lanes_of(dtype)) if is_bool else dtype
         # VectorizeLoop does not give a local one place per lane, so give it an array and index it by the lane.
         size, place = (1, 0) if self._lane is None else (self._lane[1], self._lane[0])
