@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -226,6 +226,12 @@ class Block:
             self._lane[2].append(alloc)
         return buffer
 
+    def cell(self, value: Any, name: str = "t") -> Any:
+        """Allocates one element on the stack, which holds `value` until another is stored; see `local`."""
+        buffer = self.local(dtype_of(value), name=name)
+        self.store(buffer, value, 0)
+        return buffer
+
     def let(self, value: Any, name: str = "t") -> Any:
         """Evaluates `value` here, once, and returns an expression for the result: itself where it comes from here."""
         if id(value) in self._named:
@@ -247,6 +253,14 @@ class Block:
     def once(self, value: Any) -> Any:
         """`value` itself if it is a leaf or comes from `let`, else `let(value)`."""
         return value if is_leaf(value) else self.let(value)
+
+    def folded(self, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
+        """All lanes of a vector, whose number is a power of two, combined: one half with the other, and so on."""
+        lanes = lanes_of(dtype_of(vector))
+        while lanes > 1:
+            lanes //= 2
+            vector = self.let(combine(shuffle([vector], range(lanes)), shuffle([vector], range(lanes, 2 * lanes))))
+        return vector
 
     def store(self, buffer: Any, value: Any, *indices: Any) -> None:
         """`buffer[indices] = value`."""

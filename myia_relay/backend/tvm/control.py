@@ -383,8 +383,7 @@ def turn_while(lowering: Any, node: Apply, condition: Callable[[], Any], step: C
     if not poll.needed:
         turns()
     else:
-        more = block.local("int32", name="more")
-        block.store(more, yes, 0)
+        more = block.cell(yes, "more")
         with block.while_(tirx.NE(load(more, 0), no)):
             block.store(more, no, 0)
             turns()
@@ -419,8 +418,7 @@ def _for_loop(lowering: Any, node: Apply) -> None:
     if not poll.needed:
         turns(None if sizes[0] == 0 else start, trips)
     else:
-        done = block.local("int64", name="done")
-        block.store(done, idx(0), 0)
+        done = block.cell(idx(0), "done")
         with block.while_(tirx.LT(load(done, 0), idx(trips))):
             rest = b.let(b.sub(idx(trips), load(done, 0)))
             count = b.let(b.minimum(rest, idx(poll.turns)))

@@ -208,8 +208,7 @@ def grad_bias_sample(
     dtype = str(dy[0].ty.dtype)
     with b.loop(s.filters if count is None else count, name="o") as o:
         channel = plus(o, first)
-        total = b.local(dtype)
-        b.store(total, const(0.0, dtype), 0)
+        total = b.cell(const(0.0, dtype))
         row = at(dy, times(channel, s.positions))
         _sum(b, row, s.positions, total)
         place = at(db, channel)[1]
@@ -221,8 +220,7 @@ def _sum(b: Block, x: Operand, n: int, total: Any) -> None:
     dtype = str(x[0].ty.dtype)
     lanes = vector_lanes(dtype)
     if n >= lanes:
-        partial = b.local(f"{dtype}x{lanes}")
-        b.store(partial, const(0.0, f"{dtype}x{lanes}"), 0)
+        partial = b.cell(const(0.0, f"{dtype}x{lanes}"))
         with b.loop(n // lanes, name="v") as v:
             b.store(partial, tirx.Add(load(partial, 0), vload(x[0], plus(x[1], times(v, lanes)), lanes)), 0)
         spilt = b.local(dtype, lanes)

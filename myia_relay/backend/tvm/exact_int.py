@@ -149,11 +149,9 @@ def int_truediv(b: Block, x: Any, y: Any) -> Any:
     limit, enough = const(1 << 53, "uint64"), const(1 << 54, "uint64")
     zero, one, two = const(0, "uint64"), const(1, "uint64"), const(2, "uint64")
     long = b.let(tirx.And(tirx.Or(tirx.GT(n, limit), tirx.GT(d, limit)), tirx.And(tirx.NE(d, zero), tirx.NE(n, zero))))
-    quotient, rest, scale = b.local("uint64"), b.local("uint64"), b.local("float64")
     divisor = b.let(tirx.Select(long, d, one))
-    b.store(quotient, tirx.Select(long, tirx.Div(n, divisor), enough), 0)
-    b.store(rest, tirx.Mod(n, divisor), 0)
-    b.store(scale, const(1.0, "float64"), 0)
+    quotient = b.cell(tirx.Select(long, tirx.Div(n, divisor), enough))
+    rest, scale = b.cell(tirx.Mod(n, divisor)), b.cell(const(1.0, "float64"))
     with b.while_(tirx.LT(load(quotient, 0), enough)):
         doubled = b.let(tirx.Mul(load(rest, 0), two))
         bit = b.let(tirx.GE(doubled, divisor))

@@ -149,11 +149,9 @@ class Expr:
         """Square and multiply; a negative exponent gives 0."""
         b, dtype = self.block, dtype_of(x)
         zero, one = exact.like(0, x), exact.like(1, x)
-        base, left, out = b.local(dtype), b.local(dtype), b.local(dtype)
         negative = exact.like(False, tirx.EQ(x, x)) if dtype.startswith("uint") else tirx.LT(y, zero)
-        b.store(base, x, 0)
-        b.store(left, tirx.Select(negative, zero, y), 0)
-        b.store(out, tirx.Select(negative, zero, one), 0)
+        base = b.cell(x)
+        left, out = (b.cell(tirx.Select(negative, zero, value)) for value in (y, one))
         bits = int("".join(c for c in element(dtype) if c.isdigit()))
 
         def step():

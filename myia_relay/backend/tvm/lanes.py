@@ -32,9 +32,7 @@ def _while_lanes(lowering: Any, node: Apply) -> None:
     lowering.flush_all()
     values = [together(lowering, [row[i] for row in rows], vector=i < n) for i in range(each)]
     block = lowering.block
-    cells = [block.local(dtype_of(v), name="c") for v in values[:n]]
-    for cell, value in zip(cells, values):
-        block.store(cell, value, 0)
+    cells = [block.cell(v, "c") for v in values[:n]]
     holds: list[Any] = []
 
     def condition() -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm import tirx
 
-from .block import Block, const, element, load, vload
+from .block import Block, const, element, load, vload, with_lanes
 from .exact import fma
 from .patches import Operand, pieces, plus, times
 from .pipeline import lanes as vector_lanes
@@ -74,9 +74,7 @@ def _block(
     dtype = element(str(w[0].ty.dtype))
     sums, scaled = [], []
     for start, k in spans:
-        vector = f"{dtype}x{k}" if k > 1 else dtype
-        sums.append(b.local(vector))
-        b.store(sums[-1], const(0.0, vector), 0)
+        sums.append(b.cell(const(0.0, with_lanes(dtype, k))))
         scaled.append(b.let(_times(vload(x[0], plus(x[1], start), k), alpha, k)))
     with b.loop(rows, name="r") as r:
         factor = b.let(load(g[0], plus(g[1], r)))

@@ -45,8 +45,7 @@ def owned(lowering: Any, node: Node, need: Any, at: Apply) -> Handle:
     block, state, t = lowering.block, lowering.state, node.type
     address = given(lowering, lowering.value(node), at)
     old = Handle(lowering, address, t)
-    place = block.local("int64", name="list")
-    block.store(place, address, 0)
+    place = block.cell(address, "list")
     ready = tirx.And(tirx.EQ(old.get(COUNT), idx(1)), tirx.LE(need, old.get(CAPACITY)))
     with block.when(tirx.Not(block.let(ready))):
         run(block, own_function(shared(lowering), t), state.address, address, need, old.record())
@@ -317,8 +316,7 @@ def _at(lowering: Any, node: Apply) -> None:
     for t, offset in zip(xs.layout.types, xs.layout.offsets, strict=True):
         where = plus(place, b.dim(offset)) if offset != 0 or not isinstance(offset, int) else place
         if is_scalar(t):
-            cell = block.local(t.dtype, name="entry")
-            block.store(cell, const(0, t.dtype), 0)
+            cell = block.cell(const(0, t.dtype), "entry")
             with block.when(inside):
                 block.store(cell, load(words(block, where, t.dtype), 0), 0)
             values.append(b.let(load(cell, 0)))

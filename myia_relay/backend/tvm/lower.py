@@ -135,8 +135,7 @@ class Lowering:
         """The nanoseconds until the function asks for signals; see `effects.Poll`."""
         if self._budget is None:
             top = Block()
-            self._budget = top.local("int64", name="budget")
-            top.store(self._budget, idx(effects.POLL_NANOSECONDS), 0)
+            self._budget = top.cell(idx(effects.POLL_NANOSECONDS), "budget")
             self._first[:0] = top._stmts
         return self._budget
 

@@ -299,8 +299,7 @@ class _Reduction:
     def row(self, kept: list[Any]) -> None:
         gone = [e for e, o in zip(self.extents, self.over) if o]
         block, dtype = self.block, self.accumulator
-        single = block.local(dtype, name="acc")
-        block.store(single, self.init, 0)
+        single = block.cell(self.init, "acc")
         if not gone:
             self.store(self.combine(load(single, 0), self.value(kept, [])), self.position(kept))
             return
@@ -310,9 +309,7 @@ class _Reduction:
                 lanes //= 2
         count = ACCUMULATORS if not isinstance(extent, int) or extent >= 4 * ACCUMULATORS * lanes else 1
         if lanes > 1:
-            vectors = [block.local(f"{dtype}x{lanes}", name="acc") for _ in range(count)]
-            for v in vectors:
-                block.store(v, tirx.Broadcast(self.init, lanes), 0)
+            vectors = [block.cell(tirx.Broadcast(self.init, lanes), "acc") for _ in range(count)]
 
         def add(outer, first, width, into) -> None:
             value = self.nest.widened(self.value(kept, [*outer, ramp(first, width)]), width)
@@ -356,10 +353,7 @@ class _Reduction:
             total = load(vectors[0], 0)
             for v in vectors[1:]:
                 total = block.let(self.combine(total, load(v, 0)))
-            while lanes > 1:
-                lanes //= 2
-                total = block.let(self.combine(shuffle([total], range(lanes)), shuffle([total], range(lanes, 2 * lanes))))
-            block.store(single, self.combine(load(single, 0), total), 0)
+            block.store(single, self.combine(load(single, 0), block.folded(total, self.combine)), 0)
         self.store(load(single, 0), self.position(kept))
 
     def along_columns(self) -> None:
@@ -370,9 +364,7 @@ class _Reduction:
 
         def column(outer: list[Any], first: Any, width: int) -> None:
             block = self.block
-            dtype = self.accumulator if width == 1 else f"{self.accumulator}x{width}"
-            acc = block.local(dtype, name="acc")
-            block.store(acc, self.nest.widened(self.init, width), 0)
+            acc = block.cell(self.nest.widened(self.init, width), "acc")
             kept = [*outer, ramp(first, width)]
 
             def turn(inner: list[Any]) -> None:

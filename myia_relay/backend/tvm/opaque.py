@@ -362,10 +362,8 @@ def _position_of_extreme(c: Call, greatest: bool) -> None:
     size, step = c.b.dim(n), c.b.dim(inner)
     floating = x_type.is_float
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
-        best, where = block.local(x_type.dtype), block.local("int64")
         base = block.let(tirx.Add(tirx.Mul(tirx.Mul(o, size), step), i))
-        block.store(best, load(x, base), 0)
-        block.store(where, idx(0), 0)
+        best, where = block.cell(load(x, base)), block.cell(idx(0))
         with block.loop(size) as k:
             value = block.let(load(x, tirx.Add(base, tirx.Mul(k, step))))
             better = (b.gt if greatest else b.lt)(value, load(best, 0))
@@ -384,9 +382,8 @@ def _cumsum(c: Call) -> None:
     b, block = c.b, c.block
     size, step = c.b.dim(n), c.b.dim(inner)
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
-        total = block.local(x_type.dtype)
         # -0.0 leaves all numbers as they are, where 0.0 would turn a first -0.0 around.
-        block.store(total, constant(-0.0 if x_type.is_float else 0, x_type.dtype), 0)
+        total = block.cell(constant(-0.0 if x_type.is_float else 0, x_type.dtype))
         with block.loop(size) as k:
             turn = tirx.Sub(tirx.Sub(size, idx(1)), k) if c.attrs["reverse"] else k
             place = block.let(tirx.Add(tirx.Mul(tirx.Add(tirx.Mul(o, size), turn), step), i))

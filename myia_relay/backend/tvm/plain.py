@@ -22,8 +22,7 @@ def plain_product(c: Any, batch, m, n, k, ta: bool, tb: bool) -> None:
     sum_type = "float32" if is_half(dtype) else dtype
     b, rows, cols, inner = c.b, c.b.dim(m), c.b.dim(n), c.b.dim(k)
     with c.block.loop(c.dim(batch)) as i, c.block.loop(rows) as r, c.block.loop(cols) as j:
-        total = c.block.local(sum_type)
-        c.block.store(total, constant(0, sum_type), 0)
+        total = c.block.cell(constant(0, sum_type))
         with c.block.loop(inner) as t:
             la = tirx.Add(tirx.Mul(t, rows), r) if ta else tirx.Add(tirx.Mul(r, inner), t)
             lb = tirx.Add(tirx.Mul(j, inner), t) if tb else tirx.Add(tirx.Mul(t, cols), j)
@@ -65,8 +64,7 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
             loops(names[1:], body)
 
     def element():
-        total = block.local(sum_type)
-        block.store(total, constant(0, sum_type), 0)
+        total = block.cell(constant(0, sum_type))
 
         def add():
             th, tw = tirx.FloorDiv(at_["t"], idx(kw)), tirx.FloorMod(at_["t"], idx(kw))
@@ -152,8 +150,7 @@ class Windows:
 
     def mean(self, base: Any, i: Any, j: Any, place: Any) -> None:
         """The mean of a window."""
-        total = self.block.local(self.dtype)
-        self.block.store(total, self.zero(), 0)
+        total = self.block.cell(self.zero())
 
         def add(inside, position):
             with self.block.when(inside):
@@ -177,10 +174,7 @@ class Windows:
     def extreme(self, base: Any, i: Any, j: Any, place: Any) -> None:
         """The first maximum of a window: its value, the other operand there, or its cotangent to there."""
         block, b = self.block, self.b
-        best, where, done = block.local(self.dtype), block.local("int64"), block.local("int64")
-        block.store(best, constant(-np.inf, self.dtype), 0)
-        block.store(where, idx(-1), 0)
-        block.store(done, idx(0), 0)
+        best, where, done = map(block.cell, (constant(-np.inf, self.dtype), idx(-1), idx(0)))
 
         def search(inside, position):
             with block.when(tirx.And(inside, tirx.EQ(load(done, 0), idx(0)))):

@@ -224,10 +224,8 @@ def _scan(b: Block, s: Pool, x: Operand, oh: Any, ow: Any, lanes: int) -> tuple[
     """Returns (maximum, its number in the window as int32) of `lanes` windows."""
     dtype = with_lanes(dtype_of_buffer(x), lanes)
     number_dtype = with_lanes("int32", lanes)
-    best, which = b.local(dtype), b.local(number_dtype)
     # With padding the first element may be absent: begin with "none", which anything beats.
-    b.store(best, const(float("-inf"), dtype), 0)
-    b.store(which, const(-1, number_dtype), 0)
+    best, which = b.cell(const(float("-inf"), dtype)), b.cell(const(-1, number_dtype))
     for k, (position, exists) in enumerate(_window(s, oh, ow)):
         number = const(k, number_dtype)
         if lanes > 1:

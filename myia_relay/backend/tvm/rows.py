@@ -246,9 +246,7 @@ class Rows:
                 k, term = at[node]
                 cells = []
                 for rest in term.rests:
-                    value = self.vector(self.value(rest, env))
-                    cells.append(self.block.local(dtype_of(value), name="c"))
-                    self.block.store(cells[-1], value, 0)
+                    cells.append(self.block.cell(self.vector(self.value(rest, env)), "c"))
                 with self.block.when(tirx.NE(load(self.term_flags, idx(k)), constant(0, "int8"))), self.inside():
                     self.compute([*term.nodes, *term.sums], env)
                     for cell, total in zip(cells, term.sums):
@@ -550,8 +548,7 @@ def _distinct(lowering: Any, node: Apply) -> None:
         block.store(out, idx(0), i)
     with block.loop(count) as i:
         block.store(marks, tirx.IntImm("int8", 1), position(i))
-    found = block.local("int64", name="found")
-    block.store(found, idx(0), 0)
+    found = block.cell(idx(0), "found")
     with block.loop(words) as i, block.when(tirx.NE(load(eight, i), idx(0))), block.loop(8) as j:
         at = block.let(tirx.Add(tirx.Mul(i, idx(8)), j))
         with block.when(tirx.NE(load(marks, at), tirx.IntImm("int8", 0))):

@@ -27,8 +27,8 @@ from tvm.ir import PrimType
 
 from ...utils.switches import is_left_out
 from . import pipeline
-from .block import Block, call, dtype_of, idx, load, shuffle, vload
-from .exact import fma, like
+from .block import Block, call, const, dtype_of, idx, load, shuffle, vload, with_lanes
+from .exact import fma
 from .kernel import flat_buffer, pointer_at, pointer_type
 from .nests import lanes_for
 
@@ -124,10 +124,7 @@ class _Tile:
 
     def sums(self, rows: int, widths: list[int]) -> list[list[Any]]:
         """Accumulators of zeros: of each row, some of so many elements each."""
-        found = [[self.block.local(f"{self.dtype}x{w}" if w > 1 else self.dtype, name="acc") for w in widths] for _ in range(rows)]
-        for acc in (acc for row in found for acc in row):
-            self.block.store(acc, like(0.0, load(acc, 0)), 0)
-        return found
+        return [[self.block.cell(const(0.0, with_lanes(self.dtype, w)), "acc") for w in widths] for _ in range(rows)]
 
     def function(self) -> Any:
         return tirx.PrimFunc(self.params, self.block.stmt(), ret_type=PrimType("int32"))
@@ -179,7 +176,7 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
         """Some elements of a row as a whole vector."""
         found = vload(matrix, tirx.Add(tirx.Mul(idx(row), k), t), width)
         if width < lanes:
-            zeros = tirx.Broadcast(like(0.0, load(matrix, idx(0))), lanes)
+            zeros = const(0.0, f"{dtype}x{lanes}")
             vector = tirx.Broadcast(found, 2) if width == 1 else found
             behind = width + (width == 1)
             found = shuffle([vector, zeros], [*range(width), *range(behind, behind + lanes - width)])
@@ -196,17 +193,9 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
     if rest:
         add(block.let(tirx.Sub(k, idx(rest))), rest)
 
-    def total(vector: Any) -> Any:
-        size = lanes
-        while size > 1:
-            size //= 2
-            halves = (shuffle([vector], range(part * size, (part + 1) * size)) for part in range(2))
-            vector = block.let(tirx.Add(*halves))
-        return vector
-
     for r, row in enumerate(sums):
         for s, acc in enumerate(row):
-            block.store(f.out, total(load(acc, 0)), tirx.Add(tirx.Mul(idx(r), n), idx(s)))
+            block.store(f.out, block.folded(load(acc, 0), tirx.Add), tirx.Add(tirx.Mul(idx(r), n), idx(s)))
     return f.function()
 
 

@@ -155,15 +155,13 @@ def _repair(
         return tirx.Add(tirx.Mul(idx(k), idx(steps[0])), tirx.Mul(line, idx(steps[1])))
 
     whole = size - 1 if before else 0
-    bad = block.local("int32")
-    block.store(bad, tirx.IntImm("int32", 0), 0)
+    bad = block.cell(tirx.IntImm("int32", 0))
     with block.loop(lines) as line:
         value = block.let(load(out[0], at(out_steps, whole, line)))
         differs = tirx.Cast("int32", b.logical_not(b.isfinite(value)))
         block.store(bad, tirx.bitwise_or(load(bad, 0), differs), 0)
     with block.when(tirx.NE(load(bad, 0), tirx.IntImm("int32", 0))), block.loop(lines) as line:
-        missing = block.local(dtype)
-        block.store(missing, zero, 0)
+        missing = block.cell(zero)
         with block.loop(size) as turn:
             k = block.let(tirx.Sub(idx(size - 1), turn)) if before else turn
             place = block.let(at(out_steps, k, line))

@@ -197,11 +197,8 @@ class _Kernel:
     def columns(self, shift: Any, spans: list, first: Any, count: Any, out: Any, base: Any) -> None:
         """Some columns of all rows."""
         block, evaluator = self.block, self.nest.evaluator
-        sums = []
-        for _, width in spans:
-            total = block.local(self.dtype if width == 1 else f"{self.dtype}x{width}", name="dx")
-            block.store(total, self.nest.widened(self.nest.b.const(0, self.dtype), width), 0)
-            sums.append(total)
+        zero = self.nest.b.const(0, self.dtype)
+        sums = [block.cell(self.nest.widened(zero, width), "dx") for _, width in spans]
         with block.loop(count, name="r") as r:
             row = block.let(tirx.Add(first, r))
             factor = evaluator.value(self.product.args[1], Index((self.rows,), [Group(0, 1, row)]))

@@ -258,8 +258,7 @@ def _with_slow_lanes(b: Block, f: _Of, x: Any, fast: Any, slow: Callable[[Any], 
     scalar = element(f.dtype)
     limit, size = const(f.format.trig_max, scalar), b.let(absolute(b, x))
     largest = size if f.lanes == 1 else llvm("vector.reduce.fmax", scalar, size)
-    result = b.local(f.dtype)
-    b.store(result, fast, 0)
+    result = b.cell(fast)
     with b.when(tirx.Not(tirx.LE(b.let(largest), limit))):
         if f.lanes == 1:
             b.store(result, slow(x), 0)

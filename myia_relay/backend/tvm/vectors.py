@@ -279,12 +279,8 @@ class _Emission:
         width = lanes_for(self.found.dtype)
         several = ACCUMULATORS if self.found.sums else UNROLLED
         block, zero = self.block, const(0.0, self.found.dtype)
-        wide = {k: [block.local(f"{self.found.dtype}x{width}", name="acc") for _ in range(several)] for k in self.found.sums}
-        narrow = {k: block.local(self.found.dtype, name="acc") for k in self.found.sums}
-        for k in self.found.sums:
-            block.store(narrow[k], zero, 0)
-            for acc in wide[k]:
-                block.store(acc, tirx.Broadcast(zero, width), 0)
+        wide = {k: [block.cell(tirx.Broadcast(zero, width), "acc") for _ in range(several)] for k in self.found.sums}
+        narrow = {k: block.cell(zero, "acc") for k in self.found.sums}
         done: Any = idx(0)
         parts = [(several, width), (1, width), (1, 1)]
         for number, lanes in parts if self.streamed is None else [(1, 1), *parts]:
@@ -301,7 +297,7 @@ class _Emission:
                     self.turn(block.let(at), lanes, {s: wide[s][k] if lanes > 1 else narrow[s] for s in self.found.sums})
             done = block.let(tirx.Add(done, tirx.Mul(turns, idx(size))))
         for k in self.found.sums:
-            total = self.b.add(self.together(wide[k], width), load(narrow[k], 0))
+            total = self.b.add(self.together(wide[k]), load(narrow[k], 0))
             block.store(self.cells[k], self.b.add(load(self.cells[k], 0), total), 0)
 
     def turn(self, offset: Any, width: int, sums: Mapping[int, Any]) -> None:
@@ -332,19 +328,12 @@ class _Emission:
         find = streams.misplaced if self.found.step < 0 else streams.until_placed
         return find(self.block, self.buffers[array], place, lanes)
 
-    def together(self, accumulators: list[Any], width: int) -> Any:
+    def together(self, accumulators: list[Any]) -> Any:
         """The sum of all lanes of all accumulators."""
-        block, dtype = self.block, self.found.dtype
         vectors = [load(acc, 0) for acc in accumulators]
         while len(vectors) > 1:
-            vectors = [block.let(self.b.add(x, y)) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
-        (total,) = vectors
-        while width > 1:
-            spill = block.local(dtype, width, name="lanes")
-            block.vstore(spill, total, 0)
-            width //= 2
-            total = block.let(self.b.add(load(spill, ramp(0, width)), load(spill, ramp(width, width))))
-        return total
+            vectors = [self.block.let(self.b.add(x, y)) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
+        return self.block.folded(vectors[0], self.b.add)
 
 
 __all__ = ["VectorLoop", "emit", "find"]
