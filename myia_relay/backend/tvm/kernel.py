@@ -57,6 +57,19 @@ def _flat_type(dtype: str) -> Any:
     return tirx.decl_buffer((HUGE,), dtype, data_alignment=align).ty
 
 
+def buffer_parameter(name: str, dtype: str) -> tuple[Any, Any, Any]:
+    """A parameter for the address of memory: the variable, a flat buffer over the memory, and its declaration."""
+    var, buffer = tirx.Var(f"p_{name}", pointer_type(dtype)), flat_buffer(name, dtype)
+    # By an expression, not the parameter itself: then TVM puts the accesses of all buffers into one alias class.
+    return var, buffer, tirx.DeclBuffer(buffer, data=pointer_at(var, 0, dtype))
+
+
+def address_of(buffer: Any, place: Any) -> Any:
+    """The typed address of an element of a flat buffer."""
+    found = load(buffer, place)
+    return call("tirx.address_of", pointer_type(dtype_of(found)), found)
+
+
 class Site:
     """Where expressions over arrays are evaluated: the main function itself."""
 
@@ -118,12 +131,10 @@ class Kernel(Site):
         offset = view.offset if isinstance(view.offset, int) else id(view.offset)
         key = (view.storage, offset, view.dtype, None if view.pointer is None else id(view.pointer))
         if key not in self._buffers:
-            name = f"a{len(self._buffers)}"
-            buffer, var = flat_buffer(name, view.dtype), tirx.Var(f"p_{name}", pointer_type(view.dtype))
+            var, buffer, declaration = buffer_parameter(f"a{len(self._buffers)}", view.dtype)
             self.params.append(var)
             self.args.append(view_pointer(view))
-            # By an expression, not the parameter itself: then TVM puts the accesses of all buffers into one alias class.
-            self.declarations.append(tirx.DeclBuffer(buffer, data=pointer_at(var, 0, view.dtype)))
+            self.declarations.append(declaration)
             self._buffers[key] = (buffer, view)  # the view keeps the ids in the key alive
         return self._buffers[key][0]
 

@@ -27,9 +27,9 @@ from tvm.ir import PrimType
 
 from ...utils.switches import is_left_out
 from . import pipeline
-from .block import Block, call, const, dtype_of, idx, load, shuffle, vload, with_lanes
+from .block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
 from .exact import fma
-from .kernel import flat_buffer, pointer_at, pointer_type
+from .kernel import address_of, buffer_parameter
 from .nests import lanes_for
 
 FEW = 128  # rows
@@ -68,8 +68,8 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int)
         if (var := lowering.helpers.get(key)) is None:
             var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{key[0]}")
             lowering.functions[var] = (_dots if tb else _columns)(*key[1:])
-        pointers = [call("tirx.address_of", pointer_type(dtype), load(*place)) for place in places]
-        block.emit(tirx.Evaluate(tvm.ir.Call(var, [*pointers, *map(idx, strides)], ret_ty="int32")))
+        addresses = [address_of(*place) for place in places]
+        block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, strides)], ret_ty="int32")))
 
     def panel(j: Any, columns: int) -> None:
         """Some columns of the result."""
@@ -115,10 +115,10 @@ class _Tile:
 
     def __init__(self, dtype: str, *numbers: str):
         self.dtype, self.lanes, self.block = dtype, lanes_for(dtype), Block()
-        pointers = [tirx.Var(name, pointer_type(dtype)) for name in ("left", "right", "out")]
-        self.left, self.right, self.out = (flat_buffer(pointer.name, dtype) for pointer in pointers)
-        for buffer, pointer in zip((self.left, self.right, self.out), pointers):
-            self.block.emit(tirx.DeclBuffer(buffer, data=pointer_at(pointer, 0, dtype)))
+        pointers, buffers, declarations = zip(*(buffer_parameter(name, dtype) for name in ("left", "right", "out")))
+        self.left, self.right, self.out = buffers
+        for declaration in declarations:
+            self.block.emit(declaration)
         self.numbers = [tirx.Var(name, "int64") for name in numbers]
         self.params = [*pointers, *self.numbers]
 
