@@ -132,9 +132,10 @@ class Nest:
         Args:
             ahead: so many elements come before the first vector.
         """
-        parallel = parallel and not self.parallel_used
-        kind = "parallel" if parallel else "serial"
+        kind = "parallel" if parallel and not self.parallel_used else "serial"
+        start: Any = idx(0)
         if ahead is not None:
+            start = ahead
             with self.block.loop(ahead) as i:
                 body(i, 1)
         elif isinstance(extent, int):
@@ -149,12 +150,10 @@ class Nest:
             if rest:
                 body(idx(whole * lanes), rest)
             return
-        start: Any = idx(0) if ahead is None else ahead
         size = self.block.let(self.b.dim(extent))
         whole = self.block.let(tirx.Div(tirx.Sub(size, start), idx(lanes)))
         with self.block.loop(whole, kind) as i:
-            at = tirx.Mul(i, idx(lanes))
-            body(at if ahead is None else self.block.let(tirx.Add(start, at)), lanes)
+            body(self.block.let(tirx.Add(start, tirx.Mul(i, idx(lanes)))), lanes)
         done = self.block.let(tirx.Add(start, tirx.Mul(whole, idx(lanes))))
         with self.block.loop(tirx.Sub(size, done)) as i:
             body(tirx.Add(i, done), 1)

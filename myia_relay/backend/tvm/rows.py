@@ -26,7 +26,7 @@ from ...opt.fusion import cost
 from ...opt.loops import needed_outside
 from ...opt.row_skips import Family, Group, Term, families, skippable, terms
 from . import exact, streams
-from .block import Block, dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
+from .block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from .expr import Expr, constant
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
@@ -87,7 +87,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     streamed = max(large, key=lambda k: attrs["widths"][k][1], default=None)
     ahead: Any = None
     if streamed is not None:
-        ahead = _rows_ahead(block, outs[streamed], attrs["widths"][streamed][1], lanes)
+        ahead = streams.until_placed(block, outs[streamed], idx(0), lanes, attrs["widths"][streamed][1])
         wanted = idx(blocks + 1)
     with block.loop(wanted, "parallel" if parallel else "serial") as i:
         first = tirx.Mul(i, idx(lanes))
@@ -113,15 +113,6 @@ def _map_rows(lowering: Any, node: Apply) -> None:
                     streams.copy(block, out, block.let(place), stage, width, lanes)
     lowering.emit_kernel(kernel)
     scope.env[node] = tuple(targets)
-
-
-def _rows_ahead(block: Block, out: Any, width: int, lanes: int) -> Any:
-    """How many rows come before one that begins where a vector may be stored past the caches; 0 if none does."""
-    found: Any = idx(0)
-    for r in reversed(range(lanes)):
-        well = tirx.EQ(streams.misplaced(block, out, idx(r * width), lanes), idx(0))
-        found = block.let(tirx.Select(well, idx(r), found))
-    return found
 
 
 def runs(graph: Graph, lanes: int) -> dict[Apply, tuple[int, int]]:

@@ -13,6 +13,7 @@ Input: views of results. Output: statements. Processors order such stores after 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import platform
 from typing import Any
@@ -22,7 +23,7 @@ from tvm import tirx
 
 from ...utils.switches import is_left_out
 from .block import Block, call, dtype_of, element, expect, idx, lanes_of, load
-from .kernel import pointer_type
+from .kernel import address_of
 from .plan import ITEM, View
 
 USUAL = 32 << 20  # bytes of the last cache, where the system does not say
@@ -47,28 +48,35 @@ def pays(view: View) -> bool:
 
 
 def store(block: Block, buffer: Any, value: Any, place: Any) -> None:
-    """Store a vector at a place that is a multiple of its size in memory; see `misplaced`."""
+    """Store a vector at a place that is a multiple of its size in memory; see `until_placed`."""
     name, source = _function(dtype_of(value))
     nothing = tirx.Evaluate(tirx.IntImm("int32", 0))
     block.emit(tirx.AttrStmt(tirx.IntImm("int32", 0), "pragma_import_llvm", tvm.ir.StringImm(source), nothing))
-    block.emit(tirx.call_extern("int32", name, _address(buffer, place), value))
+    block.emit(tirx.call_extern("int32", name, address_of(buffer, place), value))
 
 
-def misplaced(block: Block, buffer: Any, place: Any, lanes: int) -> Any:
+def until_placed(block: Block, buffer: Any, place: Any, lanes: int, step: int = 1) -> Any:
+    """How many steps of so many elements lead to a place where a vector may be stored, or as near behind one as they can.
+
+    That is the least r with (place + r * step) % lanes == 0: an inverse of -step, times the place.
+    """
+    common = math.gcd(step, lanes)
+    turn = lanes // common  # steps after which all is as before
+    inverse = pow(-step // common, -1, turn)
+    behind = tirx.Div(_misplaced(block, buffer, place, lanes), idx(common))
+    return block.let(tirx.Mod(tirx.Mul(behind, idx(inverse)), idx(turn)))
+
+
+def _misplaced(block: Block, buffer: Any, place: Any, lanes: int) -> Any:
     """By how many elements a place in memory is behind one where a vector may be stored."""
     size = ITEM[dtype_of(load(buffer, idx(0)))]
-    address = call("tirx.reinterpret", "int64", _address(buffer, place))
+    address = call("tirx.reinterpret", "int64", address_of(buffer, place))
     return block.let(tirx.Div(tirx.bitwise_and(address, idx(size * lanes - 1)), idx(size)))
-
-
-def until_placed(block: Block, buffer: Any, place: Any, lanes: int) -> Any:
-    """How many elements behind a place there is one where a vector may be stored."""
-    return block.let(tirx.Mod(tirx.Sub(idx(lanes), misplaced(block, buffer, place, lanes)), idx(lanes)))
 
 
 def copy(block: Block, buffer: Any, place: Any, source: Any, count: int, lanes: int) -> None:
     """Copy `count` vectors from the begin of a buffer to a place, past the caches if it lies well."""
-    well = tirx.EQ(misplaced(block, buffer, place, lanes), idx(0))
+    well = tirx.EQ(_misplaced(block, buffer, place, lanes), idx(0))
 
     def vectors(put: Any) -> None:
         with block.loop(count) as k:
@@ -88,10 +96,6 @@ def finish(block: Block) -> None:
         block.emit(tvm.ir.Call(tvm.ir.Op.get("tirx.call_llvm_intrin"), [tirx.IntImm("uint32", number)], ret_ty="void"))
 
 
-def _address(buffer: Any, place: Any) -> Any:
-    return call("tirx.address_of", pointer_type(dtype_of(load(buffer, idx(0)))), load(buffer, place))
-
-
 @functools.cache
 def _function(dtype: str) -> tuple[str, str]:
     """The name and the source of the function that stores a vector of a dtype."""
@@ -105,4 +109,4 @@ def _function(dtype: str) -> tuple[str, str]:
     )
 
 
-__all__ = ["copy", "finish", "least", "misplaced", "pays", "store", "until_placed"]
+__all__ = ["copy", "finish", "least", "pays", "store", "until_placed"]

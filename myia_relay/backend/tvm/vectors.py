@@ -279,26 +279,35 @@ class _Emission:
         width = lanes_for(self.found.dtype)
         several = ACCUMULATORS if self.found.sums else UNROLLED
         block, zero = self.block, const(0.0, self.found.dtype)
-        wide = {k: [block.cell(tirx.Broadcast(zero, width), "acc") for _ in range(several)] for k in self.found.sums}
+        wide = [{k: block.cell(tirx.Broadcast(zero, width), "acc") for k in self.found.sums} for _ in range(several)]
         narrow = {k: block.cell(zero, "acc") for k in self.found.sums}
         done: Any = idx(0)
-        parts = [(several, width), (1, width), (1, 1)]
-        for number, lanes in parts if self.streamed is None else [(1, 1), *parts]:
-            size = number * lanes
-            turns: Any = tirx.Sub(self.count, done)
-            if self.streamed is not None and isinstance(done, tirx.IntImm):
-                turns = tirx.Min(turns, self.until_vectors(width))
-            turns = block.let(tirx.Div(turns, idx(size)) if size > 1 else turns)
-            with block.loop(turns) as i:
-                for k in range(number):
-                    at = tirx.Add(done, tirx.Add(tirx.Mul(i, idx(size)), idx(k * lanes)))
-                    if self.found.step < 0:
-                        at = tirx.Sub(tirx.Sub(self.count, idx(lanes)), at)
-                    self.turn(block.let(at), lanes, {s: wide[s][k] if lanes > 1 else narrow[s] for s in self.found.sums})
+        if self.streamed is not None:
+            done = block.let(tirx.Min(self.count, self.until_vectors(width)))
+            self.part(idx(0), done, [narrow], 1)
+        for accumulators, lanes in ((wide, width), (wide[:1], width), ([narrow], 1)):
+            size = len(accumulators) * lanes
+            left = tirx.Sub(self.count, done)
+            turns = block.let(tirx.Div(left, idx(size)) if size > 1 else left)
+            self.part(done, turns, accumulators, lanes)
             done = block.let(tirx.Add(done, tirx.Mul(turns, idx(size))))
         for k in self.found.sums:
-            total = self.b.add(self.together(wide[k]), load(narrow[k], 0))
+            total = self.b.add(self.together([sums[k] for sums in wide]), load(narrow[k], 0))
             block.store(self.cells[k], self.b.add(load(self.cells[k], 0), total), 0)
+
+    def part(self, done: Any, turns: Any, accumulators: list[dict[int, Any]], lanes: int) -> None:
+        """So many turns in vectors of so many lanes: in each, one vector for each of the accumulators.
+
+        Args:
+            done: how many turns of the loop as it was come before.
+        """
+        size = len(accumulators) * lanes
+        with self.block.loop(turns) as i:
+            for k, sums in enumerate(accumulators):
+                at = tirx.Add(done, tirx.Add(tirx.Mul(i, idx(size)), idx(k * lanes)))
+                if self.found.step < 0:
+                    at = tirx.Sub(tirx.Sub(self.count, idx(lanes)), at)
+                self.turn(self.block.let(at), lanes, sums)
 
     def turn(self, offset: Any, width: int, sums: Mapping[int, Any]) -> None:
         """Turns from `offset` on."""
@@ -325,8 +334,7 @@ class _Emission:
         array, _, at = self.streamed.args
         before = idx(0) if self.found.step > 0 else self.count
         place = tirx.Add(self.b.cast(self.value(at, self.outside), "int64"), before)
-        find = streams.misplaced if self.found.step < 0 else streams.until_placed
-        return find(self.block, self.buffers[array], place, lanes)
+        return streams.until_placed(self.block, self.buffers[array], place, lanes, self.found.step)
 
     def together(self, accumulators: list[Any]) -> Any:
         """The sum of all lanes of all accumulators."""
