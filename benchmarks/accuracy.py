@@ -44,8 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
 
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     from myia_relay import relay
 
     train, test = getattr(relay.datasets, options.data)()

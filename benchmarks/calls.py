@@ -55,8 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--seconds", type=float, default=0.1, help="to spend on each figure of each round (default: %(default)s)"
     )
     options = parser.parse_args(argv)
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     results: dict[str, Any] = {"benchmark": "calls", "environment": info}
     systems = {OURS: ("benchmarks.peers.relay_calls", None)}
     if "jax" in options.peers:

@@ -103,12 +103,27 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
-def environment() -> dict[str, Any]:
-    """The machine, as far as a figure depends on it.
+def begin() -> dict[str, Any]:
+    """What every benchmark does first: set variables aside, and print and return what the machine is."""
+    info = {**environment(), "set aside": set_aside()}
+    print_environment(info)
+    return info
 
-    BLAS libraries loaded from here on, and those of workers, choose their kernels by the processor: what the environment
-    forces on one of them would make an unlike comparison, for the others do not heed it.
+
+def set_aside() -> dict[str, str]:
+    """Take variables out of the environment, so that BLAS libraries choose their kernels by the processor.
+
+    That holds for those loaded from here on, and for workers'. What is forced on one of them would make an unlike
+    comparison, for the others do not heed it.
+
+    Returns:
+        What they were.
     """
+    return {name: os.environ.pop(name) for name in KERNEL_VARIABLES if name in os.environ}
+
+
+def environment() -> dict[str, Any]:
+    """The machine, as far as a figure depends on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = {}
     for package in ("myia_relay", "numpy", "apache-tvm", "scipy-openblas32"):
@@ -122,7 +137,6 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": versions,
-        "set aside": {name: os.environ.pop(name) for name in KERNEL_VARIABLES if name in os.environ},
     }
 
 

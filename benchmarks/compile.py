@@ -62,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--sizes", metavar="N,...", help="instead of each family's own")
     options = parser.parse_args(argv)
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     results: dict[str, Any] = {"benchmark": "compile", "environment": info, "families": {}}
     rows = [["ms", "size", "wall", "cpu", "a statement", *STAGES]]
     wrong: list[str] = []

@@ -46,8 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.1, help="to spend on each figure (default: %(default)s)")
     options = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # ours runs in this process
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     results: dict[str, Any] = {"benchmark": "derivatives", "environment": info}
     results["compile"] = compile_seconds(options.executor)
     results["objectives"] = gradients(options)

@@ -64,8 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, or 1 where a system's losses differ or ours failed.
     """
     options = parse(argv)
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     results: dict[str, Any] = {"benchmark": "lenet", "environment": info, "options": describe(options)}
     longest = max(BATCH[case] * max(options.agree, 2 * steps_of(options, case)) for case in options.cases)
     with tempfile.TemporaryDirectory(prefix="myia_relay_bench.") as name, contextlib.ExitStack() as stack:

@@ -70,8 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, or 1 where an output of ours is wrong or missing.
     """
     options = parse(argv)
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     try:
         found = cases.find_cases(options.data, options.only)
     except FileNotFoundError as error:

@@ -39,8 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, or 1 where results differ.
     """
     options = parse(argv)
-    info = common.environment()
-    common.print_environment(info)
+    info = common.begin()
     results: dict[str, Any] = {"benchmark": "language", "environment": info, "programs": {}}
     numba = _numba(options) if "numba" in options.peers else None
     same = True
