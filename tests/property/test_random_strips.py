@@ -23,6 +23,7 @@ from myia_relay.opt.pipeline import plan_memory
 from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
 from tests.property.thresholds import low
+from tests.property.verdicts import leaves
 
 SUITE = 40
 WIDTH, TURNS = 3, 4
@@ -147,12 +148,6 @@ class Writer:
         return "\n".join([f"def program({', '.join(INPUTS)}):", *self.lines, ""])
 
 
-def parts(result: tuple) -> list:
-    """A value, and its derivatives one by one."""
-    value, slopes = result
-    return [value, *(slopes if isinstance(slopes, tuple) else (slopes,))]
-
-
 def is_mined(f: Relay, args: Sequence) -> bool:
     """Whether what is compiled goes strip by strip."""
     graph = plan_memory(f.ir(*args, stage="optimized").graph)
@@ -180,9 +175,9 @@ def check(seed: int) -> bool:
         mined = is_mined(g, args)
     text = f"{seed}, {wrt}\n{writer.text()}"
     np.testing.assert_allclose(f(*args), want[0], rtol=1e-9, atol=1e-10, err_msg=text)
-    for x, y in zip(parts(got), parts(want), strict=True):
-        assert np.shape(x) == np.shape(y), text
-        np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-9, err_msg=text)
+    for path, (x, y) in leaves((got, want)):
+        assert np.shape(x) == np.shape(y), f"{path}\n{text}"
+        np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-9, err_msg=f"{path}\n{text}")
     return mined
 
 

@@ -9,6 +9,7 @@ from myia_relay import relay, value_and_grad
 from myia_relay.opt import strips
 from tests.property.test_random_strips import is_mined
 from tests.property.thresholds import low
+from tests.property.verdicts import leaves
 
 RNG = np.random.default_rng(5)
 N, D, K = 42, 3, 4
@@ -131,13 +132,9 @@ LEFT = [(f, (W, B, X)) for f in (centred, squared, in_order, largest, printed, a
 
 
 def same(got, want, tolerance=1e-12):
-    for a, b in zip(leaves(got), leaves(want), strict=True):
-        assert type(a) is type(b) and np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 100)
-
-
-def leaves(value):
-    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple) else [value]
+    for path, (a, b) in leaves((got, want)):
+        assert type(a) is type(b) and np.shape(a) == np.shape(b), path
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 100, err_msg=path)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 7, 10, 21])
