@@ -116,18 +116,18 @@ def _masked() -> list[str]:
 
 
 @functools.cache
-def vector_bytes(target: tvm.target.Target | None = None) -> int:
-    """Width in bytes of the widest vectors worth using on `target` (16, 32 or 64)."""
-    target = target or host_target()
+def vector_bytes() -> int:
+    """Width in bytes of the widest vectors worth using on this machine (16, 32 or 64)."""
+    target = host_target()
     # llvm_get_vector_width says 512 for every x86 CPU, so ask for the features instead.
     if codegen.target_has_features("avx512f", target):
         return 64
     return 32 if codegen.target_has_features("avx", target) else 16
 
 
-def lanes(dtype: str, target: tvm.target.Target | None = None) -> int:
-    """How many elements of `dtype` one vector of `target` holds."""
-    return vector_bytes(target) * 8 // tvm.DataType(dtype).bits
+def lanes(dtype: str) -> int:
+    """How many elements of `dtype` one vector of this machine holds."""
+    return vector_bytes() * 8 // tvm.DataType(dtype).bits
 
 
 def param(name: str, shape: tuple[Any, ...], dtype: str, **options: Any) -> Any:
