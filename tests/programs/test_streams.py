@@ -101,6 +101,12 @@ def test_rows(f, n):
     check(f, RNG.standard_normal((n, 3)))
 
 
+@pytest.mark.parametrize("width", [2, 5, 6, 8])
+def test_rows_of_other_widths(width):
+    """A block of some may begin where a vector may be stored only if the array does so."""
+    check(lengths, RNG.standard_normal((100, width)))
+
+
 @relay
 def elementwise(x):
     return np.sin(x) * 2.0 + x
