@@ -19,14 +19,13 @@ from tvm import tirx
 from ...abstract.dims import product
 from ...abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, is_static_shape, leaves
 from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.prim import Primitive
 from ...ir.rewrite import applied
-from ...opt.fusion import is_scalar, is_view
+from ...opt.fusion import is_scalar
 from ...prims.control import LEAD
 from ...utils.errors import LoweringError
 from . import data, exact, vectors
 from .block import idx, load
-from .inplace import handed_over, source
+from .inplace import handed_over, is_fresh, source
 from .plan import ITEM, View
 
 LOGIC = ("logical_not", "logical_and", "logical_or")
@@ -130,19 +129,6 @@ def is_joined(lowering: Any, node: Apply) -> bool:
         return True
     lowering.scope.dest[node] = joined.whole
     return False
-
-
-def is_fresh(node: Node, scope: Any) -> bool:
-    """Whether lowering this node makes memory, which can as well be the wanted one."""
-    if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
-        return False
-    if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
-        return False
-    if node.fn.name == "get_item":
-        return applied(node.args[0]) == "map_rows"
-    if node.fn.kind in ("elementwise", "injective"):
-        return scope.fusion.role.get(node) == "root"
-    return node.fn.kind in ("reduce", "opaque")
 
 
 class Cells:

@@ -17,9 +17,11 @@ from typing import Any
 from tvm import tirx
 
 from ...abstract.dims import DimLike, product
+from ...abstract.types import Array
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.prim import Primitive
 from ...ir.rewrite import applied
-from ...opt.fusion import UPDATES, is_scalar
+from ...opt.fusion import UPDATES, is_scalar, is_view
 from ...prims.control import LEAD
 from ...prims.protocol import clamp
 from ...utils.switches import is_left_out
@@ -113,6 +115,40 @@ def handed_over(scope: Any, node: Apply) -> list[bool]:
         alone = not any(held[k] & other for j, other in enumerate(held) if j != k)
         out.append(bool(held[k]) and alone and dies(scope, arg, node))
     return out
+
+
+def overwrites(lowering: Any, node: Apply) -> bool:
+    """Whether an application may leave its result where its first operand is: nothing else looks at that any more."""
+    first = lowering.view(node.args[0])
+    others = [v for a in node.args[1:] for v in views(lowering.scope.env.get(a))]
+    return dies(lowering.scope, node.args[0], node) and all(v.storage is not first.storage for v in others)
+
+
+def want(scope: Any, node: Node, place: View) -> None:
+    """Let a result of a graph be made where it is wanted; of a program's, already what becomes it by reshapes and scatters."""
+    users, made = scope.fusion.users, []
+    while is_fresh(node, scope) or is_view(node):
+        if is_fresh(node, scope):
+            made.append((node, place))
+        inner = node.args[0] if applied(node) in ("reshape", "scatter_add") else None
+        if inner is None or place.storage.kind != "out" or users.get(inner) != [node]:
+            break
+        node, place = inner, View(place.storage, place.dtype, inner.type.shape, place.offset, place.pointer)
+    if made and made[-1][0] not in scope.dest:
+        scope.dest[made[-1][0]] = made[-1][1]
+
+
+def is_fresh(node: Node, scope: Any) -> bool:
+    """Whether lowering this node makes memory, which can as well be the wanted one."""
+    if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
+        return False
+    if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
+        return False
+    if node.fn.name == "get_item":
+        return applied(node.args[0]) == "map_rows"
+    if node.fn.kind in ("elementwise", "injective"):
+        return scope.fusion.role.get(node) == "root"
+    return node.fn.kind in ("reduce", "opaque")
 
 
 # --- where a branch's result comes from -------------------------------------------------------------------------------
@@ -314,4 +350,4 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
     lowering.emit_kernel(kernel)
 
 
-__all__ = ["Env", "dies", "emit", "handed_over", "last_use", "row_for", "source", "views"]
+__all__ = ["Env", "dies", "emit", "handed_over", "is_fresh", "last_use", "overwrites", "row_for", "source", "views", "want"]

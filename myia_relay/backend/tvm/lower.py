@@ -242,8 +242,8 @@ class Lowering:
         references.enter(self, scope, given)
         if dest is not None:
             for node, view in zip(control.leaf_nodes(graph.output, scope), dest, strict=True):
-                if view is not None and node is not None and control.is_fresh(node, scope) and node not in scope.dest:
-                    scope.dest[node] = view
+                if view is not None and node is not None:
+                    inplace.want(scope, node, view)
             control.carry_in_place(scope, dest)
         control.join_in_place(self, scope)
         for node in graph.nodes:

@@ -16,7 +16,7 @@ from ...ir.node import Apply
 from ...opt.fusion import is_scalar
 from ...utils.errors import LoweringError
 from ...utils.switches import is_left_out
-from . import blas, conv, pool, threads
+from . import blas, conv, inplace, pool, threads
 from .block import dtype_of, idx, load, ramp
 from .expr import Expr, constant, is_half
 from .kernel import Kernel
@@ -34,8 +34,16 @@ PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
 PARALLEL_BYTES = 400_000
 
 
+OVERWRITING = ("scatter_add",)
+"""What can be done in the memory of the first operand."""
+
+
 class Call:
-    """One application of an opaque primitive, being emitted."""
+    """One application of an opaque primitive, being emitted.
+
+    Attributes:
+        overwrites: whether the result is where the first operand was.
+    """
 
     def __init__(self, lowering: Any, node: Apply):
         self.lowering, self.node = lowering, node
@@ -48,7 +56,13 @@ class Call:
         for arg in node.args:
             if isinstance(arg.type, Array) and not is_scalar(arg.type):
                 lowering.flush_writers(lowering.view(arg).storage)
-        self.target = lowering.slot(node.type.dtype) if is_scalar(node.type) else lowering.allocate(node)
+        self.overwrites = node.fn.name in OVERWRITING and inplace.overwrites(lowering, node)
+        if self.overwrites:
+            self.target = lowering.view(node.args[0])
+            lowering.flush_users(self.target.storage)
+            lowering.scope.env.holders[self.target.storage].clear()
+        else:
+            self.target = lowering.slot(node.type.dtype) if is_scalar(node.type) else lowering.allocate(node)
 
     def operand(self, k: int) -> tuple[Any, int]:
         """Argument `k` as a flat buffer and an offset."""
@@ -397,16 +411,17 @@ def _scatter_add(c: Call) -> None:
     outer, n, inner = _axis_split(x_type.shape, axis)
     count = product(indices.shape)
     block, b = c.block, c.b
-    x, out, values = c.operand(0)[0], c.result()[0], c.operand(2)[0]
+    out, values = c.result()[0], c.operand(2)[0]
     lanes = lanes_for(x_type.dtype)
     total = x_type.size
 
     def copy(i, k):
-        block.store(out, load(x, ramp(i, k)), ramp(i, k))
+        block.store(out, load(c.operand(0)[0], ramp(i, k)), ramp(i, k))
 
     from .vecmath import elementwise
 
-    elementwise(block, c.dim(total), lanes, copy)
+    if not c.overwrites:
+        elementwise(block, c.dim(total), lanes, copy)
     size, step = c.b.dim(n), c.b.dim(inner)
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(count)) as k:
         raw = c.scalar(1) if is_scalar(indices) else load(c.operand(1)[0], k)

@@ -135,3 +135,36 @@ def test_cumsum_and_scatter():
     check(lambda a, k, u: P.scatter_add(a, k, u, axis=1), x, i, arr(4, 2, 2, 6), rtol=1e-5, atol=1e-5)
     check(lambda a, k, u: P.scatter_add(a, k, u, axis=2), x, 2, arr(4, 5), rtol=1e-5, atol=1e-5)
     check(lambda a, k, u: P.scatter_add(a, k, u, axis=0), arr(100, 40), np.arange(7), arr(7, 40), rtol=1e-5, atol=1e-5)
+
+
+AT = np.array([3, 0, 3, 9, 5])
+SCATTERS = {  # (functions of a vector of 12 and 5 updates, how many arrays of the arena they need)
+    "into zeros": (lambda x, u: P.scatter_add(x * 0.0, x.const(AT), u, axis=0), 0),
+    "into zeros that are reshaped": (lambda x, u: P.reshape(P.scatter_add(x * 2.0, x.const(AT), u, axis=0), shape=(3, 4)), 0),
+    "twice": (lambda x, u: P.scatter_add(P.scatter_add(x * 2.0, x.const(AT), u, axis=0), x.const(AT + 1), u, axis=0), 0),
+    "into an argument": (lambda x, u: P.scatter_add(x, x.const(AT), u, axis=0), 0),
+    "into what is read behind": (lambda x, u: (lambda y: P.scatter_add(y, x.const(AT), u, axis=0) * y)(x * 2.0), 2),
+    "into what is returned too": (lambda x, u: (lambda y: (P.scatter_add(y, x.const(AT), u, axis=0), y))(x * 2.0), 0),
+    "of what it is added to": (
+        lambda x, u: (lambda y: P.scatter_add(y, x.const(np.arange(12)[::-1].copy()), y, axis=0))(P.tanh(x)),
+        1,
+    ),
+    "of a part of it": (
+        lambda x, u: (lambda y: P.scatter_add(
+            P.reshape(y, shape=(12,)), x.const(AT[:4]), P.dynamic_index(y, x.const(np.int64(1)), axis=0), axis=0
+        ))(P.reshape(P.tanh(x), shape=(3, 4))),
+        2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_scatters_in_place(name):
+    """What nobody looks at any more is added to where it is."""
+    f, arrays = SCATTERS[name]
+    x, u = arr(12, dtype="float64"), arr(5, dtype="float64")
+    before = x.copy()
+    check(f, x, u, rtol=1e-12, atol=1e-12)
+    program, _ = compile_(f, x, u)
+    assert np.array_equal(x, before)
+    assert program.arena <= arrays * 128
