@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import os
 import shutil
 import subprocess
@@ -28,7 +29,8 @@ from .objectives import Objective, banded, mlp_arguments, mlp_loss, objectives, 
 from .workers import Worker, find_peer
 
 SOURCE = Path(__file__).parent / "peers" / "objectives.c"
-SIZE = 200
+CASES = ((200, False), (2000, False), (2000, True), (100_000, True))
+"""Sizes of Jacobians, and whether their entries alone are wanted."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,28 +128,37 @@ def peak_mib() -> float:
 
 
 def jacobians(options: argparse.Namespace) -> dict[str, Any]:
-    """The Jacobian of the banded function, beside JAX's."""
-    x = np.linspace(0.1, 1.0, SIZE)
-    ours = relay(jacobian(banded), executor=options.executor)
-    systems: dict[str, Callable[[], float]] = {"myia_relay": lambda: common.median_seconds(lambda: ours(x), options.seconds, 3)}
+    """Jacobians of the banded function beside JAX's: as an array, and the entries alone, which in JAX are compressed by hand."""
     python = find_peer("jax", options.peer_python) if "jax" in options.peers else None
     worker = Worker("benchmarks.peers.jax_jacobian", [], python, options.threads) if python is not None else None
+    results: dict[str, Any] = {}
+    rows = [["Jacobian of a banded function, us", "median", "best", "JAX", "best", "JAX / ours"]]
     try:
-        if worker is not None:
-            np.testing.assert_allclose(ours(x).sum(axis=0), worker("column_sums", size=SIZE), rtol=1e-12)
-            systems["jax"] = lambda: worker("measure", size=SIZE, seconds=options.seconds)
-        figures = common.interleave(systems, options.rounds)
+        for size, entries in CASES:
+            x, ours = np.linspace(0.1, 1.0, size), relay(jacobian(banded, sparse=entries), executor=options.executor)
+            systems: dict[str, Callable[[], float]] = {
+                "myia_relay": functools.partial(common.median_seconds, functools.partial(ours, x), options.seconds, 3)
+            }
+            if worker is not None:
+                values = ours(x)
+                sums = np.bincount(values[1][1], values[0], size) if entries else values.sum(axis=0)
+                np.testing.assert_allclose(sums, worker("column_sums", size=size, entries=entries), rtol=1e-12)
+                measured = functools.partial(worker, "measure", size=size, seconds=options.seconds, entries=entries)
+                systems["jax"] = measured
+            figures = common.interleave(systems, options.rounds)
+            result: dict[str, Any] = {k: common.spread(v, higher_is_better=False) for k, v in figures.items()}
+            row = [f"n = {size}, {'entries' if entries else 'array'}"]
+            row += [f"{1e6 * v[k]:.1f}" for v in result.values() for k in ("median", "best")]
+            if "jax" in figures:
+                result["ratio"] = common.ratio(figures["myia_relay"], figures["jax"])
+                row.append(f"{result['jax']['median'] / result['myia_relay']['median']:.2f}")
+            rows.append([*row, *[""] * (6 - len(row))])
+            results[row[0]] = result
     finally:
         if worker is not None:
             worker.close()
-    result: dict[str, Any] = {k: common.spread(v, higher_is_better=False) for k, v in figures.items()}
-    rows = [["us", "median", "best"]]
-    rows += [[k, f"{1e6 * v['median']:.1f}", f"{1e6 * v['best']:.1f}"] for k, v in result.items()]
-    print(f"jacobian of a banded function of {SIZE} numbers")
     print(common.table(rows))
-    if "jax" in figures:
-        result["ratio"] = common.ratio(figures["myia_relay"], figures["jax"])
-    return result
+    return results
 
 
 def compile_seconds(executor: str) -> dict[str, float]:

@@ -306,8 +306,9 @@ class Relay:
     def _program(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]):
         from .frontend import parse
         from .infer.engine import Engine
+        from .pipeline import compress
 
-        engine = Engine(parse, structural)
+        engine = Engine(parse, compress, structural)
         engine.static_lists, engine.promotes = static, chosen
         try:
             return self._inferred(engine, skels, keywords)

@@ -128,65 +128,83 @@ def hvp(f, xs, vs):
 # Jacobians.
 
 
-def jacfwd(f, wrt=0, *, argnums=None):
+def jacfwd(f, wrt=0, *, argnums=None, sparse=False):
     """The Jacobian of a function, column by column: one forward pass, batched over a basis of its arguments.
 
     Args:
         f: a function of trees, with any tree of floats as its result.
         wrt: the parameters to differentiate by: a name, a position, or a tuple of either.
         argnums: another name of `wrt`.
+        sparse: only the entries that may be other than zero, for Jacobians that are mostly zero.
 
     Returns:
         A function of the same arguments. Its result has the structure of `f`'s, each leaf of shape s replaced by the tree of
         the argument, with leaves of shape s + t where the argument's leaf has shape t (by a tuple of such trees for a tuple
         `wrt`).
 
+        With `sparse` each array J of shape s + t is a pair `values, coordinates`, such that `J[coordinates] = values` and
+        everything else is zero: a vector of the entries, row after row, and a tuple of int64 vectors, one for each axis of J. For
+        vectors that is what `scipy.sparse.coo_array((values, coordinates), shape)` takes. Which entries these are follows from the
+        program and the sizes of its arguments, not from their values: an entry among them may be zero.
+
     Raises:
-        GradError: when called: nothing in the result, or nothing in an argument, has a derivative.
+        GradError: when called: nothing in the result, or nothing in an argument, has a derivative. With `sparse`: which entries
+            are zero cannot be told (sizes with names, trees, lists).
 
-    Cost: about that of `f` on as many examples as the arguments have elements, one program.
+    Cost: about that of `f` on as many examples as the arguments have elements, one program. Where sizes are known and the Jacobian
+    is mostly zero (stencils, finite differences, separable functions) arguments that meet in no element of the result share a pass:
+    as many passes as colours are needed, and with `sparse` no memory but for the entries.
 
-    Source: layout as in JAX.
+    Source: layout as in JAX; compression by colouring in A. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian?" (SIAM
+    Review, 2005).
     """
-    return Transformed("jacfwd", _function("jacfwd", f), {"wrt": _wrt(wrt, argnums)})
+    return Transformed("jacfwd", _function("jacfwd", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacfwd", sparse)})
 
 
-def jacrev(f, wrt=0, *, argnums=None):
+def jacrev(f, wrt=0, *, argnums=None, sparse=False):
     """The Jacobian of a function, row by row: one reverse pass, batched over a basis of its result.
 
     Args and result as for `jacfwd`; the entries have the dtype of the arguments.
 
     Cost: about that of a gradient for as many examples as the result has elements, one program.
     """
-    return Transformed("jacrev", _function("jacrev", f), {"wrt": _wrt(wrt, argnums)})
+    return Transformed("jacrev", _function("jacrev", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacrev", sparse)})
 
 
-def jacobian(f, wrt=0, *, argnums=None):
+def jacobian(f, wrt=0, *, argnums=None, sparse=False):
     """The Jacobian of a function by whichever of `jacfwd` and `jacrev` needs fewer passes; forward where they tie.
 
     Args, result and errors as for `jacfwd`.
     """
-    return Transformed("jacobian", _function("jacobian", f), {"wrt": _wrt(wrt, argnums)})
+    return Transformed("jacobian", _function("jacobian", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacobian", sparse)})
 
 
-def hessian(f, wrt=0, *, argnums=None):
+def _sparse(what: str, sparse: Any) -> bool:
+    if not isinstance(sparse, bool):
+        raise TypeError_(f"{what}: sparse is True or False, not {sparse!r}")
+    return sparse
+
+
+def hessian(f, wrt=0, *, argnums=None, sparse=False):
     """The matrix of second derivatives: `jacfwd(jacrev(f))`.
 
     Args:
         f: a function of trees with a float result.
         wrt: the parameters to differentiate by, as for `grad`.
         argnums: another name of `wrt`.
+        sparse: as for `jacfwd`.
 
     Returns:
         A function of the same arguments. For one array argument of shape t and a scalar result an array of shape t + t; for
-        trees (and a tuple `wrt`) the tree of the argument twice over, as in JAX.
+        trees (and a tuple `wrt`) the tree of the argument twice over, as in JAX. With `sparse` pairs as of `jacfwd`.
 
     Raises:
         GradError: as for `jacfwd`.
 
-    Cost: about that of a gradient for as many examples as the arguments have elements, one program.
+    Cost: about that of a gradient for as many examples as the arguments have elements, or as colours are needed (see `jacfwd`),
+    one program.
     """
-    return Transformed("hessian", _function("hessian", f), {"wrt": _wrt(wrt, argnums)})
+    return Transformed("hessian", _function("hessian", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("hessian", sparse)})
 
 
 # Functions that are differentiated in a way of their own.

@@ -21,7 +21,7 @@ from .utils.debugging import debugging
 from .utils.errors import GradError, LoweringError
 
 REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
-ENDLESS = ("value_and_grad", "jvp", "vjp", "vmap")
+ENDLESS = ("value_and_grad", "jvp", "vjp", "jacobian", "vmap")
 EXECUTORS = ("native", "python", "interpreter")
 
 
@@ -100,6 +100,23 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     seconds["lowered"] = time.perf_counter() - start
     graphs["final"] = graph
     return Compiled(program, run, graphs, returned, seconds)
+
+
+def compress(graph: Graph, seeds: int, forward: bool) -> Any:
+    """How the Jacobian of a linear graph that inference has written is compressed: an `ad.jacobian.Compression`.
+
+    Raises:
+        GradError: which of its entries may be other than zero cannot be found.
+    """
+    from .ad.expand import expand
+    from .ad.jacobian import compression
+    from .ad.sparsity import NoPattern
+    from .opt.pipeline import optimize
+
+    try:
+        return compression(expand(optimize(graph)), seeds, forward)
+    except NoPattern as reason:
+        raise GradError(f"which entries of the Jacobian are zero cannot be told: {reason}; leave out sparse=True") from None
 
 
 def finish(compiled: Compiled, leaves: list):

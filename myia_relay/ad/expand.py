@@ -75,7 +75,7 @@ def reaches_trees(graph: Graph, active: Sequence[Type]) -> bool:
 class Expand(Rewriter):
     """The pass."""
 
-    acts_on = ("value_and_grad", "vmap", "jvp", "vjp")
+    acts_on = ("value_and_grad", "vmap", "jvp", "vjp", "jacobian")
 
     def __init__(self, functions: Functions):
         super().__init__()
@@ -99,7 +99,7 @@ class Expand(Rewriter):
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         name = getattr(node.fn, "name", None)
-        if isinstance(node.fn, Graph) or name not in ("value_and_grad", "vmap", "jvp", "vjp"):
+        if isinstance(node.fn, Graph) or name not in self.acts_on:
             if isinstance(node.fn, Graph):
                 return super().node(builder, node, args, attrs)
             return emit_like(builder, node, args, attrs)
@@ -109,6 +109,10 @@ class Expand(Rewriter):
             from .batch import inline_vmap
 
             return inline_vmap(builder, args, **attrs)
+        if name == "jacobian":
+            from .jacobian import inline_jacobian
+
+            return inline_jacobian(builder, args, **attrs)
         active = [args[i].type for i in attrs["wrt"]]
         if name != "value_and_grad":
             try:

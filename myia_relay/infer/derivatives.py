@@ -1,15 +1,16 @@
 """Derivatives beyond gradients, inside of compiled code: `jvp`, `vjp`, Jacobians, Hessians.
 
 As in `infer.transforms`, inference only writes requests, nodes with the typed graph of the function; `ad.expand` carries
-them out. A Jacobian is one `jvp` (or `vjp`) node under one `vmap` node over a basis, so it is one program:
-
-    J[:, k] = jvp(f, x, e_k)        J[k, :] = vjp(f, x, e_k)
+them out. A Jacobian is one `jacobian` node, with a graph of one `jvp` (or `vjp`) in it, so it is one program (`ad.jacobian`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ..abstract.dims import DimLike, product
 from ..abstract.types import Array, Data, Scalar, Type, has_tangent, tangent, tuple_of
@@ -17,9 +18,9 @@ from ..ir.build import Builder, Var, as_type
 from ..ir.node import Graph, Node
 from ..ir.prim import REGISTRY
 from ..prims.broadcast import broadcast_to, match_kind, reshape
+from ..prims.control import jacobian as P_jacobian
 from ..prims.control import jvp as P_jvp
 from ..prims.control import vjp as P_vjp
-from ..prims.control import vmap as P_vmap
 from ..prims.data_functions import zero
 from ..utils.errors import GradError, ShapeError, TypeError_, nearest
 from ..utils.source import Origin
@@ -346,7 +347,8 @@ async def call_jacobian(engine: Engine, frame: Frame, fn: Derived, args, kwargs,
 @derived("hessian")
 async def call_hessian(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
     """`hessian(f)(*args)`: forward over reverse."""
-    twice = Derived("jacfwd", Derived("jacrev", fn.function, fn.options), fn.options)
+    once = (("wrt", fn.option("wrt")), ("sparse", False))
+    twice = Derived("jacfwd", Derived("jacrev", fn.function, once), fn.options)
     return await jacobian(engine, frame, twice, args, kwargs, "hessian", origin, site)
 
 
@@ -369,10 +371,13 @@ async def jacobian(engine, frame: Frame, fn: Derived, args, kwargs, what: str, o
         n, m = total(ins), total(outs)
         forward = not (isinstance(m, int) and (not isinstance(n, int) or m < n))
     b = frame.builder
-    table = columns(b, staged, wrt, ins, outs) if forward else rows(b, staged, wrt, ins, outs)
+    if fn.option("sparse"):
+        table = iter(sparse_entries(engine, b, staged, wrt, ins, outs, forward))
+    else:
+        table = iter(entries(b, staged, wrt, ins, outs, forward))
     trees = []
-    for j in range(len(outs)):
-        by_operand = {i: table[j][k] for k, i in enumerate(wrt)}
+    for _ in outs:
+        by_operand = {i: next(table) for i in wrt}
         parts = [staged.tree(index, by_operand) for index in chosen]
         trees.append(parts[0] if single else Seq("tuple", tuple(parts)))
     return staged.result_tree(iter(trees))
@@ -386,101 +391,67 @@ def total(types: list[Type]) -> DimLike:
     return out
 
 
-def columns(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list) -> list[list[Node]]:
-    """Derivatives by forward mode: `[result][argument]`, each with the result's axes first."""
-    n = total(ins)
-    if n == 1:
-        seed = filled(b, ins[0], 1.0)
-        node = emit_jvp(b, staged, staged.operands, wrt, [seed])
-        return [[entry(b, item(b, node, 1, j), o, ins[0])] for j, o in enumerate(outs)]
-    if n == 0:
-        return [[entry(b, zero(b, Array(o.dtype, (*o.shape, *i.shape))), o, i) for i in ins] for o in outs]
-
-    def request(inner: Builder, operands: list[Node], tangents: list[Node]) -> list[Node]:
-        node = emit_jvp(inner, staged, operands, wrt, tangents)
-        return [item(inner, node, 1, j) for j in range(len(outs))]
-
-    stacks = batched(b, staged, "jvp", ins, n, outs, request)
-    table = []
-    for stack, o in zip(stacks, outs, strict=True):
-        row, start = [], 0
-        for i in ins:
-            part = section(b, stack, start, product(i.shape), n)
-            part = reshape(Var(b, part), shape=(*i.shape, *o.shape))
-            r = len(i.shape)
-            perm = (*range(r, r + len(o.shape)), *range(r))
-            if i.shape and o.shape:
-                part = REGISTRY["transpose"](part, perm=perm)
-            row.append(entry(b, part.node, o, i))
-            start = start + product(i.shape)
-        table.append(row)
-    return table
+def entries(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, forward: bool) -> list[Node]:
+    """Derivatives of the first result by each argument, of the second, ...: each with the result's axes first."""
+    pairs = [(o, i) for o in outs for i in ins]
+    count = total(ins if forward else outs)
+    if count == 0:
+        parts = [zero(b, Array((o if forward else i).dtype, (*o.shape, *i.shape))) for o, i in pairs]
+    elif count == 1:  # there is one direction
+        seed = filled(b, (ins if forward else outs)[0], 1.0)
+        parts = directional(b, staged, staged.operands, wrt, [seed], len(outs), forward)
+    else:
+        node = b.emit(P_jacobian, tuple(staged.operands), linear_map(b, staged, wrt, ins, outs, forward))
+        parts = [item(b, node, k) for k in range(len(pairs))]
+    return [entry(b, part, o, i) for part, (o, i) in zip(parts, pairs, strict=True)]
 
 
-def rows(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list) -> list[list[Node]]:
-    """Derivatives by reverse mode: `[result][argument]`, each with the result's axes first."""
-    m = total(outs)
-    if m == 1:
-        node = emit_vjp(b, staged, staged.operands, wrt, [filled(b, outs[0], 1.0)])
-        return [[entry(b, item(b, node, k), outs[0], i) for k, i in enumerate(ins)]]
-    if m == 0:
-        return [[entry(b, zero(b, Array(i.dtype, (*o.shape, *i.shape))), o, i) for i in ins] for o in outs]
-
-    def request(inner: Builder, operands: list[Node], douts: list[Node]) -> list[Node]:
-        node = emit_vjp(inner, staged, operands, wrt, douts)
-        return [item(inner, node, k) for k in range(len(ins))]
-
-    stacks = batched(b, staged, "vjp", outs, m, ins, request)
-    table, start = [], 0
-    for o in outs:
-        size = product(o.shape)
-        parts = [section(b, stack, start, size, m) for stack in stacks]
-        shaped = [reshape(Var(b, p), shape=(*o.shape, *i.shape)).node for p, i in zip(parts, ins, strict=True)]
-        table.append([entry(b, p, o, i) for p, i in zip(shaped, ins, strict=True)])
-        start = start + size
-    return table
+def directional(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], seeds: list[Node], outs: int, forward: bool):
+    """The tangents of the results along those of the arguments, or the cotangents of the arguments."""
+    if forward:
+        node = emit_jvp(b, staged, operands, wrt, seeds)
+        return [item(b, node, 1, j) for j in range(outs)]
+    node = emit_vjp(b, staged, operands, wrt, seeds)
+    return [item(b, node, k) for k in range(len(wrt))]
 
 
-def batched(b: Builder, staged: Staged, name: str, seeds: list, n: DimLike, results: list, request) -> list[Node]:
-    """A request for each vector of the standard basis of the seeds, as one `vmap`: stacks of results, (n, ...) each."""
-    graph = Graph(f"{staged.spec.graph.name}.{name}", origin=b.origin)
+def sparse_entries(
+    engine: Engine, b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, forward: bool
+) -> list[Val]:
+    """The same as pairs (values, coordinates) of the entries that may be other than zero, row after row.
+
+    Raises:
+        GradError: which entries these are cannot be told.
+    """
+    attrs = linear_map(b, staged, wrt, ins, outs, forward)
+    try:
+        found = engine.compress(attrs["graph"], attrs["seeds"], forward)
+    except GradError as error:
+        raise error.at(staged.place) from None
+    node = b.emit(P_jacobian, tuple(staged.operands), {**attrs, "sparse": found})
+    pairs: list[Val] = []
+    for o, row in zip(outs, found.parts, strict=True):
+        for i, part in zip(ins, row, strict=True):
+            shapes = ((part.rows, o.shape), (part.columns, i.shape))
+            places = [p for flat, shape in shapes if shape for p in np.unravel_index(flat, shape)]
+            coordinates = Seq("tuple", tuple(Dyn(b.constant(p)) for p in places))
+            values = item(b, node, len(pairs))
+            if not places:  # a number by a number
+                values = reshape(Var(b, values), shape=()).node if len(part.rows) else zero(b, Array(values.type.dtype, ()))
+            pairs.append(Seq("tuple", (Dyn(values), coordinates)))
+    return pairs
+
+
+def linear_map(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, forward: bool) -> dict[str, Any]:
+    """The attributes of a request for all directions at once."""
+    graph = Graph(f"{staged.spec.graph.name}.{'jvp' if forward else 'vjp'}", origin=b.origin)
     graph.flags["once"] = True  # the function runs once for all directions, and prints once
     inner = Builder(graph, b.origin)
     operands: list[Node] = [graph.add_parameter(f"a{i}", x.type) for i, x in enumerate(staged.operands)]
-    ends: list[Node] = [graph.add_parameter(f"d{i}", t) for i, t in enumerate(seeds)]
-    outs = request(inner, operands, ends)
-    graph.output = inner.emit(REGISTRY["make_struct"], tuple(outs), {"type": tuple_of(*[o.type for o in outs])})
-    flags = (*(False,) * len(operands), *(True,) * len(ends))
-    attrs = {"graph": graph, "batched": flags, "size": n}
-    node = b.emit(P_vmap, (*staged.operands, *basis(b, seeds, n)), attrs)
-    return [item(b, node, k) for k in range(len(results))]
-
-
-def basis(b: Builder, types: list, n: DimLike) -> list[Node]:
-    """The standard basis of values of these types together, n vectors stacked: an identity matrix, cut by columns."""
-    eq, cast = REGISTRY["eq"], REGISTRY["cast"]
-    out: list[Node] = []
-    start: DimLike = 0
-    count = Var(b, b.emit(REGISTRY["iota"], (), {"n": n, "dtype": "int64"}))
-    vector = reshape(count, shape=(n, 1))
-    for t in types:
-        size = product(t.shape)
-        columns_ = REGISTRY["dynamic_slice"](count, Var(b, _index(b, start)), axis=0, length=size)
-        hit = eq(vector, reshape(columns_, shape=(1, size)))
-        out.append(reshape(cast(hit, dtype=t.dtype), shape=(n, *t.shape)).node)
-        start = start + size
-    return out
-
-
-def _index(b: Builder, value: DimLike) -> Node:
-    return b.constant(value) if isinstance(value, int) else b.emit(REGISTRY["dim_size"], (), {"dim": value})
-
-
-def section(b: Builder, stack: Node, start: DimLike, size: DimLike, n: DimLike) -> Node:
-    """Some of the first axis."""
-    if size == n:
-        return stack
-    return REGISTRY["dynamic_slice"](Var(b, stack), Var(b, _index(b, start)), axis=0, length=size).node
+    seeds: list[Node] = [graph.add_parameter(f"d{i}", t) for i, t in enumerate(ins if forward else outs)]
+    parts = directional(inner, staged, operands, wrt, seeds, len(outs), forward)
+    graph.output = inner.emit(REGISTRY["make_struct"], tuple(parts), {"type": tuple_of(*[p.type for p in parts])})
+    return {"graph": graph, "seeds": len(seeds), "forward": forward}
 
 
 def entry(b: Builder, value: Node, out: Type, arg: Type) -> Node:
@@ -502,10 +473,14 @@ def request_jacobian(transform: str):
 
     async def run(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
         given = dict(zip(("f", "wrt"), args, strict=False)) | {{"argnums": "wrt"}.get(k, k): v for k, v in kwargs.items()}
-        unknown = [k for k in given if k not in ("f", "wrt")]
+        unknown = [k for k in given if k not in ("f", "wrt", "sparse")]
         if unknown or "f" not in given:
-            raise TypeError_(f"{transform}(f, wrt=0) is given other arguments{nearest(unknown[0], ('wrt',)) if unknown else ''}")
+            hint = nearest(unknown[0], ("wrt", "sparse")) if unknown else ""
+            raise TypeError_(f"{transform}(f, wrt=0, *, sparse=False) is given other arguments{hint}")
         wrt = to_python(given["wrt"], f"{transform}: wrt") if "wrt" in given else 0
-        return Derived(transform, given["f"], (("wrt", tuple(wrt) if isinstance(wrt, list) else wrt),))
+        sparse = to_python(given["sparse"], f"{transform}: sparse") if "sparse" in given else False
+        if not isinstance(sparse, bool):
+            raise TypeError_(f"{transform}: sparse is True or False, not {sparse!r}")
+        return Derived(transform, given["f"], (("wrt", tuple(wrt) if isinstance(wrt, list) else wrt), ("sparse", sparse)))
 
     return run

@@ -102,6 +102,7 @@ class Engine:
 
     Attributes:
         parse: `(function) -> Graph`, the front end.
+        compress: `(linear graph, seeds, forward) -> Compression`: the type of a sparse Jacobian depends on it.
         calls, list_methods, syntax: modules beside this one, which import it.
         dependencies: free names read so far.
         recursion: what is assumed of the results of recursive functions.
@@ -109,13 +110,12 @@ class Engine:
         uses_data: whether any value was of an algebraic data type.
     """
 
-    def __init__(self, parse: Callable[[types.FunctionType], Graph], structural: bool = False):
+    def __init__(self, parse: Callable[[types.FunctionType], Graph], compress: Callable, structural: bool = False):
         from . import calls, list_methods, syntax
 
         self.calls, self.list_methods, self.syntax = calls, list_methods, syntax
-        self.parse, self.structural, self.uses_data = parse, structural, False
-        self.functions = Functions()
-        self.loop = Loop(self.break_deadlock)
+        self.parse, self.compress, self.structural, self.uses_data = parse, compress, structural, False
+        self.functions, self.loop = Functions(), Loop(self.break_deadlock)
         self.specs: dict[Hashable, Specialisation] = {}
         self.joins: list[Join] = []
         self.dependencies: dict[tuple, Dependency] = {}

@@ -258,15 +258,15 @@ def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) ->
 
 
 def gradient_value(skel: Skeleton, gradients) -> Val:
-    """The gradient of a tree: the tree's structure, floats replaced by their gradients, everything else by None."""
+    """The gradient of a tree: the tree's structure, floats replaced by their gradients (nodes or values), all else by None."""
     if skel.tag == "dyn":
         node = next(gradients)
-        return Dyn(node) if node is not None else NONE_VAL
+        return NONE_VAL if node is None else Dyn(node) if isinstance(node, Node) else node
     if skel.tag == "listed":
         node = next(gradients)
         if node is None:
             raise GradError(f"cannot differentiate by a {skel}; pass a list of floats")
-        return Listed(Dyn(node))
+        return Listed(Dyn(node)) if isinstance(node, Node) else node
     if skel.tag == "seq":
         return Seq(skel.info[0], tuple(gradient_value(p, gradients) for p in skel.parts), skel.info[1], skel.info[2])
     for part in skel.parts:

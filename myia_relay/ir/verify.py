@@ -14,7 +14,7 @@ from .node import Apply, Constant, Graph, Node, Parameter
 from .prim import Primitive
 from .rewrite import inner_graphs
 
-TRANSFORMS = ("value_and_grad", "vmap", "jvp", "vjp", "custom_vjp", "checkpoint")
+TRANSFORMS = ("value_and_grad", "vmap", "jvp", "vjp", "jacobian", "custom_vjp", "checkpoint")
 """Primitives that ask for a program transformation; `ad.expand` leaves none."""
 
 
@@ -189,6 +189,12 @@ def _vmap(node: Apply, types) -> str | None:
     return None if wanted == types else f"is given ({_list(types)}) where batching needs ({_list(wanted)})"
 
 
+def _jacobian(node: Apply, types) -> str | None:
+    graph = node.attrs["graph"]
+    ends = tuple(p.type for p in graph.params[-node.attrs["seeds"] :])
+    return _call("the linear", graph, (*types, *ends), None)
+
+
 def _derivative(node: Apply, types) -> str | None:
     """`jvp` and `vjp`: after the graph's arguments come tangents of some, or cotangents of the result."""
     graph, n = node.attrs["graph"], len(node.attrs["graph"].params)
@@ -216,6 +222,7 @@ CONTROL = {
     "for_loop": _for,
     "value_and_grad": _transform,
     "vmap": _vmap,
+    "jacobian": _jacobian,
     "jvp": _derivative,
     "vjp": _derivative,
     "custom_vjp": _custom,

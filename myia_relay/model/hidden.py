@@ -19,6 +19,7 @@ from ..infer.frames import Frame
 from ..infer.transforms import parameter_key
 from ..infer.values import Dyn, Static
 from ..ir.node import Graph
+from ..pipeline import compress
 from ..utils.errors import TypeError_
 
 
@@ -138,7 +139,7 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
 
     entry = Graph(graph.name)
     values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
-    program = Engine(parse).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
+    program = Engine(parse, compress).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
     spec.dependencies = program.dependencies
     return spec

@@ -235,6 +235,33 @@ def _(*args, graph, wrt, aloud=False):
 
 
 @primitive("control")
+def jacobian(*args, graph, seeds, forward, sparse=None):
+    """The matrix of a linear map, of each of its results by each of its seeds: a tuple, by result of the function differentiated.
+
+    Inference emits it, `ad.expand` replaces it by one program for all directions; no executor sees it.
+
+    Args:
+        *args: arguments of the graph but the seeds.
+        graph: closed typed graph `(*args, *seeds) -> tuple of arrays`, linear in the seeds: a `jvp` or a `vjp` of a function.
+        seeds: how many there are.
+        forward: whether the seeds are tangents of the function's arguments; otherwise they are cotangents of its results.
+        sparse: an `ad.jacobian.Compression`, if only its entries are wanted, as vectors.
+    """
+    raise InternalError("control", "jacobian was not expanded")
+
+
+@jacobian.infer
+def _(*args, graph, seeds, forward, sparse=None):
+    ends, outs = [p.type for p in graph.params[-seeds:]], graph.output.type.elems
+    pairs = [(o, e) for o in outs for e in ends] if forward else [(o, e) for e in ends for o in outs]
+    if sparse is None:
+        shapes = [(*o.shape, *e.shape) if forward else (*e.shape, *o.shape) for o, e in pairs]
+    else:
+        shapes = [(len(part.rows),) for row in sparse.parts for part in row]
+    return tuple_of(*[Array(o.dtype, shape) for (o, _), shape in zip(pairs, shapes, strict=True)])
+
+
+@primitive("control")
 def custom_vjp(*args, graph, rule, wrt):
     """`graph(*args)`, whose adjoint is `rule` and not what follows from the graph.
 
@@ -358,6 +385,7 @@ __all__ = [
     "distinct",
     "for_loop",
     "is_boolean",
+    "jacobian",
     "jvp",
     "map_rows",
     "stop_gradient",

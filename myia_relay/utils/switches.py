@@ -16,6 +16,7 @@ OPTIMISATIONS = {
     "accumulate": "sums of adjoints go on through inner loops",
     "add_parts": "the cotangent of a part is added to that part of the sum alone",
     "blas": "products of matrices are calls of a library",
+    "colour_jacobians": "directions of a Jacobian that do not meet share a pass",
     "delay_updates": "updates of arrays come after what reads the old values",
     "distinct_picks": "rows that are picked, perhaps several times, are computed once, in the order of memory",
     "drop_overwritten": "arrays that a loop writes from end to end are not filled before",
