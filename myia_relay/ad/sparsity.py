@@ -199,7 +199,7 @@ class Analysis:
         key = graph, tuple(map(depends, args))
         if key not in self.relevant:
             self.relevant[key] = relevant(graph, key[1])
-        self.spend(len(self.relevant[key]))
+        self.spend(1 + len(self.relevant[key]))
         for node in self.relevant[key]:
             env[node] = self.application(node, [look(a) for a in node.args])
         return look(graph.output)
@@ -294,11 +294,11 @@ class Analysis:
         """A counted loop, turn by turn where its range is known."""
         body, n = node.attrs["body"], node.attrs["carried"]
         carry, constants = args[3 : 3 + n], args[3 + n :]
-        if not matters(node, args):
-            return (FREE,) * n
         bounds = [a.known for a in args[:3]]
         if any(b is None for b in bounds):
-            return self.fixpoint(carry, lambda carry: self.run(body, [FREE, *carry, *constants]))
+            return self.fixpoint(carry, constants, lambda carry: self.run(body, [FREE, *carry, *constants]))
+        if not matters(node, args):
+            return (FREE,) * n
         turns = range(*map(int, bounds))
         for turn, i in enumerate(turns):
             before = self.left
@@ -316,13 +316,15 @@ class Analysis:
         while True:
             going = self.run(node.attrs["cond"], [*carry, *constants]).known
             if going is None:
-                return self.fixpoint(carry, lambda carry: self.run(node.attrs["body"], [*carry, *constants]))
+                return self.fixpoint(carry, constants, lambda carry: self.run(node.attrs["body"], [*carry, *constants]))
             if not going:
                 return tuple(carry)
             carry = self.run(node.attrs["body"], [*carry, *constants])
 
-    def fixpoint(self, carry: Sequence[Known], turn: Callable[[tuple], Known]) -> Known:
+    def fixpoint(self, carry: Sequence[Known], constants: Sequence[Known], turn: Callable[[tuple], Known]) -> Known:
         """What is carried by a loop of any number of turns."""
+        if not any(map(depends, [*carry, *constants])):
+            return (FREE,) * len(carry)
         now = tuple(self.join(c, c) for c in carry)  # values of the first turn are not those of all
         for _ in range(MOST_ROUNDS):
             after = self.join(now, turn(now))
@@ -362,8 +364,11 @@ def known(node: Apply, args: Sequence[Known]) -> Any:
         return None
     if any(not isinstance(a, Value) or a.known is None for a in args) or any(not isinstance(n, int) for n in t.shape):
         return None
-    with np.errstate(all="ignore"):
-        return as_type(fn.meaning(*[a.known for a in args], **node.attrs), t)
+    try:
+        with np.errstate(all="ignore"):
+            return as_type(fn.meaning(*[a.known for a in args], **node.attrs), t)
+    except (ArithmeticError, ValueError):  # on a way that is never taken
+        return None
 
 
 # --- rules: (analysis, application, values of its operands) -> the links from those that depend on inputs -------------------
@@ -431,7 +436,10 @@ MOVERS = {
 def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
     at = MOVERS[node.fn.name]
     if at is not None and args[at].known is None:
-        return everything(analysis, node, args)
+        if at == 1:
+            return everything(analysis, node, args)
+        old = [(p, np.arange(p.size), np.arange(p.size)) for k, p, _ in dependent(node, args) if k == 0]
+        return old + everything(analysis, node, [FREE, *args[1:]])
     links = []
     for k, p, s in dependent(node, args):
         marked = [args[j].known if j == at else np.zeros(shape_of(a), np.int64) for j, a in enumerate(node.args)]

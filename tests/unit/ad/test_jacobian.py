@@ -84,6 +84,16 @@ def chosen(x):
     return x[::-1] * 2.0 if np.sum(x) > 0.0 else x * x
 
 
+def guarded(x):
+    y = x * 1.0
+    for i in range(3):
+        if np.sum(x) > 1e9:
+            y[6 // (i - 1)] = x[0]
+        elif i % 2 == 0:
+            y[5 % (i + 1)] = x[i + 4]
+    return y
+
+
 def masked(x):
     return np.where(np.arange(N) < 3, x, x[::-1]) + np.tril(np.ones((N, N)))[0] * 0.0
 
@@ -114,6 +124,13 @@ def test_entries_are_those_that_may_be_other_than_zero(f, transform, monkeypatch
     assert np.all(np.diff(flat) > 0)  # row after row, each once
     np.testing.assert_allclose(full(sparse, want.shape), want, rtol=1e-13)
     np.testing.assert_allclose(coloured, want, rtol=1e-13)
+
+
+def test_ways_that_are_not_taken_may_have_no_meaning():
+    """There is a division by zero on one."""
+    values, (rows, columns) = jacfwd(guarded, sparse=True)(X)
+    assert {*zip(rows, columns)} - {(i, i) for i in range(N)} == {(0, 4), (2, 6), (6, 0), (14, 0)}
+    np.testing.assert_array_equal(full((values, (rows, columns)), (N, N)), jacrev(guarded)(X))
 
 
 @pytest.mark.parametrize("f", [products, moved], ids=lambda f: f.__name__)
