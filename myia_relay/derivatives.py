@@ -174,7 +174,7 @@ def jacrev(f, wrt=0, *, argnums=None, sparse=False):
 def jacobian(f, wrt=0, *, argnums=None, sparse=False):
     """The Jacobian of a function by whichever of `jacfwd` and `jacrev` needs fewer passes; forward where they tie.
 
-    Args, result and errors as for `jacfwd`.
+    Args, result and errors as for `jacfwd`. With `sparse` passes are colours, otherwise elements of the argument or the result.
     """
     return Transformed("jacobian", _function("jacobian", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacobian", sparse)})
 

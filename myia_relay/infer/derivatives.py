@@ -372,7 +372,8 @@ async def jacobian(engine, frame: Frame, fn: Derived, args, kwargs, what: str, o
         forward = not (isinstance(m, int) and (not isinstance(n, int) or m < n))
     b = frame.builder
     if fn.option("sparse"):
-        table = iter(sparse_entries(engine, b, staged, wrt, ins, outs, forward))
+        modes = (forward, not forward) if what == "jacobian" else (forward,)
+        table = iter(sparse_entries(engine, b, staged, wrt, ins, outs, modes))
     else:
         table = iter(entries(b, staged, wrt, ins, outs, forward))
     trees = []
@@ -416,19 +417,27 @@ def directional(b: Builder, staged: Staged, operands: list[Node], wrt: list[int]
 
 
 def sparse_entries(
-    engine: Engine, b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, forward: bool
+    engine: Engine, b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, modes: tuple[bool, ...]
 ) -> list[Val]:
     """The same as pairs (values, coordinates) of the entries that may be other than zero, row after row.
+
+    Args:
+        modes: forward, reverse or both, of which the one with fewer passes is taken, the first where they tie.
 
     Raises:
         GradError: which entries these are cannot be told.
     """
-    attrs = linear_map(b, staged, wrt, ins, outs, forward)
-    try:
-        found = engine.compress(attrs["graph"], attrs["seeds"], forward)
-    except GradError as error:
-        raise error.at(staged.place) from None
-    node = b.emit(P_jacobian, tuple(staged.operands), {**attrs, "sparse": found})
+    requests, problem = [], None
+    for forward in modes:
+        attrs = linear_map(b, staged, wrt, ins, outs, forward)
+        try:
+            requests.append({**attrs, "sparse": engine.compress(attrs["graph"], attrs["seeds"], forward)})
+        except GradError as error:
+            problem = problem or error
+    if problem is not None and not requests:
+        raise problem.at(staged.place)
+    request = min(requests, key=lambda r: r["sparse"].passes)
+    node, found = b.emit(P_jacobian, tuple(staged.operands), request), request["sparse"]
     pairs: list[Val] = []
     for o, row in zip(outs, found.parts, strict=True):
         for i, part in zip(ins, row, strict=True):
