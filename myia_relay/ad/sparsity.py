@@ -39,6 +39,7 @@ SIZES, STRUCTURES, WORK = (
     "trees, lists, recursive functions or loops of unknown length depend on what it is differentiated by",
     "it would take too long to find",
 )
+EMPTY = "an element is picked of an array that has none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +226,11 @@ class Analysis:
             return Value(None, known(node, args))
         self.spend(PER_APPLICATION)
         links = RULES.get(name) or RULES.get(node.fn.kind) or everything
-        return Value(self.joined(links(self, node, args), elements_of(node)))
+        try:
+            found = links(self, node, args)
+        except IndexError:  # of what has no elements: a check fails before, when it runs
+            raise NoPattern(EMPTY) from None
+        return Value(self.joined(found, elements_of(node)))
 
     def joined(self, links: Sequence[Links], size: int) -> Pattern:
         """The pattern of a value of some elements, from all that they are linked to."""

@@ -133,6 +133,23 @@ def test_ways_that_are_not_taken_may_have_no_meaning():
     np.testing.assert_array_equal(full((values, (rows, columns)), (N, N)), jacrev(guarded)(X))
 
 
+@pytest.mark.parametrize("transform", [jacfwd, jacrev])
+def test_picks_out_of_nothing(transform):
+    """The error is the program's, when it runs; arrays without elements are nothing special otherwise."""
+
+    def picks(x):
+        return x[:0][np.array([0])] + x[1:3]
+
+    def ends(x):
+        return np.sum(x[3:3]) + np.concatenate([x[3:3], x])[:3]
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        transform(picks)(X)
+    with pytest.raises((GradError, IndexError), match="that has none|out of bounds"):
+        transform(picks, sparse=True)(X)
+    assert len(transform(ends, sparse=True)(X)[0]) == 3
+
+
 @pytest.mark.parametrize("f", [products, moved], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transform", [jacfwd, jacrev])
 def test_several_results(f, transform, executor):
