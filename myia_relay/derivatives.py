@@ -128,6 +128,11 @@ def hvp(f, xs, vs):
 # Jacobians.
 
 
+def _jacobian(what: str, f: Any, wrt: Any, argnums: Any, sparse: Any) -> Transformed:
+    options = {"wrt": _wrt(wrt, argnums), "sparse": _infer.checked_sparse(what, sparse)}
+    return Transformed(what, _function(what, f), options)
+
+
 def jacfwd(f, wrt=0, *, argnums=None, sparse=False):
     """The Jacobian of a function, column by column: one forward pass, batched over a basis of its arguments.
 
@@ -158,7 +163,7 @@ def jacfwd(f, wrt=0, *, argnums=None, sparse=False):
     Source: layout as in JAX; compression by colouring in A. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian?" (SIAM
     Review, 2005).
     """
-    return Transformed("jacfwd", _function("jacfwd", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacfwd", sparse)})
+    return _jacobian("jacfwd", f, wrt, argnums, sparse)
 
 
 def jacrev(f, wrt=0, *, argnums=None, sparse=False):
@@ -168,7 +173,7 @@ def jacrev(f, wrt=0, *, argnums=None, sparse=False):
 
     Cost: about that of a gradient for as many examples as the result has elements, one program.
     """
-    return Transformed("jacrev", _function("jacrev", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacrev", sparse)})
+    return _jacobian("jacrev", f, wrt, argnums, sparse)
 
 
 def jacobian(f, wrt=0, *, argnums=None, sparse=False):
@@ -176,13 +181,7 @@ def jacobian(f, wrt=0, *, argnums=None, sparse=False):
 
     Args, result and errors as for `jacfwd`. With `sparse` passes are colours, otherwise elements of the argument or the result.
     """
-    return Transformed("jacobian", _function("jacobian", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("jacobian", sparse)})
-
-
-def _sparse(what: str, sparse: Any) -> bool:
-    if not isinstance(sparse, bool):
-        raise TypeError_(f"{what}: sparse is True or False, not {sparse!r}")
-    return sparse
+    return _jacobian("jacobian", f, wrt, argnums, sparse)
 
 
 def hessian(f, wrt=0, *, argnums=None, sparse=False):
@@ -204,7 +203,7 @@ def hessian(f, wrt=0, *, argnums=None, sparse=False):
     Cost: about that of a gradient for as many examples as the arguments have elements, or as colours are needed (see `jacfwd`),
     one program.
     """
-    return Transformed("hessian", _function("hessian", f), {"wrt": _wrt(wrt, argnums), "sparse": _sparse("hessian", sparse)})
+    return _jacobian("hessian", f, wrt, argnums, sparse)
 
 
 # Functions that are differentiated in a way of their own.

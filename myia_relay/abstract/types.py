@@ -8,6 +8,7 @@ length, dicts with string keys, records (NamedTuples and frozen dataclasses) and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,6 +265,14 @@ def type_symbols(t: Type) -> set[str]:
     return out
 
 
+def total(types: Iterable[Type]) -> DimLike:
+    """The number of elements of several numbers and arrays together."""
+    out: DimLike = 0
+    for t in types:
+        out = out + product(t.shape)
+    return out
+
+
 def is_static_shape(t: Type) -> bool:
     """Whether no symbolic dimension occurs in `t`."""
     return not type_symbols(t)
@@ -295,6 +304,7 @@ __all__ = [
     "leaves",
     "numpy_dtype",
     "tangent",
+    "total",
     "tuple_of",
     "type_symbols",
     "with_dtype",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..abstract.dims import DimLike, product
-from ..abstract.types import Array, Type, tuple_of
+from ..abstract.types import Array, total, tuple_of
 from ..ir.build import Builder, Var
 from ..ir.node import Graph, Node
 from ..ir.prim import REGISTRY
@@ -93,14 +93,6 @@ def by_result(parts: Sequence, seeds: int, forward: bool) -> list:
     return list(parts) if forward else [p for j in range(seeds) for p in parts[j::seeds]]
 
 
-def total(types: Sequence[Type]) -> DimLike:
-    """The number of elements of several values together."""
-    out: DimLike = 0
-    for t in types:
-        out = out + product(t.shape)
-    return out
-
-
 def worthwhile(graph: Graph, seeds: int, forward: bool) -> Compression | None:
     """How to compress the Jacobian that a linear graph gives row by row or column by column, if it pays."""
     n = total([p.type for p in graph.params[-seeds:]])
@@ -112,7 +104,7 @@ def worthwhile(graph: Graph, seeds: int, forward: bool) -> Compression | None:
         return None
 
 
-def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None, patience: int = LONG) -> Compression | None:
+def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None, patience: int = LONG) -> Compression:
     """How to compress it.
 
     Args:
@@ -122,11 +114,8 @@ def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None
         most: how many passes are acceptable; None for any number.
         patience: how long the search for the pattern may take.
 
-    Returns:
-        None where more passes are needed.
-
     Raises:
-        NoPattern: sizes are not known, trees or lists depend on the seeds, or the Jacobian has too many entries.
+        NoPattern: sizes are not known, trees or lists depend on the seeds, there are too many entries, or more passes are needed.
     """
     ends = [p.type for p in graph.params[-seeds:]]
     found = patterns(graph, len(graph.params) - seeds, most, patience)
@@ -136,7 +125,7 @@ def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None
     colours = colouring(together(found), n, n if most is None else most)
     if colours is None:
         if most is not None:
-            return None
+            raise NoPattern("it needs too many passes")
         colours = np.arange(n)
     table = []
     for pattern in found:
@@ -223,8 +212,8 @@ def compressed(
     b: Builder, args, graph: Graph, ends: list, outs: list, forward: bool, found: Compression, sparse: bool
 ) -> list[Node]:
     """The same from a pass for each colour; with `sparse` only the entries of the parts."""
-    k = found.passes
-    stacks = batched(b, args, graph, sums_of_basis(b, ends, found.colours, k), k) if k else [None] * len(outs)
+    n = found.passes
+    stacks = batched(b, args, graph, sums_of_basis(b, ends, found.colours, n), n) if n else [None] * len(outs)
     parts = []
     for j, (stack, out) in enumerate(zip(stacks, outs, strict=True)):
         for k, end in enumerate(ends):

@@ -22,6 +22,7 @@ import numpy as np
 from ..abstract.types import Array, Scalar, Tape, leaves
 from ..ir.build import as_type
 from ..ir.node import Apply, Constant, Graph, Node
+from ..prims.control import LEAD
 
 BRIEF, LONG = 100_000, 2_000_000
 """How long a search may take, in units of about 5 us."""
@@ -216,7 +217,7 @@ class Analysis:
             return tuple(args)
         if name == "get_item":
             return args[0][node.attrs["index"]] if isinstance(args[0], tuple) else args[0]
-        if name in LOOPS or name == "cond":
+        if name in LEAD or name == "cond":
             return getattr(self, name)(node, args)
         if name == "tape_push":
             return Kept(*args, any(map(depends, args)))
@@ -337,9 +338,6 @@ class Analysis:
                 return now
             now = after
         raise NoPattern(WORK)
-
-
-LOOPS = ("for_loop", "while_loop")
 
 
 def matters(node: Apply, args: Sequence[Known]) -> bool:

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.dims import DimLike, product
-from ..abstract.types import Array, Data, Scalar, Type, has_tangent, tangent, tuple_of
+from ..abstract.types import Array, Data, Scalar, Type, has_tangent, tangent, total, tuple_of
 from ..ir.build import Builder, Var, as_type
 from ..ir.node import Graph, Node
 from ..ir.prim import REGISTRY
@@ -384,14 +383,6 @@ async def jacobian(engine, frame: Frame, fn: Derived, args, kwargs, what: str, o
     return staged.result_tree(iter(trees))
 
 
-def total(types: list[Type]) -> DimLike:
-    """The number of elements of several values together."""
-    out: DimLike = 0
-    for t in types:
-        out = out + product(t.shape)
-    return out
-
-
 def entries(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, forward: bool) -> list[Node]:
     """Derivatives of the first result by each argument, of the second, ...: each with the result's axes first."""
     pairs = [(o, i) for o in outs for i in ins]
@@ -477,6 +468,13 @@ def entry(b: Builder, value: Node, out: Type, arg: Type) -> Node:
     return match_kind(var, Scalar(var.dtype, weak)).node
 
 
+def checked_sparse(what: str, sparse: Any) -> bool:
+    """The option `sparse` of a Jacobian; a TypeError_ unless it is a bool."""
+    if not isinstance(sparse, bool):
+        raise TypeError_(f"{what}: sparse is True or False, not {sparse!r}")
+    return sparse
+
+
 def request_jacobian(transform: str):
     """The handler of a call of `jacfwd`, `jacrev`, `jacobian` or `hessian` itself."""
 
@@ -488,8 +486,7 @@ def request_jacobian(transform: str):
             raise TypeError_(f"{transform}(f, wrt=0, *, sparse=False) is given other arguments{hint}")
         wrt = to_python(given["wrt"], f"{transform}: wrt") if "wrt" in given else 0
         sparse = to_python(given["sparse"], f"{transform}: sparse") if "sparse" in given else False
-        if not isinstance(sparse, bool):
-            raise TypeError_(f"{transform}: sparse is True or False, not {sparse!r}")
-        return Derived(transform, given["f"], (("wrt", tuple(wrt) if isinstance(wrt, list) else wrt), ("sparse", sparse)))
+        options = (("wrt", tuple(wrt) if isinstance(wrt, list) else wrt), ("sparse", checked_sparse(transform, sparse)))
+        return Derived(transform, given["f"], options)
 
     return run

@@ -413,15 +413,12 @@ def _scatter_add(c: Call) -> None:
     block, b = c.block, c.b
     out, values = c.result()[0], c.operand(2)[0]
     lanes = lanes_for(x_type.dtype)
-    total = x_type.size
-
-    def copy(i, k):
-        block.store(out, load(c.operand(0)[0], ramp(i, k)), ramp(i, k))
 
     from .vecmath import elementwise
 
     if not c.overwrites:
-        elementwise(block, c.dim(total), lanes, copy)
+        x = c.operand(0)[0]
+        elementwise(block, c.dim(x_type.size), lanes, lambda i, k: block.store(out, load(x, ramp(i, k)), ramp(i, k)))
     size, step = c.b.dim(n), c.b.dim(inner)
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(count)) as k:
         raw = c.scalar(1) if is_scalar(indices) else load(c.operand(1)[0], k)
