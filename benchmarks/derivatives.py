@@ -166,7 +166,10 @@ def compile_seconds(executor: str) -> dict[str, float]:
     x = np.ones(4)
     relay(lambda v: v * 2.0, executor=executor)(x)  # what is loaded once
     works = {
-        "grad(grad(grad(f))), 20 lines with a loop": (relay(grad(grad(grad(twenty_lines))), executor=executor), (0.7, 5)),
+        "grad(grad(grad(f))), 20 lines with a loop": (
+            relay(grad(grad(grad(twenty_lines))), executor=executor),
+            (0.7, 5),
+        ),
         "value_and_grad of 3 layers": (relay(value_and_grad(mlp_loss), executor=executor), mlp_arguments()),
     }
     results = {}

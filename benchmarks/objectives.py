@@ -163,15 +163,24 @@ def objectives(small: bool = False) -> dict[str, Objective]:
     params = {name: rng.normal(size=s).astype(np.float32) * np.float32(0.05) for name, s in shapes.items()}
     image, label = rng.random((1, 28, 28), np.float32), np.eye(10, dtype=np.float32)[3]
     words = 8 if small else 100
-    phrase, weights = sentence(words, rng), (rng.normal(size=(16, 16)) * 0.3, rng.normal(size=(16, 16)) * 0.3, rng.normal(size=16))
+    phrase, weights = (
+        sentence(words, rng),
+        (rng.normal(size=(16, 16)) * 0.3, rng.normal(size=(16, 16)) * 0.3, rng.normal(size=16)),
+    )
     mixture = (alphas, means, icf, x, 1.7, 3, -1.0)
     return {
         "gmm": Objective(f"GMM, n {n}, d {d}, K {k}", gmm, (0, 1, 2), mixture, (*mixture, n, k, d)),
         "lstm": Objective(
-            f"LSTM, {layers} layers, {c} steps", lstm, (0, 1), (main, extra, state, seq), (main, extra, state, seq, layers, c, b)
+            f"LSTM, {layers} layers, {c} steps",
+            lstm,
+            (0, 1),
+            (main, extra, state, seq),
+            (main, extra, state, seq, layers, c, b),
         ),
         "tree": Objective(f"recursion over a tree, depth {depth}", tree, (0, 1), (0.7, 0.8, depth), (0.7, 0.8, depth)),
-        "parsed": Objective(f"network over a parse tree, {words} words", parsed, (0, 1, 2, 3), (phrase, *weights), None),
+        "parsed": Objective(
+            f"network over a parse tree, {words} words", parsed, (0, 1, 2, 3), (phrase, *weights), None
+        ),
         "lenet": Objective("LeNet's loss, one image", lenet, (0,), (params, image, label), None),
     }
 

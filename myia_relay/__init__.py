@@ -42,7 +42,18 @@ _PLACES = {
         ["Model", "relay_model", "create_model", "load_model", "export_model", "update_model_params"], "model.model"
     ),
     **dict.fromkeys(
-        ["conv2d", "linear", "max_pool", "avg_pool", "flatten_layer", "tanh", "relu", "sigmoid", "softmax", "log_softmax"]
+        [
+            "conv2d",
+            "linear",
+            "max_pool",
+            "avg_pool",
+            "flatten_layer",
+            "tanh",
+            "relu",
+            "sigmoid",
+            "softmax",
+            "log_softmax",
+        ]
         + ["logsumexp", "softmax_cross_entropy", "argmax", "one_hot"],
         "model.layers",
     ),
@@ -73,7 +84,13 @@ class _Namespace:
             debug_nans: raise FloatingPointError where a NaN is made.
         """
         Relay = _api.Relay
-        options = {"target": target, "executor": executor, "static": static, "fastmath": fastmath, "debug_nans": debug_nans}
+        options = {
+            "target": target,
+            "executor": executor,
+            "static": static,
+            "fastmath": fastmath,
+            "debug_nans": debug_nans,
+        }
         return (lambda f: Relay(f, **options)) if function is None else Relay(function, **options)
 
     def __getattr__(self, name: str) -> Any:

@@ -86,25 +86,36 @@ class Relay:
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self.__relay_function__ = function
-        self.options = {"executor": executor or "native", "target": target, "fastmath": fastmath, "debug_nans": debug_nans}
+        self.options = {
+            "executor": executor or "native",
+            "target": target,
+            "fastmath": fastmath,
+            "debug_nans": debug_nans,
+        }
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
+        self._quick: dict[
+            tuple, tuple
+        ] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._annotations: tuple[list[str], list] | None = None
-        self._structural = False  # whether recursive dataclasses keep their structure in their types; see `_of_structure`
+        self._structural = (
+            False  # whether recursive dataclasses keep their structure in their types; see `_of_structure`
+        )
         self._uses_data = False
         self._interpreted: Relay | None = None  # see `interpret`
         if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
             names = list(inspect.signature(function).parameters) if self.static else []
             for name in self.static:
                 if name not in names:
-                    raise TypeError_(f"static={name!r}: {function.__name__} has no such parameter{nearest(str(name), names)}")
+                    raise TypeError_(
+                        f"static={name!r}: {function.__name__} has no such parameter{nearest(str(name), names)}"
+                    )
 
     # Calling.
 
@@ -211,7 +222,9 @@ class Relay:
             self._remember_fast(args, kwargs, compiled)
         return compiled, leaves
 
-    def _compiled_by_sizes(self, args: tuple, kwargs: dict, error: CompileError, structural: bool, key) -> tuple[Compiled, list]:
+    def _compiled_by_sizes(
+        self, args: tuple, kwargs: dict, error: CompileError, structural: bool, key
+    ) -> tuple[Compiled, list]:
         """The program for exactly these open sizes, or lists of these lengths: something in the function needs to know them."""
         for choice in ("_open", "_listed"):
             if getattr(self, choice):
@@ -303,7 +316,9 @@ class Relay:
         except CompileError:
             raise problem from None
 
-    def _program(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]):
+    def _program(
+        self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
+    ):
         from .frontend import parse
         from .infer.engine import Engine
         from .pipeline import compress
@@ -392,7 +407,9 @@ class Relay:
     def interpret(self, *args, **kwargs):
         """Run on the reference interpreter."""
         if self._interpreted is None:
-            self._interpreted = Relay(self.__wrapped__, static=self.static, **{**self.options, "executor": "interpreter"})
+            self._interpreted = Relay(
+                self.__wrapped__, static=self.static, **{**self.options, "executor": "interpreter"}
+            )
         return self._interpreted(*args, **kwargs)
 
     @at_boundary
@@ -567,7 +584,9 @@ def check_decorated(function: Any) -> None:
         kind = type(function).__name__
         raise TypeError_(f"@relay stands under @{kind}, not above it: write @{kind} on the line before @relay")
     what = f"the class {function.__name__}" if isinstance(function, type) else repr(function)
-    raise TypeError_(f"@relay compiles functions that are written in Python, and this is {what}; wrap it: relay(lambda x: ...)")
+    raise TypeError_(
+        f"@relay compiles functions that are written in Python, and this is {what}; wrap it: relay(lambda x: ...)"
+    )
 
 
 def parameter_annotations(function: Any) -> tuple[list[str], list]:

@@ -98,7 +98,11 @@ def _parser() -> argparse.ArgumentParser:
         help="an example of each argument: a Python literal such as 2.0 or '(1, 2)', or a type such as float32[3,4]",
     )
     compile_.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write it as a library, which relay.load_compiled runs without a compiler"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write it as a library, which relay.load_compiled runs without a compiler",
     )
     compile_.add_argument("--ir", action="store_true", help="show the optimised program too")
     compile_.set_defaults(run=_compile)
@@ -317,7 +321,9 @@ def _kernels() -> str:
     except (ImportError, OSError, AttributeError) as error:
         return f"no OpenBLAS: {error}"
     forced = os.environ.get("OPENBLAS_CORETYPE")
-    return f"OpenBLAS for {name}" + (f" (OPENBLAS_CORETYPE={forced}; without it the processor decides)" if forced else "")
+    return f"OpenBLAS for {name}" + (
+        f" (OPENBLAS_CORETYPE={forced}; without it the processor decides)" if forced else ""
+    )
 
 
 def _cpu_flags() -> set[str]:
@@ -346,7 +352,11 @@ def _cache() -> list[tuple[str, str]]:
     origin = CACHE_VARIABLE if os.environ.get(CACHE_VARIABLE) else "the default; set " + CACHE_VARIABLE + " to move it"
     kept, bytes_ = _contents(root / "programs")
     programs = f"{kept} compiled programs, {bytes_ / 1e6:,.1f} of at most {limit / 1e6:,.0f} MB ({SIZE_VARIABLE})"
-    return [("folder", f"{root} ({origin})"), ("holds", what), ("programs", programs if limit else "kept nowhere: switched off")]
+    return [
+        ("folder", f"{root} ({origin})"),
+        ("holds", what),
+        ("programs", programs if limit else "kept nowhere: switched off"),
+    ]
 
 
 def _contents(root: Path) -> tuple[int, int]:

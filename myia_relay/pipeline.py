@@ -1,6 +1,6 @@
 """The way of a program: which passes run, in which order, and what each executor makes of the result.
 
-    parsed graph --infer--> typed graph --optimize--> --expand (ad, vmap)--> --optimize--> executor
+parsed graph --infer--> typed graph --optimize--> --expand (ad, vmap)--> --optimize--> executor
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def compress(graph: Graph, seeds: int, forward: bool) -> Any:
     try:
         return compression(expand(optimize(graph)), seeds, forward)
     except NoPattern as reason:
-        raise GradError(f"which entries of the Jacobian are zero cannot be told: {reason}; leave out sparse=True") from None
+        raise GradError(
+            f"which entries of the Jacobian are zero cannot be told: {reason}; leave out sparse=True"
+        ) from None
 
 
 def finish(compiled: Compiled, leaves: list):
@@ -181,7 +183,9 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
     if executor == "interpreter":
         from .backend.interpreter import in_native_order, run
 
-        return with_checked_trees(graph, in_whole_steps(graph, lambda *values: run(graph, [in_native_order(v) for v in values])))
+        return with_checked_trees(
+            graph, in_whole_steps(graph, lambda *values: run(graph, [in_native_order(v) for v in values]))
+        )
     if executor == "python":
         from .backend.python import compile_python
 

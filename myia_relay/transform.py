@@ -24,7 +24,9 @@ class Transformed(Relay):
     def __init__(self, transform: str, function: Callable, options: dict[str, Any]):
         self.__relay_derived__ = (transform, function, tuple(sorted(options.items())))
         settings = getattr(function, "options", {"executor": "native"})
-        super().__init__(function, **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans")})
+        super().__init__(
+            function, **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans")}
+        )
         self.__relay_function__ = _Marker(self.__relay_derived__)
         self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"
 

@@ -1,6 +1,5 @@
 """Bundle adjustment: residuals of observations, and the blocks of their Jacobian. ADBench's objective BA."""
 
-
 import numpy as np
 
 from myia_relay import relay

@@ -155,7 +155,9 @@ def elements(record: Record) -> int:
 def input_arrays(record: Record) -> list[np.ndarray]:
     """All arrays of an instance."""
     values = [value for value in vars(record).values() if value is not None]
-    return [a for value in values for a in (value if isinstance(value, tuple) else (value,)) if isinstance(a, np.ndarray)]
+    return [
+        a for value in values for a in (value if isinstance(value, tuple) else (value,)) if isinstance(a, np.ndarray)
+    ]
 
 
 # Generated instances.
@@ -197,7 +199,17 @@ def make_hand(N: int, V: int = 500, complicated: int = 0) -> Hand:
     corners = rng.integers(0, V, (N, 3) if complicated else N)
     us = rng.random((N, 2)) / 2.0 if complicated else None
     theta = 0.3 * rng.standard_normal(26)
-    return Hand(parents, relative, inverse, rng.standard_normal((V, 3)), weights, corners, rng.standard_normal((N, 3)), us, theta)
+    return Hand(
+        parents,
+        relative,
+        inverse,
+        rng.standard_normal((V, 3)),
+        weights,
+        corners,
+        rng.standard_normal((N, 3)),
+        us,
+        theta,
+    )
 
 
 def make_lstm(l: int, c: int, b: int) -> Lstm:
@@ -320,4 +332,3 @@ def perceptron_gradient(record: Perceptron) -> list[np.ndarray]:
     d2 = (d3 @ w3.T) * (second > 0)
     d1 = (d2 @ w2.T) * (first > 0)
     return [np.array(loss), x.T @ d1, d1.sum(0), first.T @ d2, d2.sum(0), second.T @ d3, d3.sum(0)]
-

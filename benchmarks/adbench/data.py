@@ -40,7 +40,9 @@ class _Words:
         try:
             text = path.read_text("ascii")
         except UnicodeDecodeError as error:
-            raise FormatError(f"{path}: not a text of numbers: byte {error.start} is {error.object[error.start]:#x}") from None
+            raise FormatError(
+                f"{path}: not a text of numbers: byte {error.start} is {error.object[error.start]:#x}"
+            ) from None
         for separator in separators:
             text = text.replace(separator, " ")
         self.words = text.split()
@@ -158,7 +160,9 @@ def read_scene(path: Path) -> Scene:
     words.end()
     index = np.arange(p)
     observations = np.stack([index % n, index % m], axis=1)
-    return Scene(np.tile(camera, (n, 1)), np.tile(point, (m, 1)), np.tile(weight, p), observations, np.tile(feature, (p, 1)))
+    return Scene(
+        np.tile(camera, (n, 1)), np.tile(point, (m, 1)), np.tile(weight, p), observations, np.tile(feature, (p, 1))
+    )
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,9 @@ def read_hand(path: Path, model: Path, complicated: bool) -> Hand:
     triangles = _read_triangles(model / "triangles.txt", len(positions)) if complicated else np.arange(len(positions))
     corners = rows[:, 0].astype(np.int64)
     if (corners != rows[:, 0]).any() or corners.min() < 0 or corners.max() >= len(triangles):
-        raise words.wrong(f"a correspondence names none of the {len(triangles)} {'triangles' if complicated else 'vertices'}")
+        raise words.wrong(
+            f"a correspondence names none of the {len(triangles)} {'triangles' if complicated else 'vertices'}"
+        )
     points = np.ascontiguousarray(rows[:, 1:])
     return Hand(parents, relative, absolute, positions, weights, triangles[corners], points, us, theta)
 

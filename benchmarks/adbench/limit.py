@@ -37,7 +37,10 @@ def build(source: Path, folder: Path) -> Path:
     program = folder / "limit"
     try:
         done = subprocess.run(
-            ["g++", *FLAGS, str(source), "-o", str(program), "-lmvec", "-lm"], capture_output=True, text=True, check=False
+            ["g++", *FLAGS, str(source), "-o", str(program), "-lmvec", "-lm"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except FileNotFoundError:
         raise LimitError("g++ is not installed") from None

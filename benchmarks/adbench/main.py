@@ -162,7 +162,9 @@ class Bench:
             for run_name, run in PEERS[name].items():
                 python = find_peer(run.package, options.peer_python)
                 if python is None:
-                    print(f"{name}: {run.package} is not installed here; pip install -e '.[bench]', or --peer-python PATH")
+                    print(
+                        f"{name}: {run.package} is not installed here; pip install -e '.[bench]', or --peer-python PATH"
+                    )
                     break
                 self.runs[run_name], self.pythons[run_name] = run, python
         if "limit" in options.peers and not options.check:
@@ -302,7 +304,9 @@ class Bench:
                     if self.program is not None and workload != "mlp":
                         path = self.folder / "limit.bin"
                         kind = limit.write_input(cases.load(case), path)
-                        row["limit"] = statistics.median(limit.run(self.program, kind, path, 1)["gradient"] for _ in range(3))
+                        row["limit"] = statistics.median(
+                            limit.run(self.program, kind, path, 1)["gradient"] for _ in range(3)
+                        )
                 except (WorkerError, limit.LimitError, OSError, ValueError) as error:
                     row["failed"] = str(error)
                 rows.append(row)

@@ -97,7 +97,11 @@ def ablation_table(rows: Rows) -> str:
     for system in systems:
         cells = [system]
         for workload in workloads:
-            pairs = [(s[system], s[OURS]) for (w, _), s in by_case(rows).items() if w == workload and {system, OURS} <= s.keys()]
+            pairs = [
+                (s[system], s[OURS])
+                for (w, _), s in by_case(rows).items()
+                if w == workload and {system, OURS} <= s.keys()
+            ]
             factors = [best_time(without) / best_time(ours) for without, ours in pairs]
             cells.append(f"{statistics.geometric_mean(factors):.2f}" if factors else "-")
         lines.append(cells)
@@ -167,7 +171,9 @@ def plot(rows: Rows, width: int = 72) -> str:
             line[place(value)] = mark
         lines.append(f"{workload + '/' + case:<44}{''.join(line).rstrip()}")
     shown = ", ".join(f"{MARKS[name]} {name}" for name in MARKS if any(name in s for s in grouped.values()))
-    return "\n".join([*lines, f"{'':<44}time from {low:.2g} to {high:.3g} times the reference's (|), logarithmic; {shown}"])
+    return "\n".join(
+        [*lines, f"{'':<44}time from {low:.2g} to {high:.3g} times the reference's (|), logarithmic; {shown}"]
+    )
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -199,14 +205,21 @@ def ratios(rows: Rows) -> str:
         for name, values in zip(over, (multiples, ahead, fresh, rowwise), strict=True):
             if values:
                 over[name].append(geometric_mean(values))
-        cells = [workload, _number(geometric_mean(multiples)), _number(max(multiples, default=math.nan)), f"{LIMITS[workload]}"]
+        cells = [
+            workload,
+            _number(geometric_mean(multiples)),
+            _number(max(multiples, default=math.nan)),
+            f"{LIMITS[workload]}",
+        ]
         cells += [_number(geometric_mean(ahead)), _number(min(ahead, default=math.nan))]
         lines.append([*cells, _number(geometric_mean(fresh)), _number(geometric_mean(rowwise))])
     total = {name: _number(geometric_mean(values)) for name, values in over.items()}
     lines.append(["geometric mean", total["limit"], "", "", total["peer"], "", total["fresh"], total["rows"]])
     lines.append(["wanted", "", "", "", "4", "1", "", "34.6"])
     note = "x limit: our time into existing arrays over the reference's (mlp: over its products alone), geometric mean and worst\n"
-    note += "peer / ours: the quicker of JAX and PyTorch over ours (into; fresh: new results), geometric mean and least;\n"
+    note += (
+        "peer / ours: the quicker of JAX and PyTorch over ours (into; fresh: new results), geometric mean and least;\n"
+    )
     note += "row by row: PyTorch as ADBench uses it, over ours with new results"
     return common.table(lines) + "\n" + note
 

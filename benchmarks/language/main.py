@@ -127,7 +127,9 @@ def measure(name: str, options: argparse.Namespace, libraries: dict[str, Any], n
         systems["numba"] = lambda: numba("measure", program=name, size=size)
     figures = common.interleave(systems, options.rounds, rest=0)
     out["seconds"] = {k: common.spread(v, higher_is_better=False) for k, v in figures.items()}
-    out["ratio"] = {k: statistics.median(a / b for a, b in zip(figures[OURS], v)) for k, v in figures.items() if k != OURS}
+    out["ratio"] = {
+        k: statistics.median(a / b for a, b in zip(figures[OURS], v)) for k, v in figures.items() if k != OURS
+    }
     if "cpython" in options.peers:
         small = size_of(name, options.scale, 1)
         arguments = case.arguments(small)
@@ -169,7 +171,9 @@ def report(programs: dict[str, Any]) -> None:
         cells += [f"{p['ratio'][k]:.2f}" if k in p["ratio"] else "" for k in kinds]
         rows.append([name, p["size"], *cells])
     print(common.table(rows))
-    print("medians of processor time, compiling apart; `/ c_checked`: our time over that of C, the median over the rounds")
+    print(
+        "medians of processor time, compiling apart; `/ c_checked`: our time over that of C, the median over the rounds"
+    )
     rows = [["apart", "compile ms", "numba's", "peak MiB", "of that ours"]]
     for name, p in programs.items():
         numba = f"{1e3 * p['compile']['numba']:,.0f}" if "numba" in p["compile"] else ""

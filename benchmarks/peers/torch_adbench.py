@@ -83,7 +83,9 @@ def mixture(record):
             y = product(factors(icf, d), means, x)
             terms = (alphas + icf[:, :d].sum(1))[:, None] - 0.5 * torch.sum(y * y, dim=2)
             nu = d + m + 1
-            gammas = 0.25 * d * (d - 1) * math.log(math.pi) + sum(math.lgamma(0.5 * (nu + 1 - j)) for j in range(1, d + 1))
+            gammas = 0.25 * d * (d - 1) * math.log(math.pi) + sum(
+                math.lgamma(0.5 * (nu + 1 - j)) for j in range(1, d + 1)
+            )
             constant = nu * d * (math.log(gamma) - 0.5 * math.log(2)) - gammas
             squares = torch.sum(torch.exp(2 * icf[:, :d])) + torch.sum(icf[:, d:] ** 2)
             prior = 0.5 * gamma**2 * squares - m * torch.sum(icf[:, :d]) - k * constant
@@ -160,7 +162,9 @@ def scene_rows(cameras, points, weights, observations, features, most=100):
     count = min(most, len(weights))
 
     def objective():
-        rows = [(cameras[i], points[j], weights[n], features[n]) for n, (i, j) in enumerate(observations[:count].tolist())]
+        rows = [
+            (cameras[i], points[j], weights[n], features[n]) for n, (i, j) in enumerate(observations[:count].tolist())
+        ]
         return [(reprojection(*row), 1.0 - row[2] ** 2) for row in rows]
 
     def gradient():
@@ -183,7 +187,9 @@ def scene_rows(cameras, points, weights, observations, features, most=100):
         return [torch.stack(part) for part in zip(*results)]
 
     whole = count == len(weights)
-    return [Work(objective, gradient, flat if whole else None, scale=len(weights) / count, note=f"{count} observations")]
+    return [
+        Work(objective, gradient, flat if whole else None, scale=len(weights) / count, note=f"{count} observations")
+    ]
 
 
 # Hand tracking.
@@ -309,7 +315,9 @@ def tracking_rows(residuals, theta, us, most=60):
         return [result[0], result[1].T]
 
     note = f"{count} residuals" + ("" if graph is None else " of a graph that is there")
-    return [Work(lambda: residuals(theta, us), gradient, flat if graph is None else None, scale=total / count, note=note)]
+    return [
+        Work(lambda: residuals(theta, us), gradient, flat if graph is None else None, scale=total / count, note=note)
+    ]
 
 
 # LSTM.
@@ -369,7 +377,9 @@ def triangle(r):
             with torch.no_grad():
                 return function(lower, x)
 
-        return Work(objective, lambda: torch.autograd.grad(function(lower, x), (lower, x), g), list, note=product.__name__)
+        return Work(
+            objective, lambda: torch.autograd.grad(function(lower, x), (lower, x), g), list, note=product.__name__
+        )
 
     return [make(dense), make(segments)]
 

@@ -108,7 +108,9 @@ class Tensor:
     def __class_getitem__(cls, item) -> TensorAnnotation:
         element, shape, *more = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
         if not isinstance(element, ScalarAnnotation):
-            raise TypeError_(f"Tensor[{element!r}, ...]: the element type must be Float, Float32, Int64, ... of myia_relay")
+            raise TypeError_(
+                f"Tensor[{element!r}, ...]: the element type must be Float, Float32, Int64, ... of myia_relay"
+            )
         if shape is not None and not isinstance(shape, tuple):
             shape = (shape,)
         for dim in shape or ():
@@ -151,7 +153,9 @@ def annotated_type(annotation: Any, prefix: str = "") -> Type | None:
     if isinstance(annotation, TensorAnnotation):
         if annotation.shape is None or any(d is Any for d in annotation.shape):
             return None
-        return Array(annotation.element, tuple(symbol(prefix + d) if isinstance(d, str) else d for d in annotation.shape))
+        return Array(
+            annotation.element, tuple(symbol(prefix + d) if isinstance(d, str) else d for d in annotation.shape)
+        )
     if annotation is Float:
         return Scalar("float64", True)
     if annotation is Int:

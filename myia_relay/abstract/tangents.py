@@ -48,8 +48,11 @@ def derive(family: Family) -> None:
 
 def _is_whole(t: Type) -> bool:
     """Whether the gradient of a leaf has its type, if that of what it refers to has."""
-    return t.is_float or isinstance(t, NoneT) or isinstance(t, Data) and any(
-        leaf.is_float for f in t.family.reachable() for v in f.variants for leaf in v.leaves
+    return (
+        t.is_float
+        or isinstance(t, NoneT)
+        or isinstance(t, Data)
+        and any(leaf.is_float for f in t.family.reachable() for v in f.variants for leaf in v.leaves)
     )
 
 

@@ -102,7 +102,9 @@ class Activity:
         """The activity of what `node` makes of running a graph; all floats of a recursive one's result."""
         if self.recursion.component(graph) is None:
             return self.of_output(graph, acts)
-        return self.recursive(graph, node.type, {a.type for a, act in zip(node.args, acts, strict=True) if act is not False})
+        return self.recursive(
+            graph, node.type, {a.type for a, act in zip(node.args, acts, strict=True) if act is not False}
+        )
 
     def recursive(self, graph: Graph, t: Type, active: set[Type]) -> Act:
         """All floats, and tapes that had or get active entries."""

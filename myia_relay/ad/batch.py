@@ -120,8 +120,7 @@ class Batcher:
         """Make `new` the batched version of a graph; returns the flag of its result."""
         new.flags = {k: v for k, v in graph.flags.items() if k != "effects"}
         params = [
-            new.add_parameter(p.name, self.type(p.type, f), p.origin)
-            for p, f in zip(graph.params, flags, strict=True)
+            new.add_parameter(p.name, self.type(p.type, f), p.origin) for p, f in zip(graph.params, flags, strict=True)
         ]
         b = Builder(new, graph.origin)
         out, flag = self.inline(b, graph, params, flags)

@@ -55,7 +55,9 @@ def _enters(p: Batcher, b: Builder, mask: Node, x: Node, t: Type, flag: Flag) ->
         return x, flag
     if isinstance(t, Struct):
         parts = [b.emit(REGISTRY["get_item"], (x,), {"index": i}) for i in range(len(t.elems))]
-        pairs = [_enters(p, b, mask, part, e, item(flag, i)) for i, (part, e) in enumerate(zip(parts, t.elems, strict=True))]
+        pairs = [
+            _enters(p, b, mask, part, e, item(flag, i)) for i, (part, e) in enumerate(zip(parts, t.elems, strict=True))
+        ]
         new = canonical(tuple(f for _, f in pairs))
         return b.emit(REGISTRY["make_struct"], tuple(y for y, _ in pairs), {"type": p.type(t, new)}), new
     if not t.is_float:

@@ -65,7 +65,9 @@ def one_by_one(b: Builder, args: Sequence[Node], graph: Graph, flags: Sequence[F
     t = graph.output.type
     for own in _leaf_types(t):
         if isinstance(own, Data):
-            raise LoweringError(f"vmap returns a {own} for each example, which cannot be stacked; return numbers or arrays")
+            raise LoweringError(
+                f"vmap returns a {own} for each example, which cannot be stacked; return numbers or arrays"
+            )
     result = batched_type(t, size)
     starts = [_empty(b, e) for e in _leaf_types(result)]
     body = Graph(f"{graph.name}.examples", None, graph.origin)

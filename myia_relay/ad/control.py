@@ -249,7 +249,9 @@ def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]
     b.graph.output = _pack(b, [*values, *pushed, *more])
 
 
-def _backward_body(functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]) -> Graph:
+def _backward_body(
+    functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]
+) -> Graph:
     """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
     graph = Graph(split.backward.name, None, body.origin)
     graph.flags["late"] = not body.flags.get("late", False)  # see ad.batch_control

@@ -88,7 +88,9 @@ def inline_vjp(
     if any(isinstance(d.type, Data) for d in douts):
         values = [v for v in all_leaves(b, out) if has_tangent(v.type)]
         what = "the cotangent of the result"
-        douts = [context.functions.like(b, v, d, what) if isinstance(d.type, Data) else d for v, d in zip(values, douts)]
+        douts = [
+            context.functions.like(b, v, d, what) if isinstance(d.type, Data) else d for v, d in zip(values, douts)
+        ]
     cts = adjoint.backward(unflatten(float_pattern(graph.output.type), iter(douts)))
     b.origin = origin.derive("vjp")
     return pack(b, [materialise(b, cts[i], tangent(args[i].type)) for i in wrt])

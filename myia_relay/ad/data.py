@@ -36,7 +36,9 @@ def _make(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 
 def _field(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     (record,) = node.args
-    adjoint.accumulate(record, Record(tangent(record.type), node.attrs["variant"], {node.attrs["index"]: ct}), "data_field")
+    adjoint.accumulate(
+        record, Record(tangent(record.type), node.attrs["variant"], {node.attrs["index"]: ct}), "data_field"
+    )
 
 
 def _as(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:

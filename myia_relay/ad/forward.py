@@ -232,9 +232,7 @@ def parts(b: Builder, node: Node, indices: Sequence[int]) -> list[Node]:
 
 def flat(b: Builder, tangents: Sequence[Cotangent], args: Sequence[Node], patterns: Sequence[Pattern]) -> list[Node]:
     """The nodes of tangents of `args`, in the shapes that `patterns` say."""
-    return [
-        n for t, a, p in zip(tangents, args, patterns, strict=True) for n in leaf_nodes(b, t, p, a.type)
-    ]
+    return [n for t, a, p in zip(tangents, args, patterns, strict=True) for n in leaf_nodes(b, t, p, a.type)]
 
 
 Rule = Callable[[Forward, Builder, Apply, tuple, tuple], "tuple[Node, Cotangent]"]

@@ -154,4 +154,3 @@ RULES.update(
         "checkpoint": _checkpoint,
     }
 )
-

@@ -72,7 +72,10 @@ def _grows_from(node: Node) -> Node | None:
             out = body.output
             if getattr(getattr(out, "fn", None), "name", "") != "make_struct":
                 return None
-            if _grows_from(out.args[k]) is not body.params[(1 if lead else 0) + k] or _uses(body, (1 if lead else 0) + k) > 1:
+            if (
+                _grows_from(out.args[k]) is not body.params[(1 if lead else 0) + k]
+                or _uses(body, (1 if lead else 0) + k) > 1
+            ):
                 return None
             node = inner.args[lead + k]
         else:
@@ -162,7 +165,9 @@ def _adds(node: Apply) -> bool:
 
 def without_sums(graph: Graph, functions: Functions) -> Graph:
     """The graph, differentiated, with sums of entries that hold trees or lists written out."""
-    return _WithoutSums(functions).rewrite(graph) if any(_adds(n) for g in all_graphs(graph) for n in g.nodes) else graph
+    return (
+        _WithoutSums(functions).rewrite(graph) if any(_adds(n) for g in all_graphs(graph) for n in g.nodes) else graph
+    )
 
 
 # Reverse mode.

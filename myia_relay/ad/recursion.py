@@ -202,7 +202,9 @@ class Versions:
         b = Builder(backward, graph.origin)
         # (reused, tapes, douts) here, and (reused, douts, tapes) there
         own = entry.backward.params
-        params = [backward.add_parameter(p.name, p.type) for p in (*own[:k], *own[len(own) - n :], *own[k : len(own) - n])]
+        params = [
+            backward.add_parameter(p.name, p.type) for p in (*own[:k], *own[len(own) - n :], *own[k : len(own) - n])
+        ]
         result = b.call(entry.backward, (*params[:k], *params[k + n :], *params[k : k + n]))
         backward.output = pack(b, items(b, result, len(entry.backward.output.type.elems) - n))
         return Split(forward, tuple(tapes), backward, split.reused, split.patterns, split.dout)
@@ -322,7 +324,9 @@ class _Threading:
                 env[node] = emit_like(b, node, args)
         return state
 
-    def application(self, b: Builder, node: Apply, args: tuple[Node, ...], state: list[Node]) -> tuple[Node, list[Node]]:
+    def application(
+        self, b: Builder, node: Apply, args: tuple[Node, ...], state: list[Node]
+    ) -> tuple[Node, list[Node]]:
         """One that runs a version."""
         if isinstance(node.fn, Graph):
             return self.call(b, node, args, state)

@@ -136,7 +136,10 @@ def patterns(graph: Graph, first: int, most: int | None = None, patience: int = 
     out = Analysis(width, width if most is None else most, patience).run(graph, args)
     parts = out if isinstance(out, tuple) else (out,) * len(graph.output.type.elems)
     sizes = [elements_of(t) for t in graph.output.type.elems]
-    return [p.pattern or Pattern(np.zeros(n + 1, np.int64), np.zeros(0, np.int64)) for p, n in zip(parts, sizes, strict=True)]
+    return [
+        p.pattern or Pattern(np.zeros(n + 1, np.int64), np.zeros(0, np.int64))
+        for p, n in zip(parts, sizes, strict=True)
+    ]
 
 
 def shape_of(what: Any) -> tuple[int, ...]:
@@ -461,7 +464,9 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
     links = []
     for k, p, _ in dependent(node, args):
         sources = np.arange(p.size)
-        places = np.take(numbers(shape_of(node)), np.clip(where, 0, shape_of(node)[axis] - 1), axis) if k == 2 else sources
+        places = (
+            np.take(numbers(shape_of(node)), np.clip(where, 0, shape_of(node)[axis] - 1), axis) if k == 2 else sources
+        )
         links.append((p, sources, np.reshape(places, -1)))
     return links
 
@@ -501,7 +506,9 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
         own = operands[k][:-2] + operands[k][-2:][:: -1 if flipped[k] else 1]
         kept = tuple(n for letter, n in zip(own, s, strict=True) if letter in result)
         lines = numbers(kept)  # what is summed over goes into the same elements, so it is merged first
-        places = np.broadcast_to(lines.reshape([n if letter in result else 1 for letter, n in zip(own, s, strict=True)]), s)
+        places = np.broadcast_to(
+            lines.reshape([n if letter in result else 1 for letter, n in zip(own, s, strict=True)]), s
+        )
         merged = analysis.joined([(p, np.arange(p.size), places.reshape(-1))], lines.size)
         sources = lines.reshape([n if letter in own else 1 for letter, n in zip(result, shape, strict=True)])
         links.append((merged, np.broadcast_to(sources, shape).reshape(-1), np.arange(elements_of(node))))

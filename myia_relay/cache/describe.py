@@ -27,7 +27,12 @@ from ..backend.native.format import Unportable
 # Modules whose functions are what their names say, for the versions that are part of every key.
 LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names} - {"__main__"}
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType)
+SLOTS = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+)
 HEAP_TYPE = 1 << 9
 STANDARD = os.path.dirname(os.__file__) + os.sep
 PASSED = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__dataclass_fields__", "__annotate__")
@@ -193,7 +198,11 @@ class _Describer:
         if isinstance(value, SLOTS) or type(value).__name__ in ("_tuplegetter", "_DataclassParams"):
             return [type(value).__name__, repr(value) if type(value).__name__ == "_DataclassParams" else ""]
         if isinstance(value, types.FunctionType) and _generated(value.__code__.co_filename):
-            return ["generated", digest(code_text(value.__code__)), self.any(value.__defaults__)]  # by dataclass, NamedTuple
+            return [
+                "generated",
+                digest(code_text(value.__code__)),
+                self.any(value.__defaults__),
+            ]  # by dataclass, NamedTuple
         if isinstance(value, property):
             return ["property", *self.items((value.fget, value.fset, value.fdel))]
         if isinstance(value, staticmethod | classmethod):
@@ -246,7 +255,10 @@ class _Describer:
             return ["library", "myia_relay", "relay"]
         if value is typing.Any:
             return ["library", "typing", "Any"]
-        if type(value).__module__ in ("numpy", "dataclasses") and type(value).__name__ in ("_NoValueType", "_MISSING_TYPE"):
+        if type(value).__module__ in ("numpy", "dataclasses") and type(value).__name__ in (
+            "_NoValueType",
+            "_MISSING_TYPE",
+        ):
             return [type(value).__name__]
         raise Unportable(f"a {kind.__module__}.{kind.__qualname__}")
 

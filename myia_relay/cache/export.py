@@ -61,12 +61,16 @@ def write_library(
     values = list(leaves)
     for hidden in program.hidden:
         if hidden.make is not None:
-            raise LoweringError(f"{name} makes a model at every call, and a library has no compiler for it; pass the model in")
+            raise LoweringError(
+                f"{name} makes a model at every call, and a library has no compiler for it; pass the model in"
+            )
         values.append(hidden.fetch(values))
     if any(kind == "arg" for kind, _ in compiled.returned):
         raise LoweringError(f"{name} returns a model, and a library has none to return; return its parameters")
     blobs: list[np.ndarray] = []
-    bound = [_bound(v, blobs) if k >= len(leaves) or hasattr(v, "__relay_ref__") else None for k, v in enumerate(values)]
+    bound = [
+        _bound(v, blobs) if k >= len(leaves) or hasattr(v, "__relay_ref__") else None for k, v in enumerate(values)
+    ]
     extra = {
         "arguments": [encode_skeleton_of_argument(s) for s in skeletons],
         "keywords": list(keywords),
@@ -130,7 +134,9 @@ class CompiledFunction:
         values = [*args, *(kwargs[k] for k in self._keywords if k in kwargs)]
         if len(values) != len(wanted) or set(kwargs) != set(self._keywords):
             named = f", of which {', '.join(self._keywords)} by name" if self._keywords else ""
-            raise TypeError_(f"{self.__name__} takes {len(wanted)} arguments{named}, as when it was saved, not {len(values)}")
+            raise TypeError_(
+                f"{self.__name__} takes {len(wanted)} arguments{named}, as when it was saved, not {len(values)}"
+            )
         leaves: list[Any] = []
         refs: dict[int, int] = {}
         for k, (value, want) in enumerate(zip(values, wanted, strict=True)):

@@ -27,7 +27,23 @@ from .program import VERSION, describe_skeleton
 
 DISTRIBUTIONS = ("apache_tvm", "apache_tvm_ffi", "scipy_openblas32", "ml_dtypes")
 INSTRUCTION_SETS = (
-    *("sse4", "ssse3", "avx", "fma", "f16c", "bmi", "popcnt", "movbe", "abm", "adx", "amx", "gfni", "vaes", "vpclmul", "pclmul"),
+    *(
+        "sse4",
+        "ssse3",
+        "avx",
+        "fma",
+        "f16c",
+        "bmi",
+        "popcnt",
+        "movbe",
+        "abm",
+        "adx",
+        "amx",
+        "gfni",
+        "vaes",
+        "vpclmul",
+        "pclmul",
+    ),
     *("sha", "aes", "cx16", "xsave", "rdseed", "rdrand", "fsgsbase", "asimd", "sve"),
 )
 WITHOUT_EFFECT = {CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA", "TVM_NUM_THREADS", "TVM_BIND_THREADS"}

@@ -114,7 +114,11 @@ class Paths:
             if id(top) in self.known or isinstance(top, str | int | float | bool | None):
                 continue
             self.known[id(top)] = path
-            if len(path) > 1 and type(top) is dict and path[-1] in (["attribute", "__globals__"], ["attribute", "__dict__"]):
+            if (
+                len(path) > 1
+                and type(top) is dict
+                and path[-1] in (["attribute", "__globals__"], ["attribute", "__dict__"])
+            ):
                 continue  # names are read one by one
             stack.extend((part, [*path, list(step)]) for step, part in parts(top))
 

@@ -22,7 +22,9 @@ _why: list[Exception] = []  # why the last program was not kept, for whoever deb
 
 
 def _served(options: dict[str, Any]) -> bool:
-    return options["executor"] == "native" and options["target"] in (None, "cpu") and store.enabled() and not debugging()
+    return (
+        options["executor"] == "native" and options["target"] in (None, "cpu") and store.enabled() and not debugging()
+    )
 
 
 def find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], *how: bool) -> Compiled | None:

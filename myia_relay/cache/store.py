@@ -39,7 +39,9 @@ def files(key: str) -> Iterator[Path]:
     try:
         place = folder() / key[:2]
         with os.scandir(place) as entries:
-            found = [(e.stat().st_mtime_ns, e.path) for e in entries if e.name.startswith(key) and e.name.endswith(".so")]
+            found = [
+                (e.stat().st_mtime_ns, e.path) for e in entries if e.name.startswith(key) and e.name.endswith(".so")
+            ]
     except (OSError, RuntimeError):  # RuntimeError: nobody has a home
         return
     for _, path in sorted(found, reverse=True):

@@ -162,7 +162,9 @@ def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *ar
     bind(p, name, node, at)
 
 
-def change_list(p: Context, call: ast.AST, base: ast.Name, method: str, args: list[Node], keywords: tuple[str, ...] = ()) -> Node:
+def change_list(
+    p: Context, call: ast.AST, base: ast.Name, method: str, args: list[Node], keywords: tuple[str, ...] = ()
+) -> Node:
     """A call of a method that changes a list: the variable is bound to the list afterwards; returns what the method returns."""
     name = base.id
     old = p.load(name, base)
@@ -189,12 +191,16 @@ def change_entry(p: Context, call: ast.Call, base: ast.Name) -> Node:
     indices = indices_of(p, target)
     *levels, entry = taken(p, target, old, indices)
     args = [p.expr(part) for part in parts]
-    _, new, result = _changed_by(p, call, call.func.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords))
+    _, new, result = _changed_by(
+        p, call, call.func.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords)
+    )
     change(p, name, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
     return result
 
 
-def _changed_by(p: Context, call: ast.AST, method: str, name: str, old: Node, args: list[Node], keywords) -> tuple[Node, ...]:
+def _changed_by(
+    p: Context, call: ast.AST, method: str, name: str, old: Node, args: list[Node], keywords
+) -> tuple[Node, ...]:
     """A method that changes a list: the operation, the list afterwards, and what the method returns."""
     attrs = {"name": name, "method": method, "shared": ()}
     pair = p.apply(syntax.list_change, old, *args, at=call, attrs=attrs, keywords=keywords)
@@ -249,7 +255,11 @@ def _read_before(p: Context, call: ast.AST, name: str, entries: bool = False) ->
 def delete(p: Context, stmt: ast.Delete) -> None:
     """`del xs[i]` of a local list."""
     for target in stmt.targets:
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or not p.is_local(target.value.id):
+        if (
+            not isinstance(target, ast.Subscript)
+            or not isinstance(target.value, ast.Name)
+            or not p.is_local(target.value.id)
+        ):
             raise p.refuse(
                 "'del' is not part of the language but for entries of a local list: variables end with their function; "
                 "use another name instead",
@@ -289,7 +299,9 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
     """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(item_to_change(x, i), e))`."""
     op = IN_PLACE[type(stmt.op)]
     target, base = stmt.target, scopes.base_of(stmt.target)
-    changed = scopes.mutated([stmt.value]) | (scopes.bindings([stmt.value]) if isinstance(target, ast.Subscript) else set())
+    changed = scopes.mutated([stmt.value]) | (
+        scopes.bindings([stmt.value]) if isinstance(target, ast.Subscript) else set()
+    )
     if isinstance(base, ast.Name) and base.id in changed:
         raise p.refuse(_READ_BEFORE.format(name=base.id), stmt)
     if isinstance(target, ast.Name):

@@ -45,7 +45,9 @@ def _body(p: Context, node: Comprehension, k: int, inside: Callable[[], Node], m
     targets = sorted({n.id for n in walk(gen.target) if isinstance(n, ast.Name)})
     cells = node.__dict__.setdefault("_cells", set())
     outer_cells = p.hidden_cells
-    own_cells = {name: p.apply(syntax.new_cell, at=node, attrs={"name": name}, name=name) for name in targets if name in cells}
+    own_cells = {
+        name: p.apply(syntax.new_cell, at=node, attrs={"name": name}, name=name) for name in targets if name in cells
+    }
     p.hidden_cells = {**{name: cell for name, cell in outer_cells.items() if name not in targets}, **own_cells}
     p.state = p.fork("comprehension", origin)
     item = p.state.graph.add_parameter(

@@ -29,7 +29,9 @@ def condition(p: Context, node: ast.expr) -> Node:
         def decided() -> Node:
             return Constant(not both)
 
-        return conditional(p, first, rest if both else decided, decided if both else rest, node, "and" if both else "or")
+        return conditional(
+            p, first, rest if both else decided, decided if both else rest, node, "and" if both else "or"
+        )
 
     return chain(node.values)
 

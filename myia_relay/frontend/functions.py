@@ -172,7 +172,9 @@ def triangular(p: Context, value: Node, note, at: ast.AST) -> Node:
         return p.apply(TRIANGLES[note.triangle.name], value, at=at) if note.triangle else value
     hidden = hidden_triangle(note)
     if hidden is not None:
-        raise p.refuse(f"{hidden} says something of an array that stands alone; give the array a variable of its own with it", at)
+        raise p.refuse(
+            f"{hidden} says something of an array that stands alone; give the array a variable of its own with it", at
+        )
     return value
 
 

@@ -150,7 +150,9 @@ def while_statement(p: Context, stmt: ast.While):
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
     # A condition that binds variables is moved into the body, where they are seen: `while True: if not c: exhausted;
     # ...`
-    moved = bool((scopes.bindings([stmt.test]) | scopes.mutated([stmt.test])) & p.scope.locals) or _may_change(p, stmt.test)
+    moved = bool((scopes.bindings([stmt.test]) | scopes.mutated([stmt.test])) & p.scope.locals) or _may_change(
+        p, stmt.test
+    )
     leaves = bool(scopes.jumps(stmt.body) & {"break", "return"}) or moved
     carried = _carried(p, stmt, [stmt.test, *stmt.body], leaves)
     head = Graph(f"{p.root.name}.while.test", parent=base.graph, origin=p.origin(stmt.test))

@@ -48,7 +48,9 @@ _COPYING_NAMES = frozenset("tuple list sorted".split())
 # Methods whose result is, or holds, parts of what they are called on.
 _PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
 # NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list holds it.
-_NEW_ARRAYS = frozenset("zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split())
+_NEW_ARRAYS = frozenset(
+    "zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split()
+)
 
 Objects = frozenset[Node]
 
@@ -157,7 +159,9 @@ def _through(sources: Sources, node: Node, through: syntax.Handing | None) -> So
 
 def is_literal(node: Node) -> bool:
     """Whether a value is a number, a string, ...: nobody sees that it is the same one."""
-    return isinstance(node, Constant) and (node.value is None or isinstance(node.value, (int, float, complex, str, bytes)))
+    return isinstance(node, Constant) and (
+        node.value is None or isinstance(node.value, (int, float, complex, str, bytes))
+    )
 
 
 def sources_of(p: Context, node: Node) -> Sources:
@@ -177,7 +181,9 @@ def sources_of(p: Context, node: Node) -> Sources:
         value = fn.value
         if _is_dict(node):
             count = len(args) - len(node.keywords)
-            return Sources(copied=args[:count], held=args[count:], given=args if isinstance(value, syntax.FreeName) else ())
+            return Sources(
+                copied=args[:count], held=args[count:], given=args if isinstance(value, syntax.FreeName) else ()
+            )
         if isinstance(value, syntax.FreeName):
             if value.name in _COPYING_NAMES:
                 return Sources(copied=args, given=args)
@@ -252,7 +258,9 @@ Place = tuple[Node, bool]
 """An object, by the node that makes it; and whether it is of an earlier turn of the loop that makes one in each turn."""
 
 
-def levels(p: Context, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None) -> dict[Place, int]:
+def levels(
+    p: Context, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None
+) -> dict[Place, int]:
     """How deep inside of which objects a value may lie, or what it holds: 0 the object itself, 1 an element of it, ...
 
     A list is no element of itself, so a value that lies deeper in an object than a list cannot be or hold that list.
@@ -299,7 +307,11 @@ def _levels_of(p: Context, node: Node, most: bool, views: bool, through: syntax.
             steps += [(s, DEEPEST if pairs else max(level, 1), turn) for s in copied]
         for source, at, around in steps:
             origin = origin_of(p, source, through)
-            step = origin, at, around if around is not None and is_within(getattr(origin, "graph", None), around) else None
+            step = (
+                origin,
+                at,
+                around if around is not None and is_within(getattr(origin, "graph", None), around) else None,
+            )
             if step not in seen:
                 seen.add(step)
                 stack.append(step)

@@ -71,7 +71,10 @@ def shared(
         return [Conflict(f"an inner function captures '{name}'")]
     mine, _ = objects(p, node)
     holders = [
-        (f"'{other}', which changes while an inner function holds it, may be, or hold, the same object as '{name}'", value)
+        (
+            f"'{other}', which changes while an inner function holds it, may be, or hold, the same object as '{name}'",
+            value,
+        )
         for other, value in p.held
     ]
     for reason, value in holders:
@@ -90,7 +93,9 @@ def shared(
             found.append(Conflict(reason, _outer(root, entry), root not in makers))
             surely |= {root} & makers
     named = [(f"the loop around runs over '{name}'", value) for value in iterated]
-    named += [(f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())]
+    named += [
+        (f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())
+    ]
     unknown = []
     for reason, value in named:
         lists, arrays = _meets(p, node, value)
@@ -145,7 +150,11 @@ def _unconfirmed(
             found.append(Conflict(_foreign(p, root, name), _outer(root, entry), confirm=seen))
     for reason, value in named:
         if p.families.of(p, value) is p.families.find(family):
-            found.append(Conflict(reason, value, confirm=lambda calls, arrays, value=value: _meets(p, node, value, calls)[arrays]))
+            found.append(
+                Conflict(
+                    reason, value, confirm=lambda calls, arrays, value=value: _meets(p, node, value, calls)[arrays]
+                )
+            )
     return found
 
 
@@ -164,7 +173,9 @@ def _is_surely(p: Context, node: Node, objects: Objects) -> bool:
     return False
 
 
-def check(p: Context, name: str, node: Node, report: Callable[[list[Conflict]], None], within: Node | None = None) -> None:
+def check(
+    p: Context, name: str, node: Node, report: Callable[[list[Conflict]], None], within: Node | None = None
+) -> None:
     """Report `shared` now, and again after each loop around: what flows around a loop is known at its end only.
 
     Args:
@@ -292,5 +303,3 @@ def _outlives_a_turn(p: Context, node: Node, holder: Node) -> bool:
             return True
         graph = graph.parent
     return False
-
-

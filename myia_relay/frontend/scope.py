@@ -91,7 +91,9 @@ def changed(node: ast.AST) -> ast.Name | None:
     match node:
         case ast.Call(func=ast.Attribute(value=whole, attr=method)) if method in CHANGING:
             base = base_of(whole)
-        case ast.Call(func=ast.Attribute(value=whole, attr="append"), args=[arg], keywords=[]) if not isinstance(arg, ast.Starred):
+        case ast.Call(func=ast.Attribute(value=whole, attr="append"), args=[arg], keywords=[]) if not isinstance(
+            arg, ast.Starred
+        ):
             base = base_of(whole)
         case _:
             return None

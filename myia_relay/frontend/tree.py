@@ -11,7 +11,20 @@ import functools
 from collections.abc import Iterator
 
 MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-_NO_NODES = {"ctx", "op", "ops", "id", "attr", "kind", "type_comment", "module", "level", "simple", "is_async", "conversion"}
+_NO_NODES = {
+    "ctx",
+    "op",
+    "ops",
+    "id",
+    "attr",
+    "kind",
+    "type_comment",
+    "module",
+    "level",
+    "simple",
+    "is_async",
+    "conversion",
+}
 
 
 @functools.cache

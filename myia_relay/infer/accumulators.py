@@ -26,11 +26,22 @@ from .frames import Frame
 from .values import NEVER, Dyn, Skeleton, Val
 
 SAME_FOR_BOTH = frozenset(
-    (operator.add, operator.iadd, operator.sub, operator.isub, operator.mul, operator.imul, operator.truediv, operator.itruediv)
+    (
+        operator.add,
+        operator.iadd,
+        operator.sub,
+        operator.isub,
+        operator.mul,
+        operator.imul,
+        operator.truediv,
+        operator.itruediv,
+    )
 )
 
 
-async def converting(engine: Engine, frame: Frame, init: list[Val], run: Callable, loop: Callable, drift: TypeDrift) -> Val:
+async def converting(
+    engine: Engine, frame: Frame, init: list[Val], run: Callable, loop: Callable, drift: TypeDrift
+) -> Val:
     """A loop of at least one turn, in which sums have their later types from the start.
 
     Args:
@@ -96,8 +107,14 @@ def converted(frame: Frame, start: Val, after: Skeleton) -> Dyn | None:
     if start.type.dtype.startswith("float"):
         fits = target.dtype.startswith("float")
     else:
-        fits = start.type.weak and start.type.dtype == "int64" and start.known and _exact(start.node.value, target.dtype)
-    return Dyn(frame.builder.emit(REGISTRY["cast"], (start.node,), {"dtype": target.dtype, "weak": False})) if fits else None
+        fits = (
+            start.type.weak and start.type.dtype == "int64" and start.known and _exact(start.node.value, target.dtype)
+        )
+    return (
+        Dyn(frame.builder.emit(REGISTRY["cast"], (start.node,), {"dtype": target.dtype, "weak": False}))
+        if fits
+        else None
+    )
 
 
 def _exact(value: int, dtype: str) -> bool:
@@ -111,4 +128,3 @@ def _is_number(engine: Engine, frame: Frame, node: Node) -> bool:
     """Whether an inferred node of a parsed graph is one number, whose class cannot say what arithmetic means."""
     value = engine.value(frame, node)
     return isinstance(value, Dyn) and isinstance(value.type, Scalar)
-

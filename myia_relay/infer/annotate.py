@@ -40,7 +40,9 @@ def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
     elif is_data(value):
         fits = instances_of(value.type.family, annotation)
         if fits is not None and not set(fits) & set(possible(value)):
-            raise TypeError_(f"{what} is annotated {getattr(annotation, '__name__', annotation)}, but it is {describe(value)}")
+            raise TypeError_(
+                f"{what} is annotated {getattr(annotation, '__name__', annotation)}, but it is {describe(value)}"
+            )
     elif annotation is None:
         if not (isinstance(value, Static) and value.value is None):
             raise TypeError_(f"{what} is annotated None, but it is {describe(value)}")

@@ -175,7 +175,11 @@ def record_fields(kind: type) -> tuple[str, ...] | None:
     """The names of the fields of a NamedTuple, or of a frozen dataclass that is a record; None of any other class."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tuple(kind._fields)
-    if hasattr(kind, "__relay_tree__") or not hasattr(kind, "__dataclass_fields__") or not kind.__dataclass_params__.frozen:
+    if (
+        hasattr(kind, "__relay_tree__")
+        or not hasattr(kind, "__dataclass_fields__")
+        or not kind.__dataclass_params__.frozen
+    ):
         return None
     return tuple(kind.__dataclass_fields__)
 
@@ -233,7 +237,9 @@ def describe_argument(
     def parts(values, names=None) -> tuple[Skeleton, ...]:
         values = list(values)
         notes = part_annotations(annotation, value, range(len(values)) if names is None else names)
-        return tuple(describe_argument(v, a, leaves, refs, structural, listed) for v, a in zip(values, notes, strict=True))
+        return tuple(
+            describe_argument(v, a, leaves, refs, structural, listed) for v, a in zip(values, notes, strict=True)
+        )
 
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return Skeleton("seq", ("record", value._fields, type(value)), parts(value, value._fields))
@@ -292,15 +298,25 @@ def list_skeleton(value: list, annotation: Any, leaves: list) -> Skeleton | None
 def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
     """The skeleton of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`."""
     if value.dtype.name not in DTYPES:
-        raise TypeError_(f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)")
-    if type(value) is not np.ndarray and isinstance(value, np.matrix | np.ma.MaskedArray):  # `np.ma` takes long to import
+        raise TypeError_(
+            f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)"
+        )
+    if type(value) is not np.ndarray and isinstance(
+        value, np.matrix | np.ma.MaskedArray
+    ):  # `np.ma` takes long to import
         kind = type(value).__name__
-        raise TypeError_(f"a {kind} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)")
+        raise TypeError_(
+            f"a {kind} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)"
+        )
     leaves.append(value)
     shape: tuple = value.shape
     if isinstance(annotation, Rows) and value.ndim:
         shape = (symbol(annotation.name), *value.shape[1:])
-    if isinstance(annotation, TensorAnnotation) and annotation.shape is not None and len(annotation.shape) == value.ndim:
+    if (
+        isinstance(annotation, TensorAnnotation)
+        and annotation.shape is not None
+        and len(annotation.shape) == value.ndim
+    ):
         shape = tuple(
             symbol(d) if isinstance(d, str) else open_size(have) if d is Any else have
             for d, have in zip(annotation.shape, value.shape, strict=True)
@@ -317,8 +333,9 @@ def resolve_again(skel: Skeleton, nodes: list, position: Iterator) -> Val:
     if skel.tag == "dyn":
         return Dyn(nodes[next(position)])
     if skel.tag == "seq":
-
-        return Seq(skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2])
+        return Seq(
+            skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2]
+        )
     count = sum(1 for _ in skel.leaves())
     return rebuild(skel, iter([nodes[next(position)] for _ in range(count)]))
 
@@ -342,7 +359,9 @@ def result_arrays(skel: Skeleton, out: Any) -> Iterator[Any]:
         elif isinstance(out, list | tuple) and len(out) == len(skel.parts) and kind != "dict":
             parts = list(out)
         else:
-            raise TypeError_(f"into: the result is {skel}, so give arrays in a structure like it, not {type(out).__name__}")
+            raise TypeError_(
+                f"into: the result is {skel}, so give arrays in a structure like it, not {type(out).__name__}"
+            )
         for part, target in zip(skel.parts, parts, strict=True):
             yield from result_arrays(part, target)
     else:
@@ -373,7 +392,9 @@ def constant_skeleton(value: Any) -> Skeleton:
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return Skeleton("seq", ("dict", tuple(value), None), tuple(constant_skeleton(v) for v in value.values()))
     if isinstance(value, np.ndarray):
-        raise TypeError_("an array is no compile-time constant, as its elements may change; take the name out of static=")
+        raise TypeError_(
+            "an array is no compile-time constant, as its elements may change; take the name out of static="
+        )
     return Skeleton("static", Identity(value))
 
 
@@ -400,7 +421,6 @@ def python_value(skel: Skeleton, leaves: Iterator):
         values = [[next(leaves) for _ in option.leaves()] for option in options]
         return python_value(options[place], iter(values[place]))
     if tag == "text":
-
         return format_parts(info, [python_value(p, leaves) for p in skel.parts])
     if tag in ("closure", "derived", "bound"):
         return ReturnedFunction(skel, [next(leaves) for _ in skel.leaves()])

@@ -70,7 +70,11 @@ async def slice_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
 @special(builtins.range)
 async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     for arg in args:
-        ok = isinstance(arg, Dyn) and isinstance(arg.type, Scalar) and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
+        ok = (
+            isinstance(arg, Dyn)
+            and isinstance(arg.type, Scalar)
+            and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
+        )
         if not ok:
             raise TypeError_(f"range: {describe(arg)} cannot be interpreted as an integer")
     parts = [operate(engine, frame, operator.index, [a]) for a in args]
@@ -173,7 +177,11 @@ def python_class(value: Val) -> type:
                 return {"int64": int, "float64": float, "bool": bool}[value.type.dtype]
             return numpy_dtype(value.type.dtype).type
     if isinstance(value, Seq):
-        return value.cls if value.kind in ("record", "dataset") else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
+        return (
+            value.cls
+            if value.kind in ("record", "dataset")
+            else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
+        )
     if isinstance(value, Static):
         return type(value.value)
     if isinstance(value, Text):
@@ -185,7 +193,9 @@ def python_class(value: Val) -> type:
 async def type_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     if data.is_data(args[0]):
         if len(data.possible(args[0])) > 1:
-            raise TypeError_("type(x): the class of x is known at run time only; test it with isinstance(x, ...), or match it")
+            raise TypeError_(
+                "type(x): the class of x is known at run time only; test it with isinstance(x, ...), or match it"
+            )
         return Static(data.class_of(args[0]) or type(None))
     return Static(python_class(args[0]))
 
@@ -262,7 +272,9 @@ def _pair(engine: Engine, frame: Frame, value: Val) -> tuple[str, Val]:
         raise TypeError_(f"dict: an entry is a pair (key, value), and this one is {describe(value)}")
     key, entry = parts
     if not isinstance(key, Static) or not isinstance(key.value, str):
-        raise TypeError_(f"dict: the keys are strings that are known at compile time, and this one is {describe(key)}; use a list")
+        raise TypeError_(
+            f"dict: the keys are strings that are known at compile time, and this one is {describe(key)}; use a list"
+        )
     return key.value, entry
 
 
@@ -340,14 +352,20 @@ def _extreme(name: str):
     from ..prims.operators import OPERATORS
 
     fn = getattr(builtins, name)
-    empty = f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
+    empty = (
+        f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
+    )
 
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if not args:
             raise TypeError_(f"{name} expected at least 1 argument, got 0")
         if kwargs:
             return await with_options(engine, frame, args, kwargs)
-        if len(args) == 1 and needs_loop(engine, frame, args[0]) and not isinstance(getattr(args[0], "type", None), Array):
+        if (
+            len(args) == 1
+            and needs_loop(engine, frame, args[0])
+            and not isinstance(getattr(args[0], "type", None), Array)
+        ):
             return await list_methods.extreme(engine, frame, name, args[0])
         items = args if len(args) > 1 else as_sequence(engine, frame, args[0], f"take the {name} of")
         if not items:
@@ -384,7 +402,9 @@ def _extreme(name: str):
         if count.known:
             return await (some if count.node.value else none)(frame)
         decided = operate(engine, frame, operator.gt, [count, frame.constant(0)])
-        return await branch(engine, frame, decided, [some, none], Apply(frame.graph, undef, origin=frame.builder.origin))
+        return await branch(
+            engine, frame, decided, [some, none], Apply(frame.graph, undef, origin=frame.builder.origin)
+        )
 
     async def larger(engine: Engine, frame: Frame, values: list[Val]) -> Val:
         """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is."""
@@ -458,7 +478,9 @@ if hasattr(S, "match_sequence"):
         (subject,) = values
         if is_run_time(subject):
             compare = operator.ge if node.attrs.get("star") else operator.eq
-            return operate(engine, frame, compare, [lists.length(engine, frame, subject), frame.constant(node.attrs["length"])])
+            return operate(
+                engine, frame, compare, [lists.length(engine, frame, subject), frame.constant(node.attrs["length"])]
+            )
         if not isinstance(subject, Seq) or subject.kind not in ("tuple", "list", "record"):
             return frame.constant(False)
         if subject.kind == "record" and not issubclass(subject.cls, tuple):

@@ -219,7 +219,9 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     if isinstance(value, functools.partial):
         first = [engine.from_python(frame, a, None) for a in value.args]
         named = {k: engine.from_python(frame, a, None) for k, a in value.keywords.items()} | kwargs
-        return await call_value(engine, frame, engine.from_python(frame, value.func, None), first + args, named, origin, site)
+        return await call_value(
+            engine, frame, engine.from_python(frame, value.func, None), first + args, named, origin, site
+        )
     if isinstance(value, functools._lru_cache_wrapper):  # a pure function needs no memory of its results
         return await call_static(engine, frame, value.__wrapped__, args, kwargs, origin, site)
     method = type(value).__call__ if callable(value) else None
@@ -302,9 +304,7 @@ def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val
         index = s.names.index(name) if name in s.names else -1
         if index < 0 or index < s.posonly or index in (s.vararg, s.kwarg):
             if s.kwarg is None:
-                raise TypeError_(
-                    f"{graph.name}() got an unexpected keyword argument '{name}'{nearest(name, s.names)}"
-                )
+                raise TypeError_(f"{graph.name}() got an unexpected keyword argument '{name}'{nearest(name, s.names)}")
             rest[name] = value
         elif values[index] is not None:
             raise TypeError_(f"{graph.name}() got multiple values for argument '{name}'")
@@ -382,7 +382,9 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
         method = user_method(args[0], f"__{name}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
-    alike = len(args) == 2 and all(isinstance(a, Seq) and a.kind == "record" for a in args) and args[0].cls is args[1].cls
+    alike = (
+        len(args) == 2 and all(isinstance(a, Seq) and a.kind == "record" for a in args) and args[0].cls is args[1].cls
+    )
     if len(args) == 2 and not (alike and plain not in MIRRORED):  # CPython does not ask the same class again
         method = user_method(args[1], f"__{mirrored}__")
         if method is not None:
@@ -397,7 +399,12 @@ def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> 
     Raises:
         TypeError_: NumPy would make an array of the object or of the results.
     """
-    if not isinstance(left, Dyn) or not isinstance(left.type, Array | Scalar) or isinstance(left.type, Scalar) and left.type.weak:
+    if (
+        not isinstance(left, Dyn)
+        or not isinstance(left.type, Array | Scalar)
+        or isinstance(left.type, Scalar)
+        and left.type.weak
+    ):
         return left
     cls = data.class_of(right) if data.is_data(right) else right.cls
     if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy stands back
@@ -454,7 +461,9 @@ def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> V
     except TypeError as error:
         if isinstance(error, CompileError):
             raise
-        raise TypeError_(f"{name}: {str(error).replace(getattr(meaning.function, '__name__', '') + '()', name + '()')}") from error
+        raise TypeError_(
+            f"{name}: {str(error).replace(getattr(meaning.function, '__name__', '') + '()', name + '()')}"
+        ) from error
     return lift(engine, frame, result)
 
 
@@ -498,7 +507,9 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
         return Raised(cls, args[0] if args else None)
     require_plain(cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return Seq("record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls)
+        return Seq(
+            "record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls
+        )
     if hasattr(cls, "__dataclass_fields__"):
         import dataclasses
 
@@ -516,7 +527,10 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
             kwargs = {**kwargs, name: arg}
         for f in fields:
             if f.default_factory is not dataclasses.MISSING and f.name not in kwargs:
-                kwargs = {**kwargs, f.name: await call_value(engine, frame, Static(f.default_factory), [], {}, origin, site)}
+                kwargs = {
+                    **kwargs,
+                    f.name: await call_value(engine, frame, Static(f.default_factory), [], {}, origin, site),
+                }
         values = fields_of(cls, names, defaults, (), kwargs, engine, frame)
         for value in values:  # what is written into such an array later, the record would show
             engine.shared.update(arrays_of(value))
@@ -536,13 +550,19 @@ def require_plain(cls: type) -> None:
         TypeError_: a `__post_init__`, an `__init__` or `__new__` that is written out, or fields that it would have to set.
     """
     own = [name for name in ("__init__", "__new__") if getattr(getattr(cls, name), "__code__", None) is not None]
-    own = [name for name in own if getattr(cls, name).__code__.co_filename != "<string>"]  # as dataclass and NamedTuple make them
+    own = [
+        name for name in own if getattr(cls, name).__code__.co_filename != "<string>"
+    ]  # as dataclass and NamedTuple make them
     own += ["__post_init__"] * hasattr(cls, "__post_init__")
     if own:
-        raise TypeError_(f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function")
+        raise TypeError_(
+            f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function"
+        )
     for field in getattr(cls, "__dataclass_fields__", {}).values():
         if not field.init:
-            raise TypeError_(f"the field '{field.name}' of {cls.__name__} is not given when it is made; make it a property")
+            raise TypeError_(
+                f"the field '{field.name}' of {cls.__name__} is not given when it is made; make it a property"
+            )
 
 
 def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, ...]:

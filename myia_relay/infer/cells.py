@@ -39,7 +39,9 @@ from .values import (
 )
 
 PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has filled
-NOT_IN_THIS_TURN = UnboundVal()  # in a cell that was not filled before the loop around, in the part of a turn that has not done so
+NOT_IN_THIS_TURN = (
+    UnboundVal()
+)  # in a cell that was not filled before the loop around, in the part of a turn that has not done so
 UNCERTAIN = (PERHAPS_UNBOUND, NOT_IN_THIS_TURN)
 
 
@@ -88,13 +90,22 @@ def frozen(frame: Frame, values: list[Val]) -> list[Val]:
         captured = dict(frame.captured(closure))
         for graph in graphs_reachable(closure.graph):
             for node in graph.nodes:
-                if isinstance(node.fn, Constant) and node.fn.value is S.cell_set and isinstance(captured.get(node.args[0]), Cell):
+                if (
+                    isinstance(node.fn, Constant)
+                    and node.fn.value is S.cell_set
+                    and isinstance(captured.get(node.args[0]), Cell)
+                ):
                     written.add(captured[node.args[0]])
     within: list[Cell] = []
 
     def freeze(value: Val) -> Val:
         if isinstance(value, Cell):
-            if value in written or value in within or not frame.has_cell(value) or isinstance(frame.cell(value), UnboundVal):
+            if (
+                value in written
+                or value in within
+                or not frame.has_cell(value)
+                or isinstance(frame.cell(value), UnboundVal)
+            ):
                 return value
             within.append(value)
             content = freeze(frame.cell(value))
@@ -161,7 +172,9 @@ def changed_in_branch(frame: Frame, regions: list[Frame], values: list[Val | Non
     return list(cells)
 
 
-def after_branch(frame: Frame, regions: list[Frame], values: list[Val | None], cells: list[Cell], contents: Iterable[Val]) -> None:
+def after_branch(
+    frame: Frame, regions: list[Frame], values: list[Val | None], cells: list[Cell], contents: Iterable[Val]
+) -> None:
     """Put what comes out of a branch into the cells; `values` are the arms' results, NEVER where they do not return."""
     from .values import NeverVal
 
@@ -203,7 +216,9 @@ def changed_in_loop(frame: Frame, turn: Frame, cells: list[Cell], results: list[
 
 def open_turn(frame: Frame, turn: Frame, cells: list[Cell], contents: list[Val]) -> None:
     """Tell a frame that runs once per turn what is in the cells: the carried ones, and those that are not bound yet."""
-    turn.cells.update(dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_TURN))
+    turn.cells.update(
+        dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_TURN)
+    )
     turn.cells.update(zip(cells, contents, strict=True))
 
 
@@ -284,7 +299,9 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     from .values import Raised, Static
 
     if isinstance(cell, Choice):
-        return await dispatch(engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin)
+        return await dispatch(
+            engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
+        )
     if isinstance(cell, Seq):
         return cell.elems[0]  # frozen
     name = node.attrs["name"]

@@ -156,7 +156,11 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
 
         result: Dyn = frame.constant(False)
         for elem in items(container, "__iter__", "__contains__"):
-            not_yet = frame.constant(True) if result.known else Dyn(frame.builder.emit(REGISTRY["logical_not"], (result.node,)))
+            not_yet = (
+                frame.constant(True)
+                if result.known
+                else Dyn(frame.builder.emit(REGISTRY["logical_not"], (result.node,)))
+            )
             same = element_equality(engine, frame, elem, item, not_yet)
             if same.known:
                 if same.node.value:

@@ -52,7 +52,9 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
         elif skel.tag == "choice":
             nodes.extend(conform_choice(frame, value, skel, conform))
         elif skel.tag == "dyn":
-            nodes.append(adapt(frame, value, skel.info) if isinstance(skel.info, Data) else leaf_node(frame, value, skel.info))
+            nodes.append(
+                adapt(frame, value, skel.info) if isinstance(skel.info, Data) else leaf_node(frame, value, skel.info)
+            )
         elif isinstance(value, Seq):
             for part, part_skel in zip(value.elems, skel.parts, strict=True):
                 go(part, part_skel)

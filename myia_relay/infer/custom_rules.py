@@ -60,7 +60,9 @@ async def call_custom_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwarg
     result = staged.spec.result
     out = rebuild(result, iter([Node(leaf.info) for leaf in result.leaves()]))
     dout = staged.result_tree(iter([Dyn(Node(t)) for t in staged.results()]))
-    stand_ins = [rebuild(staged.skels[i], iter([Node(leaf.info) for leaf in staged.skels[i].leaves()])) for i in staged.skels]
+    stand_ins = [
+        rebuild(staged.skels[i], iter([Node(leaf.info) for leaf in staged.skels[i].leaves()])) for i in staged.skels
+    ]
     values = [Static(rule), *stand_ins, out, dout]
 
     async def run(inner: Frame, parts: list[Val]) -> Val:
@@ -84,7 +86,9 @@ async def call_custom_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwarg
     names = [f"x{i}" for i in range(len(args))]
     place = Origin(None) if origin is None else origin
     source = Source(("custom_vjp", rule, len(args)), "rule", ["rule", *names, "out", "dout"], place)
-    spec, _ = engine.specialise(frame, source, values, run, origin, frame.context, (True,) + (False,) * (len(values) - 1), True)
+    spec, _ = engine.specialise(
+        frame, source, values, run, origin, frame.context, (True,) + (False,) * (len(values) - 1), True
+    )
     await spec.finished
     b = frame.at(origin)
     own = len(staged.operands)

@@ -113,7 +113,11 @@ def field_nodes(frame, value: Val, t: Type, what: str) -> list[Node]:
     """
     if isinstance(t, Data):
         return [adapt(frame, value, t, what)]
-    if isinstance(t, Struct) and isinstance(value, Seq) and (value.kind, value.fields, value.cls) == (t.kind, t.fields, t.cls):
+    if (
+        isinstance(t, Struct)
+        and isinstance(value, Seq)
+        and (value.kind, value.fields, value.cls) == (t.kind, t.fields, t.cls)
+    ):
         if len(value.elems) == len(t.elems):
             return [n for v, e in zip(value.elems, t.elems) for n in field_nodes(frame, v, e, what)]
     if isinstance(t, NoneT) and isinstance(value, Static) and value.value is None:
@@ -200,7 +204,11 @@ def instances(family: Family, classes) -> tuple[int, ...]:
 
 def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
     """The variants that an annotation allows; None where it says nothing about classes."""
-    plain = annotation is None or isinstance(annotation, type | types.UnionType) or typing.get_origin(annotation) is typing.Union
+    plain = (
+        annotation is None
+        or isinstance(annotation, type | types.UnionType)
+        or typing.get_origin(annotation) is typing.Union
+    )
     try:
         return instances(family, type(None) if annotation is None else annotation) if plain else None
     except TypeError:  # a part of the union is no class
@@ -242,7 +250,9 @@ def either(frame, condition: Var, a: Node, b: Node) -> Node:
     return frame.builder.emit(REGISTRY["cond"], (condition.node, a, b), branches)
 
 
-async def by_variant(engine, frame, value: Dyn, groups: list[tuple[int, ...]], run: Callable, site: Apply | None) -> Val:
+async def by_variant(
+    engine, frame, value: Dyn, groups: list[tuple[int, ...]], run: Callable, site: Apply | None
+) -> Val:
     """`run(frame, value narrowed to a group)` for the group that the value is of at run time.
 
     Args:
@@ -317,7 +327,9 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         if name in names:  # of another variant: CPython would find out when it gets here, and not before
             message = f"'{name_of(family, may[0])}' object has no attribute '{name}'"
             return await emit_raise(engine, frame, Raised(AttributeError, Static(message)))
-        raise AttributeError_(f"{' | '.join(name_of(family, n) for n in may)} has no field '{name}'{nearest(name, names)}")
+        raise AttributeError_(
+            f"{' | '.join(name_of(family, n) for n in may)} has no field '{name}'{nearest(name, names)}"
+        )
     if len(may) > 1 and all(is_method(found[n]) for n in having):
         for n in [n for n in may if n not in having]:
             other = test(frame, value, [k for k in may if k != n])
@@ -335,7 +347,9 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
             return field(engine, region, narrowed, variant, name)
         result = class_attribute(engine, region, narrowed, variant.cls, variant.fields, name)
         if isinstance(result, PropertyVal):
-            return await call_value(engine, region, Static(result.function), [result.receiver], {}, region.builder.origin, site)
+            return await call_value(
+                engine, region, Static(result.function), [result.receiver], {}, region.builder.origin, site
+            )
         return result
 
     having += [n for n in may if n not in having]
@@ -462,7 +476,9 @@ def equality_graph(engine, family: Family) -> Graph:
         return made["equal", family]
     for variant in family.variants:
         if not _generated(variant.cls):
-            raise TypeError_(f"{variant.cls.__name__} compares in a way of its own; compare {family.name} by a function")
+            raise TypeError_(
+                f"{variant.cls.__name__} compares in a way of its own; compare {family.name} by a function"
+            )
         if any(isinstance(t, Array) for t in variant.leaves):
             name = variant.cls.__name__
             raise TypeError_(f"{name} holds an array, so == has no truth value; compare {family.name} by a function")

@@ -128,7 +128,9 @@ def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str)
         args.append(kwargs[name])
     left = [k for k in kwargs if k not in names[: len(args)]]
     if left:
-        raise TypeError_(f"{what}: pass '{left[0]}' by position, or all parameters before it too{nearest(left[0], names)}")
+        raise TypeError_(
+            f"{what}: pass '{left[0]}' by position, or all parameters before it too{nearest(left[0], names)}"
+        )
     return args
 
 
@@ -159,7 +161,9 @@ def aligned(frame: Frame, value: Val, skel: Skeleton, what: str) -> list[Node | 
         var = frame.var(value)
         if have.dtype != t.dtype:
             if not (isinstance(have, Scalar) and have.weak):
-                raise TypeError_(f"{what} is of {have.dtype} where {t.dtype} belongs; convert it with .astype(np.{t.dtype})")
+                raise TypeError_(
+                    f"{what} is of {have.dtype} where {t.dtype} belongs; convert it with .astype(np.{t.dtype})"
+                )
             var = REGISTRY["cast"](var, dtype=t.dtype, weak=isinstance(t, Scalar) and t.weak)
         return [match_kind(var, t).node]
     if skel.tag == "seq":
@@ -192,7 +196,9 @@ def emit_jvp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], t
     return b.graph.apply(P_jvp, *operands, *tangents, attrs=attrs, type=type_, origin=b.origin)
 
 
-def emit_vjp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], douts: list[Node], aloud: bool = True) -> Node:
+def emit_vjp(
+    b: Builder, staged: Staged, operands: list[Node], wrt: list[int], douts: list[Node], aloud: bool = True
+) -> Node:
     """The request for cotangents."""
     type_ = tuple_of(*[tangent(operands[i].type) for i in wrt])
     attrs = {"graph": staged.spec.graph, "wrt": tuple(wrt), "aloud": aloud}
@@ -398,7 +404,9 @@ def entries(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, f
     return [entry(b, part, o, i) for part, (o, i) in zip(parts, pairs, strict=True)]
 
 
-def directional(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], seeds: list[Node], outs: int, forward: bool):
+def directional(
+    b: Builder, staged: Staged, operands: list[Node], wrt: list[int], seeds: list[Node], outs: int, forward: bool
+):
     """The tangents of the results along those of the arguments, or the cotangents of the arguments."""
     if forward:
         node = emit_jvp(b, staged, operands, wrt, seeds)
@@ -437,7 +445,9 @@ def sparse_entries(
             coordinates = Seq("tuple", tuple(Dyn(b.constant(p)) for p in places))
             values = item(b, node, len(pairs))
             if not places:  # a number by a number
-                values = reshape(Var(b, values), shape=()).node if len(part.rows) else zero(b, Array(values.type.dtype, ()))
+                values = (
+                    reshape(Var(b, values), shape=()).node if len(part.rows) else zero(b, Array(values.type.dtype, ()))
+                )
             pairs.append(Seq("tuple", (Dyn(values), coordinates)))
     return pairs
 
@@ -479,7 +489,9 @@ def request_jacobian(transform: str):
     """The handler of a call of `jacfwd`, `jacrev`, `jacobian` or `hessian` itself."""
 
     async def run(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
-        given = dict(zip(("f", "wrt"), args, strict=False)) | {{"argnums": "wrt"}.get(k, k): v for k, v in kwargs.items()}
+        given = dict(zip(("f", "wrt"), args, strict=False)) | {
+            {"argnums": "wrt"}.get(k, k): v for k, v in kwargs.items()
+        }
         unknown = [k for k in given if k not in ("f", "wrt", "sparse")]
         if unknown or "f" not in given:
             hint = nearest(unknown[0], ("wrt", "sparse")) if unknown else ""

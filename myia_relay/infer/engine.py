@@ -50,7 +50,9 @@ from .values import (
     skeleton,
 )
 
-MOST_OF_SHAPES = 20_000  # operations, where trees have their shapes in their types: shapes multiply in loops and branches
+MOST_OF_SHAPES = (
+    20_000  # operations, where trees have their shapes in their types: shapes multiply in loops and branches
+)
 # `x += y` changes an array itself, where numbers and tuples are bound anew.
 IN_PLACE = frozenset(
     getattr(operator, f"i{name}")
@@ -85,7 +87,9 @@ class Recaptured(CompileError):
     """
 
     def __init__(self, name: str, make_cell: Callable[[], None], origin):
-        super().__init__(f"'{name}' is assigned again after an inner function captured it; give the new value another name", origin)
+        super().__init__(
+            f"'{name}' is assigned again after an inner function captured it; give the new value another name", origin
+        )
         self.make_cell = make_cell
 
 
@@ -243,7 +247,9 @@ class Engine:
             value = free.read()
         except CompileError as error:
             raise error.at(origin) from None
-        if place is not free.function.__globals__ and kind == "dict":  # a builtin: a global of that name would come first
+        if (
+            place is not free.function.__globals__ and kind == "dict"
+        ):  # a builtin: a global of that name would come first
             self.depend("absent", free.function.__globals__, free.name, True)
         return self.from_python(frame, value, self.depend(kind, place, free.name, value))
 
@@ -289,12 +295,16 @@ class Engine:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, type(value))
         if isinstance(value, list | tuple):
-            return Seq("list" if isinstance(value, list) else "tuple", tuple(self.from_python(frame, v, None) for v in value))
+            return Seq(
+                "list" if isinstance(value, list) else "tuple", tuple(self.from_python(frame, v, None) for v in value)
+            )
         if isinstance(value, dict) and all(isinstance(k, str) for k in value):
             return Seq("dict", tuple(self.from_python(frame, v, None) for v in value.values()), tuple(value))
         if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
             fields = tuple(value.__dataclass_fields__)
-            return Seq("record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, type(value))
+            return Seq(
+                "record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, type(value)
+            )
         return Static(value)
 
     def hide(self, frame: Frame, hidden: Hidden, type: Type, name: str) -> Dyn:
@@ -318,7 +328,9 @@ class Engine:
         frame.at(node.origin)
         self.applied += 1
         if self.structural and self.applied > MOST_OF_SHAPES:
-            raise TypeError_("trees of these very shapes take a program of their own, which grows too large; give fields one type")
+            raise TypeError_(
+                "trees of these very shapes take a program of their own, which grows too large; give fields one type"
+            )
         if node in self.ignored or (self.ignored and poisoned(frame, node)):
             return POISON
         try:
@@ -367,7 +379,13 @@ class Engine:
     # Specialisation.
 
     async def call_graph(
-        self, frame: Frame, graph: Graph, args: list[Val], env: tuple[tuple[Node, Val], ...], origin: Origin, context: Context
+        self,
+        frame: Frame,
+        graph: Graph,
+        args: list[Val],
+        env: tuple[tuple[Node, Val], ...],
+        origin: Origin,
+        context: Context,
     ) -> Val:
         """Call the specialisation of a parsed graph for these arguments; emits the call.
 
@@ -428,7 +446,12 @@ class Engine:
         return self.cells.setdefault((frame.spec.key, made, count), Cell(name))
 
     def emit_call(
-        self, frame: Frame, spec: Specialisation, nodes: list[Node], origin: Origin, fresh: dict[Cell, Cell] | None = None
+        self,
+        frame: Frame,
+        spec: Specialisation,
+        nodes: list[Node],
+        origin: Origin,
+        fresh: dict[Cell, Cell] | None = None,
     ) -> Val:
         """Emit the call of a specialisation whose result is known; `fresh` are new cells for those that it makes."""
         builder = frame.at(origin)
@@ -444,7 +467,9 @@ class Engine:
         if done := spec.finished.done:
             mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
         if spec.hands_on or not done:
-            self.shared.update([*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))])
+            self.shared.update(
+                [*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))]
+            )
         return result
 
     def specialise(
@@ -481,12 +506,15 @@ class Engine:
         if spec is None:
             typed = Graph(source.name, origin=source.origin)
             place, free = located(origin, frame.spec), frame.spec.free
-            spec = Specialisation(key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free)
+            spec = Specialisation(
+                key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free
+            )
             depth = spec.depth() if isinstance(source.identity, Graph) else 0
             if depth > MAX_NESTING or (depth > 2 and not fits(skels, MAX_LEAVES)):
                 grown = shortened(", ".join(map(str, skels)))
                 raise TypeError_(
-                    f"the argument types of the recursive function {source.name} grow without bound: {grown}", source.origin
+                    f"the argument types of the recursive function {source.name} grow without bound: {grown}",
+                    source.origin,
                 )
             self.specs[key] = spec
             if self.recursion.assume(spec):
@@ -548,7 +576,9 @@ class Engine:
             if index >= 0:
                 name = signature.names[index]
                 try:
-                    check_value(frame.env[graph.params[index]], annotation, graph_names, f"argument '{name}' of {graph.name}")
+                    check_value(
+                        frame.env[graph.params[index]], annotation, graph_names, f"argument '{name}' of {graph.name}"
+                    )
                 except CompileError as error:
                     raise error.at(located(graph.params[index].origin, frame.spec)) from None
 
@@ -560,9 +590,13 @@ class Engine:
         if signature is None or -1 not in signature.annotations or result is NEVER:
             return
         try:
-            check_value(result, signature.annotations[-1], frame.spec.graph.flags["dims"], f"the result of {graph.name}")
+            check_value(
+                result, signature.annotations[-1], frame.spec.graph.flags["dims"], f"the result of {graph.name}"
+            )
         except CompileError as error:
-            raise error.at(located(graph.output.origin if graph.output.origin.loc else graph.origin, frame.spec)) from None
+            raise error.at(
+                located(graph.output.origin if graph.output.origin.loc else graph.origin, frame.spec)
+            ) from None
 
     # Branches that wait for each other.
 

@@ -123,7 +123,9 @@ class Frame:
         self.cells: dict[Cell, Val] = {}
         self.own: set[Cell] = set()
         self.writes = parent is None
-        self.before = {c: parent.cell(c) for c in parent.known_cells()} if parent is not None and not self.shares else {}
+        self.before = (
+            {c: parent.cell(c) for c in parent.known_cells()} if parent is not None and not self.shares else {}
+        )
 
     # Cells. A scope has none of its own: it changes those of the frame whose graph it emits into.
 
@@ -209,7 +211,9 @@ class Frame:
         if isinstance(node, Constant) or self.shares:
             return node
         if node not in self.imports:
-            self.imports[node] = self.graph.add_parameter(node.name or f"v{len(self.graph.params)}", node.type, node.origin)
+            self.imports[node] = self.graph.add_parameter(
+                node.name or f"v{len(self.graph.params)}", node.type, node.origin
+            )
             if node in self.spec.shared:
                 self.spec.shared.add(self.imports[node])
             if self.late is not None:

@@ -76,7 +76,14 @@ def strengthened(frame: Frame, value: Val, first: Skeleton, second: Skeleton) ->
         return None
     changed = False
     for i, (a, b) in enumerate(zip(before, after, strict=True)):
-        if a != b and isinstance(a, Scalar) and a.weak and isinstance(b, Scalar | Array) and a.dtype == b.dtype and b.shape == ():
+        if (
+            a != b
+            and isinstance(a, Scalar)
+            and a.weak
+            and isinstance(b, Scalar | Array)
+            and a.dtype == b.dtype
+            and b.shape == ()
+        ):
             node = frame.builder.emit(REGISTRY["cast"], (nodes[i],), {"dtype": a.dtype, "weak": False})
             nodes[i] = frame.builder.emit(REGISTRY["as_array"], (node,)) if isinstance(b, Array) else node
             changed = True
@@ -113,7 +120,9 @@ async def scan(
         return rebuild(skel, iter([first_axis(region, Dyn(n), Dyn(index)).node for n in leaves]))
 
     async def step(region: Frame, carry: Val, index: Node) -> tuple[Val, Val] | None:
-        result = await call_value(engine, region, reach(frame, region, fn), [carry, example(region, index)], {}, origin, None)
+        result = await call_value(
+            engine, region, reach(frame, region, fn), [carry, example(region, index)], {}, origin, None
+        )
         if result is NEVER:
             return None
         if not isinstance(result, Seq) or len(result.elems) != 2:
@@ -150,7 +159,9 @@ async def scan(
             raise TypeError_(f"scan: y has a part of type {y.type}, which cannot be stacked")
         t = Array(y.type.dtype, (size, *y.type.shape))
         scalar = Scalar(t.dtype)
-        empty = broadcast_to(Var(b, b.constant(as_type(False if t.dtype == "bool" else 0, scalar), scalar)), shape=t.shape)
+        empty = broadcast_to(
+            Var(b, b.constant(as_type(False if t.dtype == "bool" else 0, scalar), scalar)), shape=t.shape
+        )
         stacks.append(empty.node)
         stack = Var(turn.builder, turn.graph.add_parameter(f"ys{k}", t))
         outs.append(REGISTRY["dynamic_update"](stack, Var(turn.builder, y), position, axis=0).node)
@@ -188,7 +199,9 @@ def scan_length(frame: Frame, xs: Val, given: int | None) -> tuple[Dyn, DimLike]
     sizes = []
     for node in leaves:
         if not isinstance(node.type, Array) or not node.type.shape:
-            raise TypeError_(f"scan: xs has a leaf of type {node.type}; its leaves are arrays, gone over along their first axes")
+            raise TypeError_(
+                f"scan: xs has a leaf of type {node.type}; its leaves are arrays, gone over along their first axes"
+            )
         sizes.append(node.type.shape[0])
     if given is not None:
         sizes.append(given)

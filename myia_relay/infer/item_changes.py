@@ -57,7 +57,12 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         return Seq("dict", tuple(items[f] for f in fields), fields)
     if isinstance(new, Chosen):
         return lift(engine, frame, new.part.replaced(frame.builder, fit(frame.builder, new.new, new.part.x.dtype)))
-    if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Seq) and new.kind in ("tuple", "list"):
+    if (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Array)
+        and isinstance(new, Seq)
+        and new.kind in ("tuple", "list")
+    ):
         numbers = to_argument(engine, frame, new, False, "an assigned value", None)
         new = Dyn(operand(frame.builder, numbers, "an assigned value", value.type.dtype).node)
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):

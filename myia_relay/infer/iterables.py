@@ -103,7 +103,9 @@ def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
         return _walk_iter(engine, frame, value)
     if isinstance(value, Static) and isinstance(value.value, str):
         return Walk([Static(c) for c in value.value])
-    raise TypeError_(f"{describe(value)} is not iterable; a loop runs over range, tuples, lists, arrays, zip, enumerate, reversed")
+    raise TypeError_(
+        f"{describe(value)} is not iterable; a loop runs over range, tuples, lists, arrays, zip, enumerate, reversed"
+    )
 
 
 def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
@@ -116,7 +118,8 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
         offset = value.parts[1]
         if steps.items is not None:
             pairs = [
-                Seq("tuple", (_plus(engine, frame, offset, frame.constant(i)), item)) for i, item in enumerate(steps.items)
+                Seq("tuple", (_plus(engine, frame, offset, frame.constant(i)), item))
+                for i, item in enumerate(steps.items)
             ]
             return Walk(pairs)
         count = _count(engine, frame, steps)
@@ -150,7 +153,10 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
         counts = [_count(engine, frame, w) for w in walks]
         shortest = counts[0]
         for count in counts[1:]:
-            if not (shortest.known and count.known and shortest.node.value == count.node.value) and shortest.node is not count.node:
+            if (
+                not (shortest.known and count.known and shortest.node.value == count.node.value)
+                and shortest.node is not count.node
+            ):
                 from ..ir.prim import REGISTRY
 
                 shortest = Dyn(frame.builder.emit(REGISTRY["minimum"], (shortest.node, count.node)))

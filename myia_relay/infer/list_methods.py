@@ -101,7 +101,9 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
             return operate(engine, region, op, *[reach(frame, region, c) for c in counts])
 
         differ = operate(engine, frame, operator.ge, place, frame.constant(0))
-        return await branch(engine, frame, differ, [by_entries, by_lengths], Apply(frame.graph, undef, origin=frame.builder.origin))
+        return await branch(
+            engine, frame, differ, [by_entries, by_lengths], Apply(frame.graph, undef, origin=frame.builder.origin)
+        )
     if op is operator.contains:
         if not is_run_time(a):
             return None
@@ -186,7 +188,10 @@ def unpacked(engine: Engine, frame: Frame, value: Val, before: int, starred: boo
     require(frame, operate(engine, frame, operator.ge, n, count), ValueError, *few, operands=(n.node,))
     if not starred:
         require(
-            frame, operate(engine, frame, operator.le, n, count), ValueError, f"too many values to unpack (expected {need})"
+            frame,
+            operate(engine, frame, operator.le, n, count),
+            ValueError,
+            f"too many values to unpack (expected {need})",
         )
     parts = [entry(engine, frame, value, frame.constant(i)) for i in range(before)]
     if starred:
@@ -235,7 +240,9 @@ async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensat
             async def nothing(region: Frame) -> Val:
                 return start
 
-            return await branch(engine, frame, some, [total, nothing], Apply(frame.graph, undef, origin=frame.builder.origin))
+            return await branch(
+                engine, frame, some, [total, nothing], Apply(frame.graph, undef, origin=frame.builder.origin)
+            )
     return await totalled(engine, frame, xs, start, compensated)
 
 
@@ -255,7 +262,9 @@ def _zero(value: Any, t: Any) -> Any:
 async def extreme(engine: Engine, frame: Frame, name: str, value: Val) -> Val:
     """`min(xs)` and `max(xs)`."""
     xs = await as_list(engine, frame, value)
-    empty = f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
+    empty = (
+        f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
+    )
     if isinstance(xs, Seq) and not xs.elems:
         return failing(frame, ValueError, empty)
     require(frame, operate(engine, frame, operator.gt, length(engine, frame, xs), frame.constant(0)), ValueError, empty)
@@ -284,7 +293,9 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
         keys = promoted(frame, keys)
     if not isinstance(keys.type.elem, Scalar):
         what = "entries" if plain else "keys"
-        raise TypeError_(f"compiled code sorts by numbers, and these {what} are {keys.type.elem}; give a key= that is a number")
+        raise TypeError_(
+            f"compiled code sorts by numbers, and these {what} are {keys.type.elem}; give a key= that is a number"
+        )
     if keys.type.elem.is_float:
         nan = await call(engine, frame, prelude.has_nan, keys)
         message = "NaN among the numbers to sort by: their order would depend on how sort() works"
@@ -517,7 +528,12 @@ def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> No
 
 
 def refuse_conflicts(
-    engine: Engine, frame: Frame, node: Apply, arrays: bool, error: Callable[[str], CompileError], whatever: bool = False
+    engine: Engine,
+    frame: Frame,
+    node: Apply,
+    arrays: bool,
+    error: Callable[[str], CompileError],
+    whatever: bool = False,
 ) -> None:
     """Refuse a change that the front end's conflicts at a node say is seen: now, or, if calls decide, when all are known.
 
@@ -544,7 +560,9 @@ def refuse_conflicts(
 def other_may_hold(engine: Engine, frame: Frame, conflict, arrays: bool) -> bool:
     """Whether the other variable of a conflict may be, or hold, an array (`arrays`) or a list."""
     other = conflict.other
-    held = engine.value(frame, other) if isinstance(other, Constant) else frame.find(other) if other is not None else None
+    held = (
+        engine.value(frame, other) if isinstance(other, Constant) else frame.find(other) if other is not None else None
+    )
     return held is None or may_hold(held, arrays)
 
 

@@ -79,7 +79,9 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
     if isinstance(value, Listed | Dyn):
         made = emit(frame, "list_from_array", value.array) if isinstance(value, Listed) else value
         if elem is not None and made.type.elem != elem:
-            raise TypeError_(f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}")
+            raise TypeError_(
+                f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}"
+            )
         return made
     if elem is None:
         elem = entry_type(frame, value)
@@ -150,7 +152,9 @@ def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
 
 def _assembled(frame: Frame, t: Type, leaves) -> Node:
     if isinstance(t, Struct):
-        return frame.builder.emit(REGISTRY["make_struct"], tuple(_assembled(frame, e, leaves) for e in t.elems), {"type": t})
+        return frame.builder.emit(
+            REGISTRY["make_struct"], tuple(_assembled(frame, e, leaves) for e in t.elems), {"type": t}
+        )
     if isinstance(t, NoneT):
         return frame.builder.emit(REGISTRY["none"], ())
     return next(leaves)
@@ -258,7 +262,11 @@ def mark_entries(engine: Engine, value: Val) -> None:
 
 def is_index(value: Val) -> bool:
     """Whether a value is an integer."""
-    return isinstance(value, Dyn) and isinstance(value.type, Scalar) and value.type.dtype.lstrip("u").startswith(("int", "bool"))
+    return (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Scalar)
+        and value.type.dtype.lstrip("u").startswith(("int", "bool"))
+    )
 
 
 def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
@@ -412,7 +420,12 @@ def repeated(engine: Engine, frame: Frame, value: Val, count: Dyn) -> Val:
             "each entry of this product would be the same list, which CPython shows when one is changed; "
             "write a comprehension: [[...] for _ in range(n)]"
         )
-    return emit(frame, "list_repeat", promoted(frame, value), as_index(engine, frame, count, "can't multiply sequence by non-int"))
+    return emit(
+        frame,
+        "list_repeat",
+        promoted(frame, value),
+        as_index(engine, frame, count, "can't multiply sequence by non-int"),
+    )
 
 
 def has_entry_type(frame: Frame, value: Val) -> bool:
@@ -453,7 +466,6 @@ def array_of(frame: Frame, value: Val, what: str) -> Any:
 
 
 __all__ = [
-
     "array_of",
     "concatenated",
     "get",

@@ -78,7 +78,9 @@ async def generalise(
                 hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
-                message = f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}"
+                message = (
+                    f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}"
+                )
                 drift = TypeDrift(message, origin)
                 drift.index, drift.after = index, after
                 raise drift from None
@@ -88,7 +90,9 @@ async def generalise(
     raise TypeDrift(f"the types of {', '.join(names)} keep growing in this loop", origin)
 
 
-def region_with_parameters(frame: Frame, name: str, skels: list[Skeleton], names, extra: list) -> tuple[Frame, list, list[Val]]:
+def region_with_parameters(
+    frame: Frame, name: str, skels: list[Skeleton], names, extra: list
+) -> tuple[Frame, list, list[Val]]:
     """A region whose first parameters are `extra` types, then the leaves of carried values."""
     region = frame.region(name)
     firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
@@ -96,7 +100,8 @@ def region_with_parameters(frame: Frame, name: str, skels: list[Skeleton], names
     for skel, label in zip(skels, names, strict=True):
         leaves = list(skel.leaves())
         made = [
-            region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info) for i, leaf in enumerate(leaves)
+            region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info)
+            for i, leaf in enumerate(leaves)
         ]
         values.append(rebuild(skel, iter(made)))
     return region, firsts, values
@@ -328,7 +333,9 @@ def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
 async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
     iterable = engine.value(frame, node.args[0])
     if isinstance(iterable, Choice):
-        return await dispatch(engine, frame, iterable, lambda region, option: over(engine, region, node, option), node, node.origin)
+        return await dispatch(
+            engine, frame, iterable, lambda region, option: over(engine, region, node, option), node, node.origin
+        )
     return await over(engine, frame, node, iterable)
 
 
@@ -502,7 +509,6 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
         turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
         mark_each(engine, init, values)
         turn.at(node.origin)
-
 
         async def body(region: Frame, current: list[Val]) -> Val:
             return await run(region, [steps.item(region, Dyn(index)), *current])

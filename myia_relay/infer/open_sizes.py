@@ -60,7 +60,9 @@ class FieldAnnotation:
         if note.shape is None:
             return value.shape
         if len(note.shape) != value.ndim or any(isinstance(d, int) and d != n for d, n in zip(note.shape, value.shape)):
-            raise ShapeError(f"the field '{self.field}' is annotated {note}, but its shape is {show_shape(value.shape)}")
+            raise ShapeError(
+                f"the field '{self.field}' is annotated {note}, but its shape is {show_shape(value.shape)}"
+            )
         for dim, size in zip(note.shape, value.shape):
             before, where = self.names.setdefault(dim, (size, self.field)) if isinstance(dim, str) else (size, "")
             if before != size:

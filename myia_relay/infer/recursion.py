@@ -22,7 +22,9 @@ from .frames import Specialisation
 from .values import Cell, Mismatch, Skeleton, join, unknown
 
 MAX_PASSES = 12  # of inferring the whole program until the results of its recursive functions stand still
-MAX_NESTING = 40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
+MAX_NESTING = (
+    40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
+)
 MAX_LEAVES = 2000  # in the arguments of a recursive function, likewise
 
 

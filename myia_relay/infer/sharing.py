@@ -22,7 +22,9 @@ from .protocols import lookup
 from .values import At, Bound, Choice, Closure, Derived, Dyn, Iter, Listed, NeverVal, Seq, Static, Text, Val, skeleton
 
 # NumPy answers these with a view of the first argument.
-VIEWS = frozenset(("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast", "list_get"))
+VIEWS = frozenset(
+    ("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast", "list_get")
+)
 
 
 def output_leaf(graph: Graph, index: int) -> Node:
@@ -141,14 +143,19 @@ def lists_of(value: Val) -> list[Seq]:
 
 def hands_on(shared: set[Node | Seq], result: Val) -> bool:
     """Whether a function's result is, or holds, a list that it was given: those of known length are marked."""
-    return any(v in shared for v in lists_of(result)) or any(n in shared and isinstance(n.type, List) for n in arrays_of(result))
+    return any(v in shared for v in lists_of(result)) or any(
+        n in shared and isinstance(n.type, List) for n in arrays_of(result)
+    )
 
 
 def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
     """Write down which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`."""
     if not may_hand_on(fn, result):
         return
-    given = [fn, *(v.value if isinstance(v, engine.syntax.Spread) else v for v in (engine.value(frame, a) for a in node.args))]
+    given = [
+        fn,
+        *(v.value if isinstance(v, engine.syntax.Spread) else v for v in (engine.value(frame, a) for a in node.args)),
+    ]
     elsewhere = False
     if isinstance(fn, Closure):
         defaults = [frame.find(d) for d in fn.graph.signature.defaults.values() if not isinstance(d, Constant)]
@@ -202,7 +209,9 @@ def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val) -> se
             everything = isinstance(leaf.type, Data) or isinstance(leaf.type, List) and _holds(leaf.type.elem)
             same = origins.of(leaf)
             constants = {n for leaves in own.values() for n in leaves if isinstance(n, Constant)}
-            if any(isinstance(n, Constant) and n not in constants for n in same):  # it may be a part of another one, folded
+            if any(
+                isinstance(n, Constant) and n not in constants for n in same
+            ):  # it may be a part of another one, folded
                 same |= constants
         else:
             everything = not isinstance(leaf, Seq) or leaf in shared
@@ -237,7 +246,9 @@ def _mutable(value: Val) -> Iterator[Node | Val]:
 def _holds(t: Type) -> bool:
     """Whether values of a type are or hold arrays or lists."""
     if isinstance(t, Data):
-        return any(isinstance(leaf, Array | List) for f in t.family.reachable() for v in f.variants for leaf in v.leaves)
+        return any(
+            isinstance(leaf, Array | List) for f in t.family.reachable() for v in f.variants for leaf in v.leaves
+        )
     return isinstance(t, Array | List) or isinstance(t, Struct) and any(map(_holds, t.elems))
 
 
@@ -268,7 +279,13 @@ def require_own(shared: set[Node | Seq], value: Val) -> None:
         TypeError_: with advice.
     """
     known = isinstance(value, Seq) and value in shared
-    if known or isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List) and value.node in shared:
+    if (
+        known
+        or isinstance(value, Listed)
+        or isinstance(value, Dyn)
+        and isinstance(value.type, List)
+        and value.node in shared
+    ):
         raise ParseError(
             "this list came from a function that returns its own argument, or out of another list, so changing it in place would "
             "change that too; copy it first (xs = xs.copy())"

@@ -74,7 +74,9 @@ def from_node(frame: Frame, node: Node) -> Val:
         return NONE_VAL
     if isinstance(node.type, Struct):
         t = node.type
-        parts = tuple(from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems)))
+        parts = tuple(
+            from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
+        )
         return Seq(t.kind, parts, t.fields, t.cls)
     return Dyn(node)
 
@@ -132,7 +134,12 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
     if is_run_time(value) and (items := static_items(frame, value)) is not None:
         return items
-    if isinstance(value, Dyn) and isinstance(value.type, Array) and value.type.shape and isinstance(value.type.shape[0], int):
+    if (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Array)
+        and value.type.shape
+        and isinstance(value.type.shape[0], int)
+    ):
         return [first_axis(frame, value, frame.constant(i)) for i in range(value.type.shape[0])]
     if isinstance(value, Seq) or not isinstance(value, Dyn | Listed):
         steps = walk(engine, frame, value)
@@ -202,7 +209,12 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
                 long = count.known and len(seq.elems) * count.node.value > lists.LONG
                 if not count.known or long and lists.has_entry_type(frame, seq) and not lists.keeps_static(engine):
                     return lists.repeated(engine, frame, seq, count)
-            if isinstance(seq, Seq) and sequence_class(seq) in ("tuple", "list") and isinstance(count, Dyn) and count.known:
+            if (
+                isinstance(seq, Seq)
+                and sequence_class(seq) in ("tuple", "list")
+                and isinstance(count, Dyn)
+                and count.known
+            ):
                 return Seq(sequence_class(seq), seq.elems * max(0, operator.index(count.node.value)))
     kinds = all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args)
     if op is operator.or_ and kinds and any(x.value is not None for x in args):
@@ -269,7 +281,12 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
                 return _out_of_range(engine, frame, value)
             except TypeError:
                 pass
-        if value.kind == "list" and lists.is_index(index) and len(value.elems) > lists.LONG and lists.has_entry_type(frame, value):
+        if (
+            value.kind == "list"
+            and lists.is_index(index)
+            and len(value.elems) > lists.LONG
+            and lists.has_entry_type(frame, value)
+        ):
             return lists.get(engine, frame, lists.promoted(frame, value), index)
         if isinstance(index, SliceVal):
             return lists.sliced(engine, frame, value, index)
@@ -389,7 +406,9 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
     if isinstance(value, Seq) and name == "_replace":
         if unknown := [k for k in kwargs if k not in value.fields]:
             raise ValueError_(f"Got unexpected field names: {unknown!r}")
-        return Seq(value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls)
+        return Seq(
+            value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls
+        )
     if isinstance(value, Static) and isinstance(value.value, str):
         plain = [to_python(a, f"str.{name}") for a in args]
         try:

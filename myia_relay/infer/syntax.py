@@ -197,7 +197,9 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     if data.is_data(value):
         for name in ("__bool__", "__len__"):
             if data.defines(value, name):
-                raise TypeError_(f"the truth value of {describe(value)} is that of its {name}; call it by a name of its own")
+                raise TypeError_(
+                    f"the truth value of {describe(value)} is that of its {name}; call it by a name of its own"
+                )
         return data.test(frame, value, [n for n in data.possible(value) if n])
     if isinstance(value, Dyn):
         if value.known:
@@ -299,7 +301,11 @@ async def branch(
     result = packed_type(skel)
     frame.at(node.origin)
     apply = frame.graph.apply(
-        cond, condition.node, attrs={"then": regions[0].graph, "orelse": regions[1].graph}, type=result, origin=node.origin
+        cond,
+        condition.node,
+        attrs={"then": regions[0].graph, "orelse": regions[1].graph},
+        type=result,
+        origin=node.origin,
     )
 
     def close() -> None:
@@ -323,7 +329,9 @@ async def branch(
                         raise Mismatch(skel, other)
                 close()
             except Mismatch:
-                engine.late_errors.append(TypeError_(f"the two branches differ in type: {skel} and {other}", node.origin))
+                engine.late_errors.append(
+                    TypeError_(f"the two branches differ in type: {skel} and {other}", node.origin)
+                )
             except CompileError as error:
                 engine.late_errors.append(error.at(node.origin))
             except Exception as error:  # a bug of ours, which nobody who waits would hear of
@@ -500,7 +508,9 @@ async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
             try:
                 parts.append(format(text, spec))
             except (TypeError, ValueError) as error:  # {None:.3f}, {"a":d}
-                raise (TypeError_ if isinstance(error, TypeError) else ValueError_)(f"{error}, which is {text!r} here") from None
+                raise (TypeError_ if isinstance(error, TypeError) else ValueError_)(
+                    f"{error}, which is {text!r} here"
+                ) from None
         elif isinstance(value, Text) and not spec and conversion in ("", "s"):
             offset = len(operands)
             parts.extend(p if isinstance(p, str) else (p[0] + offset, *p[1:]) for p in value.parts)

@@ -76,7 +76,9 @@ async def specialise_call(
     flags = (*dynamic, *[False] * (len(args) - len(dynamic)), *[False] * len(names))
     keep = (True, *[not flag for flag in flags])
     label = fn.graph.name if isinstance(fn, Closure) else getattr(getattr(fn, "value", None), "__name__", "f")
-    source = Source(("call", len(args), names, site), label, ["f", *argument_names(engine, fn, len(args)), *names], origin)
+    source = Source(
+        ("call", len(args), names, site), label, ["f", *argument_names(engine, fn, len(args)), *names], origin
+    )
     spec, nodes = engine.specialise(frame, source, values, run, origin, context, keep, leaf_result=True)
     await spec.known
     return spec, nodes
@@ -164,7 +166,9 @@ def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int |
                 signature = graph_of(engine, fn).signature
                 if signature.names.index(item) in (signature.vararg, signature.kwarg):
                     raise GradError(f"'{item}' collects arguments; name the number of the one to differentiate by")
-                raise GradError(f"'{item}' is keyword-only; grad differentiates by what can be given by position: drop the *")
+                raise GradError(
+                    f"'{item}' is keyword-only; grad differentiates by what can be given by position: drop the *"
+                )
             out.append(index)
         elif isinstance(item, int) and not isinstance(item, bool):
             index = item + count if item < 0 else item
@@ -197,7 +201,9 @@ async def differentiate(
         if not (0 <= index < len(args)):
             raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
         require_differentiable(args[index], names[index] if index < named else f"{index}")
-    spec, nodes = await specialise_call(engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic, not has_aux)
+    spec, nodes = await specialise_call(
+        engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic, not has_aux
+    )
     # Which leaves of the callee's parameters belong to the chosen arguments.
     counts = [leaf_count(frame, fn, True)]
     counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
@@ -232,7 +238,9 @@ def require_differentiable(value: Val, name: str) -> None:
     """Refuse integer arguments and things that are no numbers."""
     if isinstance(value, Dyn) and isinstance(value.type, Scalar | Array) and not value.type.is_float:
         what = str(value.type)
-        instead = "a float (1.0 instead of 1)" if isinstance(value.type, Scalar) else "a float array (x.astype(np.float64))"
+        instead = (
+            "a float (1.0 instead of 1)" if isinstance(value.type, Scalar) else "a float array (x.astype(np.float64))"
+        )
         raise GradError(f"cannot differentiate by '{name}', which is {what}; pass {instead}")
     if isinstance(value, Dyn) and isinstance(value.type, Ref):
         raise GradError(f"'{name}' is a model: write relay.grad(model, loss, args)")
@@ -241,7 +249,9 @@ def require_differentiable(value: Val, name: str) -> None:
     leaves: list[Node] = []
     skeleton(value, leaves, capture=lambda closure: ())
     # With their structures in their types, there is a gradient of the same structure, with None for everything.
-    refuse_data([leaf.type for leaf in leaves if not has_tangent(leaf.type)], f"by '{name}', in which there are no floats,")
+    refuse_data(
+        [leaf.type for leaf in leaves if not has_tangent(leaf.type)], f"by '{name}', in which there are no floats,"
+    )
 
 
 def refuse_data(types: list[Type], what: str) -> None:
@@ -284,7 +294,9 @@ def emit_value_and_grad(
     value_skel = spec.result
     if has_aux:
         if spec.result.tag != "seq" or len(spec.result.parts) != 2:
-            raise GradError(f"has_aux=True: the function must return (value, aux), but it returns {spec.result}", origin)
+            raise GradError(
+                f"has_aux=True: the function must return (value, aux), but it returns {spec.result}", origin
+            )
         value_skel = spec.result.parts[0]
     require_scalar(value_skel, origin)
     operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
@@ -300,7 +312,9 @@ def emit_value_and_grad(
     )
     value = builder.emit(get_item, (node,), {"index": 0})
     grads = builder.emit(get_item, (node,), {"index": 1})
-    parts = [value] if len(leaves) == 1 else [builder.emit(get_item, (value,), {"index": i}) for i in range(len(leaves))]
+    parts = (
+        [value] if len(leaves) == 1 else [builder.emit(get_item, (value,), {"index": i}) for i in range(len(leaves))]
+    )
     gradients = [builder.emit(get_item, (grads,), {"index": i}) for i in range(len(wrt))]
     return rebuild(spec.result, iter(parts)), gradients
 
@@ -318,14 +332,17 @@ def require_scalar(skel: Skeleton, origin: Origin) -> None:
             origin,
         )
     raise GradError(
-        f"grad needs a function with a scalar float result, but the result is {skel}; use jacobian, jacrev or vjp", origin
+        f"grad needs a function with a scalar float result, but the result is {skel}; use jacobian, jacrev or vjp",
+        origin,
     )
 
 
 @derived("grad")
 async def call_grad(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
     aux = fn.option("has_aux")
-    value, grads = await differentiate(engine, frame, fn.function, args, dict(kwargs), fn.option("wrt"), aux, origin, site)
+    value, grads = await differentiate(
+        engine, frame, fn.function, args, dict(kwargs), fn.option("wrt"), aux, origin, site
+    )
     return Seq("tuple", (grads, value.elems[1])) if aux else grads
 
 
@@ -387,9 +404,7 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
     context = Context((*frame.context.models, (spec_of_model.function, spec_of_model)), None, ())
     theta = read_parameters(frame, model, origin)
     scope = frame.scope()
-    scope.providers = {
-        parameter_key(spec_of_model, n): node for n, node in zip(model.type.names, theta, strict=True)
-    }
+    scope.providers = {parameter_key(spec_of_model, n): node for n, node in zip(model.type.names, theta, strict=True)}
     spec, nodes = await specialise_call(engine, scope, loss, list(loss_args.elems), {}, origin, site, context)
     offset = len(nodes)
     order = {key: offset + i for i, key in enumerate(spec.implicit)}
@@ -397,7 +412,8 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
     used = [order[k] for k in keys if k in order]
     if not used:
         raise GradError(
-            f"the loss does not use the model: it never calls {getattr(spec_of_model.function, '__name__', 'it')}", origin
+            f"the loss does not use the model: it never calls {getattr(spec_of_model.function, '__name__', 'it')}",
+            origin,
         )
     value, grads = emit_value_and_grad(engine, scope, spec, nodes, used, False, origin)
     by_index = dict(zip(used, grads, strict=True))
@@ -439,7 +455,9 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
     refuse_run_time(args, "vmap")
     for axis in in_axes if isinstance(in_axes, tuple) else (in_axes,):
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
-            raise TypeError_(f"vmap: in_axes={in_axes!r}: an axis is an int, or None for an argument that is not batched")
+            raise TypeError_(
+                f"vmap: in_axes={in_axes!r}: an axis is an int, or None for an argument that is not batched"
+            )
     if isinstance(in_axes, tuple):
         if len(in_axes) != len(args):
             raise TypeError_(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")

@@ -147,8 +147,13 @@ def test_of(engine, frame, condition: Apply):
         return subject, is_none
     if isinstance(known, Static) and isinstance(known.value, str):
         plain = (Static, Dyn, Seq)  # the others may be equal to a string, or not
-        return subject, lambda option: (option.value == known.value) is wanted if isinstance(option, Static) else (
-            not wanted if isinstance(option, plain) else None
+        return (
+            subject,
+            lambda option: (
+                (option.value == known.value) is wanted
+                if isinstance(option, Static)
+                else (not wanted if isinstance(option, plain) else None)
+            ),
         )
     return None
 
@@ -335,8 +340,11 @@ def as_one_float(frame, choice: Choice) -> Dyn:
     dtype = choice.options[0].type.dtype
     *nodes, result = [emit("cast", o.node, dtype=dtype, weak=False) for o in choice.options]
     which = choice.tag.node
-    if len(nodes) == 1 and isinstance(which, Apply) and which.fn is REGISTRY["where"] and all(
-        isinstance(a, Constant) and a.value == want for a, want in zip(which.args[1:], (1, 0), strict=True)
+    if (
+        len(nodes) == 1
+        and isinstance(which, Apply)
+        and which.fn is REGISTRY["where"]
+        and all(isinstance(a, Constant) and a.value == want for a, want in zip(which.args[1:], (1, 0), strict=True))
     ):  # the tag of `max`, a comparison as an int
         return Dyn(emit("where", which.args[0], result, nodes[0]))
     for tag, node in enumerate(nodes):

@@ -227,7 +227,9 @@ class Skeleton:
             return str(self.info.type)
         if self.tag == "static":
             value = self.info.value
-            return repr(value) if isinstance(value, str | type(None)) else getattr(value, "__name__", type(value).__name__)
+            return (
+                repr(value) if isinstance(value, str | type(None)) else getattr(value, "__name__", type(value).__name__)
+            )
         if self.tag == "seq":
             kind, fields, cls = self.info
             if kind in ("tuple", "list"):
@@ -281,7 +283,9 @@ class ConstInfo:
         return hash(self.key)
 
 
-def skeleton(val: Val, out: list[Node] | None = None, keep_constants: bool = True, capture: Callable | None = None) -> Skeleton:
+def skeleton(
+    val: Val, out: list[Node] | None = None, keep_constants: bool = True, capture: Callable | None = None
+) -> Skeleton:
     """The skeleton of a value; its leaf nodes are appended to `out`.
 
     Args:
@@ -587,11 +591,11 @@ def describe(val: Val) -> str:
     if isinstance(val, Static):
         if val.value is None:
             return "None"
-        return f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
+        return (
+            f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
+        )
     if isinstance(val, Closure):
         return f"function {val.graph.name}"
     if isinstance(val, Text):
         return "str made at run time"
     return str(skeleton(val, capture=lambda c: ()))
-
-

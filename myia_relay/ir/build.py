@@ -32,7 +32,9 @@ class Builder:
         self.graph = graph
         self.origin = origin
 
-    def emit(self, prim: Primitive, args: tuple[Node, ...], attrs: dict[str, Any] | None = None, type: Type | None = None):
+    def emit(
+        self, prim: Primitive, args: tuple[Node, ...], attrs: dict[str, Any] | None = None, type: Type | None = None
+    ):
         """Append `prim(*args, **attrs)`, or return the node it folds to."""
         attrs = {**prim.attr_defaults, **attrs} if attrs else prim.attr_defaults
         if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":

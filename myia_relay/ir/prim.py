@@ -75,7 +75,9 @@ class Primitive:
         self.__doc__ = meaning.__doc__ if meaning else None
         parameters = inspect.signature(meaning).parameters.values() if meaning else ()
         self.attr_names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        self.attr_defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+        self.attr_defaults = {
+            p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
+        }
         if name in REGISTRY:
             raise ValueError(f"primitive {name} is registered twice")
         REGISTRY[name] = self

@@ -60,7 +60,9 @@ setitem = Syntax(
     "(x, index, value), attrs shared -> x with x[index] = value; x is a local that nothing else can see. Here, and in the "
     "operations on lists below, `shared` has (message, node) for each variable that may show the change, if its type can",
 )
-item_to_change = Syntax("item_to_change", "(x, index) -> the x[index] of `x[index] += v`, for the operation and setitem")
+item_to_change = Syntax(
+    "item_to_change", "(x, index) -> the x[index] of `x[index] += v`, for the operation and setitem"
+)
 take_entry = Syntax(
     "take_entry",
     "(x, index) -> the x[index] of `x[index][i] = v` and what is left of x; attrs shared: what else may hold it, own: whether all "
@@ -81,7 +83,9 @@ recapture = Syntax(
     "`name`, which is about to be rebound, again: Again -> None. Where the type of a value holds a closure of one of the "
     "graphs, which in Python would see the new value, the function must be parsed again, after `again()`. No effect otherwise",
 )
-new_cell = Syntax("new_cell", "(), attrs name -> a place for a variable that inner functions assign to; nothing is in it yet")
+new_cell = Syntax(
+    "new_cell", "(), attrs name -> a place for a variable that inner functions assign to; nothing is in it yet"
+)
 cell_get = Syntax("cell_get", "(cell), attrs name, free: bool -> what is in it now, or a NameError where nothing is")
 cell_set = Syntax("cell_set", "(cell, value), attrs name -> None; from here on the value is in it")
 match_field = Syntax(

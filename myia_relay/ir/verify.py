@@ -211,9 +211,7 @@ def _custom(node: Apply, types) -> str | None:
     results = tuple(leaves(graph.output.type))
     results += tuple(t for t in results if t.is_float)
     cotangents = tuple_of(*[types[i] for i in node.attrs["wrt"]])
-    return _call("the function", graph, types, node.type) or _call(
-        "the rule", rule, (*types, *results), cotangents
-    )
+    return _call("the function", graph, types, node.type) or _call("the rule", rule, (*types, *results), cotangents)
 
 
 CONTROL = {

@@ -124,4 +124,6 @@ def cholesky(a):
     return out
 
 
-SOURCES = {getattr(np.linalg, function.__name__): function for function in (matrix_power, multi_dot, det, solve, inv, cholesky)}
+SOURCES = {
+    getattr(np.linalg, function.__name__): function for function in (matrix_power, multi_dot, det, solve, inv, cholesky)
+}

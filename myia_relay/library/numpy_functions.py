@@ -59,7 +59,9 @@ def isposinf(x):
 def nansum(a, axis=None, keepdims=False):
     """np.nansum."""
     a = np.asarray(a)
-    return np.sum(np.where(np.isnan(a), a * 0 if a.dtype.kind != "f" else np.zeros_like(a), a), axis=axis, keepdims=keepdims)
+    return np.sum(
+        np.where(np.isnan(a), a * 0 if a.dtype.kind != "f" else np.zeros_like(a), a), axis=axis, keepdims=keepdims
+    )
 
 
 def nanprod(a, axis=None, keepdims=False):

@@ -93,7 +93,9 @@ class Checkpoint:
         arrays["losses"] = np.asarray(history.losses, np.float64)
         save_safetensors(self.path, arrays, {k: str(v) for k, v in position.items()})
 
-    def load(self, model: Model, optimizer: Optimiser, settings: dict[str, int], history: History) -> dict[str, int] | None:
+    def load(
+        self, model: Model, optimizer: Optimiser, settings: dict[str, int], history: History
+    ) -> dict[str, int] | None:
         """Take a run up where it was left; None where there is nothing yet.
 
         Raises:

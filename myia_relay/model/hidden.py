@@ -110,7 +110,9 @@ def parameters(engine: Engine, frame: Frame, site: Any, kind: str, parts: dict[s
         )
     found = scope.request((*frame.context.path, site), kind, parts)
     return {
-        part: Dyn(frame.implicit(parameter_key(scope, scope.names[index]), parts[part], scope.names[index].replace(".", "_")))
+        part: Dyn(
+            frame.implicit(parameter_key(scope, scope.names[index]), parts[part], scope.names[index].replace(".", "_"))
+        )
         for part, index in found.items()
     }
 

@@ -67,7 +67,9 @@ class Layer(Operator):
         for key in kwargs:
             if key not in meaning.parameters:
                 known = [*self.hidden_options, *meaning.parameters]
-                raise TypeError_(f"relay.{self.meaning_name}() got an unexpected keyword argument '{key}'{nearest(key, known)}")
+                raise TypeError_(
+                    f"relay.{self.meaning_name}() got an unexpected keyword argument '{key}'{nearest(key, known)}"
+                )
         x = args[0] if args else kwargs.pop("x")
         if not (isinstance(x, Dyn) and isinstance(x.type, Array) and x.type.is_float):
             raise TypeError_(f"relay.{self.meaning_name} needs a float array, not {describe(x)}")
@@ -91,9 +93,13 @@ class Conv2d(Layer):
 
     def parameter_types(self, x, options, kwargs):
         if "num_filter" not in options:
-            raise TypeError_("relay.conv2d needs num_filter, the number of filters: relay.conv2d(x, num_filter=20, ksize=5)")
+            raise TypeError_(
+                "relay.conv2d needs num_filter, the number of filters: relay.conv2d(x, num_filter=20, ksize=5)"
+            )
         if len(x.shape) not in (3, 4):
-            raise ShapeError(f"relay.conv2d takes an image (C, H, W) or a batch (N, C, H, W), and this has shape {x.shape}")
+            raise ShapeError(
+                f"relay.conv2d takes an image (C, H, W) or a batch (N, C, H, W), and this has shape {x.shape}"
+            )
         groups = to_python(kwargs["groups"], "conv2d: groups") if "groups" in kwargs else 1
         kernel = pair(options.get("ksize", 3), "ksize")
         filters = options["num_filter"]
@@ -153,7 +159,11 @@ linear = Linear(
     """,
 )
 
-_PLAIN = {name: Operator(name, meaning.function.__doc__) for name, meaning in NN_OPS.items() if name not in ("conv2d", "linear")}
+_PLAIN = {
+    name: Operator(name, meaning.function.__doc__)
+    for name, meaning in NN_OPS.items()
+    if name not in ("conv2d", "linear")
+}
 globals().update(_PLAIN)
 
 __all__ = ["Conv2d", "Layer", "Linear", "Operator", "conv2d", "linear", *_PLAIN]

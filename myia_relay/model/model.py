@@ -366,7 +366,9 @@ def gradient_argument(model: Dyn, grads: Val) -> list[Dyn]:
         raise TypeError_(f"the gradients of a model are a dict from parameter name to array, not {describe(grads)}")
     missing = set(names) ^ set(grads.fields)
     if missing:
-        raise TypeError_(f"the gradients and the parameters of {model.type.spec} differ in {', '.join(sorted(missing))}")
+        raise TypeError_(
+            f"the gradients and the parameters of {model.type.spec} differ in {', '.join(sorted(missing))}"
+        )
     out = []
     for name, want in zip(names, model.type.elems, strict=True):
         value = grads.get(name)

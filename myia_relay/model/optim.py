@@ -177,14 +177,20 @@ def emit_step(engine: Engine, frame: Frame, state: Dyn, model: Dyn, grads: Val, 
             m = m + _cast(1.0 - b1, p.dtype) * (g - m)
             v = _cast(b2, p.dtype) * v + _cast(1.0 - b2, p.dtype) * (g * g)
             size = REGISTRY["sqrt"](v) * _cast(1.0 / correction2, p.dtype) + _cast(eps, p.dtype)
-            updates += [(state, base + i, m), (state, base + count + i, v), (model, i, p - _cast(rate, p.dtype) * (m / size))]
+            updates += [
+                (state, base + i, m),
+                (state, base + count + i, v),
+                (model, i, p - _cast(rate, p.dtype) * (m / size)),
+            ]
     elif spec.kind == "momentum":
         mu = _scalar(frame, state, 1)
         for i, (p, g) in enumerate(zip(params, gradients, strict=True)):
             v = _cast(mu, p.dtype) * _scalar(frame, state, base + i) + g
             updates += [(state, base + i, v), (model, i, p - _cast(lr, p.dtype) * v)]
     else:
-        updates = [(model, i, p - _cast(lr, p.dtype) * g) for i, (p, g) in enumerate(zip(params, gradients, strict=True))]
+        updates = [
+            (model, i, p - _cast(lr, p.dtype) * g) for i, (p, g) in enumerate(zip(params, gradients, strict=True))
+        ]
     for ref, index, value in updates:
         write(frame, ref, index, value)
 

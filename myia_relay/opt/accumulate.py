@@ -124,7 +124,12 @@ class _Plan:
         self.start: dict[Place, Node] = {}
         self.gone: dict[Node, Node] = {}
         for node in graph.nodes:
-            if applied(node) == "add" and node.origin.is_adjoint and isinstance(node.type, Array) and node.type.is_float:
+            if (
+                applied(node) == "add"
+                and node.origin.is_adjoint
+                and isinstance(node.type, Array)
+                and node.type.is_float
+            ):
                 self.move(node)
 
     def move(self, node: Apply) -> None:

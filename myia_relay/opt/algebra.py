@@ -59,7 +59,12 @@ def _joined(outer: int, inner: int):
 
 _SIGNS = {"add": 1, "sub": -1}
 OFFSETS = tuple(
-    Rule(f"join_{outer}_{inner}", Op(outer, Op(inner, X, Y), Z), _joined(_SIGNS[outer], _SIGNS[inner]), "(x + a) + b = x + (a + b)")
+    Rule(
+        f"join_{outer}_{inner}",
+        Op(outer, Op(inner, X, Y), Z),
+        _joined(_SIGNS[outer], _SIGNS[inner]),
+        "(x + a) + b = x + (a + b)",
+    )
     for outer in _SIGNS
     for inner in _SIGNS
 )
@@ -353,17 +358,28 @@ UPDATES = (
     *(_merge(prim) for prim in ("index_add", "slice_add", "scatter_add")),
     _restore("slice_add", "dynamic_update_slice", "dynamic_slice"),
     Rule(
-        "fill_index_add", Op("index_add", Op("dynamic_update", X, Val(0), Z), Y, Z), _updated,
-        "what is added to a part that was made zero takes its place", lambda m: m.attrs["axis"] == m.inner(0)["axis"], exact=False,
+        "fill_index_add",
+        Op("index_add", Op("dynamic_update", X, Val(0), Z), Y, Z),
+        _updated,
+        "what is added to a part that was made zero takes its place",
+        lambda m: m.attrs["axis"] == m.inner(0)["axis"],
+        exact=False,
     ),
     Rule(
-        "drop_update_same", Op("dynamic_update", X, Op("dynamic_index", X, Z), Z), X,
-        "x[i] = x[i] is nothing", lambda m: m.attrs["axis"] == m.inner(1)["axis"],
+        "drop_update_same",
+        Op("dynamic_update", X, Op("dynamic_index", X, Z), Z),
+        X,
+        "x[i] = x[i] is nothing",
+        lambda m: m.attrs["axis"] == m.inner(1)["axis"],
     ),
     Rule(
-        "join_updates", Op("dynamic_update", Op("dynamic_update", X, W, Z), Y, Z), _updated,
+        "join_updates",
+        Op("dynamic_update", Op("dynamic_update", X, W, Z), Y, Z),
+        _updated,
         # In derived code: what a user writes element by element is changed in place, element by element.
-        "the last of two assignments stays", lambda m: m.attrs["axis"] == m.inner(0)["axis"], exact=False,
+        "the last of two assignments stays",
+        lambda m: m.attrs["axis"] == m.inner(0)["axis"],
+        exact=False,
     ),
 )
 

@@ -293,7 +293,9 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     carried = body.params[first : first + n]
     fixed = [i for i in range(n) if outs[i] is carried[i]]
     if counted and used is not None:
-        fixed += [i for i in range(n) if i not in used and i not in fixed and _own_rows(body, bounds, carried[i], outs[i])]
+        fixed += [
+            i for i in range(n) if i not in used and i not in fixed and _own_rows(body, bounds, carried[i], outs[i])
+        ]
     live = _live_carried(p, graphs, first, n, outs, used)
     moving = [i for i in range(n) if i in live and i not in fixed]
     read = {i for g in graphs for i, x in enumerate(g.params) if x in read_parameters(g, but=body.output)}
@@ -352,13 +354,20 @@ def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
     if not all(isinstance(x, Constant) for x in bounds):
         return False
     turns, size = range(*[int(x.value) for x in bounds]), param.type.shape[out.attrs["axis"]]
-    if not isinstance(size, int) or not turns or min(turns) < 0 or max(turns) >= size or out.args[2] is not body.params[0]:
+    if (
+        not isinstance(size, int)
+        or not turns
+        or min(turns) < 0
+        or max(turns) >= size
+        or out.args[2] is not body.params[0]
+    ):
         return False
     if sum(a is out for node in body.nodes for a in node.args) != 1:
         return False
     readers = [node for node in body.nodes if param in node.args and node is not out]
     return param not in out.args[1:] and all(
-        applied(node) == "dynamic_index" and node.args == (param, body.params[0]) and node.attrs == out.attrs for node in readers
+        applied(node) == "dynamic_index" and node.args == (param, body.params[0]) and node.attrs == out.attrs
+        for node in readers
     )
 
 

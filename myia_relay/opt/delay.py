@@ -129,4 +129,6 @@ def _scheduled(graph: Graph, position: dict, behind: dict[Apply, set[Apply]], ef
 
 def _keeps_its_place(node: Apply, effects: Effects) -> bool:
     """Whether an application stays in order with others of its kind: effects, and what tapes, lists and records do."""
-    return bool(effects.of_node(node)) or any(holds(t, Tape | List | Data) for t in (node.type, *(a.type for a in node.args)))
+    return bool(effects.of_node(node)) or any(
+        holds(t, Tape | List | Data) for t in (node.type, *(a.type for a in node.args))
+    )

@@ -25,7 +25,17 @@ COST = {
     **dict.fromkeys(("div", "sqrt", "int_truediv"), 4),
     **dict.fromkeys(("floordiv", "mod"), 12),
 }
-FREE = ("stop_gradient", "broadcast_to", "reshape", "transpose", "slice", "flip", "as_array", "dynamic_index", "dynamic_slice")
+FREE = (
+    "stop_gradient",
+    "broadcast_to",
+    "reshape",
+    "transpose",
+    "slice",
+    "flip",
+    "as_array",
+    "dynamic_index",
+    "dynamic_slice",
+)
 VIEWS = ("reshape", "dynamic_index", "stop_gradient")
 UPDATES = {"dynamic_update": "dynamic_index", "index_add": "", "dynamic_update_slice": "dynamic_slice", "slice_add": ""}
 """Updates of a part of their first argument, and what reads the part that they replace."""
@@ -154,7 +164,12 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
         if free or (len(kernels) == 1 and not _too_dear(node, repeated, depth)):
             inline = True
         else:
-            inline = len(kernels) <= 4 and depth[node] <= RECOMPUTE and not (repeated and depth[node] > 0) and _one_array(node)
+            inline = (
+                len(kernels) <= 4
+                and depth[node] <= RECOMPUTE
+                and not (repeated and depth[node] > 0)
+                and _one_array(node)
+            )
         if inline and not is_view(node):
             out.role[node] = "inline"
             out.kernel[node] = kernels[0]
@@ -265,6 +280,15 @@ def _repeats(node: Apply, user: Apply) -> bool:
         return False
     if user.fn.kind == "elementwise":
         return user.type.shape != node.type.shape
-    if user.fn.name in ("reshape", "transpose", "slice", "flip", "concatenate", "stop_gradient", "pad", "dynamic_index"):
+    if user.fn.name in (
+        "reshape",
+        "transpose",
+        "slice",
+        "flip",
+        "concatenate",
+        "stop_gradient",
+        "pad",
+        "dynamic_index",
+    ):
         return False
     return user.type.shape != node.type.shape

@@ -74,7 +74,9 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     if outs is None or not isinstance(step, Constant):
         return None
     by = int(step.value)
-    turns = range(int(args[0].value), int(args[1].value), by) if all(isinstance(a, Constant) for a in args[:2]) else None
+    turns = (
+        range(int(args[0].value), int(args[1].value), by) if all(isinstance(a, Constant) for a in args[:2]) else None
+    )
     if turns is None and by not in (1, -1):
         return None
     deltas: dict[int, Linear] = {}

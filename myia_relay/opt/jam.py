@@ -136,7 +136,9 @@ def jam(b: Builder, node: Apply, args: tuple[Node, ...], body: Graph, inner: App
     turns = b.emit(REGISTRY["sub"], (end, start))
     left = b.emit(REGISTRY["bitwise_and"], (turns, b.constant(LANES - 1)))
     middle = b.emit(REGISTRY["add"], (start, b.emit(REGISTRY["sub"], (turns, left))))
-    first = b.emit(node.fn, (start, middle, b.constant(LANES), *rest), {"body": lanes(body, inner, count), "carried": count})
+    first = b.emit(
+        node.fn, (start, middle, b.constant(LANES), *rest), {"body": lanes(body, inner, count), "carried": count}
+    )
     parts = [take(b, first, (k,)) for k in range(count)]
     last = b.emit(node.fn, (middle, stop, step, *parts, *rest[count:]), {"body": body, "carried": count}, node.type)
     last.name = node.name

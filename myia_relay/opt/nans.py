@@ -38,7 +38,9 @@ def add_check(builder: Builder, node: Apply) -> None:
     """Raise FloatingPointError where a value has a NaN."""
     found = builder.emit(REGISTRY["isnan"], (node,))
     if isinstance(node.type, Array):
-        found = builder.emit(REGISTRY["reduce_any"], (found,), {"axes": tuple(range(len(node.type.shape))), "keepdims": False})
+        found = builder.emit(
+            REGISTRY["reduce_any"], (found,), {"axes": tuple(range(len(node.type.shape))), "keepdims": False}
+        )
     fine = builder.emit(REGISTRY["logical_not"], (found,))
     where = "the gradient of this" if node.origin.is_adjoint else "this"
     parts = (f"{where} made a NaN ({node.fn.name})",)

@@ -130,7 +130,12 @@ class Chains:
         body: Graph = loop.attrs["body"]
         outs, param, used = output_parts(body), body.params[1 + k], users(body)
         step = used.get(param, [])
-        if not isinstance(param.type, Array) or not param.type.shape or not isinstance(param.type.shape[0], int) or len(step) != 1:
+        if (
+            not isinstance(param.type, Array)
+            or not param.type.shape
+            or not isinstance(param.type.shape[0], int)
+            or len(step) != 1
+        ):
             return None, None
         (user,) = step
         if applied(user) == "for_loop":

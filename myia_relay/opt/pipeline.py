@@ -93,7 +93,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
-    subsumed = Pipeline((Subsume(), simplify), verify=verified)(graph)  # what depends on one may be equal to another then
+    subsumed = Pipeline((Subsume(), simplify), verify=verified)(
+        graph
+    )  # what depends on one may be equal to another then
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
     summed = Pipeline((Accumulate(), AddParts()), rounds=1, verify=verified)(graph)

@@ -30,7 +30,9 @@ class _Places:
     def __init__(self, graph: Graph):
         self.effects = Effects()
         self.recursive = mark_recursion(graph)
-        self.copies: dict[tuple[Graph, int], tuple[Graph, Origin | None]] = {}  # by identity: chains of calls may be long
+        self.copies: dict[
+            tuple[Graph, int], tuple[Graph, Origin | None]
+        ] = {}  # by identity: chains of calls may be long
         self.hidden: dict[Graph, bool] = {}
 
     def tells(self, graph: Graph) -> bool:
@@ -68,7 +70,9 @@ class _Places:
             elif any(True for _ in inner_graphs(node)):
                 around = origin.call_around()
                 inner[node] = map_graphs(node.attrs, lambda g, around=around: self.copy(g, around))
-        changed = [n for n, attrs in inner.items() if any(attrs[k] is not v and attrs[k] != v for k, v in n.attrs.items())]
+        changed = [
+            n for n, attrs in inner.items() if any(attrs[k] is not v and attrs[k] != v for k, v in n.attrs.items())
+        ]
         if not origins and not changed and all(callees[n] is n.fn for n in callees):
             return graph
         new, env = same_interface(graph)

@@ -184,7 +184,9 @@ class _Search:
         numbers = [c.number for c in powers]
         if None in numbers:
             return None
-        return numbers[0] - Fraction(numbers[1] ** 2, 4 * numbers[2])  # concave, and not monotone: at most what it is at its vertex
+        return numbers[0] - Fraction(
+            numbers[1] ** 2, 4 * numbers[2]
+        )  # concave, and not monotone: at most what it is at its vertex
 
     def rises(self, slope: Polynomial) -> bool:
         """Whether a polynomial is negative nowhere."""

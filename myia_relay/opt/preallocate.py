@@ -140,7 +140,9 @@ class _Preallocate(Rewriter):
         for k, chain in arrays.items():
             if (node, k) == chain.filled:
                 outer = chain.outer
-                args[FIRST + k] = lookup(env, outer.push.args[0]) if outer else b.emit(REGISTRY["undef"], (), {"type": chain.type})
+                args[FIRST + k] = (
+                    lookup(env, outer.push.args[0]) if outer else b.emit(REGISTRY["undef"], (), {"type": chain.type})
+                )
         body = Graph(old.name, None, old.origin)
         body.flags = dict(old.flags)
         inside: Env = {}
@@ -231,7 +233,11 @@ def _chain(uses: _Uses, loop: Apply, k: int, handed: list[Carried] | None = None
             return None
         chain.inner.outer = chain
         return chain
-    return chain if isinstance(kind, Scalar) or isinstance(kind, Array) and all(isinstance(d, int) for d in kind.shape) else None
+    return (
+        chain
+        if isinstance(kind, Scalar) or isinstance(kind, Array) and all(isinstance(d, int) for d in kind.shape)
+        else None
+    )
 
 
 def _inner(chain: Chain) -> Chain | None:
@@ -242,7 +248,11 @@ def _inner(chain: Chain) -> Chain | None:
         return None
     k = made.attrs["index"]
     uses = _Uses(chain.filled[0].attrs["body"])
-    if applied(loop.args[FIRST + k]) != "tape_new" or uses.users.get(made) != [chain.push] or uses.parts(loop, k) != [made]:
+    if (
+        applied(loop.args[FIRST + k]) != "tape_new"
+        or uses.users.get(made) != [chain.push]
+        or uses.parts(loop, k) != [made]
+    ):
         return None
     handed: list[Carried] = []
     for (around, _), pop in zip(chain.emptied, chain.pops, strict=True):
@@ -259,7 +269,9 @@ def _consumers(uses: _Uses, tapes: list[Node]) -> list[Carried] | None:
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
-            carries = isinstance(user, Apply) and turns(user) is not None and tape in user.args  # else a graph's result, as a whole
+            carries = (
+                isinstance(user, Apply) and turns(user) is not None and tape in user.args
+            )  # else a graph's result, as a whole
             at = user.args.index(tape) - FIRST if carries else -1
             if not 0 <= at < user.attrs["carried"] or uses.parts(user, at) or user.args.count(tape) != 1:
                 return None

@@ -221,7 +221,9 @@ class _Analysis:
         old = self.found.of.get(node)
         self.found.of[node] = value if old is None else join(old, value)
 
-    def bind(self, graph: Graph, args: Iterable[Node], facts: Facts, carried: range | None = None) -> tuple[Facts, list[Value]]:
+    def bind(
+        self, graph: Graph, args: Iterable[Node], facts: Facts, carried: range | None = None
+    ) -> tuple[Facts, list[Value]]:
         """What a graph inside knows of its parameters, from what is known of the arguments."""
         inner = Facts()
         values = []
@@ -483,7 +485,11 @@ class _Analysis:
         new = meet(old, value) if old is not None and value is not None else None
         if new is not None and new != old and not isinstance(node, Constant):
             view.values[node] = new
-            if isinstance(node, Apply) and getattr(node.fn, "name", "") == "cast" and limits(node.args[0].type) is not None:
+            if (
+                isinstance(node, Apply)
+                and getattr(node.fn, "name", "") == "cast"
+                and limits(node.args[0].type) is not None
+            ):
                 if within(view[node.args[0]] or new, limits(node.type)):
                     self.refine(node.args[0], new, view)
             base = _without_offset(node)

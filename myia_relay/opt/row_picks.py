@@ -51,7 +51,9 @@ class Picker:
         self.graph, self.rows, self.movable = graph, rows, movable
         self.counts: dict[int, Node] = {}
         self.picks = {users[0]: users for r in rows.values() for users in self.worthwhile(r)}
-        self.made: dict[tuple[Node, ...], tuple[Node, int]] = {}  # indices -> the distinct ones, and for how many there is room
+        self.made: dict[
+            tuple[Node, ...], tuple[Node, int]
+        ] = {}  # indices -> the distinct ones, and for how many there is room
         self.sizes = {d for node in graph.nodes if isinstance(node.type, Array) for d in node.type.shape}
 
     def worthwhile(self, rows: Rows) -> list[list[Apply]]:
@@ -63,7 +65,10 @@ class Picker:
             if not users or not picks or not place.alone or x is self.graph.output:
                 continue
             indices = [u.args[1].type for u in users]
-            if not all(isinstance(t, Array) and t.dtype == "int64" and len(t.shape) == 1 and is_static_shape(t) for t in indices):
+            if not all(
+                isinstance(t, Array) and t.dtype == "int64" and len(t.shape) == 1 and is_static_shape(t)
+                for t in indices
+            ):
                 continue
             if sum(t.shape[0] for t in indices) <= rows.n and (len(users) > 1 or self.is_heavy(rows, users)):
                 found.append(users)
@@ -105,7 +110,9 @@ class Picker:
         stack = [wanted]
         while stack:
             node = stack[-1]
-            missing = [a for a in node.args if isinstance(a, Apply) and a not in self.env] if isinstance(node, Apply) else []
+            missing = (
+                [a for a in node.args if isinstance(a, Apply) and a not in self.env] if isinstance(node, Apply) else []
+            )
             if missing and node not in self.env:
                 stack += missing
                 continue

@@ -110,7 +110,9 @@ class Rows:
             return
         t, name = node.type, node.fn.name
         if isinstance(t, Scalar) or t == Array(getattr(t, "dtype", ""), ()):
-            if t.dtype in NUMBERS and (node.fn.kind == "elementwise" or name == "dynamic_index" and self.is_lazy(node.args[0])):
+            if t.dtype in NUMBERS and (
+                node.fn.kind == "elementwise" or name == "dynamic_index" and self.is_lazy(node.args[0])
+            ):
                 self.uniform.add(node)
         elif isinstance(t, Array) and name in UNIFORM and is_static_shape(t) and t.dtype in NUMBERS:
             view = name in VIEWS and self.is_lazy(node.args[0])
@@ -265,7 +267,9 @@ def _dot(rows: Rows, node: Apply) -> Place | None:
     a, b = (rows.of(x) for x in node.args)
     if (a is None) == (b is None):
         return None
-    place, kept = (a, 1 if node.attrs["transpose_a"] else 0) if b is None else (b, 0 if node.attrs["transpose_b"] else 1)
+    place, kept = (
+        (a, 1 if node.attrs["transpose_a"] else 0) if b is None else (b, 0 if node.attrs["transpose_b"] else 1)
+    )
     whole = node.args[1] if b is None else node.args[0]
     if place.axis != kept or not _is_small(whole):
         return None

@@ -110,7 +110,11 @@ def terms(graph: Graph) -> list[Term]:
                 continue
             nodes = only_for([term], graph, users, same, position)
             last = found[-1] if found else None
-            after = last is not None and last.group.array is stretch[0] and last.group.first + last.group.count == stretch[2]
+            after = (
+                last is not None
+                and last.group.array is stretch[0]
+                and last.group.first + last.group.count == stretch[2]
+            )
             if after and last.group.count + stretch[3] <= STRETCH and position.get(rest, -1) < position[last.sums[0]]:
                 last.sums.append(node)
                 last.rests.append(rest)
@@ -139,7 +143,9 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
         members = range(first, first + size)
         first += size
         reads: set[Node] = set()
-        terms = [added(parts[k], body.params[1 + k], users) if users[parts[k]] == [body.output] else None for k in members]
+        terms = [
+            added(parts[k], body.params[1 + k], users) if users[parts[k]] == [body.output] else None for k in members
+        ]
         if None in terms or not all(linear(term, same, reads) for term in terms):
             continue
         stretch = stretch_of(reads)

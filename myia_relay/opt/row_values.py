@@ -198,7 +198,9 @@ class Scope:
         outer, step = product(node.type.shape[:axis]), product(node.type.shape[axis + 1 :])
         if node in self.together:
             width, shape = outer * step, (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
-            return Lazy(node, None, np.arange(width), None).shifted(self.frame, row, width, np.arange(width).reshape(shape))
+            return Lazy(node, None, np.arange(width), None).shifted(
+                self.frame, row, width, np.arange(width).reshape(shape)
+            )
         offsets = np.arange(outer)[:, None] * (node.type.shape[axis] * step) + np.arange(step)
         shape = (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
         return Lazy(node, None, offsets, None).shifted(self.frame, row, step, offsets.reshape(shape))
@@ -265,7 +267,11 @@ def constant_of(node: Node) -> np.ndarray | None:
     if isinstance(node, Parameter) or not isinstance(node.type, Array) or not is_static_shape(node.type):
         return None
     prim = node.fn
-    if getattr(prim, "meaning", None) is None or prim.kind not in ("elementwise", "injective") or product(node.type.shape) > FOLD:
+    if (
+        getattr(prim, "meaning", None) is None
+        or prim.kind not in ("elementwise", "injective")
+        or product(node.type.shape) > FOLD
+    ):
         return None
     args = [np.asarray(a.value) if isinstance(a, Constant) else constant_of(a) for a in node.args]
     if any(a is None for a in args):

@@ -188,7 +188,9 @@ class Grouping:
 
     def movable(self, node: Apply) -> bool:
         """Whether an application may be emitted later, when somebody needs it."""
-        return not self.effects.of_node(node) and not any(holds_tape(t) for t in (node.type, *(a.type for a in node.args)))
+        return not self.effects.of_node(node) and not any(
+            holds_tape(t) for t in (node.type, *(a.type for a in node.args))
+        )
 
     def writes(self, node: Apply) -> bool:
         """Whether an application changes what others read."""
@@ -200,7 +202,9 @@ class Grouping:
         for m in kernel.members:
             if m in kernel.rows.place and (
                 m is self.graph.output
-                or any(self.kernel.get(u) is not kernel and not self.absorbs(u, m) for u in kernel.rows.users.get(m, ()))
+                or any(
+                    self.kernel.get(u) is not kernel and not self.absorbs(u, m) for u in kernel.rows.users.get(m, ())
+                )
             ):
                 out.append(m)
         return out
@@ -345,7 +349,12 @@ class _Rebuild:
         self.need(operands)
         self.together.update(m for m in outputs if self.grouping.only_picked(m, kernel))
         laid = [self.laid_out(m, kernel.rows) for m in outputs]
-        attrs = {"body": body, "rows": kernel.rows.n, "types": tuple(t for t, _ in laid), "widths": tuple(w for _, w in laid)}
+        attrs = {
+            "body": body,
+            "rows": kernel.rows.n,
+            "types": tuple(t for t, _ in laid),
+            "widths": tuple(w for _, w in laid),
+        }
         count = self.grouping.counts.get(kernel.rows.n)
         if count is not None:
             self.need([count])
@@ -374,7 +383,9 @@ class _Rebuild:
 
         def inside(node: Node) -> bool:
             if node in rows.place or node in rows.loops:
-                return grouping.kernel.get(node) is kernel or (node not in grouping.kernel and grouping.is_part(node, rows))
+                return grouping.kernel.get(node) is kernel or (
+                    node not in grouping.kernel and grouping.is_part(node, rows)
+                )
             return False
 
         scope = Scope(rows, row, frame, inside, operand, self.together)

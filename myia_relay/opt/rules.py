@@ -144,7 +144,6 @@ class Table:
                 return node
         return None
 
-
     def candidates(self, prim: Primitive, args: tuple[Node, ...]) -> list[tuple[Rule, tuple[Pattern, ...]]]:
         """The rules whose patterns may match operands of these kinds; remembered for each combination of kinds."""
         kinds = (prim, *map(kind_of, args))
@@ -197,11 +196,7 @@ def build(pattern: Pattern, match: Match) -> Node:
 
 def filled(node: Node) -> Any:
     """The number that a constant is, or that fills an array (a NaN too); None otherwise."""
-    while (
-        isinstance(node, Apply)
-        and isinstance(node.fn, Primitive)
-        and node.fn.name in FILLING
-    ):
+    while isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.name in FILLING:
         node = node.args[0]
     if not isinstance(node, Constant):
         return None

@@ -76,7 +76,8 @@ def _is_int(t: Any) -> bool:
 def is_small(graph: Graph) -> bool:
     """Whether a branch qualifies."""
     return len(graph.nodes) <= MOST and all(
-        isinstance(n.fn, Primitive) and (n.fn.name == "check" or (n.fn.name in CHEAP and _cheap(n))) for n in graph.nodes
+        isinstance(n.fn, Primitive) and (n.fn.name == "check" or (n.fn.name in CHEAP and _cheap(n)))
+        for n in graph.nodes
     )
 
 

@@ -204,7 +204,12 @@ class _Tree:
 
     def emit(self, path: _Path, node: Apply, args: list[Node]) -> Node:
         """Emit an application that calls nothing of the function, and note what is known of it."""
-        if isinstance(node.fn, Primitive) and node.fn.name == "check" and isinstance(args[0], Constant) and args[0].value:
+        if (
+            isinstance(node.fn, Primitive)
+            and node.fn.name == "check"
+            and isinstance(args[0], Constant)
+            and args[0].value
+        ):
             return Constant(None, NONE, node.origin)
         before = len(path.graph.nodes)
         new = emit_like(path, node, tuple(args))
@@ -218,7 +223,9 @@ class _Tree:
 
     def forks_at(self, node: Apply) -> bool:
         """Whether an application is a condition with calls of the function in its branches."""
-        return isinstance(node.fn, Primitive) and node.fn.name == "cond" and any(map(self.calls_head, inner_graphs(node)))
+        return (
+            isinstance(node.fn, Primitive) and node.fn.name == "cond" and any(map(self.calls_head, inner_graphs(node)))
+        )
 
     def calls_head(self, graph: Graph) -> bool:
         if graph not in self.calls:

@@ -167,7 +167,9 @@ class Simplifier(Builder):
         if prim.name == "undef" and isinstance(type, Array):  # memory to be filled
             return None
         # What would raise has raised the first time.
-        if prim.kind == "control" and any(self.effects.of_graph(g) - {"raise"} for v in attrs.values() for g in _graphs(v)):
+        if prim.kind == "control" and any(
+            self.effects.of_graph(g) - {"raise"} for v in attrs.values() for g in _graphs(v)
+        ):
             return None
         operands: Any = tuple(self.argument(a) for a in args)
         if prim.name in COMMUTATIVE and operands[0] != operands[1]:
@@ -231,7 +233,9 @@ class _Walk(Rewriter):
 
     def is_settled(self, graph: Graph) -> bool:
         called = graph.settled.get(self.mark)
-        return called is not None and not any(self.calls.get(g) == 1 for g in called)  # but what is called once is inlined
+        return called is not None and not any(
+            self.calls.get(g) == 1 for g in called
+        )  # but what is called once is inlined
 
     def build(self, graph: Graph) -> Graph:
         new, env = self.interface(graph)

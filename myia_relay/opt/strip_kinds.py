@@ -144,7 +144,11 @@ class Analysis:
 
     def _is_cheap(self, node: Apply) -> bool:
         """Whether an application may be computed once more, for all rows: before the strips, for what they all need."""
-        return isinstance(node.fn, Primitive) and node.fn.kind in ("elementwise", "injective", "reduce") and not node.fn.effect
+        return (
+            isinstance(node.fn, Primitive)
+            and node.fn.kind in ("elementwise", "injective", "reduce")
+            and not node.fn.effect
+        )
 
     def _is_last(self, node: Apply, kinds: Kinds) -> bool:
         """Whether an application that a strip could do is better done once, with the sums of all of them."""
@@ -198,7 +202,11 @@ class Analysis:
         """
         if isinstance(node, Parameter) and node.graph is not self.top:
             raise Demand(node, kind)
-        if node in self.known or not isinstance(kind, Along) or self.size not in getattr(node.type, "shape", ())[kind.axis :][:1]:
+        if (
+            node in self.known
+            or not isinstance(kind, Along)
+            or self.size not in getattr(node.type, "shape", ())[kind.axis :][:1]
+        ):
             raise NoRule
         if isinstance(node, Parameter) or is_filled(node, kind.axis):
             self.known[node] = kind
@@ -229,9 +237,16 @@ class Analysis:
     def loop(self, node: Apply, args: Sequence[Kind], kinds: Kinds) -> Kind:
         """The kinds of what a counted loop carries from turn to turn."""
         body, count = node.attrs["body"], node.attrs["carried"]
-        inner = [WHOLE, *(Added(p) if isinstance(kind, Added) else kind for p, kind in zip(body.params[1:], args[FIRST:]))]
+        inner = [
+            WHOLE,
+            *(Added(p) if isinstance(kind, Added) else kind for p, kind in zip(body.params[1:], args[FIRST:])),
+        ]
         outs = output_parts(body)
-        if outs is None or any(k is not WHOLE for k in args[:FIRST]) or any(isinstance(k, Added) for k in inner[1 + count :]):
+        if (
+            outs is None
+            or any(k is not WHOLE for k in args[:FIRST])
+            or any(isinstance(k, Added) for k in inner[1 + count :])
+        ):
             raise NoRule
         for _ in range(MOST_DEMANDS):
             try:

@@ -90,7 +90,11 @@ def is_zero(node: Node) -> bool:
     """Whether a value is zero everywhere."""
     if applied(node) == "broadcast_to":
         return is_zero(node.args[0])
-    return isinstance(node, Constant) and isinstance(node.value, float | int | np.generic | np.ndarray) and not np.any(node.value)
+    return (
+        isinstance(node, Constant)
+        and isinstance(node.value, float | int | np.generic | np.ndarray)
+        and not np.any(node.value)
+    )
 
 
 def is_filled(node: Node, axis: int) -> bool:
@@ -210,7 +214,9 @@ def _(analysis, node, args, kinds):
     if not isinstance(kind, Along):
         return only_sum(kind)
     before = int(np.prod(node.args[0].type.shape[: kind.axis]))
-    for axis, n in enumerate(node.type.shape):  # the same elements before it, and as many rows: so each row is what it was
+    for axis, n in enumerate(
+        node.type.shape
+    ):  # the same elements before it, and as many rows: so each row is what it was
         if n == analysis.size and int(np.prod(node.type.shape[:axis])) == before:
             return Along(axis)
     raise NoRule
@@ -370,7 +376,11 @@ def _labels(node: Apply) -> tuple[str, str, str]:
     a, b, out = PRODUCTS[node.fn.name]
     if node.fn.name == "matvec":
         return ("ki" if node.attrs["transpose"] else a), b, out
-    return (a[:-2] + a[:-3:-1] if node.attrs["transpose_a"] else a), (b[:-2] + b[:-3:-1] if node.attrs["transpose_b"] else b), out
+    return (
+        (a[:-2] + a[:-3:-1] if node.attrs["transpose_a"] else a),
+        (b[:-2] + b[:-3:-1] if node.attrs["transpose_b"] else b),
+        out,
+    )
 
 
 @rule("make_struct")

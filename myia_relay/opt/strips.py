@@ -247,7 +247,9 @@ class _Miner:
                     args[FIRST + k - 1] = state
             t = in_strip(node.type, kinds.of[node], rows)
             attrs = self.attributes(node, t, kinds, rows)
-            env[node] = emit_like(b, node, tuple(args), attrs) if t == node.type else b.emit(node.fn, tuple(args), attrs, t)
+            env[node] = (
+                emit_like(b, node, tuple(args), attrs) if t == node.type else b.emit(node.fn, tuple(args), attrs, t)
+            )
 
     def operand(self, node: Node, env: Env, rows: int) -> Node:
         """An operand; a constant is as long as a strip where it must be."""

@@ -105,7 +105,9 @@ class Plan:
                     if large is small or large in self.dropped or small in moved or _size(small) > _size(large):
                         continue
                     found = _found(small, large, here, here)
-                    if found is not None and (large in moved or self.precedes(large, small) or self.move(large, small, found)):
+                    if found is not None and (
+                        large in moved or self.precedes(large, small) or self.move(large, small, found)
+                    ):
                         moved.add(large)
                         self.dropped[small] = large, found.places
                         break
@@ -133,12 +135,13 @@ class Plan:
         self.before[small] = needed[::-1]
         return True
 
-
     def raise_alike(self, small: Apply, large: Apply, twins: Mapping[Apply, Apply]) -> bool:
         """Whether two loops or branches raise the same, in the same order: what raises in one is what raises in the other."""
         for mine, other in zip(_graphs(small), _graphs(large), strict=True):
             raising = [n for n in mine.nodes if self.effects.of_node(n)]
-            if list(dict.fromkeys(twins.get(n) for n in raising)) != [n for n in other.nodes if self.effects.of_node(n)]:
+            if list(dict.fromkeys(twins.get(n) for n in raising)) != [
+                n for n in other.nodes if self.effects.of_node(n)
+            ]:
                 return False
             if not all(self.raise_alike(n, twins[n], twins) for n in raising if applied(n) in CONTROL):
                 return False

@@ -48,7 +48,9 @@ class _Loops(Rewriter):
     def tail_call(self, f: Graph, graph: Graph) -> Apply | None:
         """A call of `f` whose result is that of `graph`; the first found."""
         root = graph.output
-        if not isinstance(root, Apply) or any(self.effects.of_node(n) for n in graph.nodes[graph.nodes.index(root) + 1 :]):
+        if not isinstance(root, Apply) or any(
+            self.effects.of_node(n) for n in graph.nodes[graph.nodes.index(root) + 1 :]
+        ):
             return None
         if root.fn is f:
             return root

@@ -140,7 +140,9 @@ def _product(builder: Builder, args: tuple[Node, ...], type: Type, loose: Loose)
         if number is not None:
             if value.type != type:
                 return None
-            return _quotient(builder, number * factor, value) or (_scaled(builder, number * factor, value) if factor != 1 else None)
+            return _quotient(builder, number * factor, value) or (
+                _scaled(builder, number * factor, value) if factor != 1 else None
+            )
     # What users wrote is computed anyway, with its number in it.
     if any(isinstance(x, Apply) and k != 1 and not loose(x) for x, k in ((args[0], f), (args[1], g))):
         return None

@@ -218,7 +218,11 @@ class Triangles:
         if outs is not None:
             return holds(body, outs[k], assumed)
         inner = body.output  # an inner loop may return all that is carried
-        return applied(inner) == "for_loop" and holds(body, inner.args[FIRST + k], assumed) and self.after(inner, k, assumed, holds)
+        return (
+            applied(inner) == "for_loop"
+            and holds(body, inner.args[FIRST + k], assumed)
+            and self.after(inner, k, assumed, holds)
+        )
 
     # --- what is read -------------------------------------------------------------------------------------------------
 

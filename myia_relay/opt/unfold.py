@@ -59,7 +59,9 @@ def _head(members: list[Graph]) -> Graph | None:
         return None
     (head,) = called
     inside = {g for m in members for n in m.nodes for g in inner_graphs(n) if n.fn is not g}
-    in_loop = any(g in members for m in members for n in m.nodes if getattr(n.fn, "name", "") in LOOPS for g in inner_graphs(n))
+    in_loop = any(
+        g in members for m in members for n in m.nodes if getattr(n.fn, "name", "") in LOOPS for g in inner_graphs(n)
+    )
     return head if head not in inside and not in_loop else None
 
 
@@ -106,7 +108,11 @@ class Unfolded:
             if node.fn is self.head:
                 env[node] = self.call(builder, node, new, level)
                 continue
-            attrs = map_graphs(node.attrs, lambda g: self.branch(g, level)) if isinstance(node.fn, Primitive) else node.attrs
+            attrs = (
+                map_graphs(node.attrs, lambda g: self.branch(g, level))
+                if isinstance(node.fn, Primitive)
+                else node.attrs
+            )
             env[node] = emit_like(builder, node, tuple(new), attrs)
         return lookup(env, graph.output)
 

@@ -201,7 +201,9 @@ def power(b: Builder, x: Var, y: Var) -> Var:
     numbers("**", x, y)
     if isinstance(x.type, Array) and x.dtype == "bool" and y.dtype == "int64" and all_weak(y):
         if not is_static(y):
-            raise TypeError_("NumPy's dtype of bools ** int depends on the exponent (int8 of squares); write x.astype(int) ** y")
+            raise TypeError_(
+                "NumPy's dtype of bools ** int depends on the exponent (int8 of squares); write x.astype(int) ** y"
+            )
         if static_value(y) == 2:  # np.square, which has no loop for bools and takes the next type
             x = astype(x, "int8")
             return unwrap(P.mul(x, x))

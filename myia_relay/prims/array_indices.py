@@ -81,7 +81,9 @@ def masked(b: Builder, x: Var, index) -> Masked | None:
     places = [k for k, item in enumerate(items) if _is_mask(item)]
     if not places or not isinstance(x.type, Array):
         return None
-    if len(places) > 1 or any(isinstance(i, Var) and isinstance(i.type, Array) and i.shape != () for i in items if not _is_mask(i)):
+    if len(places) > 1 or any(
+        isinstance(i, Var) and isinstance(i.type, Array) and i.shape != () for i in items if not _is_mask(i)
+    ):
         raise TypeError_("a boolean array beside another array in an index is not part of the language; use np.where")
     (place,) = places
     mask = items[place]

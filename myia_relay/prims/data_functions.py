@@ -109,7 +109,9 @@ class Functions:
 
     def call(self, b: Builder, graph: Graph, args: Sequence[Node]) -> Node:
         """A call, of a graph that may not be complete yet."""
-        given = tuple(cast(b, a, p.type) if isinstance(p.type, Data) else a for a, p in zip(args, graph.params, strict=True))
+        given = tuple(
+            cast(b, a, p.type) if isinstance(p.type, Data) else a for a, p in zip(args, graph.params, strict=True)
+        )
         return b.graph.apply(graph, *given, type=graph.output.type, origin=b.origin)
 
     def by_variant(self, family: Family, run: Callable[[Builder, Sequence[Node], Variant], Node]) -> Arm:
@@ -139,7 +141,9 @@ class Functions:
                 if not pair:
                     leaves.append(zero(b, leaf))
                 else:
-                    leaves.append(self.add(b, *pair) if isinstance(leaf, Data) else b.emit(REGISTRY["add"], tuple(pair)))
+                    leaves.append(
+                        self.add(b, *pair) if isinstance(leaf, Data) else b.emit(REGISTRY["add"], tuple(pair))
+                    )
             return make(b, t, variant, leaves)
 
         def unless_zero(k: int, then: Arm) -> Arm:
@@ -167,7 +171,9 @@ class Functions:
             none = b.constant(None, t)
             return choose(b, is_one_of(b, x[0], 0), lambda b, _: none, self.by_variant(family, each), x)
 
-        return cast(b, self.call(b, self.function("zero", family, (Data(family, True),), t, body), (x,)), _gradient_of(x))
+        return cast(
+            b, self.call(b, self.function("zero", family, (Data(family, True),), t, body), (x,)), _gradient_of(x)
+        )
 
     def whole(self, b: Builder, x: Node, d: Node) -> Node:
         """The gradient by a tree, from its cotangent: with zeros where that has none."""

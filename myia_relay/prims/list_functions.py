@@ -86,7 +86,9 @@ def total(b: Builder, functions: data.Functions, x: Node, y: Node) -> Node:
         sums = [total(b, functions, p, q) for p, q in zip(parts(b, x), parts(b, y), strict=True)]
         return b.emit(REGISTRY["make_struct"], tuple(sums), {"type": t})
     if isinstance(t, List):
-        return over(b, length(b, y), x, [y], lambda b, k, xs, ys: accumulate(b, functions, xs, k, emit(b, "list_get", ys, k)))
+        return over(
+            b, length(b, y), x, [y], lambda b, k, xs, ys: accumulate(b, functions, xs, k, emit(b, "list_get", ys, k))
+        )
     if isinstance(t, Data):
         return functions.add(b, x, y)
     return x if isinstance(t, NoneT) else op(b, "add", x, y)

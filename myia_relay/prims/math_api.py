@@ -64,8 +64,14 @@ for _fn, _prim in (
     _function(_fn, _prim)
 for _fn, _prim in ((math.exp, P.exp), (math.expm1, P.expm1), (math.sinh, P.sinh), (math.cosh, P.cosh)):
     _function(_fn, _prim, overflows=True)
-for _fn, _prim in ((math.atan, P.arctan), (math.tanh, P.tanh), (math.erf, P.erf), (math.erfc, S.erfc),
-                   (math.asinh, S.arcsinh), (math.fabs, P.abs_)):
+for _fn, _prim in (
+    (math.atan, P.arctan),
+    (math.tanh, P.tanh),
+    (math.erf, P.erf),
+    (math.erfc, S.erfc),
+    (math.asinh, S.arcsinh),
+    (math.fabs, P.abs_),
+):
 
     @meaning(_fn)
     def _(b: Builder, x, _prim=_prim, _name=_fn.__name__) -> Var:

@@ -46,7 +46,9 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
         return out
     start = astype(operand(b, initial), out.dtype)
     total = P.add(out, start)
-    if not x.type.is_float or (is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))):
+    if not x.type.is_float or (
+        is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))
+    ):
         return total
     # A sum that starts at -0.0 stays there as long as it meets nothing else.
     alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
@@ -208,7 +210,9 @@ _REFUSED = {
     np.unique: f"{_SIZE}; sort with np.sort(x), or collect the values in a list",
     **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _POSITIONS),
     **dict.fromkeys((np.extract, np.compress), f"{_SIZE}; write np.where(mask, x, 0)"),
-    **dict.fromkeys((np.linalg.svd, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.qr), _OUTSIDE),
+    **dict.fromkeys(
+        (np.linalg.svd, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.qr), _OUTSIDE
+    ),
     **dict.fromkeys((np.linalg.lstsq, np.linalg.pinv), f"{_OUTSIDE}, or write np.linalg.solve(a.T @ a, a.T @ b)"),
 }
 

@@ -74,7 +74,15 @@ def numpy_reshape(b: Builder, a, shape) -> Var:
     if have != want and may_be_equal(have, want):
         text = ",".join("" if isinstance(d, Dim) else str(d) for d in given if d != -1)
         ok = P.eq(size_value(b, have), size_value(b, want))
-        guard(b, ok, ValueError, "cannot reshape array of size ", 0, f" into shape ({text})", operands=(size_value(b, have),))
+        guard(
+            b,
+            ok,
+            ValueError,
+            "cannot reshape array of size ",
+            0,
+            f" into shape ({text})",
+            operands=(size_value(b, have),),
+        )
     return reshape(x, shape=shape)
 
 

@@ -32,7 +32,9 @@ def _misfit(name: str, x: Var, y: Var, m: DimLike, n: DimLike) -> ShapeError:
 
 
 def _operands(b: Builder, x, y, name: str) -> tuple[Var, Var]:
-    x, y = promote(b, strong(operand(b, x, name)), strong(operand(b, y, name)), what=name)  # a Python number is an array there
+    x, y = promote(
+        b, strong(operand(b, x, name)), strong(operand(b, y, name)), what=name
+    )  # a Python number is an array there
     return x, y
 
 

@@ -58,9 +58,7 @@ def _items(x: Var, index) -> list:
         raise TypeError_("an index can only have a single ellipsis ('...')")
     taken = sum(1 for item in items if item is not None and item is not Ellipsis)
     if taken > x.ndim:
-        raise TypeError_(
-            f"too many indices for array: array is {x.ndim}-dimensional, but {taken} were indexed"
-        )
+        raise TypeError_(f"too many indices for array: array is {x.ndim}-dimensional, but {taken} were indexed")
     fill = [slice(None)] * (x.ndim - taken)
     if dots:
         return items[: dots[0]] + fill + items[dots[0] + 1 :]
@@ -342,9 +340,7 @@ def setitem(b: Builder, x: Var, index, value) -> Var:
     value = fit(b, value, x.dtype)
     picks = plan(b, x, index)
     if any(p.kind in ("new", "array") for p in picks):
-        raise TypeError_(
-            "assignment at None is not supported; reshape the value instead"
-        )
+        raise TypeError_("assignment at None is not supported; reshape the value instead")
     shape = tuple(
         p.size if p.kind in ("slice", "window", "all") else 1 for p in picks if p.kind != "int" and not p.single
     )

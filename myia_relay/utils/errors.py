@@ -81,7 +81,11 @@ class ParseError(CompileError, SyntaxError):
         if self.loc is not None:
             self.filename, self.lineno, self.text = self.loc.file, self.loc.line, self.loc.text() or None
             if self.text:  # else there is nothing for carets to stand under
-                self.offset, self.end_lineno, self.end_offset = self.loc.col + 1, self.loc.end_line, self.loc.end_col + 1
+                self.offset, self.end_lineno, self.end_offset = (
+                    self.loc.col + 1,
+                    self.loc.end_line,
+                    self.loc.end_col + 1,
+                )
 
     # SyntaxError has its own __str__ that looks at .msg and .lineno; ours shows the source itself.
     __str__ = CompileError.__str__
@@ -121,7 +125,7 @@ class OverflowError_(CompileError, OverflowError):
 
 REPORT = (
     "This is a bug in myia_relay, not in your program. Please report it with the function, its arguments and the traceback "
-    "that MYIA_RELAY_DEBUG=1 shows. Until it is mended, @relay(executor=\"interpreter\") may run the program."
+    'that MYIA_RELAY_DEBUG=1 shows. Until it is mended, @relay(executor="interpreter") may run the program.'
 )
 
 

@@ -18,7 +18,9 @@ from .source import PACKAGE, Loc, Origin, is_ours
 # What may come from outside while the compiler runs: a full disk or memory, a missing library, warnings made errors.
 OUTSIDE = (OSError, ImportError, MemoryError, RecursionError, Warning, FloatingPointError)
 LIBRARIES = (f"{os.sep}tvm{os.sep}", f"{os.sep}tvm_ffi{os.sep}", f"{os.sep}numpy{os.sep}")
-ITSELF = "itself"  # the conversion of an operand that is an exception's argument as it is: KeyError(3), not KeyError("3")
+ITSELF = (
+    "itself"  # the conversion of an operand that is an exception's argument as it is: KeyError(3), not KeyError("3")
+)
 FOREIGN = (".cc", ".cpp", ".h", ".hpp", ".pyx", ".pxi")
 
 

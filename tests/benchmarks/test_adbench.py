@@ -20,13 +20,19 @@ from myia_relay import relay
 main_module = importlib.import_module("benchmarks.adbench.main")  # the package has a function of that name
 
 ROOT = Path(__file__).resolve().parents[2]
-DECORATED = {"native": relay(executor="native"), "python": relay(executor="python"), "interpreter": relay(executor="interpreter")}
+DECORATED = {
+    "native": relay(executor="native"),
+    "python": relay(executor="python"),
+    "interpreter": relay(executor="interpreter"),
+}
 
 
 def write(path: Path, *parts) -> Path:
     """A file of numbers."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(" ".join(repr(float(x)) if isinstance(x, float) else str(x) for x in part) for part in parts))
+    path.write_text(
+        "\n".join(" ".join(repr(float(x)) if isinstance(x, float) else str(x) for x in part) for part in parts)
+    )
     return path
 
 
@@ -236,11 +242,15 @@ def test_perceptron(executor):
 
 def test_read_mixture(tmp_path):
     r = cases.make_mixture(2, 3, 4)
-    whole = write(tmp_path / "a.txt", [2, 3, 4], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), *r.x.tolist(), [1.7, 3])
+    whole = write(
+        tmp_path / "a.txt", [2, 3, 4], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), *r.x.tolist(), [1.7, 3]
+    )
     read = data.read_mixture(whole)
     for name in ("alphas", "means", "icf", "x", "gamma", "m"):
         np.testing.assert_array_equal(getattr(read, name), getattr(r, name))
-    one = write(tmp_path / "b.txt", [2, 3, 4], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), r.x[0].tolist(), [1.0, 0])
+    one = write(
+        tmp_path / "b.txt", [2, 3, 4], r.alphas.tolist(), *r.means.tolist(), *r.icf.tolist(), r.x[0].tolist(), [1.0, 0]
+    )
     np.testing.assert_array_equal(data.read_mixture(one).x, np.tile(r.x[0], (4, 1)))
 
 
@@ -404,7 +414,15 @@ def test_a_wrong_output_is_noticed():
 
 def test_report(capsys):
     rows = [
-        {"workload": "gmm", "case": "a", "system": "myia_relay", "threads": 1, "objective": 1e-3, "gradient": 2e-3, "into": 1e-3},
+        {
+            "workload": "gmm",
+            "case": "a",
+            "system": "myia_relay",
+            "threads": 1,
+            "objective": 1e-3,
+            "gradient": 2e-3,
+            "into": 1e-3,
+        },
         {"workload": "gmm", "case": "a", "system": "jax", "threads": 1, "objective": 1e-3, "gradient": 4e-3},
         {"workload": "gmm", "case": "a", "system": "torch", "threads": 1, "objective": 1e-3, "gradient": 8e-3},
         {"workload": "gmm", "case": "a", "system": "limit", "threads": 1, "objective": 1e-3, "gradient": 5e-4},
@@ -453,7 +471,19 @@ def test_command_with_a_wrong_reference(tmp_path):
     folder = small_mixture(tmp_path / "data")
     path = folder / "ref" / "gmm__1k__gmm_d2_K2.npy"
     np.save(path, np.load(path) + 1e-6)
-    done = run("--data", str(folder), "--only", "gmm", "--threads", "1", "--peers", "none", "--check", "--executor", "interpreter")
+    done = run(
+        "--data",
+        str(folder),
+        "--only",
+        "gmm",
+        "--threads",
+        "1",
+        "--peers",
+        "none",
+        "--check",
+        "--executor",
+        "interpreter",
+    )
     assert done.returncode == 1 and "WRONG" in done.stdout, done.stdout + done.stderr
     done = run("--data", str(tmp_path / "nowhere"), "--only", "gmm", "--peers", "limit")
     assert done.returncode == 2 and "not a folder of ADBench's instances" in done.stdout
@@ -461,7 +491,9 @@ def test_command_with_a_wrong_reference(tmp_path):
 
 def test_peers_that_are_not_there(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(main_module, "find_peer", lambda package, python: None)
-    options = main_module.parse(["--only", "trmv", "--peers", "jax,torch,limit", "--limit-source", str(tmp_path / "none.cpp")])
+    options = main_module.parse(
+        ["--only", "trmv", "--peers", "jax,torch,limit", "--limit-source", str(tmp_path / "none.cpp")]
+    )
     bench = main_module.Bench(options, tmp_path)
     assert set(bench.runs) == {"myia_relay", "sgemm"} and bench.program is None
     said = capsys.readouterr().out

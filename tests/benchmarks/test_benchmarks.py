@@ -77,7 +77,9 @@ def test_compile(tmp_path):
     assert set(figures["families"]) == {"scalar"}
     for sizes in figures["families"].values():
         assert set(sizes) == {"5", "6"}
-        assert all(f["first"]["wall"] > 0 and set(f["stages"]) >= {"inferred", "lowered", "generated"} for f in sizes.values())
+        assert all(
+            f["first"]["wall"] > 0 and set(f["stages"]) >= {"inferred", "lowered", "generated"} for f in sizes.values()
+        )
 
 
 def test_help_names_every_benchmark(capsys):

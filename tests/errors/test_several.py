@@ -57,8 +57,6 @@ def many(x):
     return (x.a, x.b, x.c, x.d, x.e, x.f, x.g, x.h, x.i, x.j, x.k, x.l, x.m)
 
 
-
-
 CASES = [
     (four_mistakes, (np.ones((3, 4)),), ShapeError, ["do not fit", "'undefinedd'", "did you mean 'shape'"]),
     (in_a_loop, (1.0, 3), AttributeError_, ["'foo'", "'missing'"]),
@@ -82,8 +80,6 @@ def test_reported_together(function, args, kind, messages):
         assert message in text
     assert all(loc is not None and loc.file == __file__ for _, loc in error.notes)
     assert str(error).count("also wrong") == len(messages) - 1
-
-
 
 
 def test_an_error_of_types_has_both_sides():

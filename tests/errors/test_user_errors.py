@@ -226,50 +226,130 @@ def division(x, y):
 
 # (function, how it is called, kind, words that the message has)
 CASES = [
-    (wrong_shape, lambda f: f(A, B), myia_relay.ShapeError, "shapes (3, 4) and (5, 6) do not fit: the inner sizes are 4 and 5"),
+    (
+        wrong_shape,
+        lambda f: f(A, B),
+        myia_relay.ShapeError,
+        "shapes (3, 4) and (5, 6) do not fit: the inner sizes are 4 and 5",
+    ),
     (no_broadcast, lambda f: f(A, B), myia_relay.ShapeError, "shapes (3, 4) and (5, 6) do not broadcast"),
     (wants_float32, lambda f: f(A), myia_relay.TypeError_, "its elements are float64; convert it: .astype(np.float32)"),
-    (wants_five, lambda f: f(A.astype("f4")), myia_relay.ShapeError, "annotated Tensor[float32, (3, 5)], but its shape is (3, 4)"),
+    (
+        wants_five,
+        lambda f: f(A.astype("f4")),
+        myia_relay.ShapeError,
+        "annotated Tensor[float32, (3, 5)], but its shape is (3, 4)",
+    ),
     (without_model, lambda f: f(X, Y), myia_relay.TypeError_, "net has hidden parameters and needs a model"),
     (without_model, lambda f: f(X, Y), myia_relay.TypeError_, "model = relay.create_model(net), then call model(x)"),
     (layer_outside, lambda f: f(X), myia_relay.TypeError_, "must be called in a function decorated with @relay_model"),
     (misspelt_attribute, lambda f: f(A), AttributeError, "no attribute 'shap' in the language; did you mean 'shape'?"),
-    (misspelt_function, lambda f: f(A), AttributeError, "module 'numpy' has no attribute 'tanhh'; did you mean 'tanh'?"),
+    (
+        misspelt_function,
+        lambda f: f(A),
+        AttributeError,
+        "module 'numpy' has no attribute 'tanhh'; did you mean 'tanh'?",
+    ),
     (misspelt_method, lambda f: f(A), AttributeError, "'list' object has no attribute 'apend'; did you mean 'append'?"),
-    (misspelt_of_growing, lambda f: f(3), AttributeError, "'list' object has no attribute 'apend'; did you mean 'append'?"),
-    (misspelt_relay, lambda f: f(A), AttributeError, "module 'relay' has no attribute 'sofmax'; did you mean 'softmax'?"),
+    (
+        misspelt_of_growing,
+        lambda f: f(3),
+        AttributeError,
+        "'list' object has no attribute 'apend'; did you mean 'append'?",
+    ),
+    (
+        misspelt_relay,
+        lambda f: f(A),
+        AttributeError,
+        "module 'relay' has no attribute 'sofmax'; did you mean 'softmax'?",
+    ),
     (misspelt_keyword, lambda f: f(A), myia_relay.TypeError_, "did you mean 'axis'?"),
     (misspelt_name, lambda f: f(1.0), myia_relay.NameError_, "name 'valeu' is not defined; did you mean 'value'?"),
     (misspelt_field, lambda f: f(Circle(1.0)), AttributeError, "did you mean 'radius'?"),
-    (unknown_c_function, lambda f: f(1.0), myia_relay.TypeError_, "sizeof cannot be compiled: it is neither Python source"),
+    (
+        unknown_c_function,
+        lambda f: f(1.0),
+        myia_relay.TypeError_,
+        "sizeof cannot be compiled: it is neither Python source",
+    ),
     (square, lambda f: grad(f)(A), myia_relay.GradError, "an array of float64 with shape (3, 4); reduce it (np.sum)"),
     (to_int, lambda f: grad(f)(2.0), myia_relay.GradError, "grad needs a function with a scalar float result"),
     (branches, lambda f: f(1.0), myia_relay.TypeError_, "'y' is float64[3] after one branch and float64[4] after"),
     (drifting, lambda f: f(3), myia_relay.TypeError_, "'t' changes its type in the loop: it is (int,) before a turn"),
-    (growing, lambda f: f(A, 3), myia_relay.TypeError_, "'x' changes its type in the loop: it is float64[3, 4] before a turn"),
-    (one_argument, lambda f: f({1, 2}), myia_relay.TypeError_, "argument 'x': a value of type builtins.set cannot be passed"),
+    (
+        growing,
+        lambda f: f(A, 3),
+        myia_relay.TypeError_,
+        "'x' changes its type in the loop: it is float64[3, 4] before a turn",
+    ),
+    (
+        one_argument,
+        lambda f: f({1, 2}),
+        myia_relay.TypeError_,
+        "argument 'x': a value of type builtins.set cannot be passed",
+    ),
     (one_argument, lambda f: f(1j), myia_relay.TypeError_, "argument 'x': a value of type builtins.complex"),
     (one_argument, lambda f: f(np.array(["a"])), myia_relay.TypeError_, "an array of dtype <U1 cannot be passed"),
     (one_argument, lambda f: f({1: 2}), myia_relay.TypeError_, "a dict passed to compiled code must have string keys"),
-    (one_argument, lambda f: f(Mutable(1.0)), myia_relay.TypeError_, "Mutable is mutable; declare it @dataclass(frozen=True)"),
+    (
+        one_argument,
+        lambda f: f(Mutable(1.0)),
+        myia_relay.TypeError_,
+        "Mutable is mutable; declare it @dataclass(frozen=True)",
+    ),
     (one_argument, lambda f: f(2**64), OverflowError, "18446744073709551616 does not fit into 64 bits"),
     (scale_it, lambda f: f(1.0), myia_relay.TypeError_, "missing 1 required positional argument: 'scale'"),
     (scale_it, lambda f: f(1.0, 2.0, 3.0), myia_relay.TypeError_, "takes 2 positional arguments but 3 were given"),
-    (scale_it, lambda f: f(1.0, scal=2.0), myia_relay.TypeError_, "unexpected keyword argument 'scal'; did you mean 'scale'?"),
+    (
+        scale_it,
+        lambda f: f(1.0, scal=2.0),
+        myia_relay.TypeError_,
+        "unexpected keyword argument 'scal'; did you mean 'scale'?",
+    ),
     (takes_text, lambda f: f("abc"), myia_relay.TypeError_, "unsupported operand type(s) for *: 'abc' and float"),
     (big_constant, lambda f: f(1), myia_relay.TypeError_, "does not fit into 64 bits"),
     (makes_mutable, lambda f: f(1.0), myia_relay.TypeError_, "declare it @dataclass(frozen=True)"),
     (wants_int, lambda f: f(1.0), myia_relay.TypeError_, "argument 'x' of wants_int is annotated Int, but it is float"),
     (product, lambda f: grad(f)(2, 1.0), myia_relay.GradError, "by 'x', which is int; pass a float (1.0 instead of 1)"),
     (product, lambda f: grad(f, "yy")(2.0, 1.0), myia_relay.GradError, "no parameter 'yy'; did you mean 'y'?"),
-    (product, lambda f: grad(f, 2)(2.0, 1.0), myia_relay.GradError, "wrt=2: the function is called with 2 positional arguments"),
-    (product, lambda f: vmap(f)(np.ones(3), np.ones(4)), myia_relay.ShapeError, "vmap: the batch sizes differ: 3 and 4"),
+    (
+        product,
+        lambda f: grad(f, 2)(2.0, 1.0),
+        myia_relay.GradError,
+        "wrt=2: the function is called with 2 positional arguments",
+    ),
+    (
+        product,
+        lambda f: vmap(f)(np.ones(3), np.ones(4)),
+        myia_relay.ShapeError,
+        "vmap: the batch sizes differ: 3 and 4",
+    ),
     (product, lambda f: vmap(f, (0, 1))(np.ones(3), np.ones(3)), myia_relay.ShapeError, "argument 1 has no axis 1"),
-    (product, lambda f: vmap(f, (0,))(np.ones(3), np.ones(3)), myia_relay.TypeError_, "in_axes has 1 entries for 2 arguments"),
-    (product, lambda f: vmap(f, "a")(np.ones(3), np.ones(3)), myia_relay.TypeError_, "in_axes='a': an axis is an int, or None"),
+    (
+        product,
+        lambda f: vmap(f, (0,))(np.ones(3), np.ones(3)),
+        myia_relay.TypeError_,
+        "in_axes has 1 entries for 2 arguments",
+    ),
+    (
+        product,
+        lambda f: vmap(f, "a")(np.ones(3), np.ones(3)),
+        myia_relay.TypeError_,
+        "in_axes='a': an axis is an int, or None",
+    ),
     (named_only, lambda f: grad(f, "k")(2.0, k=3.0), myia_relay.GradError, "'k' is keyword-only"),
-    (one_argument, lambda f: f(np.ma.array([1.0])), myia_relay.TypeError_, "a MaskedArray calculates by rules of its own"),
-    (one_argument, lambda f: f(np.ones(2, complex)), myia_relay.TypeError_, "an array of dtype complex128 cannot be passed"),
+    (
+        one_argument,
+        lambda f: f(np.ma.array([1.0])),
+        myia_relay.TypeError_,
+        "a MaskedArray calculates by rules of its own",
+    ),
+    (
+        one_argument,
+        lambda f: f(np.ones(2, complex)),
+        myia_relay.TypeError_,
+        "an array of dtype complex128 cannot be passed",
+    ),
     (array_condition, lambda f: f(A), myia_relay.TypeError_, "use np.any(x) or np.all(x), or np.where(x, a, b)"),
     (float_range, lambda f: f(2.0), myia_relay.TypeError_, "float cannot be interpreted as an integer"),
     (too_many_indices, lambda f: f(A), myia_relay.TypeError_, "array is 2-dimensional, but 3 were indexed"),
@@ -302,9 +382,7 @@ def test_the_message(function, call, kind, words):
     line = marked_line(function)
     assert f'File "{__file__}", line {line}, column ' in text, text
     assert words in text
-    source, carets = next(
-        (a, b) for a, b in zip(text.splitlines(), text.splitlines()[1:]) if set(b.strip()) == {"^"}
-    )
+    source, carets = next((a, b) for a, b in zip(text.splitlines(), text.splitlines()[1:]) if set(b.strip()) == {"^"})
     under = source[len(carets) - len(carets.lstrip()) :][: carets.count("^")]
     assert under and source.strip() in Path(__file__).read_text(), "carets do not stand under source"
 
@@ -412,7 +490,11 @@ def test_bugs_of_ours_say_so(monkeypatch):
     with pytest.raises(InternalError) as info:
         relay(lambda x: x + 1.5)(1.0)
     text = str(info.value)
-    assert "internal error in pipeline: KeyError" in text and "This is a bug in myia_relay" in text and "MYIA_RELAY_DEBUG=1" in text
+    assert (
+        "internal error in pipeline: KeyError" in text
+        and "This is a bug in myia_relay" in text
+        and "MYIA_RELAY_DEBUG=1" in text
+    )
     assert isinstance(info.value.__cause__, KeyError)
 
 

@@ -18,7 +18,9 @@ from .test_registry import DIFFERENTIABLE, compute, quiet  # noqa: F401  a fixtu
 def directions(args, rng):
     """A random tangent for each float argument, None for the others."""
     types = [type_of_constant(a) for a in args]
-    return [as_type(rng.uniform(0.5, 1.5, np.shape(a)), t) if t.is_float else None for a, t in zip(args, types, strict=True)]
+    return [
+        as_type(rng.uniform(0.5, 1.5, np.shape(a)), t) if t.is_float else None for a, t in zip(args, types, strict=True)
+    ]
 
 
 def pushed(prim, xs, attrs, tangents):

@@ -1,13 +1,13 @@
 """Tables of programs: each is run under CPython and in every executor on the same arguments, and must do the same.
 
-    case = Cases()
+case = Cases()
 
-    @case((3,), (0,))
-    def f(n): ...
+@case((3,), (0,))
+def f(n): ...
 
-    @case.each
-    def test(function, args, executor):
-        agree(function, args, executor)
+@case.each
+def test(function, args, executor):
+    agree(function, args, executor)
 """
 
 from __future__ import annotations

@@ -299,7 +299,9 @@ EDGE = np.array([NAN, INF, -INF, 0.0, -0.0, 1.5, -2.0])
 PROGRAMS = [
     Program(polynomial, [(2.0, 3.0), (2, 3), (2, 1.5)]),
     Program(integers, [(7, 2), (-7, 2), (7, -2), (-7, -2), (2**62, 1), (-(2**63) + 5, 1)]),
-    Program(floats, [(7.0, 2.0), (-7.5, 2.0), (7.0, -2.5), (NAN, 1.0), (1.0, INF), (-0.0, 3.0), (INF, 2.0), (-1e-300, 2.0)]),
+    Program(
+        floats, [(7.0, 2.0), (-7.5, 2.0), (7.0, -2.5), (NAN, 1.0), (1.0, INF), (-0.0, 3.0), (INF, 2.0), (-1e-300, 2.0)]
+    ),
     Program(residue, [()]),
     Program(residue_of, [(0.1, 10.0), (1e308, 10.0)]),
     Program(divide, [(1.0, 0.0), (1, 0)], ZeroDivisionError),

@@ -370,7 +370,9 @@ def list_extended_by_itself(n):
     return xs
 
 
-SEEN = [f for name, f in list(globals().items()) if getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("n",)]
+SEEN = [
+    f for name, f in list(globals().items()) if getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("n",)
+]
 
 
 @pytest.mark.parametrize("function", SEEN, ids=lambda f: f.__name__)

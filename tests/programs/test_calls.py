@@ -184,7 +184,9 @@ def test_static_arguments():
 
     assert [power(1.0, 3), power(1.0, 4), power(1.0, n=4), power(1.0, 3)] == [8.0, 16.0, 16.0, 8.0]
     assert power.cache_info() == (1, 3, 3)
-    choose = relay(static=("axis", "name"))(lambda x, axis, name: np.sum(x, axis=axis) if name == "sum" else np.max(x, axis=axis))
+    choose = relay(static=("axis", "name"))(
+        lambda x, axis, name: np.sum(x, axis=axis) if name == "sum" else np.max(x, axis=axis)
+    )
     np.testing.assert_array_equal(choose(np.ones((2, 3)), 0, "sum"), [2, 2, 2])
     assert choose(np.ones((2, 3)), (0, 1), "sum") == 6.0 and choose(np.ones((2, 3)), None, "max") == 1.0
     applied = relay(static="f")(lambda x, f: f(x))
@@ -558,7 +560,8 @@ def test_keyword_arguments_keep_their_order(executor):
 
 
 @pytest.mark.parametrize(
-    "function", [lambda d: in_order(z=1, **d), lambda d: in_order(**d, **d), lambda d: dict(**d, y=1), lambda d: dict(y=1, **d)]
+    "function",
+    [lambda d: in_order(z=1, **d), lambda d: in_order(**d, **d), lambda d: dict(**d, y=1), lambda d: dict(y=1, **d)],
 )
 def test_a_keyword_argument_given_twice_is_refused(function):
     d = {"z": 7, "y": 8}

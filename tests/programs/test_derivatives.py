@@ -155,7 +155,13 @@ def test_inside_of_compiled_code(executor):
     def f(x):
         y, pullback = vjp(lambda a: a**3, x)
         o, t = jvp(lambda a: a**3, (x,), (1.0,))
-        return y + o, pullback(1.0)[0] - t, hessian(lambda a: a**3)(x), hvp(lambda a: a**4, x, 1.0), jacobian(np.sin, 0)(x)
+        return (
+            y + o,
+            pullback(1.0)[0] - t,
+            hessian(lambda a: a**3)(x),
+            hvp(lambda a: a**4, x, 1.0),
+            jacobian(np.sin, 0)(x),
+        )
 
     values = f(2.0)
     assert same(values, (16.0, 0.0, 12.0, 48.0, np.cos(2.0)))
@@ -239,7 +245,9 @@ def test_a_rule_at_every_order_and_under_vmap(executor):
     assert hessian(f)(0.5) == pytest.approx(9 * np.exp(0.5))
     assert same(vmap(grad(f))(X), 3 * np.exp(X))
     assert same(grad(lambda x: np.sum(vmap(f)(x)))(X), 3 * np.exp(X))
-    assert grad(lambda x: fori_loop(0, 2, lambda i, v: f(v), x))(0.1) == pytest.approx(9 * np.exp(0.1) * np.exp(np.exp(0.1)))
+    assert grad(lambda x: fori_loop(0, 2, lambda i, v: f(v), x))(0.1) == pytest.approx(
+        9 * np.exp(0.1) * np.exp(np.exp(0.1))
+    )
 
 
 def test_rules_of_trees_with_integers(executor):
@@ -296,7 +304,9 @@ def test_check_grads_finds_nothing_where_nothing_is_wrong():
 
 def test_check_grads_names_the_worst_entry():
     with pytest.raises(AssertionError, match=r"order 1, argument 0\[1\]: the derivative is \d.*differences say \d"):
-        check_grads(lambda x: np.concatenate([x[:1] ** 2, stop_gradient(x[1:2]) * x[1:2], x[2:]]), (np.array([1.0, 2.0, 3.0]),))
+        check_grads(
+            lambda x: np.concatenate([x[:1] ** 2, stop_gradient(x[1:2]) * x[1:2], x[2:]]), (np.array([1.0, 2.0, 3.0]),)
+        )
     f = custom_vjp(lambda x: x**3)
     f.defvjp(lambda x, out, dout: (dout * 3.0 * stop_gradient(x) ** 2,))
     with pytest.raises(AssertionError, match="order 2, argument 0"):
@@ -311,7 +321,9 @@ def test_scan(executor):
     f = relay(executor=executor)(lambda c, x: (c + x["k"], {"p": c * x["k"], "n": 1}))
     carry, ys = scan(f, 0.0, {"k": np.array([1.0, 2.0, 3.0])})
     assert carry == 6.0 and same(ys, {"p": np.array([0.0, 2.0, 9.0]), "n": np.ones(3)}) and ys["n"].dtype == np.int64
-    assert same(scan(lambda c, x: (c + x, c), 0.0, np.array([1.0, 2.0, 3.0]), reverse=True), (6.0, np.array([5.0, 3.0, 0.0])))
+    assert same(
+        scan(lambda c, x: (c + x, c), 0.0, np.array([1.0, 2.0, 3.0]), reverse=True), (6.0, np.array([5.0, 3.0, 0.0]))
+    )
     assert same(scan(lambda c, x: (c * 2, c), 1.0, length=3), (8.0, np.array([1.0, 2.0, 4.0])))
     assert same(scan(lambda c, x: (c, c), 1.0, length=0), (1.0, np.zeros(0)))
 
@@ -393,7 +405,9 @@ def weighted(a, *rest, scale=1.0):
 @pytest.mark.parametrize("wrt, want", [(1, 6.0), (2, 6.0), (-1, 6.0), ((0, 2), (4.0, 6.0)), ("a", 4.0)])
 def test_arguments_that_a_star_collects(wrt, want):
     assert grad(weighted, wrt)(3.0, 2.0, 3.0, scale=2.0) == want
-    assert relay(lambda *x: grad(lambda *y: weighted(*y, scale=2.0), wrt if wrt != "a" else 0)(*x))(3.0, 2.0, 3.0) == want
+    assert (
+        relay(lambda *x: grad(lambda *y: weighted(*y, scale=2.0), wrt if wrt != "a" else 0)(*x))(3.0, 2.0, 3.0) == want
+    )
 
 
 def test_what_a_star_collects_has_no_gradient_by_name():

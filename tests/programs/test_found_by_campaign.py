@@ -214,7 +214,18 @@ def shifts_of_an_int(x, n):
 def comparisons_of_unsigned(x, y):
     a, b = x[1], y[0]
     low = np.clip(np.full((4,), a, x.dtype), 0, 5) - np.zeros((4, 4), x.dtype)
-    return low, a // low[3, 1], a % low[0, 0], max(a, b), min(b, low[0, 1]), x < y, np.maximum(x, y), a >= 0, a == b, x == 5
+    return (
+        low,
+        a // low[3, 1],
+        a % low[0, 0],
+        max(a, b),
+        min(b, low[0, 1]),
+        x < y,
+        np.maximum(x, y),
+        a >= 0,
+        a == b,
+        x == 5,
+    )
 
 
 PROGRAMS = [
@@ -232,13 +243,23 @@ PROGRAMS = [
     (steps_from_zero, [(7,), (0,), (-3,)]),
     (first_turn_of_a_loop_reads_what_only_turns_bind, [(0,), (1,), (4,)]),
     (loops_that_lead_back_to_themselves, [(0, 1.0), (4, 2.0), (5, -1.0)]),
-    *[(builtin_sum, [(np.array(v, t),)]) for v in ([], [100, 100], [1] * 20) for t in (bool, np.int8, np.int32, np.float32)],
+    *[
+        (builtin_sum, [(np.array(v, t),)])
+        for v in ([], [100, 100], [1] * 20)
+        for t in (bool, np.int8, np.int32, np.float32)
+    ],
     (builtin_sum, [(np.array([0.1] * 20),), (np.array([-0.0]),), (np.array([[0.1, 1e16], [1.0, -1e16]]),)]),
     (compensated_sum, [(0.1, 0.2, 0.3), (1e16, 1.0, -1e16), (math.inf, 1.0, -math.inf), (-0.0, -0.0, -0.0)]),
     (compensated_sum, [(1e308, 1e308, -1e308), (math.nan, 1.0, 2.0)]),
-    (true_division, [(10, 2**53 + 1), (2**63 - 1, 3), (-(2**63), 2**63 - 1), (1, -(2**63)), (2**54 + 2, 4), (0, 2**60)]),
+    (
+        true_division,
+        [(10, 2**53 + 1), (2**63 - 1, 3), (-(2**63), 2**63 - 1), (1, -(2**63)), (2**54 + 2, 4), (0, 2**60)],
+    ),
     (true_division, [(2**53 + 1, 1), (2**54 + 3, 1), (2**62 + 1, 2**61 - 1), (True, 2**53 + 1)]),
-    *[(containment, [a]) for a in ((1, 1.0), (np.float64(math.nan), 1), (np.int64(3), 3), (np.float32(1), 2), (np.True_, 1))],
+    *[
+        (containment, [a])
+        for a in ((1, 1.0), (np.float64(math.nan), 1), (np.int64(3), 3), (np.float32(1), 2), (np.True_, 1))
+    ],
     (numpy_functions_of_bools, [(True,), (False,)]),
     *[(ordering, [a]) for a in ((1.0, 2.0, 1.0, 3.0), (1.0, math.nan, 1.0, 2.0), (2, 2, 2, 2), (3.0, 0, 2, 5.0))],
     (equal_tuples, [(1.0, 2.0), (2.0, 1.0)]),
@@ -332,7 +353,9 @@ def test_sizes_beyond_64_bits(k, executor):
         relay(executor=executor)(sizes_beyond_64_bits)([1.0, 2.0, 3.0], k)
 
 
-@pytest.mark.parametrize("function, message", [(lambda n: None + n, "NoneType"), (lambda n: (None if n else 1) + None, "NoneType")])
+@pytest.mark.parametrize(
+    "function, message", [(lambda n: None + n, "NoneType"), (lambda n: (None if n else 1) + None, "NoneType")]
+)
 def test_none_is_no_text(function, message):
     with pytest.raises(TypeError, match=message):
         relay(executor="interpreter")(function)(3)
@@ -378,11 +401,13 @@ def test_chosen_beside_what_is_not_bound(n, executor):
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_array_beside_a_recursion_that_ends_in_a_branch(executor):
     def f(p):
-        if (x := 1):
+        if x := 1:
+
             def g(n, s):
                 if x:
                     return n
                 return g(n, s)
+
             y = g(x, p)
         return np.full(1, x + y, np.float64)
 
@@ -497,7 +522,10 @@ def test_branches_between_functions_that_call_each_other():
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int8, np.int64, np.float64])
 def test_absolute_values_of_negated_numbers(dtype):
-    f, x = relay(lambda x: (abs(np.negative(x)), np.abs(-np.abs(x)))), np.array([[0, 1, 7], [100, 127, 3]]).astype(dtype)
+    f, x = (
+        relay(lambda x: (abs(np.negative(x)), np.abs(-np.abs(x)))),
+        np.array([[0, 1, 7], [100, 127, 3]]).astype(dtype),
+    )
     for got, want in zip(f(x), f.__wrapped__(x), strict=True):
         np.testing.assert_array_equal(got, want)
 
@@ -586,11 +614,22 @@ def test_products_are_taken_in_order(executor, dtype):
     """In another order these have an inf * 0 that NumPy's has not."""
 
     def f(a):
-        return np.prod(a), np.prod(a, axis=0), np.prod(a, axis=1), np.prod(a * a.dtype.type(1), axis=(0, 1)), a.T.prod(axis=0)
+        return (
+            np.prod(a),
+            np.prod(a, axis=0),
+            np.prod(a, axis=1),
+            np.prod(a * a.dtype.type(1), axis=(0, 1)),
+            a.T.prod(axis=0),
+        )
 
     large = {"float64": 1e300, "float32": 1e30}[dtype]
     small = 1 / large
-    for row, times in (([large, small], 40), ([0.0, large], 3), ([large] * 7 + [small] * 7, 6), ([large, 0.1, small, 3.3], 50)):
+    for row, times in (
+        ([large, small], 40),
+        ([0.0, large], 3),
+        ([large] * 7 + [small] * 7, 6),
+        ([large, 0.1, small, 3.3], 50),
+    ):
         for a in (np.array([row] * times, dtype), np.array([row * times], dtype), np.array([row * times] * 3, dtype)):
             with np.errstate(over="ignore", invalid="ignore"):
                 want = f(a)

@@ -166,5 +166,7 @@ def test_a_chain_of_chosen_functions(executor):
 
 
 def test_a_long_chain_of_chosen_functions_is_refused(executor):
-    with pytest.raises(TypeError_, match="what is chosen at run time holds what was chosen before, 1000 choices at most"):
+    with pytest.raises(
+        TypeError_, match="what is chosen at run time holds what was chosen before, 1000 choices at most"
+    ):
         relay(executor=executor)(chain(40))(0.5)

@@ -1,6 +1,5 @@
 """Changes of items: by masks, by integer arrays, in place; and of dicts."""
 
-
 from __future__ import annotations
 
 import numpy as np

@@ -141,7 +141,9 @@ def stored(text: str):
 
 
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
-@pytest.mark.parametrize("text", ["y[0] = x", "y[:2] = [1, x]", "y[1:] = (x, x)", "y[:] = int(x) * 2", "y[1:] = [int(x), 100]"])
+@pytest.mark.parametrize(
+    "text", ["y[0] = x", "y[:2] = [1, x]", "y[1:] = (x, x)", "y[:] = int(x) * 2", "y[1:] = [int(x), 100]"]
+)
 def test_what_is_assigned_fits(text, executor):
     function = stored(text)
     for x in (2.5, -1.0, 127.5, 200.0, float("nan"), float("inf"), 1e300):

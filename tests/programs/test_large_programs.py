@@ -37,7 +37,9 @@ def made(tmp_path, family: str, size: int):
 @pytest.mark.parametrize("family", SIZES)
 def test_families(tmp_path, family, executor):
     module = made(tmp_path, family, SIZES[family])
-    assert relay(executor=executor)(module.program)(*module.ARGS) == pytest.approx(module.program(*module.ARGS), rel=1e-12)
+    assert relay(executor=executor)(module.program)(*module.ARGS) == pytest.approx(
+        module.program(*module.ARGS), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("family", ["scalar", "records", "calls", "elifs", "loop", "sharing", "closures", "parameters"])

@@ -32,11 +32,35 @@ CASES = {
     math.comb: [(5, 2), (5, 0), (5, 6), (61, 30), (0, 0), (70, 35), (-1, 2), (5, -1)],
     math.perm: [(5, 2), (5, 5), (5, 6), (0, 0), (-1, 2), (5, -2)],
     math.dist: [((1.0, 2.0), (4.0, 6.0)), ((0.5,), (2.5,)), ((1.0, 2.0, 2.0), (0.0, 0.0, 0.0))],
-    math.remainder: [(5.0, 3.0), (-5.0, 3.0), (7.5, 5.0), (2.5, 1.0), (3.5, 1.0), (1e300, 7.0), (1.0, math.inf), (-0.0, 1.0),
-                     (NAN, 1.0), (1.0, NAN), (math.inf, 1.0), (1.0, 0.0)],
+    math.remainder: [
+        (5.0, 3.0),
+        (-5.0, 3.0),
+        (7.5, 5.0),
+        (2.5, 1.0),
+        (3.5, 1.0),
+        (1e300, 7.0),
+        (1.0, math.inf),
+        (-0.0, 1.0),
+        (NAN, 1.0),
+        (1.0, NAN),
+        (math.inf, 1.0),
+        (1.0, 0.0),
+    ],
     math.modf: [(2.75,), (-2.75,), (-0.0,), (math.inf,), (-math.inf,), (1e300,), (3.0,)],
-    math.ldexp: [(0.75, 3), (1.0, -1074), (0.75, -1074), (1.5, 1023), (-0.0, 5), (1e-310, 1020), (1.0, 2000), (1.0, -3000),
-                 (3.0, -1075), (1e300, -2000), (5e-324, 2000), (math.inf, 3)],
+    math.ldexp: [
+        (0.75, 3),
+        (1.0, -1074),
+        (0.75, -1074),
+        (1.5, 1023),
+        (-0.0, 5),
+        (1e-310, 1020),
+        (1.0, 2000),
+        (1.0, -3000),
+        (3.0, -1075),
+        (1e300, -2000),
+        (5e-324, 2000),
+        (math.inf, 3),
+    ],
     math.frexp: [(8.0,), (0.3,), (-1e300,), (5e-324,), (0.0,), (-0.0,), (math.inf,)],
     np.fmax: [(V, 0.0), (M, H), (1.0, NAN), (NAN, NAN)],
     np.fmin: [(V, 0.0), (H, M), (NAN, 1.0)],
@@ -62,23 +86,53 @@ CASES = {
     np.take_along_axis: [(M, ORDER[:, :2], 1), (V, np.array([3, 0]), 0), (M, ORDER, 0)],
     np.polyval: [(W, V), (W, 2.0), (np.array([1, 2, 3]), 2)],
     np.vander: [(V,), (V, 3), (V, 3, True)],
-    np.interp: [(np.array([-1.0, 0.0, 0.5, 2.0, 9.0]), np.array([0.0, 1.0, 4.0]), W), (0.25, np.array([0.0, 1.0, 4.0]), W)],
+    np.interp: [
+        (np.array([-1.0, 0.0, 0.5, 2.0, 9.0]), np.array([0.0, 1.0, 4.0]), W),
+        (0.25, np.array([0.0, 1.0, 4.0]), W),
+    ],
     np.convolve: [(V, W), (W, V), (V, W, "same"), (V, W, "valid"), (V, V, "same"), (V, V[:2], "same")],
     np.correlate: [(V, W), (V, W, "full"), (V, W, "same")],
-    np.argsort: [(V, -1, "stable"), (M, 0, "stable"), (np.round(np.sin(np.arange(300.0)), 1), -1, "stable"), (H, 1, "stable")],
-    np.sort: [(V,), (M,), (M, 0), (np.sin(np.arange(300.0)),), (np.array([NAN, 1.0, NAN, 0.0]),), (np.array([3, 1, 2]),)],
-    np.searchsorted: [(np.sort(V), V), (np.sort(V), 1.5), (np.sort(V), 1.5, "right"), (np.array([1, 2, 2, 5]), np.array([0, 2, 9])),
-                      (np.array([1.0, 2.0, NAN]), np.array([NAN, 5.0]), "right")],
+    np.argsort: [
+        (V, -1, "stable"),
+        (M, 0, "stable"),
+        (np.round(np.sin(np.arange(300.0)), 1), -1, "stable"),
+        (H, 1, "stable"),
+    ],
+    np.sort: [
+        (V,),
+        (M,),
+        (M, 0),
+        (np.sin(np.arange(300.0)),),
+        (np.array([NAN, 1.0, NAN, 0.0]),),
+        (np.array([3, 1, 2]),),
+    ],
+    np.searchsorted: [
+        (np.sort(V), V),
+        (np.sort(V), 1.5),
+        (np.sort(V), 1.5, "right"),
+        (np.array([1, 2, 2, 5]), np.array([0, 2, 9])),
+        (np.array([1.0, 2.0, NAN]), np.array([NAN, 5.0]), "right"),
+    ],
     np.quantile: [(V, 0.3), (V, 0.0), (V, 1.0), (M, 0.75, 1), (V, 1.5)],
     np.percentile: [(V, 30), (M, 50.0, 0), (H, 20.0)],
     np.average: [(V,), (M, 0), (M, 1, W), (M, 0, np.array([2, 1])), (M, None, M), (M, 1, V), (M.astype(np.float32),)],
     np.median: [(V,), (W,), (M, 0), (M, 1), (H,), (np.array([1, 2, 4]),)],
     np.linalg.matrix_power: [(SQUARE, 0), (SQUARE, 1), (SQUARE, 5)],
     np.linalg.multi_dot: [([M, SQUARE, SQUARE],)],
-    np.linalg.det: [(SQUARE,), (np.array([[0, 2], [3, 4]]),), (np.zeros((0, 0)),),
-                    (np.ones((2, 2)),), (SYMMETRIC.astype(np.float32),)],
-    np.linalg.solve: [(SYMMETRIC, W[:3]), (SYMMETRIC[::-1].copy(), SQUARE), (np.array([[0, 1], [2, 3]]), np.array([1, 2])),
-                      (np.ones((2, 2)), np.ones(2)), (SYMMETRIC.astype(np.float32), SQUARE)],
+    np.linalg.det: [
+        (SQUARE,),
+        (np.array([[0, 2], [3, 4]]),),
+        (np.zeros((0, 0)),),
+        (np.ones((2, 2)),),
+        (SYMMETRIC.astype(np.float32),),
+    ],
+    np.linalg.solve: [
+        (SYMMETRIC, W[:3]),
+        (SYMMETRIC[::-1].copy(), SQUARE),
+        (np.array([[0, 1], [2, 3]]), np.array([1, 2])),
+        (np.ones((2, 2)), np.ones(2)),
+        (SYMMETRIC.astype(np.float32), SQUARE),
+    ],
     np.linalg.inv: [(SYMMETRIC,), (np.array([[0, 2], [3, 4]]),), (np.ones((2, 2)),)],
     np.linalg.cholesky: [(SYMMETRIC,), (-SYMMETRIC,), (np.array([[4, 2], [2, 3]]),)],
 }
@@ -159,7 +213,9 @@ def smooth(x, y):
 
 @relay
 def powers(a):
-    return np.sum(np.linalg.matrix_power(a, 3)) + math.lgamma(np.sum(a) * 1.0) + math.dist((a[0, 0], 1.0), (0.5, a[1, 1]))
+    return (
+        np.sum(np.linalg.matrix_power(a, 3)) + math.lgamma(np.sum(a) * 1.0) + math.dist((a[0, 0], 1.0), (0.5, a[1, 1]))
+    )
 
 
 def test_gradients():

@@ -90,9 +90,15 @@ def test_products_of_tangents_that_are_mostly_zero(size):
     jacobian = relay.jacobian(chain)
     got, want = (relay(executor=e)(jacobian)(angles, first) for e in ("native", "interpreter"))
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
-    for tangent in (np.array([0.0, 2.0] * 6), np.array([0.0, np.nan] + [0.0] * 10), np.array([0.0, np.inf] + [-0.0] * 10)):
+    for tangent in (
+        np.array([0.0, 2.0] * 6),
+        np.array([0.0, np.nan] + [0.0] * 10),
+        np.array([0.0, np.inf] + [-0.0] * 10),
+    ):
         along = [
-            relay(executor=e)(lambda a, f, t: relay.vmap(lambda s: relay.jvp(lambda a: chain(a, f), (a,), (s * t,))[1])(np.ones(9)))
+            relay(executor=e)(
+                lambda a, f, t: relay.vmap(lambda s: relay.jvp(lambda a: chain(a, f), (a,), (s * t,))[1])(np.ones(9))
+            )
             for e in ("native", "interpreter")
         ]
         with np.errstate(invalid="ignore"):

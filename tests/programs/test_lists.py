@@ -21,7 +21,9 @@ def program(*inputs):
 
     def register(function):
         for k, args in enumerate(inputs):
-            CASES.append(pytest.param(function, args if isinstance(args, tuple) else (args,), id=f"{function.__name__}-{k}"))
+            CASES.append(
+                pytest.param(function, args if isinstance(args, tuple) else (args,), id=f"{function.__name__}-{k}")
+            )
         return function
 
     return register
@@ -275,12 +277,37 @@ def reading(n):
     xs = [i * 0.5 for i in range(n)]
     ys = xs[:]
     ys.append(9.0)
-    return xs[0], xs[-1], xs[1:], xs[::-1], xs[1:-1:2], xs[-2:], len(xs), xs * 2, 2 * xs, [*xs, 1.0], xs + ys, xs == ys, xs != ys
+    return (
+        xs[0],
+        xs[-1],
+        xs[1:],
+        xs[::-1],
+        xs[1:-1:2],
+        xs[-2:],
+        len(xs),
+        xs * 2,
+        2 * xs,
+        [*xs, 1.0],
+        xs + ys,
+        xs == ys,
+        xs != ys,
+    )
 
 
 @program([3.0, -1.0, 2.0])
 def builtins_on_lists(xs):
-    return sum(xs), min(xs), max(xs), any(xs), all(xs), sorted(xs), list(reversed(xs)), list(map(abs, xs)), bool(xs), not xs
+    return (
+        sum(xs),
+        min(xs),
+        max(xs),
+        any(xs),
+        all(xs),
+        sorted(xs),
+        list(reversed(xs)),
+        list(map(abs, xs)),
+        bool(xs),
+        not xs,
+    )
 
 
 @program(9)
@@ -755,7 +782,16 @@ def until(x, n):
     return sum([v * v for v in xs], 0.0)
 
 
-FUNCTIONS = [collected, read_in_branches_and_loops, pushed_and_popped, every_operation, of_pairs, of_arrays, in_order, until]
+FUNCTIONS = [
+    collected,
+    read_in_branches_and_loops,
+    pushed_and_popped,
+    every_operation,
+    of_pairs,
+    of_arrays,
+    in_order,
+    until,
+]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -291,7 +291,7 @@ def selfref(n):
 
         if k == 0:
             return 0
-        return g(k) + f(k-1)
+        return g(k) + f(k - 1)
 
     return f(n), t
 
@@ -333,7 +333,6 @@ def cell_function(n):
 
     def change():
         nonlocal f
-
 
         def f(x):
             return x * 10
@@ -584,11 +583,11 @@ CASES = [
     (higher, (4,)),
     (counter, (3,)),
     (pair, (2,)),
-    (conditional, (2.0,1)),
-    (conditional, (2.0,-1)),
-    (conditional, (2.0,0)),
-    (chosen, (2.5,True)),
-    (chosen, (2.5,False)),
+    (conditional, (2.0, 1)),
+    (conditional, (2.0, -1)),
+    (conditional, (2.0, 0)),
+    (chosen, (2.5, True)),
+    (chosen, (2.5, False)),
     (deep, (1.5,)),
     (evenodd, (5,)),
     (param, (9,)),
@@ -639,6 +638,8 @@ def test_as_python(function, args, executor):
         with pytest.raises(type(error)) as caught:
             compiled(*args)
         assert not isinstance(caught.value, CompileError)
-        assert isinstance(error, NameError) or str(error) in str(caught.value)  # Python 3.10 has other words for the former
+        assert isinstance(error, NameError) or str(error) in str(
+            caught.value
+        )  # Python 3.10 has other words for the former
         return
     assert differences(compiled(*args), want) == []

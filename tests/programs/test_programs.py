@@ -51,5 +51,7 @@ def test_program(program, args, executor):
 def test_the_comparison_sees_differences():
     d = compare.differences
     assert d(0.0, -0.0) and d(1, True) and d(1.0, 1) and d((1,), [1]) and d(np.float64(1), 1.0)
-    assert d(np.zeros(2), np.zeros(3)) and d(np.zeros(2), np.zeros(2, np.float32)) and d(np.array([0.0]), np.array([-0.0]))
+    assert (
+        d(np.zeros(2), np.zeros(3)) and d(np.zeros(2), np.zeros(2, np.float32)) and d(np.array([0.0]), np.array([-0.0]))
+    )
     assert d(1.0 + 1e-9, 1.0) and not d(float("nan"), float("nan"))

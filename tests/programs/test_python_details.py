@@ -182,7 +182,17 @@ def dictops(n):
     d = {"a": 1, "b": n}
     d["c"] = 3
     d["a"] += 10
-    return d, list(d), list(d.keys()), list(d.values()), [(k, v) for k, v in d.items()], "a" in d, d.get("z", 5), len(d), d["b"]
+    return (
+        d,
+        list(d),
+        list(d.keys()),
+        list(d.values()),
+        [(k, v) for k, v in d.items()],
+        "a" in d,
+        d.get("z", 5),
+        len(d),
+        d["b"],
+    )
 
 
 @case(((1, 2.0, "x"),))

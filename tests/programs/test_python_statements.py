@@ -253,7 +253,9 @@ def program(snippet: str):
     body = snippet.replace("\\n", "\n")
     plain = "\n" not in body and ";" not in body and not body.startswith(KEYWORDS) and "=" not in body.replace("==", "")
     lines = (f"return {body}" if plain else body).replace("; \n", "\n").split("\n")
-    return function_of("def program(l, t, s, d, n, x):\n" + "".join(f"    {line}\n" for line in lines), f"<{snippet}>", NAMES)
+    return function_of(
+        "def program(l, t, s, d, n, x):\n" + "".join(f"    {line}\n" for line in lines), f"<{snippet}>", NAMES
+    )
 
 
 def outcome(function):

@@ -247,7 +247,9 @@ def test_vmap(executor):
     np.testing.assert_allclose(run(vmap(halved), xs), each(halved, xs))
     np.testing.assert_allclose(run(vmap(vmap(halved)), xs.reshape(2, 2)), each(halved, xs).reshape(2, 2))
     np.testing.assert_allclose(run(vmap(grad(power), in_axes=(0, None)), xs, 5), 5 * xs**4)
-    np.testing.assert_allclose(run(vmap(grad(even), in_axes=(0, None)), xs, 3), slopes(lambda x, _: even(x, 3), xs), 1e-6)
+    np.testing.assert_allclose(
+        run(vmap(grad(even), in_axes=(0, None)), xs, 3), slopes(lambda x, _: even(x, 3), xs), 1e-6
+    )
     np.testing.assert_allclose(run(vmap(grad(power)), xs, ns), ns * xs ** (ns - 1.0))
     wanted = slopes(lambda x, _: halved(x), xs)
     np.testing.assert_allclose(run(vmap(grad(halved)), xs), wanted, 1e-6)

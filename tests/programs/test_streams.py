@@ -14,7 +14,12 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def small_results_too(monkeypatch):
-    for module, name, value in ((streams, "least", lambda: 1), (vectors, "SHORT", 1), (rows, "LEAST", 2), (rows, "PAYS", 1)):
+    for module, name, value in (
+        (streams, "least", lambda: 1),
+        (vectors, "SHORT", 1),
+        (rows, "LEAST", 2),
+        (rows, "PAYS", 1),
+    ):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setenv("MYIA_RELAY_CACHE", "0")
 

@@ -140,7 +140,9 @@ def where(x: N):
 
 
 @case(lambda n: (mat(n, 4), mat(3, 4), vec(3)))
-def linear(x: Tensor[Float64, ("b", 4)], w: Tensor[Float64, (3, 4)], b: Tensor[Float64, 3]) -> Tensor[Float64, ("b", 3)]:
+def linear(
+    x: Tensor[Float64, ("b", 4)], w: Tensor[Float64, (3, 4)], b: Tensor[Float64, 3]
+) -> Tensor[Float64, ("b", 3)]:
     return np.tanh(x @ w.T + b)
 
 
@@ -431,7 +433,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("function", "args", "words"), REFUSED, ids=[f"{r[0].__name__}-{k}" for k, r in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("function", "args", "words"), REFUSED, ids=[f"{r[0].__name__}-{k}" for k, r in enumerate(REFUSED)]
+)
 def test_refused(function, args, words):
     with pytest.raises(CompileError) as caught:
         relay(function)(*args)
@@ -479,7 +483,11 @@ def test_slices_stay_behind_their_checks(executor):
     for size in (7, 3):
         x = vec(size) ** 2
         assert f(x, [1.0, 2.0], 2) == pytest.approx(f.__wrapped__(x, [1.0, 2.0], 2), rel=1e-12)
-    for size, entries, text in ((2, 0, "beyond axis 0, of size 2"), (0, 0, "of size 0"), (7, 7, "index 7 is out of bounds")):
+    for size, entries, text in (
+        (2, 0, "beyond axis 0, of size 2"),
+        (0, 0, "of size 0"),
+        (7, 7, "index 7 is out of bounds"),
+    ):
         x, entries = vec(size) ** 2, [1.0] * entries
         assert f(x, entries, 0) == 0.0
         with pytest.raises(IndexError, match=text):

@@ -50,7 +50,11 @@ def start(tmp_path, executor: str, steps: int) -> subprocess.Popen:
     path = tmp_path / "train.py"
     path.write_text(textwrap.dedent(PROGRAM))
     return subprocess.Popen(
-        [sys.executable, path, executor, str(steps)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        [sys.executable, path, executor, str(steps)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
     )
 
 

@@ -224,7 +224,18 @@ def energy(t: Parse, w: float) -> float:
 
 TREES = {
     **dict.fromkeys(
-        (total, by_attributes, twice, leftmost, of_a_new_tree, repeated, replaced, partly_stopped, with_closure, chosen_function),
+        (
+            total,
+            by_attributes,
+            twice,
+            leftmost,
+            of_a_new_tree,
+            repeated,
+            replaced,
+            partly_stopped,
+            with_closure,
+            chosen_function,
+        ),
         (grown(4, 0.3), grown(0, 0.8), Node(Leaf(0.2, 1), grown(2, -0.4))),
     ),
     **dict.fromkeys((summed, looped, reversed_cells, zipped), (cells(0.3, -0.2, 0.9, 0.4), cells(0.7))),
@@ -357,7 +368,8 @@ def test_directional_derivatives(f, executor):
 
 @pytest.mark.parametrize(
     ("f", "executor"),
-    [(f, "interpreter") for f in (total, of_a_new_tree, looped, evaluated, energy)] + [(total, "native"), (looped, "native")],
+    [(f, "interpreter") for f in (total, of_a_new_tree, looped, evaluated, energy)]
+    + [(total, "native"), (looped, "native")],
 )
 def test_reverse_over_reverse_and_third_order(f, executor):
     def along(t, dt, w):
@@ -429,7 +441,9 @@ def test_a_step_of_descent(executor):
     other = relay(lambda t, w: labelled(t, grad(total)(t, w)), executor=executor)
     slope, c, t = relay(grad(looped)), TREES[looped][0], TREES[total][0]
     assert numbers(train(c, 0.7)) == pytest.approx(np.array(numbers(c)) - 0.1 * np.array(numbers(slope(c, 0.7))))
-    assert numbers(other(t, 0.7)) == pytest.approx(np.array(numbers(t)) - 0.1 * np.array(numbers(relay(grad(total))(t, 0.7))))
+    assert numbers(other(t, 0.7)) == pytest.approx(
+        np.array(numbers(t)) - 0.1 * np.array(numbers(relay(grad(total))(t, 0.7)))
+    )
     assert other(t, 0.7).left.right.right.label == t.left.right.right.label
 
 
@@ -448,7 +462,9 @@ def test_shared_and_deep_trees(executor):
         return
     n = 10_000
     deep = cells(*[0.1] * n)
-    assert heads(relay(grad(scaled), executor=executor)(deep, 0.7)) == pytest.approx([0.7 * 0.999**k for k in range(n)], rel=1e-9)
+    assert heads(relay(grad(scaled), executor=executor)(deep, 0.7)) == pytest.approx(
+        [0.7 * 0.999**k for k in range(n)], rel=1e-9
+    )
     assert len(heads(relay(grad(looped), executor=executor)(deep, 0.7))) == n
 
 

@@ -220,7 +220,9 @@ def test_values_that_the_annotations_do_not_say_keep_their_kind(executor):
 def test_a_large_tree_that_does_not_fit_is_refused(executor):
     t = trees.build(12, 1.0)
     object.__setattr__(t.left.left.right, "left", trees.Leaf(3))
-    with pytest.raises(TypeError_, match="the field 'value' of Leaf is annotated float, and holds int 3; make it a float"):
+    with pytest.raises(
+        TypeError_, match="the field 'value' of Leaf is annotated float, and holds int 3; make it a float"
+    ):
         relay(executor=executor)(trees.total)(t)
 
 
@@ -349,7 +351,9 @@ def annotated_otherwise(t: trees.Expr):
 
 
 def test_annotations_of_functions_are_checked(executor):
-    with pytest.raises(TypeError_, match="argument 't' of annotated_otherwise is annotated Expr, but it is Leaf . Node"):
+    with pytest.raises(
+        TypeError_, match="argument 't' of annotated_otherwise is annotated Expr, but it is Leaf . Node"
+    ):
         relay(executor=executor)(annotated_otherwise)(trees.TALL)
 
 

@@ -158,7 +158,9 @@ class Tree:
     rest: "Tree | None"
 
 
-@pytest.mark.parametrize("value", [Pair(np.eye(2), 1.0), Fields(np.eye(2)), Tree(np.eye(2), None)], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [Pair(np.eye(2), 1.0), Fields(np.eye(2)), Tree(np.eye(2), None)], ids=lambda v: type(v).__name__
+)
 def test_fields_are_refused(value):
     with pytest.raises(CompileError, match="only parameters, variables and results may be Lower"):
         relay(lambda x: x.a * 2.0)(value)

@@ -119,9 +119,11 @@ def rec2(n):
 
 def drift(n):
     t = 0
+
     def add(v):
         nonlocal t
         t = t + v
+
     for _i in range(n):
         add(0.5)
     return t
@@ -203,7 +205,7 @@ def boolop(c, d):
 
 def cmp(c):
     x = 3 if c else 2.5
-    return abs(x), -x, round(x), int(x), float(x), x ** 2, x % 2, x // 2, bool(x), not x
+    return abs(x), -x, round(x), int(x), float(x), x**2, x % 2, x // 2, bool(x), not x
 
 
 def npc(c):
@@ -275,7 +277,7 @@ def opt(x: float | None, y: float | None = None):
 
 def pw(n):
     x = 2 if n > 0 else 2.5
-    return x ** 3, x << 1 if isinstance(x, int) else 0
+    return x**3, x << 1 if isinstance(x, int) else 0
 
 
 def shift(c):
@@ -300,12 +302,14 @@ def zero(c, d):
 
 def recloop(n):
     best = -1
+
     def go(k):
         nonlocal best
         for i in range(k):
             if i > best:
                 best = i
             go(i)
+
     go(n)
     return best
 
@@ -398,10 +402,10 @@ def optret(n):
 CASES = [
     (merge, (True,)),
     (merge, (False,)),
-    (merge2, (True,3)),
-    (merge2, (False,3)),
-    (merge3, (True,3)),
-    (merge3, (False,0)),
+    (merge2, (True, 3)),
+    (merge2, (False, 3)),
+    (merge3, (True, 3)),
+    (merge3, (False, 0)),
     (loop0, (0,)),
     (loop0, (3,)),
     (loop1, (0,)),
@@ -433,11 +437,11 @@ CASES = [
     (drift, (3,)),
     (mx, (np.float64(2.0),)),
     (mx, (np.float64(-2.0),)),
-    (mx2, (np.float64(2.0),3)),
-    (recs, (True,1.5)),
-    (recs, (False,1.5)),
-    (recmatch, (True,1.5)),
-    (recmatch, (False,1.5)),
+    (mx2, (np.float64(2.0), 3)),
+    (recs, (True, 1.5)),
+    (recs, (False, 1.5)),
+    (recmatch, (True, 1.5)),
+    (recmatch, (False, 1.5)),
     (fstr, (True,)),
     (fstr, (False,)),
     (prt, (True,)),
@@ -448,8 +452,8 @@ CASES = [
     (ann, (False,)),
     (eqs, (True,)),
     (eqs, (False,)),
-    (boolop, (0,2.5)),
-    (boolop, (3,2.5)),
+    (boolop, (0, 2.5)),
+    (boolop, (3, 2.5)),
     (cmp, (True,)),
     (cmp, (False,)),
     (npc, (True,)),
@@ -457,8 +461,8 @@ CASES = [
     (nested, (0,)),
     (nested, (1,)),
     (nested, (4,)),
-    (nested2, (3,3)),
-    (nested2, (3,0)),
+    (nested2, (3, 3)),
+    (nested2, (3, 0)),
     (swap, (0,)),
     (swap, (1,)),
     (swap, (2,)),
@@ -477,18 +481,18 @@ CASES = [
     (early, (12,)),
     (opt, (None,)),
     (opt, (1.0,)),
-    (opt, (1.0,2.0)),
+    (opt, (1.0, 2.0)),
     (pw, (1,)),
     (pw, (-1,)),
     (shift, (True,)),
     (shift, (False,)),
     (comp, (True,)),
     (comp, (False,)),
-    (closure, (True,2)),
-    (closure, (False,2)),
-    (zero, (True,0)),
-    (zero, (False,0)),
-    (zero, (True,2)),
+    (closure, (True, 2)),
+    (closure, (False, 2)),
+    (zero, (True, 0)),
+    (zero, (False, 0)),
+    (zero, (True, 2)),
     (recloop, (4,)),
     (raise_only, (3,)),
     (raise_then, (3,)),
@@ -501,7 +505,7 @@ CASES = [
     (mutual_a, (4,)),
     (mutual_b, (4,)),
     (mutual_a, (0,)),
-    (ack, (2,3)),
+    (ack, (2, 3)),
     (hang, (0,)),
     (hang, (1,)),
     (hang, (2,)),
@@ -587,7 +591,14 @@ def test_a_batch_is_of_one_type():
 def test_the_largest_is_the_operand_itself():
     for executor in EXECUTORS:
         largest = relay(executor=executor)(lambda a, b: max(a, b))
-        for a, b in ((1.0, np.float64(2.0)), (3.0, np.float64(2.0)), (2, 2.0), (2.0, 2), (np.float32(1), 1.0), (True, 1)):
+        for a, b in (
+            (1.0, np.float64(2.0)),
+            (3.0, np.float64(2.0)),
+            (2, 2.0),
+            (2.0, 2),
+            (np.float32(1), 1.0),
+            (True, 1),
+        ):
             assert differences(largest(a, b), max(a, b)) == []
 
 

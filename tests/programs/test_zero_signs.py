@@ -25,7 +25,14 @@ def products_of_constants(n, a):
 
 def numpys_products(a, b):
     u, v = a[0], b[:, 0]
-    return np.inner(a, a), np.inner(u, v), np.dot(u, v), np.vdot(u, v), np.tensordot(a, b, axes=1), np.tensordot(u, v, 1)
+    return (
+        np.inner(a, a),
+        np.inner(u, v),
+        np.dot(u, v),
+        np.vdot(u, v),
+        np.tensordot(a, b, axes=1),
+        np.tensordot(u, v, 1),
+    )
 
 
 def multiples(a, x):
@@ -37,11 +44,25 @@ def outer_products(a, b):
 
 
 def sums(a):
-    return a.sum(), a.sum(0), np.sum(a, axis=1), np.sum(a, keepdims=True), a.mean(), np.trace(a), np.cumsum(a), a.cumsum(1)
+    return (
+        a.sum(),
+        a.sum(0),
+        np.sum(a, axis=1),
+        np.sum(a, keepdims=True),
+        a.mean(),
+        np.trace(a),
+        np.cumsum(a),
+        a.cumsum(1),
+    )
 
 
 def sums_from(a, start):
-    return np.sum(a, initial=-0.0), np.sum(a, axis=0, initial=start), np.sum(a, initial=0.0), np.sum(a, axis=1, initial=2.0)
+    return (
+        np.sum(a, initial=-0.0),
+        np.sum(a, axis=0, initial=start),
+        np.sum(a, initial=0.0),
+        np.sum(a, axis=1, initial=2.0),
+    )
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -66,11 +87,25 @@ def test_sums_and_products_of_negative_zeros(executor, shape):
 
 
 def ties(x, y):
-    return np.maximum(x, y), np.minimum(y, x), np.maximum(0.0, x), np.maximum(x, 0), np.minimum(x, -0.0), np.minimum(-0.0, x)
+    return (
+        np.maximum(x, y),
+        np.minimum(y, x),
+        np.maximum(0.0, x),
+        np.maximum(x, 0),
+        np.minimum(x, -0.0),
+        np.minimum(-0.0, x),
+    )
 
 
 def clips(x, y):
-    bounds = np.clip(x, 0, 1), np.clip(x, -1, -0.0), np.clip(x, -0.0, None), x.clip(max=0.0), x.clip(0.0), np.clip(x, 2, 1)
+    bounds = (
+        np.clip(x, 0, 1),
+        np.clip(x, -1, -0.0),
+        np.clip(x, -0.0, None),
+        x.clip(max=0.0),
+        x.clip(0.0),
+        np.clip(x, 2, 1),
+    )
     return *bounds, np.clip(x, -1.0, y), np.clip(x, y, 1.0), np.clip(x, y - 1, y), np.clip(x, np.nan, 0.0)
 
 
@@ -101,7 +136,9 @@ def test_bounds_beyond_the_range_of_integers(executor, dtype):
         assert not differences(relay(clips_of_integers, executor=executor)(x), want)
 
 
-@pytest.mark.parametrize("function", [lambda x: np.fmax(x, 300), lambda x: np.fmin(x, -1), lambda x: np.clip(x, 0, 300.5)])
+@pytest.mark.parametrize(
+    "function", [lambda x: np.fmax(x, 300), lambda x: np.fmin(x, -1), lambda x: np.clip(x, 0, 300.5)]
+)
 def test_numbers_that_do_not_fit_into_small_integers(function):
     x = np.arange(4, dtype=np.uint8)
     try:

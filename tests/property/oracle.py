@@ -284,8 +284,12 @@ def disturbing(rng: random.Random, turning: float = 0.5) -> dict:
         elif not ours:
             return out
         if name == "copysign" and np.any(np.isnan(args[1])):  # nothing says which sign a NaN has
-            flip = np.isnan(args[1]) & np.array([rng.random() < turning for _ in range(np.size(out))]).reshape(np.shape(out))
-            return type(out)(np.where(flip, -out, out)) if not isinstance(out, np.ndarray) else np.where(flip, -out, out)
+            flip = np.isnan(args[1]) & np.array([rng.random() < turning for _ in range(np.size(out))]).reshape(
+                np.shape(out)
+            )
+            return (
+                type(out)(np.where(flip, -out, out)) if not isinstance(out, np.ndarray) else np.where(flip, -out, out)
+            )
         if name in TRANSCENDENTAL:
             return shaken(out, 4)
         if name in SUMS:
@@ -340,4 +344,6 @@ class Oracle:
     def variants(self, args: tuple, count: int = 8) -> list[Outcome]:
         """What CPython does when inexact operations are off by a little; once no sign is turned, and once each one."""
         often = {0: 0.0, 1: 1.0}
-        return [call(self.rewritten(disturbing(random.Random(k), often.get(k, 0.5))), args, self.file) for k in range(count)]
+        return [
+            call(self.rewritten(disturbing(random.Random(k), often.get(k, 0.5))), args, self.file) for k in range(count)
+        ]

@@ -309,7 +309,9 @@ class Writer:
         plain = [f for f, how in self.functions.items() if how == "plain"]
         if len(plain) > 1 and self.random.randrange(2):
             del self.env[argument]
-            self.line(indent, f"{name} = {self.pick(plain)} if {self.test(lambda k: self.expr(k, 2))} else {self.pick(plain)}")
+            self.line(
+                indent, f"{name} = {self.pick(plain)} if {self.test(lambda k: self.expr(k, 2))} else {self.pick(plain)}"
+            )
             kind = "plain"
         elif self.random.randrange(2):
             body = self.expr("f", 1)
@@ -330,7 +332,10 @@ class Writer:
                 inner = self.fresh("s")
                 self.line(indent + 1, f"{inner} = 0.1")
                 self.line(indent + 1, "for q in range(k):")
-                self.line(indent + 2, f"{inner} = math.tanh({inner} + {self.call(name, 1, 'k - 1 - q')} * {self.expr('f', 2)})")
+                self.line(
+                    indent + 2,
+                    f"{inner} = math.tanh({inner} + {self.call(name, 1, 'k - 1 - q')} * {self.expr('f', 2)})",
+                )
                 self.env[inner] = "f"
                 self.frozen.add(inner)
             result = self.pick((self.call(name, 1), f"{self.call(name, 1)} * {self.expr('f', 2)}", self.expr("f", 2)))
@@ -351,6 +356,8 @@ class Writer:
             self.fold(1, None)
         for _ in range(self.random.randint(2, 4)):
             self.statement(1)
-        folds = [f" + {name}({self.expr('t')}, {self.expr('f')})" for name, how in self.functions.items() if how == "fold"]
+        folds = [
+            f" + {name}({self.expr('t')}, {self.expr('f')})" for name, how in self.functions.items() if how == "fold"
+        ]
         self.line(1, f"return math.tanh({self.expr('f')}) + {self.expr('f', 1)} * 0.5{''.join(folds)}")
         return head + "\n".join(self.lines) + "\n"

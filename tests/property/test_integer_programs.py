@@ -16,7 +16,26 @@ import pytest
 from myia_relay import relay
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
-EDGES = (0, 1, -1, 2, 3, 7, 63, 64, 100, LEAST, LEAST + 1, MOST, MOST - 1, MOST // 3, MOST // 3 + 1, LEAST // 3, 1 << 62, 1 << 31)
+EDGES = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    63,
+    64,
+    100,
+    LEAST,
+    LEAST + 1,
+    MOST,
+    MOST - 1,
+    MOST // 3,
+    MOST // 3 + 1,
+    LEAST // 3,
+    1 << 62,
+    1 << 31,
+)
 
 
 class Int64(int):
@@ -80,7 +99,9 @@ class Source:
     def condition(self, names: str) -> str:
         r = self.random
         one = f"{self.atom(names)} {r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.atom(names)}"
-        return one if r.random() < 0.6 else f"{one} {r.choice(('and', 'or'))} not {self.atom(names)} < {self.atom(names)}"
+        return (
+            one if r.random() < 0.6 else f"{one} {r.choice(('and', 'or'))} not {self.atom(names)} < {self.atom(names)}"
+        )
 
     def statements(self, level: int, most: int, names: str = "a b c d") -> None:
         for _ in range(self.random.randint(1, most)):
@@ -101,7 +122,9 @@ class Source:
             self.loops += 1
             i = f"i{self.loops}"
             first = r.choice(("0", "1", "-3", "a", "b"))
-            bounds = {"0": "5", "1": "6", "-3": "3", "a": "min(a, 9000000000000000000) + 4", "b": "min(b, 99) % 7 + b"}[first]
+            bounds = {"0": "5", "1": "6", "-3": "3", "a": "min(a, 9000000000000000000) + 4", "b": "min(b, 99) % 7 + b"}[
+                first
+            ]
             step = r.choice(("", "", ", 2"))
             self.lines.append(f"{pad}for {i} in range({first}, {bounds}{step}):")
             if r.random() < 0.4:

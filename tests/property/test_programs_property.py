@@ -136,7 +136,9 @@ def test_integers_beyond_64_bits():
 
 
 def test_an_augmented_assignment_reads_before_it_computes():
-    cpython = Oracle("def program(x, y):\n    x = np.zeros(2)\n    x[y] += math.expm1(abs(sum([y, y]) / 0.5))\n", "<tested>")
+    cpython = Oracle(
+        "def program(x, y):\n    x = np.zeros(2)\n    x[y] += math.expm1(abs(sum([y, y]) / 0.5))\n", "<tested>"
+    )
     want, beyond = cpython.outcome((0, 2**62))
     assert isinstance(want.error, IndexError) and not beyond
 

@@ -63,7 +63,10 @@ def nth(v, i):
     return v[i]
 
 
-NAMES = {f.__name__: f for f in (R, ident, made, paired, longer, rest, copied, nth)} | {"np": np, "functools": functools}
+NAMES = {f.__name__: f for f in (R, ident, made, paired, longer, rest, copied, nth)} | {
+    "np": np,
+    "functools": functools,
+}
 
 # How values are made, by kind: "l" a list of ints, "ll" a list of lists, "a" an array, "m" a matrix.
 MAKE = {
@@ -95,7 +98,14 @@ CHANGE = {
 ITEM = {"l": "v", "ll": "[*v]", "a": "v", "m": "v"}
 
 
-HELD = ("{0}['held'] += {1}", "{0}['held'][0] = n", "{0}['held'] = {1}", "{0}[0] += {1}", "{0}[0][0] = n", "{0}['held'].append(n)")
+HELD = (
+    "{0}['held'] += {1}",
+    "{0}['held'][0] = n",
+    "{0}['held'] = {1}",
+    "{0}[0] += {1}",
+    "{0}[0][0] = n",
+    "{0}['held'].append(n)",
+)
 
 
 class Writer:

@@ -58,7 +58,9 @@ def problems(seed: int, executor: str) -> list[str]:
 def one(seed: int) -> tuple[int, str]:
     try:
         with low() if seed % 20 == 9 else nullcontext():
-            return seed, "; ".join(problems(seed, "native" if seed % 5 < 2 else "python" if seed % 5 == 2 else "interpreter"))
+            return seed, "; ".join(
+                problems(seed, "native" if seed % 5 < 2 else "python" if seed % 5 == 2 else "interpreter")
+            )
     except CompileError as error:  # an array that a closure holds is not changed in place
         return seed, "" if "changed in place" in str(error) else str(error)
     except Exception as error:

@@ -77,7 +77,12 @@ def program(seed: int) -> str:
     parameters, shown = signature(rng)
     call = rng.choice(["f({0})", "f({0})", "F(9).g({0})", "h({0})", "(lambda *a, **n: f(*a, **n))({0})"])
     first = ", ".join(["5"] * rng.randrange(2) + ["z=6"] * rng.randrange(2)) or "5"
-    lines = ["from typing import NamedTuple", "from functools import partial", f"def f({parameters}):", f"    return {shown}"]
+    lines = [
+        "from typing import NamedTuple",
+        "from functools import partial",
+        f"def f({parameters}):",
+        f"    return {shown}",
+    ]
     own = ", ".join(["self", *([parameters] if parameters else [])])
     lines += ["class F(NamedTuple):", "    s: int", f"    def g({own}):", f"        return {shown}"]
     lines += [f"h = partial(f, {first})", "def program(p, xs, d):", f"    return {call.format(arguments(rng))}"]

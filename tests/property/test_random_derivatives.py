@@ -119,7 +119,9 @@ def test_modes_and_differences(seed):
     assert not problems(seed, 1 + seed % 3, "native" if seed % 4 == 3 else "interpreter"), Writer(seed).text()
 
 
-PATIENCE = 20  # seconds that CPython may take for the values of a program: functions of trees that grow may take for ever
+PATIENCE = (
+    20  # seconds that CPython may take for the values of a program: functions of trees that grow may take for ever
+)
 
 
 def answers(seed: int) -> bool:

@@ -65,7 +65,11 @@ class Writer:
             y, _ = self.pick()
             self.write(f"{x} {r.choice('+-*')} {y}")
         elif kind == 3:
-            self.write(r.choice((f"np.tanh({x})", f"{x} * 2 + 1", f"-{x}", f"np.where({x} > 0, {x}, {x} * {x})", f"np.abs({x})")))
+            self.write(
+                r.choice(
+                    (f"np.tanh({x})", f"{x} * 2 + 1", f"-{x}", f"np.where({x} > 0, {x}, {x} * {x})", f"np.abs({x})")
+                )
+            )
         elif kind == 4:
             self.write(f"np.reshape({x}, {self.new_shape(value.size)})")
         elif kind == 5:
@@ -73,7 +77,9 @@ class Writer:
             r.shuffle(axes)
             self.write(f"np.transpose({x}, {tuple(axes)})")
         elif kind == 6:
-            self.write(f"np.broadcast_to({x}, {(r.choice(SIZES), *(r.choice((d, 3)) if d == 1 else d for d in value.shape))})")
+            self.write(
+                f"np.broadcast_to({x}, {(r.choice(SIZES), *(r.choice((d, 3)) if d == 1 else d for d in value.shape))})"
+            )
         elif kind == 7 and rank:
             subscripts = [r.choice((":", "1:", ":-1", "::2", "::-1", "None, :")) for _ in range(rank)]
             self.write(f"{x}[{', '.join(subscripts)}]")
@@ -134,7 +140,9 @@ def check(seed: int, folder) -> None:
             for x, y in zip(got, want, strict=True):
                 assert type(x) is type(y) and x.dtype == y.dtype and x.shape == y.shape, (seed, executor, writer.text())
                 limit = 1e-13 if all(v.dtype != np.float32 for v in writer.values.values()) else 1e-5
-                np.testing.assert_allclose(x, y, rtol=limit, atol=limit * size, err_msg=f"{seed} {executor}\n{writer.text()}")
+                np.testing.assert_allclose(
+                    x, y, rtol=limit, atol=limit * size, err_msg=f"{seed} {executor}\n{writer.text()}"
+                )
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -74,7 +74,9 @@ class Writer:
         last = list(self.sizes)[-1]
         first = self.random.choice(list(self.sizes))
         self.single = self.random.random() < 0.7
-        self.lines.append(f"    return {last} * 1.0" if self.single else f"    return {first} * 2.0, np.sum({last}), {last}[1:]")
+        self.lines.append(
+            f"    return {last} * 1.0" if self.single else f"    return {first} * 2.0, np.sum({last}), {last}[1:]"
+        )
 
     def statement(self) -> None:
         """One more vector."""
@@ -140,7 +142,9 @@ def check(seed: int) -> float:
                 np.testing.assert_allclose(dense(entries, right.shape), right, rtol=1e-9, atol=1e-11, err_msg=text)
                 share = min(share, len(entries[0]) / max(right.size, 1))
         if writer.single and seed % 3 == 0:
-            total = function_of(writer.text().replace("return ", "return np.sum(").rstrip("\n") + ")\n", f"<hessian {seed}>")
+            total = function_of(
+                writer.text().replace("return ", "return np.sum(").rstrip("\n") + ")\n", f"<hessian {seed}>"
+            )
             got, entries = relay(hessian(total))(x), relay(hessian(total, sparse=True))(x)
             patch.setenv("MYIA_RELAY_WITHOUT", "colour_jacobians")
             right = relay(hessian(total))(x)

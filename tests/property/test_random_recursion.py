@@ -48,7 +48,10 @@ class Source:
 
     def call(self) -> str:
         r = self.random
-        step, second = r.choice((1, 1, 2, 2, 3)), r.choice(("m", "m", "m", "m - 1", "m + 1", "m - 2", "n", "m // 2", "m + n"))
+        step, second = (
+            r.choice((1, 1, 2, 2, 3)),
+            r.choice(("m", "m", "m", "m - 1", "m + 1", "m - 2", "n", "m // 2", "m + n")),
+        )
         if self.other and r.random() < 0.3:
             return f"g(n, {second})"
         return f"f(n - {step}, {second})"
@@ -70,7 +73,17 @@ class Source:
 
     def condition(self) -> str:
         r = self.random
-        ints = ("n < 4", "n == 5", "m < 1", "m == n", "n % 2 == 0", "m > n - 2", "m % 3 == 1", "n - 1 < 3", "n - 2 == m - 2")
+        ints = (
+            "n < 4",
+            "n == 5",
+            "m < 1",
+            "m == n",
+            "n % 2 == 0",
+            "m > n - 2",
+            "m % 3 == 1",
+            "n - 1 < 3",
+            "n - 2 == m - 2",
+        )
         one = r.choice(ints)
         return one if r.random() < 0.8 else f"{one} {r.choice(('and', 'or'))} {r.choice(('m != 2', 'n > 3', 'n != m'))}"
 
@@ -78,7 +91,9 @@ class Source:
         r, pad = self.random, "    " * level
         kind = r.random()
         if kind < 0.5:
-            self.lines.append(f'{pad}assert {r.choice(("n != 4", "m != 3", "n + m != 6", "m < 9"))}, f"at {{n}} and {{m}}"')
+            self.lines.append(
+                f'{pad}assert {r.choice(("n != 4", "m != 3", "n + m != 6", "m < 9"))}, f"at {{n}} and {{m}}"'
+            )
         elif kind < 0.75:
             self.lines += [f"{pad}if {self.condition()}:", f'{pad}    raise ValueError("found {r.randint(0, 9)}")']
         else:

@@ -65,7 +65,11 @@ class Writer:
         """The function, which returns its last two values, and some others."""
         names = list(self.shapes)
         results = dict.fromkeys([*self.random.sample(names, 3), *names[-2:]])
-        return f"def program({', '.join(self.inputs)}):\n" + "\n".join(self.lines) + f"\n    return {', '.join(results)},\n"
+        return (
+            f"def program({', '.join(self.inputs)}):\n"
+            + "\n".join(self.lines)
+            + f"\n    return {', '.join(results)},\n"
+        )
 
 
 def one_by_one(w: Writer) -> None:
@@ -82,7 +86,12 @@ def two(w: Writer) -> None:
 def part(w: Writer) -> None:
     a, width = w.table()
     k = w.random.randrange(width)
-    forms = (f"{a}[:, {k}]", ()), (f"{a}[:, ::-1]", (width,)), (f"{a}[:, {k}:]", (width - k,)), (f"{a}[:, None, {k}]", (1,))
+    forms = (
+        (f"{a}[:, {k}]", ()),
+        (f"{a}[:, ::-1]", (width,)),
+        (f"{a}[:, {k}:]", (width - k,)),
+        (f"{a}[:, None, {k}]", (1,)),
+    )
     expression, rest = w.random.choice(forms)
     w.write(expression, (w.rows, *rest))
 

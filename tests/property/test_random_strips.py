@@ -99,7 +99,9 @@ class Writer:
 
     def loop(self) -> None:
         """A loop that carries values of several kinds."""
-        carried = {f"a{len(self.lines)}_{k}": kind for k, kind in enumerate(self.random.choices(KINDS, (6, 4, 1, 1, 4), k=3))}
+        carried = {
+            f"a{len(self.lines)}_{k}": kind for k, kind in enumerate(self.random.choices(KINDS, (6, 4, 1, 1, 4), k=3))
+        }
         for name, kind in carried.items():
             first = self.pick(kind) if self.random.random() < 0.4 else self.random.choice(START[kind])
             self.lines.append(f"    {name} = {first}" + (" + 0.0" if kind != "s" else ""))
@@ -163,7 +165,9 @@ def check(seed: int) -> bool:
     writer = Writer(seed)
     n = writer.random.choice((12, 20, 23))
     rng, sizes = np.random.default_rng(seed), {"n": n, "d": WIDTH, "k": TURNS}
-    args = [rng.integers(0, TURNS, n) if d == "i" else rng.normal(size=[sizes[k] for k in d]) * 0.7 for d in INPUTS.values()]
+    args = [
+        rng.integers(0, TURNS, n) if d == "i" else rng.normal(size=[sizes[k] for k in d]) * 0.7 for d in INPUTS.values()
+    ]
     f = function_of(writer.text(), f"<strips {seed}>")
     wrt = tuple(writer.random.sample([name for name in INPUTS if name != "labels"], writer.random.randint(1, 4)))
     want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)

@@ -60,17 +60,28 @@ class Writer:
         if r.random() < 0.2:
             self.write(level + 1, "t[i] = P[i, i]")
         if self.rogue and r.random() < 0.3:
-            self.write(level + 1, r.choice(("s += P[i, 0]", "s += P[0, i]", "t = t + P[i]", "P[i] = Q[i]", "s += P[n - 1 - i, i]")))
+            self.write(
+                level + 1,
+                r.choice(("s += P[i, 0]", "s += P[0, i]", "t = t + P[i]", "P[i] = Q[i]", "s += P[n - 1 - i, i]")),
+            )
         self.write(level + 1, f"for j in {self.columns()}:")
         for _ in range(r.randint(1, 3)):
             e = "row[j]" if row and r.random() < 0.5 else "P[i, j]"
             if self.rogue and r.random() < 0.2:
                 e = r.choice(("P[j, i]", "P[i, n - 1 - j]", "P[j, j]", "P[n - 1 - i, j]"))
-            changes = (f"s += {e} * y[j]", f"P[i, j] = {e} * 0.5 + y[i]", f"Q[i, j] = {e}", f"Q[j, i] = {e}", f"t[j] += {e}")
+            changes = (
+                f"s += {e} * y[j]",
+                f"P[i, j] = {e} * 0.5 + y[i]",
+                f"Q[i, j] = {e}",
+                f"Q[j, i] = {e}",
+                f"t[j] += {e}",
+            )
             self.write(level + 2, r.choice((*changes, "P[i, j] += s", "P[i, j] += Q[i, j]")))
         if r.random() < 0.2:
             astray = ("P, Q = Q, P", "P = P + P.T", "P = P + z") if self.rogue else ()
-            self.write(level + 1, r.choice(("P = P * 1.5", "P = P + Q", "Q = Q * 0.5", "P = np.where(P > 0, P, 0.0)", *astray)))
+            self.write(
+                level + 1, r.choice(("P = P * 1.5", "P = P + Q", "Q = Q * 0.5", "P = np.where(P > 0, P, 0.0)", *astray))
+            )
         if row and r.random() < 0.3:
             self.write(level + 1, "t = row * 1.0" if self.rogue else "s += row[i]")
 
@@ -81,7 +92,9 @@ class Writer:
         self.write(1, "A = " + r.choice((zeros, zeros, f"np.{side}(x)", f"np.{side}(x, {r.choice((-1, 1))})")))
         self.write(1, "for i in range(n):")
         if r.random() < 0.2:
-            self.write(2, r.choice(("A[i] = A[n - 1 - i]", "A = A.T", "A, Q = Q, A")) if self.rogue else "A[i] = A[i] * 1.5")
+            self.write(
+                2, r.choice(("A[i] = A[n - 1 - i]", "A = A.T", "A, Q = Q, A")) if self.rogue else "A[i] = A[i] * 1.5"
+            )
         self.write(2, f"for j in {self.columns()}:")
         for _ in range(r.randint(1, 2)):
             at = r.choice(("j, i", "i, n - 1 - j", "n - 1 - i, j")) if self.rogue and r.random() < 0.2 else "i, j"

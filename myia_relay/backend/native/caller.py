@@ -65,7 +65,9 @@ class Writer:
             self.leaf(name, t)
         for symbol in signature.symbols:
             if symbol not in self.sizes:
-                raise LoweringError(f"nothing tells the size '{symbol}': give the program an argument that has it as a dimension")
+                raise LoweringError(
+                    f"nothing tells the size '{symbol}': give the program an argument that has it as a dimension"
+                )
             self.argument(self.sizes[symbol])
         every = f"({''.join(p + ', ' for p in params)})"
         outs = self.allocate(signature.output)

@@ -142,13 +142,17 @@ def link(data: bytes, payload: bytes = b"", *, slots: Iterable[str] = (), export
 class _Linker:
     """The linking of one object: layout, then relocation, then writing."""
 
-    def __init__(self, sections: list[_Section], symbols: list[_Symbol], slots: tuple[str, ...], exported: tuple[str, ...]):
+    def __init__(
+        self, sections: list[_Section], symbols: list[_Symbol], slots: tuple[str, ...], exported: tuple[str, ...]
+    ):
         self.sections, self.symbols, self.slots = sections, symbols, slots
         self.kept = [s for s in sections if s.flags & _ALLOC and s.size]
         if any(s.flags & _TLS for s in self.kept):
             raise LinkError("thread-local data is not supported")
         self.exports = [
-            s for s in symbols if s.info >> 4 and s.section not in (_UNDEFINED, _ABSOLUTE) and s.name.startswith(exported)
+            s
+            for s in symbols
+            if s.info >> 4 and s.section not in (_UNDEFINED, _ABSOLUTE) and s.name.startswith(exported)
         ]
         if any(s.section >= 0xFF00 for s in self.exports):
             raise LinkError("common symbols are not supported")
@@ -198,7 +202,9 @@ class _Linker:
         self.strings = _Strings()
         names = [self.symbols[n].name for n in self.imports]
         names += [s.name for s in self.exports] + [name for n in self.got if (name := self._variable(n))]
-        self.needed = [self.strings.add(n) for n in (("libm.so.6", "libc.so.6") if platform.libc_ver()[0] == "glibc" else ())]
+        self.needed = [
+            self.strings.add(n) for n in (("libm.so.6", "libc.so.6") if platform.libc_ver()[0] == "glibc" else ())
+        ]
         for name in names:
             self.strings.add(name)
         count = 1 + len(names)
@@ -304,7 +310,9 @@ class _Linker:
         count = 1 + len(rows)
         buckets, chains = [0] * count, [0] * count
         for k, (name, info, section, value, size) in enumerate(rows, 1):
-            _SYMBOL.pack_into(self.dynsym.data, k * _SYMBOL.size, self.strings.known[name], info, 0, section, value, size)
+            _SYMBOL.pack_into(
+                self.dynsym.data, k * _SYMBOL.size, self.strings.known[name], info, 0, section, value, size
+            )
             bucket = _hash(name) % count
             buckets[bucket], chains[k] = k, buckets[bucket]
         struct.pack_into(f"<{2 + 2 * count}I", self.hash.data, 0, count, count, *buckets, *chains)
@@ -319,14 +327,24 @@ class _Linker:
             distance = self.table.address + 8 * self.got[n] - (at + 6)
             struct.pack_into("<HiH", self.stubs.data, 8 * k, 0x25FF, distance, 0x9066)
         if self.frames is not None:  # without a table: the unwinder searches
-            struct.pack_into("<4Bi", self.unwind.data, 0, 1, 0x1B, 0xFF, 0xFF, self.frames.address - self.unwind.address - 4)
+            struct.pack_into(
+                "<4Bi", self.unwind.data, 0, 1, 0x1B, 0xFF, 0xFF, self.frames.address - self.unwind.address - 4
+            )
         tags = [(1, n) for n in self.needed]
-        tags += [(4, self.hash.address), (5, self.dynstr.address), (6, self.dynsym.address), (10, self.dynstr.size), (11, 24)]
+        tags += [
+            (4, self.hash.address),
+            (5, self.dynstr.address),
+            (6, self.dynsym.address),
+            (10, self.dynstr.size),
+            (11, 24),
+        ]
         tags += [(7, self.rela.address), (8, self.rela.size), (9, 24)] if self.rela.size else []
         for k, (tag, value) in enumerate(tags):
             struct.pack_into("<QQ", self.dyn.data, 16 * k, tag, value)
 
-        segments = [(1, flags, *(3 * [begin]), filled - begin, end - begin, PAGE) for flags, begin, filled, end in self.segments]
+        segments = [
+            (1, flags, *(3 * [begin]), filled - begin, end - begin, PAGE) for flags, begin, filled, end in self.segments
+        ]
         segments.append((2, 6, *(3 * [self.dyn.address]), self.dyn.size, self.dyn.size, 8))
         segments.append((0x6474E551, 6, 0, 0, 0, 0, 0, 16))
         if self.frames is not None:
@@ -360,7 +378,9 @@ class _Linker:
             link = number[id(self.dynsym)]
         elif s.type in (_DYNSYM, _DYNAMIC):
             link, info = number[id(self.dynstr)], int(s.type == _DYNSYM)
-        return _SECTION.pack(names.add(s.name), s.type, s.flags, s.address, s.address, s.size, link, info, s.align, size)
+        return _SECTION.pack(
+            names.add(s.name), s.type, s.flags, s.address, s.address, s.size, link, info, s.align, size
+        )
 
 
 def whole(data: bytes | memoryview) -> bool:

@@ -27,7 +27,16 @@ from .records import END, LIMIT, TOP, alignment, layout, nbytes
 
 LEAST = 64 << 20  # bytes of a heap that stay memory between calls
 MOST = 1 << 38
-_CODES = {"float64": "d", "float32": "f", "float16": "e", "bool": "?", "int64": "q", "uint64": "Q", "int32": "i", "uint32": "I"}
+_CODES = {
+    "float64": "d",
+    "float32": "f",
+    "float16": "e",
+    "bool": "?",
+    "int64": "q",
+    "uint64": "Q",
+    "int32": "i",
+    "uint32": "I",
+}
 _CODES |= {"int16": "h", "uint16": "H", "int8": "b", "uint8": "B"}
 _WIDTHS = {"d": 8, "f": 4, "e": 2, "?": 1, "q": 8, "Q": 8, "i": 4, "I": 4, "h": 2, "H": 2, "b": 1, "B": 1}
 
@@ -101,7 +110,11 @@ class Heap:
 
     def finish(self) -> None:
         """End a call: the heap is for others."""
-        if self.ints[self.first + END] == self.limit and self.limit > self.base + LEAST and hasattr(self.memory, "madvise"):
+        if (
+            self.ints[self.first + END] == self.limit
+            and self.limit > self.base + LEAST
+            and hasattr(self.memory, "madvise")
+        ):
             self.memory.madvise(mmap.MADV_DONTNEED, LEAST, self.limit - self.base - LEAST)
         self.ints = None
         self.given.clear()
@@ -241,7 +254,9 @@ class _Encoder:
                 require(kind if t.kind == "record" else f"{kind} or len({text}) != {len(t.elems)}", text, t)
                 for i, e in enumerate(t.elems):
                     inner = f"v{self.name(None)}"
-                    self.lines.append(f"{pad}{inner} = {text}" + (f".{t.fields[i]}" if t.kind == "record" else f"[{i}]"))
+                    self.lines.append(
+                        f"{pad}{inner} = {text}" + (f".{t.fields[i]}" if t.kind == "record" else f"[{i}]")
+                    )
                     walk(inner, e)
                 return
             offset, leaf = offsets[leaf], leaf + 1
@@ -332,7 +347,12 @@ class _Decoder:
 
     def __init__(self, family: Family):
         self.families = family.reachable()
-        self.names: dict[str, Any] = {"new": object.__new__, "set": object.__setattr__, "rebuild": rebuild, "older": self.older}
+        self.names: dict[str, Any] = {
+            "new": object.__new__,
+            "set": object.__setattr__,
+            "rebuild": rebuild,
+            "older": self.older,
+        }
         self.lines: list[str] = []
 
     def function(self) -> Callable:

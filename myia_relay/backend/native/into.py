@@ -43,7 +43,9 @@ def lie_apart(own: bool, targets: tuple[np.ndarray, ...], arrays: tuple[np.ndarr
     if own:
         ids = set(map(id, targets))
         return len(ids) == len(targets) and ids.isdisjoint(map(id, arrays))
-    return not any(np.may_share_memory(one, other) for k, one in enumerate(targets) for other in (*arrays, *targets[:k]))
+    return not any(
+        np.may_share_memory(one, other) for k, one in enumerate(targets) for other in (*arrays, *targets[:k])
+    )
 
 
 def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list]:

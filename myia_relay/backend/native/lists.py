@@ -62,7 +62,9 @@ def read(address: int, t: List) -> list:
         return []
     if not record:  # entries of nothing but None
         return [_assembled(t.elem, iter([None] * len(types))) for _ in range(count)]
-    raw = np.frombuffer((ctypes.c_char * (count * record)).from_address(address + HEADER), np.uint8).reshape(count, record)
+    raw = np.frombuffer((ctypes.c_char * (count * record)).from_address(address + HEADER), np.uint8).reshape(
+        count, record
+    )
     columns = [_column(raw, at, leaf) for at, leaf in zip(offsets, types, strict=True)]
     if not isinstance(t.elem, Struct):
         return columns[0]

@@ -113,7 +113,9 @@ def gemm(
         else:
             dtype = _base(c[0])
             begun = tirx.Select(tirx.EQ(first, idx(0)), const(beta, dtype), const(1.0, dtype))
-            call(m, n, count, _moved(a, first, lda if trans_a else 1), _moved(x, first, 1 if trans_x else ldx), c, begun)
+            call(
+                m, n, count, _moved(a, first, lda if trans_a else 1), _moved(x, first, 1 if trans_x else ldx), c, begun
+            )
 
 
 def has_small_kernels() -> bool:

@@ -77,7 +77,12 @@ def carry_in_place(scope: Any, dest: list[View | None]) -> None:
             scope.loop_dest[result] = view
             start = loop.args[LEAD[loop.fn.name] + k]
             result = None
-            if not isinstance(start, Apply) or users[start] != [loop] or loop.args.count(start) != 1 or start in scope.dest:
+            if (
+                not isinstance(start, Apply)
+                or users[start] != [loop]
+                or loop.args.count(start) != 1
+                or start in scope.dest
+            ):
                 continue
             if applied(start) == "get_item" and applied(start.args[0]) in LEAD:
                 made = [n for n in users[start.args[0]] if getattr(n, "attrs", {}).get("index") == start.attrs["index"]]
@@ -186,7 +191,11 @@ class Cells:
 def same_place(a: Any, b: Any) -> bool:
     """Whether two views are the same memory."""
     return a is b or (
-        isinstance(a, View) and isinstance(b, View) and a.storage is b.storage and a.offset is b.offset and a.pointer is b.pointer
+        isinstance(a, View)
+        and isinstance(b, View)
+        and a.storage is b.storage
+        and a.offset is b.offset
+        and a.pointer is b.pointer
     )
 
 
@@ -241,7 +250,9 @@ def _cond(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = unflatten(cells.values(), node.type)
 
 
-def _kept_places(lowering: Any, node: Apply, branches: tuple[Graph, ...], operands: list[Any], given) -> dict[int, View]:
+def _kept_places(
+    lowering: Any, node: Apply, branches: tuple[Graph, ...], operands: list[Any], given
+) -> dict[int, View]:
     """Results that live on in the memory of an operand: those that the branches made of it."""
     out: dict[int, View] = {}
     for graph in branches:
@@ -271,7 +282,11 @@ class _Loop:
         self.constants = values[carried:]
         initial = [leaf for v, t in zip(values[:carried], self.carry_types) for leaf in flatten(v, t)]
         yours = [g for g, t in zip(given, self.carry_types) for _ in leaves(t)]
-        taken = {k: v for k, (v, g) in enumerate(zip(initial, yours)) if g and isinstance(v, View) and isinstance(v.offset, int)}
+        taken = {
+            k: v
+            for k, (v, g) in enumerate(zip(initial, yours))
+            if g and isinstance(v, View) and isinstance(v.offset, int)
+        }
         if len(initial) == carried:
             wanted = ((k, lowering.scope.loop_dest.get((node, k))) for k in range(carried))
             taken = {**{k: view for k, view in wanted if view is not None}, **taken}

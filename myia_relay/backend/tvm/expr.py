@@ -343,7 +343,12 @@ class Expr:
             return tirx.Cast(with_lanes("uint64", lanes), bits)
         if dtype == "uint32":
             return tirx.Cast(with_lanes(dtype, lanes), exact.float_to_int(self.block, x)[0])
-        if dtype in ("int8", "int16", "uint8", "uint16"):  # what is beyond 32 bits is 0: the low bits of int32's minimum
+        if dtype in (
+            "int8",
+            "int16",
+            "uint8",
+            "uint16",
+        ):  # what is beyond 32 bits is 0: the low bits of int32's minimum
             return tirx.Cast(with_lanes(dtype, lanes), exact.float_to_int(self.block, x, "int32")[0])
         return exact.float_to_int(self.block, x, dtype)[0]
 

@@ -92,7 +92,11 @@ def dies(scope: Any, node: Node, at: Apply) -> bool:
         if view.storage.kind not in ("arena", "out") or view.pointer is not None:
             return False
         for holder in scope.env.holders[view.storage]:
-            if isinstance(holder, Parameter) and holder not in scope.given or _holds_until(scope, holder, view.storage) > position:
+            if (
+                isinstance(holder, Parameter)
+                and holder not in scope.given
+                or _holds_until(scope, holder, view.storage) > position
+            ):
                 return False
     return bool(found)
 
@@ -101,7 +105,9 @@ def _holds_until(scope: Any, holder: Node, storage: Storage) -> int:
     """The last use of a value as far as it lives in a storage: of a loop's results only those that do."""
     value = scope.env[holder]
     users = scope.fusion.users.get(holder, ())
-    if not isinstance(value, tuple) or not all(getattr(getattr(u, "fn", None), "name", "") == "get_item" for u in users):
+    if not isinstance(value, tuple) or not all(
+        getattr(getattr(u, "fn", None), "name", "") == "get_item" for u in users
+    ):
         return last_use(scope, holder)
     parts = [u for u in users if any(v.storage is storage for v in views(value[u.attrs["index"]]))]
     return max((last_use(scope, u) for u in parts), default=-1)
@@ -236,11 +242,20 @@ def row_for(lowering: Any, node: Node) -> View | None:
     """
     scope = lowering.scope
     for user in scope.fusion.users.get(node, ()):
-        if getattr(getattr(user, "fn", None), "name", "") != "dynamic_update" or user.args[1] is not node or user.attrs["axis"]:
+        if (
+            getattr(getattr(user, "fn", None), "name", "") != "dynamic_update"
+            or user.args[1] is not node
+            or user.attrs["axis"]
+        ):
             continue
         array, _, index = user.args
         known = isinstance(index, Constant | Parameter) or index in scope.env
-        if not known or array not in scope.given or scope.fusion.users.get(array) != [user] or len(scope.fusion.updates[user]) > 1:
+        if (
+            not known
+            or array not in scope.given
+            or scope.fusion.users.get(array) != [user]
+            or len(scope.fusion.updates[user]) > 1
+        ):
             continue
         view = scope.env.get(array)
         if not isinstance(view, View) or view.storage.kind != "arena" or view.pointer is not None or 0 in view.shape:
@@ -346,8 +361,22 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
             new = b.add(block.let(load(buffer, place)), new)
         block.store(buffer, new, place)
 
-    nest.loops(extents[:-1], lambda outer: nest.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), False), False)
+    nest.loops(
+        extents[:-1], lambda outer: nest.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), False), False
+    )
     lowering.emit_kernel(kernel)
 
 
-__all__ = ["Env", "dies", "emit", "handed_over", "is_fresh", "last_use", "overwrites", "row_for", "source", "views", "want"]
+__all__ = [
+    "Env",
+    "dies",
+    "emit",
+    "handed_over",
+    "is_fresh",
+    "last_use",
+    "overwrites",
+    "row_for",
+    "source",
+    "views",
+    "want",
+]

@@ -251,7 +251,9 @@ def own_function(lists: Lists, t: List) -> Any:
                 drop(block, lists, area, address, t)
 
     key = ("own", t) if any(isinstance(leaf, List) for leaf in leaves(t.elem)) else "own"
-    return lists.function(key, "own", [int_param("area"), int_param("block"), int_param("need"), int_param("record")], write)
+    return lists.function(
+        key, "own", [int_param("area"), int_param("block"), int_param("need"), int_param("record")], write
+    )
 
 
 class Handle:

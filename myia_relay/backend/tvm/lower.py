@@ -221,7 +221,12 @@ class Lowering:
     # --- the walk ---------------------------------------------------------------------------------------------------
 
     def run(
-        self, graph: Graph, values: list[Any], dest: list[View | None] | None = None, finish=None, given: Iterable[bool] = ()
+        self,
+        graph: Graph,
+        values: list[Any],
+        dest: list[View | None] | None = None,
+        finish=None,
+        given: Iterable[bool] = (),
     ) -> Any:
         """Lower a graph in place; returns the value of its output.
 
@@ -234,7 +239,9 @@ class Lowering:
         """
         given = list(given)
         if any(s.graph is graph for s in self.scopes):
-            raise LoweringError(f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin)
+            raise LoweringError(
+                f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin
+            )
         scope = Scope(graph, values)
         scope.caller = self.current
         scope.given = {p for p, g in zip(graph.params, given) if g}
@@ -281,7 +288,9 @@ class Lowering:
                 return
             args = [self.value(a) for a in node.args]
             self.flush_all()
-            env[node] = self.run(node.fn, args, given=references.hand_over(self, node, inplace.handed_over(self.scope, node)))
+            env[node] = self.run(
+                node.fn, args, given=references.hand_over(self, node, inplace.handed_over(self.scope, node))
+            )
             return
         prim: Primitive = node.fn
         if prim.name in RULES:
@@ -444,7 +453,9 @@ class Lowering:
         leaves = host.leaves if host is not None else self.leaves([node])
         if any(not same and self.view(leaf).storage is place.storage for leaf, same in leaves.items()):
             return False
-        if any(self.view(leaf).storage is place.storage and self.view(leaf).offset is not place.offset for leaf in leaves):
+        if any(
+            self.view(leaf).storage is place.storage and self.view(leaf).offset is not place.offset for leaf in leaves
+        ):
             return False
         if host is None:
             self.defer(node, [place])
@@ -468,7 +479,9 @@ class Lowering:
             if p.shape != node.type.shape or p.count > 48:
                 continue
             written = all(leaf in p.targets and ok for leaf, ok in leaves.items() if p.writes(self.view(leaf).storage))
-            crossing = any(not p.leaves[leaf] for leaf in p.leaves if any(self.view(leaf).storage is t.storage for t in targets))
+            crossing = any(
+                not p.leaves[leaf] for leaf in p.leaves if any(self.view(leaf).storage is t.storage for t in targets)
+            )
             if written and not crossing and not any(p.writes(t.storage) for t in targets):
                 return p
         return None
@@ -500,7 +513,9 @@ class Lowering:
         kernel = Kernel(self, names)
         nests.Nest(kernel).elementwise(p.shape, list(p.targets.items()), self.is_inline)
         self.emit_kernel(kernel)
-        mixed = {self.view(leaf).storage for leaf, identity in p.leaves.items() if not identity}  # two leaves may be one array
+        mixed = {
+            self.view(leaf).storage for leaf, identity in p.leaves.items() if not identity
+        }  # two leaves may be one array
         for views in p.targets.values():
             for view in views:
                 for leaf in p.leaves:

@@ -126,7 +126,9 @@ class Nest:
         with self.block.loop(self.b.dim(extents[0]), kind) as i:
             self.loops(extents[1:], lambda rest: body([i, *rest]), False)
 
-    def vectors(self, extent: DimLike, lanes: int, body: Callable[[Any, int], None], parallel: bool, ahead: Any = None) -> None:
+    def vectors(
+        self, extent: DimLike, lanes: int, body: Callable[[Any, int], None], parallel: bool, ahead: Any = None
+    ) -> None:
         """A loop over vectors, and one over the rest; `body(first element, lanes)`.
 
         Args:

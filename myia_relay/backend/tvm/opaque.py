@@ -92,7 +92,9 @@ class Call:
     def static(self, *sizes: DimLike) -> None:
         """Refuse symbolic sizes where kernels need numbers."""
         if not all(isinstance(s, int) for s in sizes):
-            raise LoweringError(f"{self.node.fn.name} needs images of known size; give the axes numbers instead of names")
+            raise LoweringError(
+                f"{self.node.fn.name} needs images of known size; give the axes numbers instead of names"
+            )
 
 
 def threads_count() -> int:
@@ -341,7 +343,9 @@ def _max_pool(c: Call) -> None:
     x, y = c.operand(0), c.result()
 
     def part(first, count):
-        pool.max_pool(c.block, s, count, at(x, tirx.Mul(first, idx(s.size_in))), at(y, tirx.Mul(first, idx(s.size_out))))
+        pool.max_pool(
+            c.block, s, count, at(x, tirx.Mul(first, idx(s.size_in))), at(y, tirx.Mul(first, idx(s.size_out)))
+        )
 
     _planes(c, shape[0] * shape[1], product(shape), part)
 

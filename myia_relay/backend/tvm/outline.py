@@ -45,5 +45,7 @@ def outlined(graph: Graph, recursive: set[Graph]) -> set[Graph]:
 
 def _can_be_called(graph: Graph) -> bool:
     """Whether values of these types can be passed to a function and returned from it."""
-    passed = all(isinstance(t, Scalar | Array | Ref | NoneT | Str | Undefined) for p in graph.params for t in leaves(p.type))
+    passed = all(
+        isinstance(t, Scalar | Array | Ref | NoneT | Str | Undefined) for p in graph.params for t in leaves(p.type)
+    )
     return passed and all(isinstance(t, Scalar | Array | NoneT | Undefined) for t in leaves(graph.output.type))

@@ -73,7 +73,12 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
                 w = tirx.Sub(tirx.Add(tirx.FloorMod(at_["q"], idx(s.width)), idx(left)), tw)
                 oh, ow = tirx.FloorDiv(h, idx(sh)), tirx.FloorDiv(w, idx(sw))
                 inside = [tirx.EQ(tirx.FloorMod(h, idx(sh)), idx(0)), tirx.EQ(tirx.FloorMod(w, idx(sw)), idx(0))]
-                inside += [tirx.GE(oh, idx(0)), tirx.LT(oh, idx(s.out_height)), tirx.GE(ow, idx(0)), tirx.LT(ow, idx(s.out_width))]
+                inside += [
+                    tirx.GE(oh, idx(0)),
+                    tirx.LT(oh, idx(s.out_height)),
+                    tirx.GE(ow, idx(0)),
+                    tirx.LT(ow, idx(s.out_width)),
+                ]
                 x_at, y_at = at_["q"], tirx.Add(tirx.Mul(oh, idx(s.out_width)), ow)
             else:
                 oh, ow = tirx.FloorDiv(at_["p"], idx(s.out_width)), tirx.FloorMod(at_["p"], idx(s.out_width))
@@ -91,7 +96,9 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
                     grad = first if what == "grad_input" else second
                     y = load(grad, row([at_["n"], at_["g"], at_["o"], y_at], [batch, groups, s.filters, y_plane]))
                 if what != "grad_weight":
-                    v = load(second, row([at_["g"], at_["o"], at_["c"], at_["t"]], [groups, s.filters, s.channels, kh * kw]))
+                    v = load(
+                        second, row([at_["g"], at_["o"], at_["c"], at_["t"]], [groups, s.filters, s.channels, kh * kw])
+                    )
                 pair = {"forward": lambda: (x, v), "grad_input": lambda: (y, v), "grad_weight": lambda: (x, y)}[what]()
                 left_, right_ = (b.cast(e, sum_type) for e in pair)
                 block.store(total, b.add(load(total, 0), b.mul(left_, right_)), 0)

@@ -85,7 +85,9 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     code, object_ = machine.load(built)  # this is when LLVM makes machine code
     signature.needs = needs_of(object_) if object_ is not None else []
     done = time.perf_counter()
-    return NativeProgram(graph, Entry(code, signature), module, built, writer.lowering, (lowered - begin, done - lowered), object_)
+    return NativeProgram(
+        graph, Entry(code, signature), module, built, writer.lowering, (lowered - begin, done - lowered), object_
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -231,7 +233,9 @@ class _Main:
             elif isinstance(t, List):
                 if type_symbols(t) or holds(t, Data):
                     what = "arrays whose sizes are symbolic" if type_symbols(t) else "trees"
-                    raise LoweringError(f"a list of {what} cannot be returned by the native executor yet", self.graph.origin)
+                    raise LoweringError(
+                        f"a list of {what} cannot be returned by the native executor yet", self.graph.origin
+                    )
                 self.results.append(("list", state.slot()))
                 dest.append(None)
             elif isinstance(t, NoneT | Undefined):
@@ -286,7 +290,9 @@ class _Main:
     def parameter(self, t: Type, name: str) -> Any:
         """The lowered value of a parameter of a type; adds to the function's parameters."""
         if isinstance(t, Struct):
-            return unflatten([self.parameter(e, f"{name}_{i}") for i, leaf in enumerate(t.elems) for e in leaves(leaf)], t)
+            return unflatten(
+                [self.parameter(e, f"{name}_{i}") for i, leaf in enumerate(t.elems) for e in leaves(leaf)], t
+            )
         if isinstance(t, Scalar | Data):
             wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
             var = tirx.Var(name, wide)
@@ -323,7 +329,13 @@ class _Main:
             state = lowering.state
             shape = [lowering.b.dim(d) for d in t.shape]
             layout.check(
-                block, self.bad, obj, state.get(self.type_slot), state.get(self.descr_slots[t.dtype]), shape, kind == "ref"
+                block,
+                self.bad,
+                obj,
+                state.get(self.type_slot),
+                state.get(self.descr_slots[t.dtype]),
+                shape,
+                kind == "ref",
             )
             with block.when(tirx.NE(load(self.bad, 0), idx(0))):
                 block.emit(tirx.Return(idx(LAYOUT)))
@@ -359,7 +371,9 @@ class _Main:
                 top.emit(statement)
             base = tirx.Var("arena", pointer_type("uint8"))
             head = -(-state.count * 8 // ALIGN) * ALIGN
-            top.emit(tirx.Bind(base, call("tirx.reinterpret", pointer_type("uint8"), tirx.Add(state.address, idx(head)))))
+            top.emit(
+                tirx.Bind(base, call("tirx.reinterpret", pointer_type("uint8"), tirx.Add(state.address, idx(head))))
+            )
             for storage in lowering.plan.storages:
                 if storage.kind == "arena" and storage.offset is not None:
                     offset = storage.offset if isinstance(storage.offset, int) else lowering.b.dim(storage.offset)
@@ -369,7 +383,10 @@ class _Main:
             params.append(obj)
             holder = Block()
             data = layout.data_pointer(holder, obj) if self.by_object else obj
-            self.bindings += [*holder._stmts, tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data))]
+            self.bindings += [
+                *holder._stmts,
+                tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)),
+            ]
         parts = [*top._stmts, *self.checks._stmts, *self.bindings, self.block.stmt()]
         body = tirx.SeqStmt(parts) if len(parts) > 1 else parts[0]
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
@@ -393,7 +410,9 @@ class _Main:
             by_object=self.by_object,
             regions=list(lowering.tape_slots.values()),
             list_head=lowering.lists.head if lowering.lists is not None else None,
-            frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes()) if self.calls is not None else None,
+            frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes())
+            if self.calls is not None
+            else None,
             heap=lowering.heap,
         )
 

@@ -151,7 +151,9 @@ class Calls:
     def prologue(self) -> list[Any]:
         """Statements for the top of the program."""
         ints = self.lowering.state.ints
-        out = [tirx.BufferStore(ints, idx(value), [idx(slot)]) for slot, value in ((self.status, 0), (self.turns, TURNS))]
+        out = [
+            tirx.BufferStore(ints, idx(value), [idx(slot)]) for slot, value in ((self.status, 0), (self.turns, TURNS))
+        ]
         return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
 
 

@@ -143,7 +143,10 @@ def hand_over(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
         if isinstance(arg.type, List):
             address = lowering.value(arg)
             reference = mine(lowering, address, node)
-            out[k] = reference is not None and sum(holds_list(a.type) and lowering.value(a) is address for a in node.args) == 1
+            out[k] = (
+                reference is not None
+                and sum(holds_list(a.type) and lowering.value(a) is address for a in node.args) == 1
+            )
             if out[k]:
                 reference.gone = True
         elif holds_list(arg.type):
@@ -165,5 +168,3 @@ def leave(lowering: Any, scope: Any) -> None:
     if holds_list(output.type):
         for _, _, address in list_leaves(lowering.value(output), output.type):
             given(lowering, address, None)
-
-

@@ -63,7 +63,11 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     for operand in operands:
         if not isinstance(operand, Node):
             lowering.flush_writers(operand.storage)
-    parts = {u.attrs["index"]: u for u in scope.fusion.users.get(node, ()) if isinstance(u, Apply) and u.fn.name == "get_item"}
+    parts = {
+        u.attrs["index"]: u
+        for u in scope.fusion.users.get(node, ())
+        if isinstance(u, Apply) and u.fn.name == "get_item"
+    }
     targets = []
     for k, t in enumerate(attrs["types"]):
         wanted = scope.dest.pop(parts[k], None) if k in parts else None
@@ -105,7 +109,10 @@ def _map_rows(lowering: Any, node: Apply) -> None:
             start = block.let(tirx.Mul(first, idx(width))) if width > 1 else first
             stage = block.local(targets[k].dtype, lanes * width, name="stage") if k == streamed else None
             for b in range(outer):
-                place, columns = tirx.Add(start, idx(b * n * width)), [machine.vector(next(numbers)) for _ in range(width)]
+                place, columns = (
+                    tirx.Add(start, idx(b * n * width)),
+                    [machine.vector(next(numbers)) for _ in range(width)],
+                )
                 if stage is None:
                     machine.write(out, place, columns)
                 else:
@@ -185,19 +192,26 @@ class Rows:
             if node.fn.name != "for_loop":
                 continue
             span, body, first = turns(node), node.attrs["body"], 1 + node.attrs["carried"]
-            args = [self.value(a, known) if a in known or isinstance(a, Constant) else None for a in node.args[2 + first :]]
+            args = [
+                self.value(a, known) if a in known or isinstance(a, Constant) else None for a in node.args[2 + first :]
+            ]
             env = {p: a for p, a in zip(body.params[first:], args, strict=True) if a is not None}
             groups = skippable(body, first - 1, {0} | {k for k, a in enumerate(args, first) if a is not None})
             if not groups or len(span) * len(groups) > LONGEST:
                 continue
             alike = families(groups, body)
-            known_of = [(block.local("int64", len(span)), block.local("int16", len(span) * len(f.groups))) for f in alike]
+            known_of = [
+                (block.local("int64", len(span)), block.local("int16", len(span) * len(f.groups))) for f in alike
+            ]
             with block.loop(len(span)) as i, self.inside():
                 env[body.params[0]] = self.index(span, i)
                 self.compute(needed_outside(body, [f.first.base for f in alike if f.first.base is not None]), env)
                 for family, (number, which) in zip(alike, known_of):
                     block.store(number, idx(0), i)
-                    with self.each(family) as g, block.when(self.any_nonzero(family.first, env, self.times(g, family.stride))):
+                    with (
+                        self.each(family) as g,
+                        block.when(self.any_nonzero(family.first, env, self.times(g, family.stride))),
+                    ):
                         at = block.let(load(number, i))
                         place = tirx.Add(tirx.Mul(i, idx(len(family.groups))), at)
                         block.store(which, tirx.Cast("int16", g), place)
@@ -338,7 +352,9 @@ class Rows:
         vectors = [self.b.let(exact.fence(self.b.let(v))) for v in vectors]
         pairs = [[k + h + (n if odd else 0) for k in range(0, n, 2) for odd in (0, 1)] for h in (0, 1)]
         dealt = [[2 * k + e for k in range(h, n, 2) for e in (0, 1)] for h in (0, 1)]
-        groups = [[self.b.let(shuffle([x, y], picked)) for picked in pairs] for x, y in zip(vectors[::2], vectors[1::2])]
+        groups = [
+            [self.b.let(shuffle([x, y], picked)) for picked in pairs] for x, y in zip(vectors[::2], vectors[1::2])
+        ]
         while len(groups) > 1:
             groups = [
                 [self.b.let(shuffle([x, y], picked)) for picked in dealt for x, y in zip(left, right)]
@@ -439,7 +455,9 @@ class Rows:
                 yield g
 
     @contextmanager
-    def something(self, family: Family, known: tuple[Any, Any] | None, turn: Any, env: dict[Node, Any]) -> Iterator[Any]:
+    def something(
+        self, family: Family, known: tuple[Any, Any] | None, turn: Any, env: dict[Node, Any]
+    ) -> Iterator[Any]:
         """The groups of a family to which there is something to add in a turn, by number."""
         block = self.block
         if known is None:

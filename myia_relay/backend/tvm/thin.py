@@ -42,7 +42,11 @@ DOTS = (4, 6)  # rows of both matrices
 
 def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str) -> bool:
     """Whether a product of (m, k) and (k, n) is quicker so; either may be stored transposed."""
-    if not all(isinstance(size, int) for size in (m, n, k)) or is_left_out("thin_products") or pipeline.vector_bytes() < 64:
+    if (
+        not all(isinstance(size, int) for size in (m, n, k))
+        or is_left_out("thin_products")
+        or pipeline.vector_bytes() < 64
+    ):
         return False
     if m * n * k < WORK or not LEAST <= k <= MOST or (ta and tb):
         return False
@@ -82,7 +86,9 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int)
                 key: tuple = ("dots", dtype, rows, columns, k % lanes)
                 tile(key, (left, along), (right, tirx.Mul(j, idx(k))), into, strides=(k, n))
             elif ta:
-                tile(("columns", dtype, rows, columns), (left, i), (packed, idx(0)), into, strides=(1, m, columns, n, k))
+                tile(
+                    ("columns", dtype, rows, columns), (left, i), (packed, idx(0)), into, strides=(1, m, columns, n, k)
+                )
             else:
                 tile(("columns", dtype, rows, columns), (left, along), (right, j), into, strides=(k, 1, n, n, k))
 
@@ -183,7 +189,9 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
         return block.let(found)
 
     def add(t: Any, width: int) -> None:
-        left, right = ([part(matrix, r, t, width) for r in range(count)] for matrix, count in ((f.left, rows), (f.right, columns)))
+        left, right = (
+            [part(matrix, r, t, width) for r in range(count)] for matrix, count in ((f.left, rows), (f.right, columns))
+        )
         for row, x in zip(sums, left):
             for acc, y in zip(row, right):
                 block.store(acc, fma(x, y, load(acc, 0)), 0)

@@ -49,7 +49,9 @@ def find(scope: Any) -> dict[Apply, Update]:
     if not writes:
         return {}
     out: dict[Apply, Update] = {}
-    products = [n for n in nodes if applied(n) == "matvec" and n.attrs["transpose"] and applied(n.args[0]) == "ref_read"]
+    products = [
+        n for n in nodes if applied(n) == "matvec" and n.attrs["transpose"] and applied(n.args[0]) == "ref_read"
+    ]
     for product in products:
         update = _update_of(scope, product, writes)
         if update is not None:
@@ -105,7 +107,9 @@ def _cone(scope: Any, write: Apply, product: Apply) -> list[Apply] | None:
         if not isinstance(node, Apply) or node in seen or scope.position[node] < start:
             continue
         free = applied(node) == "ref_read" and _key(node) == _key(product.args[0])
-        if node is product or not (free or (isinstance(node.fn, Primitive) and node.fn.kind in ("elementwise", "injective"))):
+        if node is product or not (
+            free or (isinstance(node.fn, Primitive) and node.fn.kind in ("elementwise", "injective"))
+        ):
             return None
         seen.add(node)
         stack.extend(node.args)

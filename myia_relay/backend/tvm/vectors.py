@@ -87,7 +87,9 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
         return None
     if outs is None or not outs or not isinstance(step, Constant) or step.value not in (1, -1):
         return None
-    if any(applied(n) not in OPERATIONS and applied(n) not in (*STORES, "dynamic_index", "make_struct") for n in body.nodes):
+    if any(
+        applied(n) not in OPERATIONS and applied(n) not in (*STORES, "dynamic_index", "make_struct") for n in body.nodes
+    ):
         return None
     found = VectorLoop(body, int(step.value))
     users: dict[Node, list[Node]] = {}
@@ -119,7 +121,9 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
     if not any(applied(n) == "dynamic_index" for n in found.lanes):
         return None
     operands = [n.args if applied(n) != "dynamic_index" else (n,) for n in found.lanes]
-    operands += [(n.args[1],) for n in found.stores.values()] + [(term,) for terms in found.sums.values() for term, _ in terms]
+    operands += [(n.args[1],) for n in found.stores.values()] + [
+        (term,) for terms in found.sums.values() for term, _ in terms
+    ]
     floats = {a.type.dtype for args in operands for a in args} - {"bool"}
     if len(floats) != 1 or not floats <= set(FLOATS):
         return None
@@ -130,12 +134,19 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
 
 def _is_store(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool:
     """Whether an array is written at one place in a turn, and otherwise only looked at."""
-    if applied(node) not in STORES or node.args[0] is not param or node.args.count(param) != 1 or not is_scalar(node.args[1].type):
+    if (
+        applied(node) not in STORES
+        or node.args[0] is not param
+        or node.args.count(param) != 1
+        or not is_scalar(node.args[1].type)
+    ):
         return False
     return all(n is node or applied(n) == "dynamic_index" and n.args[0] is param for n in users[param])
 
 
-def _is_sum(found: VectorLoop, k: int, node: Node, param: Node, users: Mapping[Node, list[Node]], added: set[Node]) -> bool:
+def _is_sum(
+    found: VectorLoop, k: int, node: Node, param: Node, users: Mapping[Node, list[Node]], added: set[Node]
+) -> bool:
     """Whether a number is a sum of an adjoint, which may be summed in any order."""
     terms: list[tuple[Node, bool]] = []
     while node is not param:
@@ -185,7 +196,9 @@ def _place(lowering: Any, found: VectorLoop, node: Apply, carried: Mapping[Node,
     found.lanes.append(node)
     if name == "dynamic_index":
         return _is_element(lowering, found, node) and rates.get(node.args[1]) == 1
-    return not any(a in carried or a in rates for a in node.args) and (node.type.dtype in FLOATS or node.type.dtype == "bool")
+    return not any(a in carried or a in rates for a in node.args) and (
+        node.type.dtype in FLOATS or node.type.dtype == "bool"
+    )
 
 
 def _rate(node: Apply, rates: Mapping[Node, int]) -> int | None:
@@ -255,7 +268,12 @@ class _Emission:
         read = {node.args[0] for node in body.nodes if applied(node) == "dynamic_index"}
         for store in found.stores.values():
             array, at = store.args[0], store.args[2]
-            if applied(store) != "index_add" and array not in read and found.rates.get(at) == 1 and streams.pays(views[array]):
+            if (
+                applied(store) != "index_add"
+                and array not in read
+                and found.rates.get(at) == 1
+                and streams.pays(views[array])
+            ):
                 self.streamed = store
 
     def value(self, node: Node, env: Mapping[Node, Any]) -> Any:

@@ -213,8 +213,7 @@ class Link:
 
 Chain = Link | End
 CLASSES = {
-    c.__name__: c
-    for c in (Pair, Point, Box, Grade, Span, Leaf, Node, Number, Sum, Scaled, Choice, Absent, End, Link)
+    c.__name__: c for c in (Pair, Point, Box, Grade, Span, Leaf, Node, Number, Sum, Scaled, Choice, Absent, End, Link)
 } | {"Tree": Tree, "Term": Term, "Chain": Chain}
 FIELDS = {
     "Pair": (("left", "float"), ("right", "float")),

@@ -434,8 +434,12 @@ class Statements:
         if kind < 18:
             return Tup(tuple(self.scalar_type() for _ in range(1 + self.draw(3))))
         if kind == 18 and self.draw(2):
-            families = [v.type.args[0] for n, v in self.env.items() if isinstance(v.type, Fn) and v.type.args[0] in FAMILIES]
-            families += [v.type.result for n, v in self.env.items() if isinstance(v.type, Fn) and v.type.result in FAMILIES]
+            families = [
+                v.type.args[0] for n, v in self.env.items() if isinstance(v.type, Fn) and v.type.args[0] in FAMILIES
+            ]
+            families += [
+                v.type.result for n, v in self.env.items() if isinstance(v.type, Fn) and v.type.result in FAMILIES
+            ]
             if families:
                 return self.pick(families)
         if kind == 18:

@@ -88,4 +88,7 @@ def test_nothing_of_a_counter_is_kept():
     text = str(relay(grad(strides)).ir(X, stage="differentiated"))
     assert "tape<int>" not in text
     text = str(relay(grad(growing)).ir(X, stage="optimized"))
-    assert "tape<int>" not in text and "dynamic_update" not in text.partition(".for.for.backward")[2].partition("return")[0]
+    assert (
+        "tape<int>" not in text
+        and "dynamic_update" not in text.partition(".for.for.backward")[2].partition("return")[0]
+    )

@@ -225,5 +225,7 @@ def test_a_checkpoint_keeps_its_arguments_alone():
 
 def test_types_of_requests():
     g = build(lambda x: (x, x * 2.0), vec(), name="g")
-    assert REGISTRY["jvp"].infer_rule(vec(), vec(), graph=g, wrt=(0,)) == tuple_of(g.output.type, tuple_of(vec(), vec()))
+    assert REGISTRY["jvp"].infer_rule(vec(), vec(), graph=g, wrt=(0,)) == tuple_of(
+        g.output.type, tuple_of(vec(), vec())
+    )
     assert REGISTRY["vjp"].infer_rule(vec(), vec(), vec(), graph=g, wrt=(0,)) == tuple_of(vec())

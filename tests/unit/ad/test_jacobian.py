@@ -296,6 +296,8 @@ def test_the_search_ends_where_too_much_meets(monkeypatch):
     looked_at = []
     joined = Analysis.joined
     monkeypatch.setenv("MYIA_RELAY_CACHE", "0")
-    monkeypatch.setattr(Analysis, "joined", lambda self, links, size: looked_at.append(size) or joined(self, links, size))
+    monkeypatch.setattr(
+        Analysis, "joined", lambda self, links, size: looked_at.append(size) or joined(self, links, size)
+    )
     jacfwd(lambda x: np.tanh(np.sin(x * np.sum(x)) * x))(np.zeros(500))
     assert len(looked_at) <= 3

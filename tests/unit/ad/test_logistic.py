@@ -38,8 +38,6 @@ def in_a_loop(x):
     return total
 
 
-
-
 def recurrence(w):
     h = w * 0.5
     for _ in range(4):

@@ -201,7 +201,9 @@ def test_pool(s, dtype, finish):
         want_dx[(p, *inside[first])] += dy[p, i, j]
     np.testing.assert_array_equal(y, want)
     # Cotangents of several windows are summed in the dtype, and may cancel.
-    np.testing.assert_allclose(dx, want_dx * (2 if finish else 1), rtol=1e-6, atol=1e-6 if dtype == "float32" else 1e-14)
+    np.testing.assert_allclose(
+        dx, want_dx * (2 if finish else 1), rtol=1e-6, atol=1e-6 if dtype == "float32" else 1e-14
+    )
 
 
 def test_padding_as_large_as_the_kernel_is_refused():

@@ -56,7 +56,9 @@ def compiled(folder, source: str = SOURCE, *flags: str) -> bytes:
 
 
 @needs_cc
-@pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-ffunction-sections", "-fdata-sections"), ("-O1", "-g")])
+@pytest.mark.parametrize(
+    "flags", [("-O0",), ("-O2",), ("-O2", "-ffunction-sections", "-fdata-sections"), ("-O1", "-g")]
+)
 def test_code_and_data_of_all_kinds(tmp_path, flags):
     (tmp_path / "x.so").write_bytes(elf.link(compiled(tmp_path, SOURCE, *flags), b"payload", slots=("served",)))
     lib = ctypes.CDLL(str(tmp_path / "x.so"))
@@ -82,7 +84,9 @@ def test_code_and_data_of_all_kinds(tmp_path, flags):
 @needs_cc
 def test_c_programs_can_be_linked_with_it(tmp_path):
     (tmp_path / "libx.so").write_bytes(elf.link(compiled(tmp_path), slots=("served",)))
-    (tmp_path / "main.c").write_text("double power(double, double);\nint main(void) { return power(2.0, 3.0) == 10.0 ? 7 : 1; }\n")
+    (tmp_path / "main.c").write_text(
+        "double power(double, double);\nint main(void) { return power(2.0, 3.0) == 10.0 ? 7 : 1; }\n"
+    )
     subprocess.run(["cc", "main.c", "libx.so", "-o", "main", "-Wl,-rpath,$ORIGIN", "-lm"], cwd=tmp_path, check=True)
     assert subprocess.run([str(tmp_path / "main")]).returncode == 7
 
@@ -107,7 +111,11 @@ def test_what_is_not_understood_is_refused(tmp_path, source, message):
 
 
 def test_what_is_no_object_is_refused():
-    for data in (b"", b"\x7fELF" + bytes(100), b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 3, 62) + bytes(50)):
+    for data in (
+        b"",
+        b"\x7fELF" + bytes(100),
+        b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 3, 62) + bytes(50),
+    ):
         with pytest.raises(elf.LinkError):
             elf.link(data)
 

@@ -32,7 +32,9 @@ def test_scalars_are_exact():
     assert math.copysign(1.0, program(-1.0)) == -1.0
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "sqrt", "floor", "arctan", "expm1", "sigmoid", "abs", "neg", "sign"])
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sin", "tanh", "sqrt", "floor", "arctan", "expm1", "sigmoid", "abs", "neg", "sign"]
+)
 @pytest.mark.parametrize(
     "value", [0.7, np.float32(0.7), np.float64(2.5), arr(37), arr(4, 5, dtype="float64"), arr(3, dtype="float16")]
 )
@@ -105,7 +107,9 @@ def test_several_results_share_kernels():
     check(lambda a: (a, a, P.neg(a)), x)
 
 
-@pytest.mark.parametrize("shape", [(1,), (7,), (64,), (1000,), (3, 5), (16, 16), (5, 1, 9), (2, 3, 4, 5), (0, 3), (130, 33)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (7,), (64,), (1000,), (3, 5), (16, 16), (5, 1, 9), (2, 3, 4, 5), (0, 3), (130, 33)]
+)
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_reductions(shape, dtype):
     x = arr(*shape, dtype=dtype)
@@ -294,7 +298,9 @@ def test_temporaries_without_array_arguments(scale):
         x = np.arange(3.0)
         return x * np.sum(x) * s
 
-    np.testing.assert_array_equal(products() if scale is None else scaled(scale), [0, 3, 6] if scale is None else [0, 6, 12])
+    np.testing.assert_array_equal(
+        products() if scale is None else scaled(scale), [0, 3, 6] if scale is None else [0, 6, 12]
+    )
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0), (2, 17, 9), (3, 1, 15), (1, 16, 33)])
@@ -302,7 +308,14 @@ def test_kernels_of_empty_and_odd_shapes(shape):
     @relay
     def f(x):
         moved = np.transpose(x, (2, 0, 1)) + 1.0, np.flip(x) * 2.0, np.concatenate((x, x + 1.0), axis=2)
-        return np.sum(x, axis=0), np.prod(x, axis=1), np.sum(x * 2.0, axis=2), np.all(x > 0.5, axis=1), np.sum(x), *moved
+        return (
+            np.sum(x, axis=0),
+            np.prod(x, axis=1),
+            np.sum(x * 2.0, axis=2),
+            np.all(x > 0.5, axis=1),
+            np.sum(x),
+            *moved,
+        )
 
     x = np.random.default_rng(0).random(shape)
     for got, want in zip(f(x), f.__wrapped__(x), strict=True):

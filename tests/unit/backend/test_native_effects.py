@@ -48,7 +48,14 @@ def test_check_raises_with_the_users_line():
     def f(x, y):
         b = x.builder
         b.origin = Origin(Loc("user.py", 7, 4, 7, 9, "divide"))
-        emit(x, "check", P.ne(y, y.const(0.0)), x, exception=ZeroDivisionError, parts=("division of ", (0, "r", ".10"), " by zero"))
+        emit(
+            x,
+            "check",
+            P.ne(y, y.const(0.0)),
+            x,
+            exception=ZeroDivisionError,
+            parts=("division of ", (0, "r", ".10"), " by zero"),
+        )
         return x / y
 
     program, _ = compile_(f, 1.0, 2.0)
@@ -65,7 +72,15 @@ def test_check_in_a_loop_shows_arrays():
         i64, t = type_of(1), array_type(np.zeros(3, "float32"))
 
         def body(i, a):
-            emit(a, "check", P.lt(i, i.const(4)), i, a, exception=ValueError, parts=("at ", (0, "", ""), ": ", (1, "", "")))
+            emit(
+                a,
+                "check",
+                P.lt(i, i.const(4)),
+                i,
+                a,
+                exception=ValueError,
+                parts=("at ", (0, "", ""), ": ", (1, "", "")),
+            )
             return (a + a,)
 
         return emit(x, "for_loop", 0, n, 1, x, body=sub([i64, t], body), carried=1)

@@ -32,7 +32,9 @@ def test_dot(dtype, flags, sizes):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True)])
-@pytest.mark.parametrize("few, side, length", [(8, 48, 48), (1, 48, 33), (2, 49, 64), (13, 95, 47), (64, 64, 100), (128, 130, 51)])
+@pytest.mark.parametrize(
+    "few, side, length", [(8, 48, 48), (1, 48, 33), (2, 49, 64), (13, 95, 47), (64, 64, 100), (128, 130, 51)]
+)
 def test_products_of_few_rows(dtype, flags, few, side, length, monkeypatch):
     monkeypatch.setattr(thin, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if few == 13 else 1e9)
@@ -130,7 +132,9 @@ def test_cumsum_and_scatter():
     x = arr(4, 5, 6)
     for axis in range(3):
         for reverse in (False, True):
-            check(lambda a, axis=axis, reverse=reverse: P.cumsum(a, axis=axis, reverse=reverse), x, rtol=1e-5, atol=1e-5)
+            check(
+                lambda a, axis=axis, reverse=reverse: P.cumsum(a, axis=axis, reverse=reverse), x, rtol=1e-5, atol=1e-5
+            )
     i = np.array([[0, 3], [3, 9]])
     check(lambda a, k, u: P.scatter_add(a, k, u, axis=1), x, i, arr(4, 2, 2, 6), rtol=1e-5, atol=1e-5)
     check(lambda a, k, u: P.scatter_add(a, k, u, axis=2), x, 2, arr(4, 5), rtol=1e-5, atol=1e-5)

@@ -52,7 +52,11 @@ def test_arguments_that_do_not_fit(tmp_path):
     scaled.save(path, x, 2, k=5)
     f = relay.load_compiled(str(path))
     for args, kwargs, message in (
-        ((np.ones(5), 2), {"k": 1}, r"argument 0 of scaled is float64\[5\], but the library was compiled for float64\[4\]"),
+        (
+            (np.ones(5), 2),
+            {"k": 1},
+            r"argument 0 of scaled is float64\[5\], but the library was compiled for float64\[4\]",
+        ),
         ((np.ones(4, np.float32), 2), {"k": 1}, r"float32\[4\]"),
         ((x, 2.0), {"k": 1}, "argument 1 of scaled is float"),
         ((x, 2), {}, "takes 3 arguments"),

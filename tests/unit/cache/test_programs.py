@@ -64,7 +64,10 @@ CHANGES = {
         "@relay\ndef h(x):\n    return x * 3.0\n@relay\ndef f(x):\n    return h(x)\n",
     ),
     "global": ("K = 2.0\n@relay\ndef f(x):\n    return x * K\n", "K = 3.0\n@relay\ndef f(x):\n    return x * K\n"),
-    "kind of a global": ("K = 2\n@relay\ndef f(x):\n    return K, x\n", "K = True\n@relay\ndef f(x):\n    return K, x\n"),
+    "kind of a global": (
+        "K = 2\n@relay\ndef f(x):\n    return K, x\n",
+        "K = True\n@relay\ndef f(x):\n    return K, x\n",
+    ),
     "sign of a zero": (
         "K = 0.0\n@relay\ndef f(x):\n    return K * abs(x)\n",
         "K = -0.0\n@relay\ndef f(x):\n    return K * abs(x)\n",
@@ -268,7 +271,9 @@ def test_a_disk_that_refuses(folder, monkeypatch, code):
     assert not files()
 
 
-@pytest.mark.parametrize("name, value", [("MYIA_RELAY_CACHE", "0"), ("MYIA_RELAY_CACHE", "off"), ("MYIA_RELAY_CACHE_SIZE", "0")])
+@pytest.mark.parametrize(
+    "name, value", [("MYIA_RELAY_CACHE", "0"), ("MYIA_RELAY_CACHE", "off"), ("MYIA_RELAY_CACHE_SIZE", "0")]
+)
 def test_switched_off(folder, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     for _ in range(2):
@@ -425,7 +430,9 @@ def test_two_processes_at_once(folder):
     script = folder / "both.py"
     script.write_text(HEAD + PLAIN + "for k in range(3):\n    print(f(2.0, 3.0), f(2, k))\n")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    running = [subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    running = [
+        subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
     outputs = {p.communicate(timeout=300)[0] for p in running}
     assert len(outputs) == 1 and all(p.returncode == 0 for p in running)
     assert len(files()) == 2 and not list((folder / "cache").rglob("*.tmp"))
@@ -433,4 +440,7 @@ def test_two_processes_at_once(folder):
 
 
 def test_importing_imports_no_compiler():
-    assert python("import sys, myia_relay; print('tvm' in sys.modules, 'tvm_ffi' in sys.modules)").split() == ["False", "False"]
+    assert python("import sys, myia_relay; print('tvm' in sys.modules, 'tvm_ffi' in sys.modules)").split() == [
+        "False",
+        "False",
+    ]

@@ -188,11 +188,19 @@ BODIES = {
     "augmented": (2000, lambda n: "    x += 1\n" * n),
     "sum": (1500, lambda n: "    x = x" + " + x" * n + "\n"),
     "guards": (800, lambda n: "".join(f"    if x == {i}:\n        return {i}\n" for i in range(n))),
-    "elifs": (500, lambda n: "    if x < 0:\n        y = 0\n" + "".join(f"    elif x == {i}:\n        y = 1\n" for i in range(n))),
-    "nested": (50, lambda n: "".join("    " * (i + 1) + f"if x > {i}:\n" for i in range(n)) + "    " * (n + 1) + "x = 0\n"),
+    "elifs": (
+        500,
+        lambda n: "    if x < 0:\n        y = 0\n" + "".join(f"    elif x == {i}:\n        y = 1\n" for i in range(n)),
+    ),
+    "nested": (
+        50,
+        lambda n: "".join("    " * (i + 1) + f"if x > {i}:\n" for i in range(n)) + "    " * (n + 1) + "x = 0\n",
+    ),
     "nested loops": (
         15,
-        lambda n: "".join("    " * (i + 1) + f"for i{i} in range(x):\n" for i in range(n)) + "    " * (n + 1) + "x = x + i0\n",
+        lambda n: (
+            "".join("    " * (i + 1) + f"for i{i} in range(x):\n" for i in range(n)) + "    " * (n + 1) + "x = x + i0\n"
+        ),
     ),
     "loops": (100, lambda n: "    for i in range(3):\n        x += 1\n" * n),
     "ifs": (400, lambda n: "    if x > 1:\n        x += 1\n" * n),

@@ -211,7 +211,8 @@ class TestModel:
         exported = relay.export_model(relay.create_model(small))
         exported.save(tmp_path / "m.safetensors")
         np.testing.assert_array_equal(
-            relay.load_model(small, tmp_path / "m.safetensors").params["linear_0.bias"], exported.params["linear_0.bias"]
+            relay.load_model(small, tmp_path / "m.safetensors").params["linear_0.bias"],
+            exported.params["linear_0.bias"],
         )
 
     def test_an_update_is_seen_through_every_alias(self):

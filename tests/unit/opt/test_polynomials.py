@@ -40,7 +40,9 @@ def nest(choose):
     out = [Variable(number(choose((-2, 0, 1))), number(choose((3, 4))))]
     for _ in range(choose((1, 2))):
         before = Polynomial.of(choose(out))
-        low, high = choose(((number(0), before), (before + 1, number(6)), (-before, before + 2), (number(0), number(5))))
+        low, high = choose(
+            ((number(0), before), (before + 1, number(6)), (-before, before + 2), (number(0), number(5)))
+        )
         out.append(Variable(low, high))
     return out
 

@@ -215,7 +215,16 @@ def shapes(x, k, flag):
     whole = k * 3 // 2 - k % 5
     chosen = np.where(signs & flag[:, None], pairs, np.where(whole < 0, -x, x * 2.0))
     most = np.maximum(np.max(chosen, axis=1), np.min(x, axis=1))
-    return signs, whole, chosen, most, np.prod(x, axis=1), np.all(signs, axis=1), swapped, np.abs(chosen).astype(np.float32)
+    return (
+        signs,
+        whole,
+        chosen,
+        most,
+        np.prod(x, axis=1),
+        np.all(signs, axis=1),
+        swapped,
+        np.abs(chosen).astype(np.float32),
+    )
 
 
 def test_moving_numbers_about():
@@ -307,7 +316,12 @@ class Program:
                     lines += [f"    {name} = {v}", f"    for k in range({r.randint(0, 3)}):"]
                     lines += [f"        {name} = {name} * 0.5 + {w}[k]"]
                 case 9:
-                    lines += [f"    if {s} > {t}:", f"        {name} = {v} - 1.0", "    else:", f"        {name} = {w} * {s}"]
+                    lines += [
+                        f"    if {s} > {t}:",
+                        f"        {name} = {v} - 1.0",
+                        "    else:",
+                        f"        {name} = {w} * {s}",
+                    ]
             if expr:
                 lines.append(f"    {name} = {expr}")
             (vectors if many else numbers).append(name)
@@ -317,13 +331,19 @@ class Program:
     def function(self, path, what: str):
         source = "import numpy as np\nfrom myia_relay import relay\ntable = np.arange(12.0).reshape(4, 3) / 7.0 - 0.5\n"
         path = path / f"rows_{self.seed}.py"
-        path.write_text(f"{source}\n\n{self.text()}\n\n\ndef every(a, b, s, i):\n    return relay.vmap({what})(a, b, s, i)\n")
+        path.write_text(
+            f"{source}\n\n{self.text()}\n\n\ndef every(a, b, s, i):\n    return relay.vmap({what})(a, b, s, i)\n"
+        )
         names: dict = {"__file__": str(path)}
         exec(compile(path.read_text(), str(path), "exec"), names)
         return names["every"]
 
 
-TRANSFORMS = ["one", "relay.jacobian(lambda *x: one(*x)[0], (0, 2))", "relay.grad(lambda *x: np.sum(one(*x)[0]), (0, 1))"]
+TRANSFORMS = [
+    "one",
+    "relay.jacobian(lambda *x: one(*x)[0], (0, 2))",
+    "relay.grad(lambda *x: np.sum(one(*x)[0]), (0, 1))",
+]
 
 
 @pytest.mark.parametrize("what", TRANSFORMS)
@@ -336,8 +356,6 @@ def test_random_programs(seed, what, tmp_path):
         agree(function, *args, rtol=1e-9)
     except CompileError as error:
         pytest.skip(f"refused: {error.message}")
-
-
 
 
 def chained(angles, points):
@@ -378,7 +396,9 @@ def differences(x):
     left, right = x[:-1], x[1:]
     step = right - left
     crossed = np.stack((step[:, 1] * left[:, 2], step[:, 2] * left[:, 0], step[:, 0] * left[:, 1]), axis=1)
-    return crossed / (1.0 + np.sum(step * step, axis=1))[:, None], x[1::2, :2] * np.sum(x[::2] * x[1::2], axis=1)[:, None]
+    return crossed / (1.0 + np.sum(step * step, axis=1))[:, None], x[1::2, :2] * np.sum(x[::2] * x[1::2], axis=1)[
+        :, None
+    ]
 
 
 @pytest.mark.parametrize("n", [34, 66, 80, 81])
@@ -423,7 +443,6 @@ def test_equal_loops_are_computed_once():
     agree(f, np.array([1.5, 0.5, 2.0]), 5)
     with pytest.raises(OverflowError, match="too large"):
         relay(f)(np.array([15.0, 50.0, 20.0]), 9)
-
 
 
 def test_what_turns_skip_is_found_out_for_all_blocks(monkeypatch):
@@ -561,7 +580,8 @@ def vertex_distances(angles, points, corners, places):
 
 
 @pytest.mark.parametrize(
-    "function, n", [(corner_distances, n) for n in (32, 39, 40, 41, 100)] + [(vertex_distances, 200), (vertex_distances, 383)]
+    "function, n",
+    [(corner_distances, n) for n in (32, 39, 40, 41, 100)] + [(vertex_distances, 200), (vertex_distances, 383)],
 )
 def test_rows_that_are_picked_are_computed_once(function, n, monkeypatch):
     """Few of many: once each, in order, wherever and however often they are picked."""

@@ -51,7 +51,9 @@ def test_few_calls_are_left_however_deep():
 
 
 def test_pascals_triangle_shares_within_rows():
-    assert own_calls(choose, 5, 2) == 5  # two levels: three where neither is at an end, one at each end; plainly unfolded, all four
+    assert (
+        own_calls(choose, 5, 2) == 5
+    )  # two levels: three where neither is at an end, one at each end; plainly unfolded, all four
 
 
 def test_different_calls_stay():

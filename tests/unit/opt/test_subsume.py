@@ -133,7 +133,9 @@ def test_errors_keep_their_order(executor):
         run(np.array([2.0, 3.0]), 9, 7)
     with pytest.raises(IndexError, match="index 7"):
         run(np.array([2.0, 3.0]), 2, 7)
-    for got, want in zip(run(np.array([1.5, 3.0]), 2, 1), (np.array([10.125, 81.0]), np.diag([6.75, 27.0])), strict=True):
+    for got, want in zip(
+        run(np.array([1.5, 3.0]), 2, 1), (np.array([10.125, 81.0]), np.diag([6.75, 27.0])), strict=True
+    ):
         np.testing.assert_allclose(got, want)
 
 

@@ -158,7 +158,16 @@ def test_named_sizes(f):
     named.__annotations__ = dict(zip("axy", (Tensor[Float64, size] for size in (("n", "n"), ("m", "n"), ("n", "k")))))
     compiled = relay(named)
     assert triangular(compiled, SQUARE, TALL, WIDE)
-    for n, m, k in ((0, 2, 3), (1, 1, 1), (7, 300, 2), (70, 1, 9), (129, 40, 40), (200, 0, 3), (200, 65, 0), (300, 31, 33)):
+    for n, m, k in (
+        (0, 2, 3),
+        (1, 1, 1),
+        (7, 300, 2),
+        (70, 1, 9),
+        (129, 40, 40),
+        (200, 0, 3),
+        (200, 65, 0),
+        (300, 31, 33),
+    ):
         args = [RNG.normal(size=size) for size in ((n, n), (m, n), (n, k))]
         np.testing.assert_allclose(compiled(*args), f(*args), rtol=1e-11, atol=1e-11)
         if f is not cut_result and n * m * k:
@@ -273,7 +282,9 @@ def with_its_transpose(a, x):
     return total
 
 
-@pytest.mark.parametrize("f", [with_its_transpose, turned_in_a_loop, turned_after_a_product, row_is_kept, row_is_read_later])
+@pytest.mark.parametrize(
+    "f", [with_its_transpose, turned_in_a_loop, turned_after_a_product, row_is_kept, row_is_read_later]
+)
 def test_what_the_turns_of_a_loop_change(f):
     np.testing.assert_allclose(relay(f)(SQUARE, TALL), f(SQUARE, TALL), rtol=1e-10)
 
