@@ -171,6 +171,17 @@ def test_ruff_is_content():
     assert run.returncode == 0, "\n" + run.stdout + run.stderr
 
 
+def test_ruff_format_changes_nothing():
+    pytest.importorskip("ruff", reason="ruff is not installed")
+    run = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--no-cache", "--check", "."],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, "\n" + run.stdout + run.stderr
+
+
 def test_the_top_can_be_reached_only_from_the_top():
     """Nothing that a user program shipped with us is, or `cli`, is imported by the compiler."""
     known = known_names()
