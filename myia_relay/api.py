@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import threading
 import time
 import types
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .abstract.annotations import TensorAnnotation
-from .abstract.families import FieldError, Misfit, note_scope
+from .abstract.families import FieldError, Misfit
 from .abstract.types import Data, Scalar, Type
 from .cache.program import LoadedProgram
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
-from .infer.arguments import (
+from .decorated import check_decorated, note_local_classes, parameter_annotations, source_function
+from .infer.arguments.arguments import (
     PLAIN,
     ReturnedFunction,
     constant_skeleton,
@@ -34,9 +33,10 @@ from .infer.arguments import (
     resolve_again,
     result_arrays,
 )
-from .infer.dependencies import checker
-from .infer.open_sizes import exact, settle
-from .infer.values import Skeleton, Static, Val, skeleton
+from .infer.arguments.open_sizes import exact, settle
+from .infer.engine.dependencies import checker
+from .infer.values.treedef import Skeleton, skeleton
+from .infer.values.values import Static, Val
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program, finish, finisher
 from .utils.collector import resting
@@ -44,7 +44,7 @@ from .utils.debugging import debugging
 from .utils.deep import deeply
 from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
 from .utils.raising import for_user
-from .utils.source import Origin, is_ours
+from .utils.source import Origin
 
 CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used goes first
 STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
@@ -320,7 +320,7 @@ class Relay:
         self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
     ):
         from .frontend import parse
-        from .infer.engine import Engine
+        from .infer.engine.engine import Engine
         from .pipeline import compress
 
         engine = Engine(parse, compress, structural)
@@ -331,8 +331,8 @@ class Relay:
             self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in skels for t in s.leaves())
 
     def _inferred(self, engine: Any, skels: list[Skeleton], keywords: tuple[str, ...]):
-        from .infer import transforms  # noqa: F401  registers grad and its kin
-        from .infer.frames import Context
+        from .infer.engine.frames import Context
+        from .infer.transforms import transforms  # noqa: F401  registers grad and its kin
 
         entry = Graph(getattr(self, "__name__", "f"))
         nodes: list = []
@@ -535,74 +535,6 @@ class RecordMethod(Relay):
     def cache_info(self) -> CacheInfo:
         """That of the function."""
         return self._function.cache_info()
-
-
-def note_local_classes() -> None:
-    """Note the variables of the function in which another is decorated: annotations of dataclasses made there refer to them."""
-    frame = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is not None and frame.f_locals is not frame.f_globals:
-        note_scope(frame.f_locals)
-
-
-def wrapped_by(function: Any) -> Any:
-    """What a wrapper or a transform is of; None where it is neither."""
-    derived = getattr(function, "__relay_derived__", None)
-    if derived is not None:
-        return derived[1]
-    inner = getattr(function, "__relay_function__", None)
-    return inner if inner is not None else getattr(function, "__relay_model__", None)
-
-
-def layers(function: Any) -> Iterator[Any]:
-    """A function, what it wraps or transforms, and so on down to the Python function."""
-    yield function
-    while (function := wrapped_by(function)) is not None:
-        yield function
-
-
-def source_function(function: Any) -> Any:
-    """The Python function at the bottom of wrappers and transforms."""
-    *_, source = layers(function)
-    return source
-
-
-def check_decorated(function: Any) -> None:
-    """Refuse what has no Python source to compile.
-
-    Raises:
-        TypeError_: not a Python function, nor anything made of one.
-    """
-    wrapped = wrapped_by(function) is not None
-    known = types.FunctionType | types.MethodType | functools.partial | functools._lru_cache_wrapper
-    if wrapped or isinstance(function, known):
-        return
-    if callable(function) and isinstance(type(function).__call__, types.FunctionType):
-        return
-    if isinstance(function, staticmethod | classmethod):
-        kind = type(function).__name__
-        raise TypeError_(f"@relay stands under @{kind}, not above it: write @{kind} on the line before @relay")
-    what = f"the class {function.__name__}" if isinstance(function, type) else repr(function)
-    raise TypeError_(
-        f"@relay compiles functions that are written in Python, and this is {what}; wrap it: relay(lambda x: ...)"
-    )
-
-
-def parameter_annotations(function: Any) -> tuple[list[str], list]:
-    """Names and evaluated annotations of a function's parameters; none of arrays where they are batches, which have more axes."""
-    target = source_function(function)
-    batched = any(getattr(layer, "__relay_derived__", ("",))[0] in ("vmap", "batch_mean") for layer in layers(function))
-    try:
-        parameters = inspect.signature(target).parameters
-    except (TypeError, ValueError):
-        return [], []
-    try:
-        hints = inspect.get_annotations(target, eval_str=True)
-    except Exception:
-        hints = {}
-    found = [hints.get(n) for n in parameters]
-    return list(parameters), [None if batched and isinstance(h, TensorAnnotation) else h for h in found]
 
 
 def _apply_returned(function, *args):

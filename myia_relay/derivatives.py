@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .infer import custom_rules as _rules
-from .infer import derivatives as _infer
-from .infer import functional as _functional
-from .infer.calls import special
+from .infer.language.calls import special
+from .infer.transforms import custom_rules as _rules
+from .infer.transforms import derivatives as _infer
+from .infer.transforms import functional as _functional
 from .transform import Transformed, _check_function, _is_model, _wrt
 from .utils.errors import GradError, TypeError_
 

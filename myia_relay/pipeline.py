@@ -13,8 +13,8 @@ from typing import Any
 
 from .abstract.families import check_tree
 from .abstract.types import Array, Data, List, Ref, Struct, tuple_of
-from .infer.arguments import python_value
-from .infer.program import Program
+from .infer.arguments.arguments import python_value
+from .infer.engine.program import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
 from .utils.debugging import debugging
@@ -60,7 +60,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     from .backend.native.library import wanted_threads
     from .ir.verify import verify
     from .opt.pipeline import optimize, plan_memory
-    from .opt.places import tell_callers
+    from .opt.rewrite.call_paths import tell_callers
 
     graphs: dict[str, Graph] = {}
     seconds: dict[str, float] = {}
@@ -91,7 +91,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
 
     stage("optimized", optimized)
     if options.get("debug_nans"):
-        from .opt.nans import check_nans
+        from .opt.rewrite.nan_checks import check_nans
 
         graph = check_nans(graph)
     graph, returned = without_references(tell_callers(graph))
@@ -103,14 +103,14 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
 
 
 def compress(graph: Graph, seeds: int, forward: bool) -> Any:
-    """How the Jacobian of a linear graph that inference has written is compressed: an `ad.jacobian.Compression`.
+    """How the Jacobian of a linear graph that inference has written is compressed: an `ad.jacobian.jacobian.Compression`.
 
     Raises:
         GradError: which of its entries may be other than zero cannot be found.
     """
     from .ad.expand import expand
-    from .ad.jacobian import compression
-    from .ad.sparsity import NoPattern
+    from .ad.jacobian.jacobian import compression
+    from .ad.jacobian.sparsity import NoPattern
     from .opt.pipeline import optimize
 
     try:

@@ -1,7 +1,7 @@
 """Transforms as users call them: `grad(f)`, `value_and_grad(f)`, `vmap(f)`, ...
 
 A transformed function is itself a `Relay` function: it compiles on call, can be transformed again, and means the same inside
-of compiled code, where `infer.transforms` gives these very names their meaning.
+of compiled code, where `infer.transforms.transforms` gives these very names their meaning.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .api import Relay
-from .infer import transforms as _infer
-from .infer.calls import special
+from .infer.language.calls import special
+from .infer.transforms import transforms as _infer
 from .utils.errors import GradError, TypeError_
 
 

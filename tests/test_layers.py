@@ -33,6 +33,7 @@ LAYERS = {
     "debug": 8,
     "pipeline": 9,
     "cache": 10,
+    "decorated": 10,
     "api": 11,
     "transform": 12,
     "derivatives": 12,

@@ -19,14 +19,14 @@ from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Rewriter, all_graphs, inline, lookup
 from ..utils.errors import TypeError_
-from .activity import SPECIAL, full
-from .batch import RULES as BATCH_RULES
-from .batch import Batcher
-from .batch import full as all_batched
-from .cotangents import Cotangent, leaf_nodes, materialise, unflatten
-from .forward import float_pattern, pack, parts
-from .forward_control import all_leaves
-from .reverse import RULES, Adjoint, Context
+from .batch.batch import RULES as BATCH_RULES
+from .batch.batch import Batcher
+from .batch.batch import full as all_batched
+from .common.activity import SPECIAL, full
+from .common.cotangents import Cotangent, leaf_nodes, materialise, unflatten
+from .forward.control import all_leaves
+from .forward.forward import float_pattern, pack, parts
+from .reverse.reverse import RULES, Adjoint, Context
 
 NAMES = ("custom_vjp", "checkpoint")
 

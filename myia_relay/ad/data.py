@@ -5,7 +5,7 @@
 
 A cotangent (or tangent) of a tree is a tree of the tangents' family (see `abstract.tangents`), of the same shape but for None, the
 zero of a whole subtree. What a branch reads of a record becomes one record when the branch is done (`cotangents.Record`); sums of
-cotangents are functions that call themselves (`prims.data_functions`). All of this is made of ordinary operations, whose
+cotangents are functions that call themselves (`prims.ops.data_functions`). All of this is made of ordinary operations, whose
 derivatives are made in the same way.
 """
 
@@ -14,11 +14,11 @@ from __future__ import annotations
 from ..abstract.types import has_tangent, tangent
 from ..ir.build import Builder
 from ..ir.node import Apply
-from ..prims import data_functions as data
-from .cotangents import Cotangent, Record
-from .forward import RULES as FORWARD
-from .forward import Forward
-from .reverse import RULES, Adjoint
+from ..prims.ops import data_functions as data
+from .common.cotangents import Cotangent, Record
+from .forward.forward import RULES as FORWARD
+from .forward.forward import Forward
+from .reverse.reverse import RULES, Adjoint
 
 
 def _part(b: Builder, ct: Cotangent, variant: int, indices: list[int]) -> dict[int, Cotangent]:

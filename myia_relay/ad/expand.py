@@ -16,15 +16,16 @@ from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, emit_like
-from ..prims.data_functions import Functions
+from ..prims.ops.data_functions import Functions
 from ..utils.errors import GradError
 from ..utils.source import Origin
-from . import control, data, lists  # noqa: F401  registers their adjoints
-from .activity import full
-from .cotangents import has_tangent, materialise, split
+from . import data, lists  # noqa: F401  registers their adjoints
+from .common.activity import full
+from .common.cotangents import has_tangent, materialise, split
 from .custom import inline_vjp, without_custom
-from .forward import Forward, inline_jvp
-from .reverse import Adjoint, Context
+from .forward.forward import Forward, inline_jvp
+from .reverse import control  # noqa: F401  registers their adjoints
+from .reverse.reverse import Adjoint, Context
 
 
 def expand(graph: Graph) -> Graph:
@@ -106,11 +107,11 @@ class Expand(Rewriter):
         self.changed = True
         builder.origin = node.origin
         if name == "vmap":
-            from .batch import inline_vmap
+            from .batch.batch import inline_vmap
 
             return inline_vmap(builder, args, **attrs)
         if name == "jacobian":
-            from .jacobian import inline_jacobian
+            from .jacobian.jacobian import inline_jacobian
 
             return inline_jacobian(builder, args, **attrs)
         active = [args[i].type for i in attrs["wrt"]]

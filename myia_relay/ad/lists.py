@@ -21,13 +21,13 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Rewriter, all_graphs, emit_like, inline, lookup, same_interface
-from ..prims import list_functions
-from ..prims.data_functions import Functions
-from ..prims.list_functions import emit, length, number, op, over
-from .cotangents import Cotangent, materialise, split, zeros
-from .forward import RULES as FORWARD
-from .forward import Forward
-from .reverse import RULES, Adjoint
+from ..prims.ops import list_functions
+from ..prims.ops.data_functions import Functions
+from ..prims.ops.list_functions import emit, length, number, op, over
+from .common.cotangents import Cotangent, materialise, split, zeros
+from .forward.forward import RULES as FORWARD
+from .forward.forward import Forward
+from .reverse.reverse import RULES, Adjoint
 
 
 def at_least(b: Builder, ds: Node, count: Node) -> Node:

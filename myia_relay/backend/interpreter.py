@@ -22,7 +22,7 @@ from ..abstract.types import List
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import Effects, components, inner_graphs
-from ..opt.tail import MESSAGE
+from ..opt.rewrite.tail_calls import MESSAGE
 from ..utils.errors import InternalError
 from ..utils.interrupts import poll
 from ..utils.raising import exception_argument, format_parts, raise_at

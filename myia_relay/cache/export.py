@@ -21,9 +21,9 @@ from ..abstract.types import Array
 from ..backend.native import layout
 from ..backend.native.format import Unportable
 from ..backend.native.library import supported
-from ..infer.arguments import describe_argument, python_value
-from ..infer.open_sizes import exact
-from ..infer.values import Skeleton
+from ..infer.arguments.arguments import describe_argument, python_value
+from ..infer.arguments.open_sizes import exact
+from ..infer.values.treedef import Skeleton
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, TypeError_

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..backend.native import layout
 from ..backend.native.library import wanted_threads
-from ..infer.values import Skeleton
+from ..infer.values.treedef import Skeleton
 from ..utils.files import CACHE_VARIABLE, SIZE_VARIABLE
 from ..utils.source import PACKAGE
 from .describe import describe

@@ -19,9 +19,9 @@ from ..backend.native.elf import payload_of
 from ..backend.native.entry import Entry
 from ..backend.native.format import Unportable
 from ..backend.native.library import Library
-from ..infer.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from ..infer.program import Program
-from ..infer.values import ConstInfo, Identity, Skeleton
+from ..infer.engine.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
+from ..infer.engine.program import Program
+from ..infer.values.treedef import ConstInfo, Identity, Skeleton
 from ..pipeline import Compiled
 from .describe import describe
 from .paths import Paths
@@ -220,7 +220,7 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
     Raises:
         Unportable: it cannot be written.
     """
-    from ..backend.tvm import machine
+    from ..backend.tvm.tir import machine
 
     native: Any = compiled.run
     if getattr(native, "code", None) is None:

@@ -11,7 +11,7 @@ import hashlib
 from typing import Any
 
 from ..backend.native.format import Unportable
-from ..infer.values import Skeleton
+from ..infer.values.treedef import Skeleton
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
 from . import store

@@ -4,7 +4,7 @@
 else can see the old object, so every other case is refused. The question is answered from syntax: which parameters,
 globals and other live variables may be or hold the object, following assignments, branches, loops, subscripts,
 attributes and the NumPy functions that return views. What else is called may return its arguments, or hold them in its result:
-conflicts that rest on that are confirmed by inference, which has seen what was called (`infer.sharing`).
+conflicts that rest on that are confirmed by inference, which has seen what was called (`infer.values.sharing`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ A primitive is declared by its NumPy meaning, and everything else about it is at
     def _(a, b, out, dout):
         return dout * b, dout * a
 
-    @mul.batch                                # vmap: see `ad.batch`; elementwise kinds need none
+    @mul.batch                                # vmap: see `ad.batch.batch`; elementwise kinds need none
     @mul.lower                                # back end: see below
 
 Positional parameters are data, keyword-only ones static attributes. Rules are written in the language itself: calling a
@@ -99,7 +99,7 @@ class Primitive:
         return rule
 
     def batch(self, rule):
-        """Attach the batching rule `(size, batched, *args, **attrs) -> out`, batch axis first; see `ad.batch`."""
+        """Attach the batching rule `(size, batched, *args, **attrs) -> out`, batch axis first; see `ad.batch.batch`."""
         self.batch_rule = rule
         return rule
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from ..abstract.annotations import annotated_type
 from ..abstract.types import Array, Ref
-from ..infer.dependencies import Dependency
-from ..infer.engine import Context, Engine
-from ..infer.frames import Frame
-from ..infer.transforms import parameter_key
-from ..infer.values import Dyn, Static
+from ..infer.engine.dependencies import Dependency
+from ..infer.engine.engine import Context, Engine
+from ..infer.engine.frames import Frame
+from ..infer.transforms.model_gradients import parameter_key
+from ..infer.values.values import Dyn, Static
 from ..ir.node import Graph
 from ..pipeline import compress
 from ..utils.errors import TypeError_

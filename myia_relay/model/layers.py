@@ -10,12 +10,13 @@ from typing import Any
 
 from ..abstract.types import Array, Scalar
 from ..api import Relay
-from ..infer.calls import numeric, special
-from ..infer.engine import Engine
-from ..infer.frames import Frame
-from ..infer.structures import to_python
-from ..infer.values import Dyn, Static, Val, describe
-from ..prims.nn_api import NN_OPS, pair
+from ..infer.engine.engine import Engine
+from ..infer.engine.frames import Frame
+from ..infer.language.calls import numeric, special
+from ..infer.language.structures import to_python
+from ..infer.values.treedef import describe
+from ..infer.values.values import Dyn, Static, Val
+from ..prims.api.nn_api import NN_OPS, pair
 from ..utils.errors import ShapeError, TypeError_, nearest
 from .hidden import parameters
 
@@ -24,7 +25,7 @@ class Operator(Relay):
     """A public operator: a meaning inside of compiled code, a compiled function outside.
 
     Attributes:
-        meaning_name: its entry in `prims.nn_api.NN_OPS`.
+        meaning_name: its entry in `prims.api.nn_api.NN_OPS`.
     """
 
     def __init__(self, name: str, doc: str):

@@ -13,13 +13,14 @@ from ..abstract.annotations import annotated_type
 from ..abstract.types import Array, Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
-from ..infer.calls import METHODS_OF_REFS, call_model_function, special
-from ..infer.dependencies import Hidden
-from ..infer.engine import Context, Engine
-from ..infer.frames import Frame
-from ..infer.structures import to_python
-from ..infer.transforms import parameter_key, read_parameters
-from ..infer.values import Dyn, Seq, Static, Val, describe
+from ..infer.engine.dependencies import Hidden
+from ..infer.engine.engine import Context, Engine
+from ..infer.engine.frames import Frame
+from ..infer.language.calls import METHODS_OF_REFS, call_model_function, special
+from ..infer.language.structures import to_python
+from ..infer.transforms.model_gradients import parameter_key, read_parameters
+from ..infer.values.treedef import describe
+from ..infer.values.values import Dyn, Seq, Static, Val
 from ..ir.node import Parameter
 from ..pipeline import compile_program
 from ..utils.debugging import debugging
@@ -390,14 +391,14 @@ def scalar_of(frame: Frame, value: Val, dtype: str, what: str):
 
 def write(frame: Frame, ref: Dyn, index: int, value) -> None:
     """Emit the update of an array of a reference."""
-    from ..prims.effects import ref_write
+    from ..prims.ops.effects import ref_write
 
     frame.builder.emit(ref_write, (ref.node, value.node), {"index": index})
 
 
 @special(update_model_params)
 async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    from ..infer.values import NONE_VAL
+    from ..infer.values.values import NONE_VAL
 
     values = dict(zip(("model", "grads", "lr"), args, strict=False)) | kwargs
     model = model_argument(values["model"], "update_model_params")

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..abstract.types import Array, Ref
 from ..api import Relay
-from ..infer.calls import special
-from ..infer.engine import Engine, Hidden
-from ..infer.frames import Frame
-from ..infer.structures import to_python
-from ..infer.transforms import read_parameters
-from ..infer.values import NONE_VAL, Dyn, Val
+from ..infer.engine.engine import Engine, Hidden
+from ..infer.engine.frames import Frame
+from ..infer.language.calls import special
+from ..infer.language.structures import to_python
+from ..infer.transforms.model_gradients import read_parameters
+from ..infer.values.values import NONE_VAL, Dyn, Val
 from ..ir.node import Parameter
 from ..ir.prim import REGISTRY
 from ..utils.errors import LoweringError, TypeError_
@@ -151,7 +151,7 @@ def _cast(value, dtype: str):
 
 def _scalar(frame: Frame, state: Dyn, index: int):
     """A hyper-parameter as a staged float64 number."""
-    from ..prims.effects import ref_read
+    from ..prims.ops.effects import ref_read
 
     return frame.builder.var(frame.builder.emit(ref_read, (state.node,), {"index": index}))
 
@@ -207,7 +207,7 @@ def _constructor(make):
 
     @special(make)
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        from ..infer.values import Seq
+        from ..infer.values.values import Seq
 
         model = model_argument(args[0], f"relay.optim.{make.__name__}")
         options = {k: to_python(v, f"{make.__name__}: {k}") for k, v in kwargs.items()}

@@ -11,24 +11,24 @@ from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
 from ..utils.switches import is_left_out
-from .accumulate import Accumulate
-from .control import ThinControl
-from .delay import DelayUpdates
-from .induction import SolveCounters
-from .jam import JamLoops
-from .loops import HoistInvariants
-from .overwrite import DropOverwritten
-from .parts import AddParts
-from .preallocate import PreallocateTapes
-from .prove import DropProven
-from .rows import RowKernels
-from .select import SelectBranches
-from .simplify import Simplify
-from .strips import StripMine
-from .subsume import Subsume
-from .tail import LoopTailCalls
-from .triangles import TriangularProducts
-from .unfold import UnfoldRecursion
+from .kernels.row_blocks import StripMine
+from .kernels.soa_kernels import RowKernels
+from .kernels.triangular_products import TriangularProducts
+from .loops.accumulate import Accumulate
+from .loops.dead_fills import DropOverwritten
+from .loops.delay_updates import DelayUpdates
+from .loops.induction import SolveCounters
+from .loops.invariants import HoistInvariants
+from .loops.partial_sums import AddParts
+from .loops.preallocate_tapes import PreallocateTapes
+from .loops.redundant_loops import Subsume
+from .loops.unroll_and_jam import JamLoops
+from .rewrite.check_elimination import DropProven
+from .rewrite.control import ThinControl
+from .rewrite.if_conversion import SelectBranches
+from .rewrite.recursive_inlining import UnfoldRecursion
+from .rewrite.simplify import Simplify
+from .rewrite.tail_calls import LoopTailCalls
 
 Pass = Callable[[Graph], Graph]
 ROUNDS = 8

@@ -2,14 +2,11 @@
 
 from ..ir.prim import REGISTRY
 from ..utils.errors import InternalError
-from . import (  # noqa: F401
-    batching,
-    broadcast,
+from .ops import (  # noqa: F401
     control,
     data,
     effects,
     elementwise,
-    forward,
     indexing,
     linalg,
     lists,
@@ -19,6 +16,7 @@ from . import (  # noqa: F401
     special,
     structure,
 )
+from .rules import batching, broadcast, forward  # noqa: F401
 
 # Which rules each kind must have. The adjoints of structures, control and effects are in `ad`, not in a vjp rule.
 _REQUIRED = {

@@ -130,7 +130,7 @@ REPORT = (
 
 
 class Hole(CompileError):
-    """What would be said of the value of a place with an error, which is not said: see `infer.several`."""
+    """What would be said of the value of a place with an error, which is not said: see `infer.engine.several_errors`."""
 
 
 class InternalError(Exception):

@@ -543,7 +543,7 @@ def test_debug_mode_shows_everything(tmp_path):
 
 
 def test_bugs_in_a_function_that_is_called_say_so_too(monkeypatch):
-    from myia_relay.infer import engine
+    from myia_relay.infer.engine import engine
 
     # A frame of ours raises it, in the task of the inner function.
     monkeypatch.setattr(engine, "rebuild", {}.__getitem__)
@@ -556,7 +556,7 @@ def helper_of(x):
 
 
 def test_an_interrupt_during_compilation(monkeypatch):
-    from myia_relay.infer import engine
+    from myia_relay.infer.engine import engine
 
     def interrupted(*args):
         raise KeyboardInterrupt

@@ -1,6 +1,6 @@
 """The smallest back end: lowering rules evaluated on NumPy numbers, one element at a time.
 
-It proves the rules of `prims.protocol` apart from any compiler. Elementwise methods are the NumPy meanings
+It proves the rules of `prims.rules.protocol` apart from any compiler. Elementwise methods are the NumPy meanings
 themselves; index expressions are Python ints.
 """
 

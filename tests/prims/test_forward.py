@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.types import Array
-from myia_relay.ad.forward import Forward
+from myia_relay.ad.forward.forward import Forward
 from myia_relay.ir.build import as_type, type_of_constant
 from myia_relay.ir.prim import REGISTRY
-from myia_relay.prims.broadcast import reduce_sum, zeros_like
+from myia_relay.prims.rules.broadcast import reduce_sum, zeros_like
 
 from .staged import evaluate, reverse, stage
 from .test_registry import DIFFERENTIABLE, compute, quiet  # noqa: F401  a fixture
@@ -24,7 +24,7 @@ def directions(args, rng):
 
 
 def pushed(prim, xs, attrs, tangents):
-    """The staged result and its tangent, as `ad.forward` fits it."""
+    """The staged result and its tangent, as `ad.forward.forward` fits it."""
     builder = xs[0].builder
     full = {**prim.attr_defaults, **attrs}
     out = prim(*xs, **full)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay.prims import nn
-from myia_relay.prims.nn_api import NN_OPS
+from myia_relay.prims.api.nn_api import NN_OPS
+from myia_relay.prims.ops import nn
 from myia_relay.utils.errors import CompileError, ShapeError
 
 from .staged import run

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from myia_relay.prims.array_indices import masked
-from myia_relay.prims.numpy_api import MEANINGS, METHODS, at_add, getitem, setitem
+from myia_relay.prims.api.array_indices import masked
+from myia_relay.prims.api.numpy_api import MEANINGS, METHODS, at_add, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
 
 from .staged import run

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
-from myia_relay.prims.numpy_api import MEANINGS
-from myia_relay.prims.operators import OPERATORS, truth
+from myia_relay.prims.api.numpy_api import MEANINGS
+from myia_relay.prims.api.operators import OPERATORS, truth
 from myia_relay.utils.errors import CompileError
 
 from .staged import run

@@ -9,7 +9,7 @@ import myia_relay.prims as prims
 from myia_relay.abstract.types import Array, numpy_dtype
 from myia_relay.ir.build import as_type, type_of_constant
 from myia_relay.ir.prim import REGISTRY
-from myia_relay.prims.broadcast import reduce_sum
+from myia_relay.prims.rules.broadcast import reduce_sum
 
 from .examples import EXAMPLES, NO_GRADIENT, UNTESTED
 from .lowering import lower

@@ -11,9 +11,9 @@ from myia_relay.abstract.dims import symbol
 from myia_relay.abstract.types import Array
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
-from myia_relay.prims.nn_api import NN_OPS
-from myia_relay.prims.numpy_api import MEANINGS, METHODS, getitem, setitem
-from myia_relay.prims.operators import OPERATORS
+from myia_relay.prims.api.nn_api import NN_OPS
+from myia_relay.prims.api.numpy_api import MEANINGS, METHODS, getitem, setitem
+from myia_relay.prims.api.operators import OPERATORS
 from myia_relay.utils.errors import ShapeError
 
 from .staged import execute

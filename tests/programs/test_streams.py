@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
-from myia_relay.backend.tvm import streams, vectors
-from myia_relay.opt import rows
+from myia_relay.backend.tvm.host import vector_loops
+from myia_relay.backend.tvm.kernels import nontemporal
+from myia_relay.opt.kernels import soa_kernels
 
 RNG = np.random.default_rng(3)
 
@@ -15,10 +16,10 @@ RNG = np.random.default_rng(3)
 @pytest.fixture(autouse=True)
 def small_results_too(monkeypatch):
     for module, name, value in (
-        (streams, "least", lambda: 1),
-        (vectors, "SHORT", 1),
-        (rows, "LEAST", 2),
-        (rows, "PAYS", 1),
+        (nontemporal, "least", lambda: 1),
+        (vector_loops, "SHORT", 1),
+        (soa_kernels, "LEAST", 2),
+        (soa_kernels, "PAYS", 1),
     ):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setenv("MYIA_RELAY_CACHE", "0")
@@ -149,7 +150,7 @@ def test_changed_in_place():
 
 
 def test_small_results_are_not(monkeypatch):
-    monkeypatch.setattr(streams, "least", lambda: 1 << 20)
+    monkeypatch.setattr(nontemporal, "least", lambda: 1 << 20)
     check(upwards, RNG.standard_normal(100), RNG.standard_normal(100), streamed=False)
 
 

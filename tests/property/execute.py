@@ -14,7 +14,7 @@ from myia_relay.ad.expand import expand
 from myia_relay.api import Relay
 from myia_relay.ir.verify import verify
 from myia_relay.opt.pipeline import optimize
-from myia_relay.opt.places import tell_callers
+from myia_relay.opt.rewrite.call_paths import tell_callers
 from myia_relay.pipeline import Compiled, executor_of, refuse_recursion, without_references
 from myia_relay.utils.errors import InternalError
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from myia_relay import hessian, jacfwd, jacrev, relay
-from myia_relay.ad import jacobian as compression
+from myia_relay.ad.jacobian import jacobian as compression
 from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
-from myia_relay.opt import rows
+from myia_relay.opt.kernels import soa_kernels
 from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
 
@@ -165,7 +165,7 @@ def check(seed: int) -> None:
     f = function_of(text, f"<rows {seed}>")
     want = f(*args)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "PAYS", 0)  # all that can be
+        patch.setattr(soa_kernels, "PAYS", 0)  # all that can be
         patch.setenv("MYIA_RELAY_CACHE", "0")  # which knows nothing of that
         got = relay(f)(*args)
     for x, y in zip(got, want, strict=True):
@@ -174,13 +174,13 @@ def check(seed: int) -> None:
 
 
 def test_row_kernels_compute_what_numpy_computes(monkeypatch):
-    kernels, emit = [], rows._Rebuild.emit
+    kernels, emit = [], soa_kernels._Rebuild.emit
 
     def noted(self, kernel):
         kernels.append(kernel)
         return emit(self, kernel)
 
-    monkeypatch.setattr(rows._Rebuild, "emit", noted)
+    monkeypatch.setattr(soa_kernels._Rebuild, "emit", noted)
     for seed in range(SUITE):
         check(seed)
     assert len(kernels) > SUITE / 3

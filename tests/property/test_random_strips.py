@@ -18,7 +18,7 @@ import pytest
 from myia_relay import relay, value_and_grad
 from myia_relay.api import Relay
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt import strips
+from myia_relay.opt.kernels import row_blocks
 from myia_relay.opt.pipeline import plan_memory
 from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
@@ -173,7 +173,7 @@ def check(seed: int) -> bool:
     want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)
     rows = writer.random.choice((1, 4, 5, n // 2))
     with low(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strips, "strip", lambda _, size, *__: rows if size == n else None)
+        patch.setattr(row_blocks, "strip", lambda _, size, *__: rows if size == n else None)
         g = relay(value_and_grad(f, wrt))
         got = g(*args)
         mined = is_mined(g, args)

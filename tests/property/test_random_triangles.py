@@ -1,8 +1,8 @@
 """Random loops that write or read a triangle of a matrix, and products of it: native code computes what NumPy computes.
 
-Idea: `opt.triangles` drops what is zero, or read by nobody. The programs here stay on one side of the diagonal, most of them; the
-others leave it somewhere (a rogue index, a transposed matrix, a row that goes on into the next turn of a loop, two matrices that
-change places), and nothing may be dropped of those.
+Idea: `opt.kernels.triangular_products` drops what is zero, or read by nobody. The programs here stay on one side of the
+diagonal, most of them; the others leave it somewhere (a rogue index, a transposed matrix, a row that goes on into the
+next turn of a loop, two matrices that change places), and nothing may be dropped of those.
 
 `python -m tests.property.test_random_triangles FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
-from myia_relay.opt import triangles
+from myia_relay.opt.kernels import triangular_products
 from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
 from tests.property.thresholds import low
@@ -154,14 +154,14 @@ def check(seed: int) -> str:
 @pytest.fixture
 def found(monkeypatch):
     """The products of triangles that there were."""
-    seen, find = [], triangles._triangular
+    seen, find = [], triangular_products._triangular
 
     def noted(*args):
         for product in find(*args):
             seen.append(product)
             yield product
 
-    monkeypatch.setattr(triangles, "_triangular", noted)
+    monkeypatch.setattr(triangular_products, "_triangular", noted)
     return seen
 
 

@@ -7,35 +7,37 @@ from contextlib import contextmanager
 
 import pytest
 
-from myia_relay.backend.tvm import blas, nests, opaque, outline, streams, thin, updates, vectors
-from myia_relay.backend.tvm import rows as row_kernels
-from myia_relay.opt import fusion, row_picks, row_skips, rows, strips, triangles
+from myia_relay.backend.tvm.host import outline, vector_loops
+from myia_relay.backend.tvm.kernels import blas, nests, nontemporal, opaque, skinny_products, updates
+from myia_relay.backend.tvm.kernels import soa as row_kernels
+from myia_relay.opt.analysis import fusion
+from myia_relay.opt.kernels import row_blocks, row_gathers, soa_kernels, triangular_products, zero_blocks
 
 LOW = (
-    (rows, "LEAST", 2),  # rows of a row kernel
-    (rows, "PAYS", 1),
-    (row_picks, "FEWEST", 1),
-    (row_picks, "HEAVY", 0),
-    (row_picks, "OFTEN", 100),
-    (row_picks, "SPARSE", 1 << 20),
-    (row_skips, "WORTH", 1),
+    (soa_kernels, "LEAST", 2),  # rows of a row kernel
+    (soa_kernels, "PAYS", 1),
+    (row_gathers, "FEWEST", 1),
+    (row_gathers, "HEAVY", 0),
+    (row_gathers, "OFTEN", 100),
+    (row_gathers, "SPARSE", 1 << 20),
+    (zero_blocks, "WORTH", 1),
     (row_kernels, "WATCHED", 1),
     (row_kernels, "PARALLEL_WORK", 8),
     (nests, "PARALLEL_WORK", 8),
     (opaque, "PARALLEL_FLOPS", 8),
     (opaque, "PARALLEL_BYTES", 8),
     (updates, "LEAST", 2),
-    (vectors, "SHORT", 1),
+    (vector_loops, "SHORT", 1),
     (blas, "SMALL", 64),
-    (thin, "WORK", 1),
-    (thin, "LEAST", 1),
-    (streams, "least", lambda: 1),  # bytes of a result that is written past the caches
-    (strips, "LEAST", 1),
-    (strips, "CACHE", 64),
-    (strips, "ROWS", 1),
-    (strips, "TIMES", 0),
-    (triangles, "LEAST", 2),
-    (triangles, "WORK", 1),
+    (skinny_products, "WORK", 1),
+    (skinny_products, "LEAST", 1),
+    (nontemporal, "least", lambda: 1),  # bytes of a result that is written past the caches
+    (row_blocks, "LEAST", 1),
+    (row_blocks, "CACHE", 64),
+    (row_blocks, "ROWS", 1),
+    (row_blocks, "TIMES", 0),
+    (triangular_products, "LEAST", 2),
+    (triangular_products, "WORK", 1),
     (outline, "SIZE", 4),  # applications of a function that is compiled apart
     (fusion, "GROUP_LIMIT", 4),  # applications of a kernel
 )

@@ -2,7 +2,7 @@
 
 One block of memory for each call in flight: 64-bit slots first, then the block of arguments, the arena behind them. Slots hold
 the status of a failed call, what native code asks of Python, the operands of messages, scalar results, addresses of constant
-arrays, the memory of tapes. `backend/tvm/state.py` is the other side: how compiled code gets at them.
+arrays, the memory of tapes. `backend/tvm/host/state.py` is the other side: how compiled code gets at them.
 """
 
 from __future__ import annotations

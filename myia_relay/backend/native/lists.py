@@ -3,7 +3,7 @@
     block = [previous | next | references | length | capacity | - | entries]
 
 The blocks of a call are chained. An entry is the leaves of its type: a number alone as it is in an array, otherwise 8 bytes for a
-number or list, arrays as they are. `backend/tvm/lists.py` is the other side: how compiled code makes and changes them.
+number or list, arrays as they are. `backend/tvm/host/lists.py` is the other side: how compiled code makes and changes them.
 """
 
 from __future__ import annotations

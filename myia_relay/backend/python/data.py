@@ -6,7 +6,7 @@ import ast
 
 from ...abstract.types import NoneT, Struct, Type
 from ...ir.node import Apply
-from ...prims.data import leaf_path, variant_of
+from ...prims.ops.data import leaf_path, variant_of
 from . import literals as lit
 from .emit import SPECIAL, Function
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...abstract.types import type_symbols
 from ...ir.node import Graph
 from ...ir.rewrite import all_graphs, recursive_components
-from ...opt.tail import MESSAGE
+from ...opt.rewrite.tail_calls import MESSAGE
 from ...utils.raising import raise_at
 from ...utils.source import Origin, is_ours
 from ..interpreter import in_native_order

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...abstract.dims import DimLike
+from ...abstract.dims import DimLike, product
 
 ALIGN = 64
 ITEM = {
@@ -62,6 +62,13 @@ class View:
     shape: tuple[DimLike, ...]
     offset: Any = 0
     pointer: Any = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of its storage."""
+        if not isinstance(self.offset, int) or self.offset or self.pointer is not None:
+            return False
+        return product(self.shape) * ITEM[self.dtype] == self.storage.nbytes
 
 
 @dataclass

@@ -37,21 +37,23 @@ from ...abstract.types import (
 )
 from ...ir.node import Graph, Node
 from ...ir.rewrite import all_graphs, mark_recursion
-from ...opt.fusion import is_scalar
+from ...opt.analysis.fusion import is_scalar
+from ...opt.analysis.ranges import analyse
 from ...opt.pipeline import plan_lanes
-from ...opt.ranges import analyse
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, Signature
 from ..native.library import needs_of
-from . import data, layout, lists, machine, pipeline, streams, tapes, threads
-from .block import Block, call, idx, load
-from .control import flatten, same_place, unflatten
-from .kernel import pointer_at, pointer_type
-from .lower import Lowering, RefValue
-from .outline import outlined
+from .host import data, layout, lists, tapes
+from .host.control import flatten, same_place, unflatten
+from .host.lower import Lowering, RefValue
+from .host.outline import outlined
+from .host.recursion import Calls
+from .kernels import nontemporal
+from .kernels.kernel import pointer_at, pointer_type
 from .plan import ALIGN, ITEM, View
-from .recursion import Calls
+from .tir import machine, pipeline, threads
+from .tir.block import Block, call, idx, load
 
 
 def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> NativeProgram:
@@ -180,7 +182,7 @@ class NativeProgram:
         return "\n".join(lines)
 
     def strips(self) -> list[tuple[int, int]]:
-        """Of how many rows its sums are taken strip by strip, and how many these have (`opt.strips`)."""
+        """Of how many rows its sums are taken strip by strip, and how many these have (`opt.kernels.row_blocks`)."""
         return [g.flags["strip"] for g in all_graphs(self.graph) if "strip" in g.flags]
 
 
@@ -246,8 +248,8 @@ class _Main:
         scalars = [t for t in types if is_scalar(t)]
         lowering.run(self.graph, values, dest, lambda node: self.finish(node, types))
         lowering.plan.finish()
-        if any(map(streams.pays, self.outs)):
-            streams.finish(self.block)
+        if any(map(nontemporal.pays, self.outs)):
+            nontemporal.finish(self.block)
         self.private = self.calls.finish() if self.calls is not None else {}
         # A program of one scalar result that cannot fail returns it; everything else returns a status.
         if len(types) == 1 and scalars and not self.needs_state():

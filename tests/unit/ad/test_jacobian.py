@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from myia_relay import Float64, GradError, Tensor, TypeError_, grad, hessian, jacfwd, jacobian, jacrev, relay, vmap
-from myia_relay.ad.colouring import colouring
-from myia_relay.ad.jacobian import MOST_ENTRIES
-from myia_relay.ad.sparsity import Analysis, Pattern
+from myia_relay.ad.jacobian.colouring import colouring
+from myia_relay.ad.jacobian.jacobian import MOST_ENTRIES
+from myia_relay.ad.jacobian.sparsity import Analysis, Pattern
 
 N = 20
 X = np.random.default_rng(1).normal(size=N)

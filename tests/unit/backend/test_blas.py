@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("tvm")
 pytest.importorskip("scipy_openblas32")
 
-from myia_relay.backend.tvm import blas, linear, pipeline, threads
-from myia_relay.backend.tvm.block import Block
+from myia_relay.backend.tvm.kernels import blas, linear
+from myia_relay.backend.tvm.tir import pipeline, threads
+from myia_relay.backend.tvm.tir.block import Block
 
 RNG = np.random.default_rng(0)
 

@@ -10,9 +10,10 @@ pytest.importorskip("scipy_openblas32")
 
 from tvm import tirx
 
-from myia_relay.backend.tvm import conv, patches, pipeline, pool, threads
-from myia_relay.backend.tvm.block import Block, const, dtype_of, load
-from myia_relay.backend.tvm.patches import Conv
+from myia_relay.backend.tvm.kernels import conv, patches, pool
+from myia_relay.backend.tvm.kernels.patches import Conv
+from myia_relay.backend.tvm.tir import pipeline, threads
+from myia_relay.backend.tvm.tir.block import Block, const, dtype_of, load
 
 RNG = np.random.default_rng(0)
 THREADS = threads.configure()

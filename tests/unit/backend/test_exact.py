@@ -9,8 +9,8 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
-from myia_relay.backend.tvm import exact, pipeline  # noqa: E402
-from myia_relay.backend.tvm.block import Block, const, load, vload  # noqa: E402
+from myia_relay.backend.tvm.tir import exact, pipeline  # noqa: E402
+from myia_relay.backend.tvm.tir.block import Block, const, load, vload  # noqa: E402
 
 NAN, INF = math.nan, math.inf
 FLOATS = [

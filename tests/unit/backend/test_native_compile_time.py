@@ -8,7 +8,7 @@ import pytest
 from myia_relay.abstract.types import FLOAT, Array
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.program import compile_program
-from myia_relay.opt.fusion import GROUP_LIMIT, INDICES, fuse
+from myia_relay.opt.analysis.fusion import GROUP_LIMIT, INDICES, fuse
 from tests.typed_graphs import apply, build, vec
 
 

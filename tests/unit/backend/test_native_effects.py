@@ -360,7 +360,7 @@ def test_update_stays_where_it_could_be_seen():
 
 
 def test_without_looking_into_objects(monkeypatch):
-    from myia_relay.backend.tvm import layout
+    from myia_relay.backend.tvm.host import layout
 
     monkeypatch.setattr(layout, "supported", lambda: False)
     m = Model(arr(6))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay.backend.tvm import opaque, pipeline, thin
+from myia_relay.backend.tvm.kernels import opaque, skinny_products
+from myia_relay.backend.tvm.tir import pipeline
 from tests.unit.backend.native_util import P, check, compile_
 
 RNG = np.random.default_rng(2)
@@ -36,7 +37,7 @@ def test_dot(dtype, flags, sizes):
     "few, side, length", [(8, 48, 48), (1, 48, 33), (2, 49, 64), (13, 95, 47), (64, 64, 100), (128, 130, 51)]
 )
 def test_products_of_few_rows(dtype, flags, few, side, length, monkeypatch):
-    monkeypatch.setattr(thin, "WORK", 1)
+    monkeypatch.setattr(skinny_products, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if few == 13 else 1e9)
     m, n, k = (length, side, few) if flags[0] else (few, side, length)
     a = arr(*((k, m) if flags[0] else (m, k)), dtype=dtype)
@@ -52,7 +53,7 @@ def test_products_of_few_rows(dtype, flags, few, side, length, monkeypatch):
         check(product, a, b, rtol=tol, atol=tol)
     program, _ = compile_(product, a, b)
     names = {var.name_hint.split("_")[-1] for var in program.tir.functions}
-    if pipeline.vector_bytes() == 64 and k >= thin.LEAST:
+    if pipeline.vector_bytes() == 64 and k >= skinny_products.LEAST:
         assert names & {"columns", "dots"}
 
 

@@ -7,8 +7,8 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
-from myia_relay.backend.tvm import pipeline, vecmath  # noqa: E402
-from myia_relay.backend.tvm.block import Block, vload  # noqa: E402
+from myia_relay.backend.tvm.tir import pipeline, vecmath  # noqa: E402
+from myia_relay.backend.tvm.tir.block import Block, vload  # noqa: E402
 
 
 def sigmoid(x):

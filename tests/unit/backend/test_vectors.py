@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay, vjp
-from myia_relay.backend.tvm import control
+from myia_relay.backend.tvm.host import control
 
 SIZES = (0, 1, 7, 8, 15, 16, 17, 31, 32, 40, 67, 100)
 

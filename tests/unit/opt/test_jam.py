@@ -13,7 +13,7 @@ import pytest
 
 from myia_relay import relay
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt.jam import LANES, JamLoops
+from myia_relay.opt.loops.unroll_and_jam import LANES, JamLoops
 
 
 def jammed(function, *args) -> bool:

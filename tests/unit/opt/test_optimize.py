@@ -11,12 +11,12 @@ from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, Scalar, Tape, tup
 from myia_relay.ir.build import Builder, Var
 from myia_relay.ir.node import Constant, Graph
 from myia_relay.ir.rewrite import all_graphs, count_nodes
-from myia_relay.opt.algebra import ARITHMETIC, INTEGERS, KINDS, LOGIC, PRODUCTS, SHAPES
-from myia_relay.opt.control import ThinControl
-from myia_relay.opt.loops import HoistInvariants
+from myia_relay.opt.loops.invariants import HoistInvariants
 from myia_relay.opt.pipeline import optimize
-from myia_relay.opt.rules import Hole, Op, Val
-from myia_relay.opt.simplify import DropDead, Simplify
+from myia_relay.opt.rewrite.algebra import ARITHMETIC, INTEGERS, KINDS, LOGIC, PRODUCTS, SHAPES
+from myia_relay.opt.rewrite.control import ThinControl
+from myia_relay.opt.rewrite.rules import Hole, Op, Val
+from myia_relay.opt.rewrite.simplify import DropDead, Simplify
 from tests.typed_graphs import P, apply, build, call, cond, expanded, for_, grad, run, staged, vag, vec, while_
 from tests.work import calls_of
 

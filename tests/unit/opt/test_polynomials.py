@@ -7,7 +7,7 @@ import pytest
 
 from myia_relay import Float64, Tensor, relay, vjp
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt.polynomials import Polynomial, Variable, least, most
+from myia_relay.opt.analysis.polynomials import Polynomial, Variable, least, most
 
 EXECUTORS = ("native", "python", "interpreter")
 

@@ -11,7 +11,7 @@ import pytest
 from myia_relay import Int64, Tensor, relay
 from myia_relay.abstract.types import Scalar
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt import intervals as I
+from myia_relay.opt.analysis import intervals as I
 
 BOUNDS = (-9, -8, -4, -3, -2, -1, 0, 1, 2, 3, 4, 7, 8)
 PAIRS = [p for p in itertools.product(BOUNDS, BOUNDS) if p[0] <= p[1] and p[1] - p[0] <= 8]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
-from myia_relay.backend.tvm import rows
+from myia_relay.backend.tvm.kernels import soa
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
-from myia_relay.opt.row_skips import families, skippable
-from myia_relay.opt.rows import RowKernels
+from myia_relay.opt.kernels.soa_kernels import RowKernels
+from myia_relay.opt.kernels.zero_blocks import families, skippable
 
 RNG = np.random.default_rng(5)
 
@@ -531,7 +531,7 @@ def test_turns_of_blocks_without_weight_are_skipped(monkeypatch):
     weights[3, 5] = np.nan
     assert np.isnan(relay(jacobian)(*args)[3, :, 5]).any()
     weights[3, 5] = 0.0
-    monkeypatch.setattr(rows, "LONGEST", 0)  # nothing is noted before the first block
+    monkeypatch.setattr(soa, "LONGEST", 0)  # nothing is noted before the first block
     agree(jacobian, *args)
 
 

@@ -6,7 +6,7 @@ from myia_relay.abstract.types import FLOAT
 from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import Rewriter, all_graphs
-from myia_relay.opt.simplify import Simplify
+from myia_relay.opt.rewrite.simplify import Simplify
 
 
 class _Counting(Rewriter):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay, value_and_grad
-from myia_relay.opt import strips
+from myia_relay.opt.kernels import row_blocks
 from tests.property.test_random_strips import is_mined
 from tests.property.thresholds import low
 from tests.property.verdicts import leaves
@@ -143,7 +143,7 @@ def test_gradients_by_strips(f, args, rows, monkeypatch):
     wrt = ("w", "b", "x")
     want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)
     with low():
-        monkeypatch.setattr(strips, "strip", lambda _, n, *__: rows if n == N else None)
+        monkeypatch.setattr(row_blocks, "strip", lambda _, n, *__: rows if n == N else None)
         g = relay(value_and_grad(f, wrt))
         assert is_mined(g, args)
         same(g(*args), want)
@@ -167,7 +167,7 @@ def test_long_sums_are_reported(monkeypatch):
     g = relay(value_and_grad(recurrent, ("w", "b")))
     told = [line for line in str(g.explain(W, B, x)).splitlines() if "strips" in line]
     rows = int(told[0].split()[1])
-    assert strips.ROWS <= rows < n / 2 and told == [f"  strips: {rows} of {n} rows at a time"]
+    assert row_blocks.ROWS <= rows < n / 2 and told == [f"  strips: {rows} of {n} rows at a time"]
     same(g(W, B, x), relay(value_and_grad(recurrent, ("w", "b")), executor="interpreter")(W, B, x), 1e-9)
     monkeypatch.setenv("MYIA_RELAY_WITHOUT", "strip_mine")
     assert "strips" not in str(relay(value_and_grad(recurrent, ("w", "b"))).explain(W, B, x))

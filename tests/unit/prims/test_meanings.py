@@ -7,9 +7,9 @@ import pytest
 
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
-from myia_relay.prims.meanings import Meaning
-from myia_relay.prims.nn_api import NN_OPS
-from myia_relay.prims.numpy_api import MEANINGS, METHODS
+from myia_relay.prims.api.meanings import Meaning
+from myia_relay.prims.api.nn_api import NN_OPS
+from myia_relay.prims.api.numpy_api import MEANINGS, METHODS
 from myia_relay.utils.errors import TypeError_
 
 

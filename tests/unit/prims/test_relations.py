@@ -7,7 +7,7 @@ import pytest
 from myia_relay.abstract.dims import symbol
 from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, Scalar
 from myia_relay.ir.prim import REGISTRY
-from myia_relay.prims.relations import broadcast_shapes, join_kind, normalise_axes, show_shape
+from myia_relay.prims.rules.relations import broadcast_shapes, join_kind, normalise_axes, show_shape
 from myia_relay.utils.errors import ShapeError, TypeError_
 
 N, M = symbol("n"), symbol("m")

@@ -1,0 +1,1 @@
+"""What both modes share: activity and cotangents."""

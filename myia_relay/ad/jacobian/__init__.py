@@ -1,0 +1,1 @@
+"""Jacobians: one program for all directions, compressed by colouring."""

@@ -1,0 +1,298 @@
+"""Adjoints of control: branches, loops and calls.
+
+    y = f(*xs) if c else g(*xs)
+
+        (y, r)  = f.forward(*xs)          if c else  g.forward(*xs)
+        dxs     = f.backward(*xs, r, dy)  if c else  g.backward(*xs, r, dy)
+
+    for i in range(a, b, s): c = body(i, c, k)
+
+        for i in range(a, b, s):   (c, r) = body.forward(i, c, k);            tape = push(tape, r)
+        for i in reversed(...):    (tape, r) = pop(tape);                     dc, dk += body.backward(i, k, r, dc)
+
+A `while` loop counts its turns forwards and is a counted loop backwards. Each residual has a tape of its own, so that
+an optimiser can drop one without the others and a back end can stack values of one type. Which parts of the carried
+values have a cotangent at all is a fixpoint over the body. Everything here is made of ordinary operations, whose
+adjoints are made in the same way: of the tape's, pushing and popping are each other's transposes.
+
+Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...abstract.types import INT, Struct, Tape, tuple_of
+from ...ir.build import Builder, Var
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import REGISTRY
+from ...ir.rewrite import inline, lookup
+from ...prims.ops.data_functions import Functions
+from ..common.cotangents import (
+    Cotangent,
+    Pattern,
+    add,
+    has_tangent,
+    leaf_nodes,
+    leaf_types,
+    materialise,
+    pattern,
+    unflatten,
+    union,
+    zeros,
+)
+from .recursion import split_call
+from .reverse import RULES, Adjoint
+from .split import Split, holds_tape, split_graph
+
+
+def _acts(adjoint: Adjoint, node: Apply) -> tuple:
+    return tuple(adjoint.acts.get(a, False) for a in node.args)
+
+
+def _parts(builder: Builder, node: Node, indices: Sequence[int]) -> list[Node]:
+    """Some parts of a structure."""
+    return [builder.emit(REGISTRY["get_item"], (node,), {"index": i}) for i in indices]
+
+
+def _pack(builder: Builder, nodes: Sequence[Node]) -> Node:
+    """A tuple."""
+    return builder.emit(REGISTRY["make_struct"], tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+
+
+def _flow(adjoint: Adjoint, node: Apply, args: Sequence[int], patterns: Sequence[Pattern], result: Node) -> None:
+    """Hand the nodes in a tuple of cotangents to arguments of `node`."""
+    count = len(result.type.elems) if isinstance(result.type, Struct) else 0
+    nodes = iter(_parts(adjoint.builder, result, range(count)))
+    for i, p in zip(args, patterns, strict=True):
+        adjoint.accumulate(node.args[i], unflatten(p, nodes), f"argument {i} of {getattr(node.fn, 'name', node.fn)}")
+
+
+def _call(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """A call: of the forward version, and later of the backward one, which takes what the former saved."""
+    b = adjoint.builder
+    split = split_call(adjoint.context, node.fn, _acts(adjoint, node), pattern(ct))
+    args = [lookup(adjoint.env, a) for a in node.args]
+    saved: list[Node] = []
+    if split.residuals or split.threads:
+        with adjoint.before(node):
+            both = b.call(split.forward, tuple(args))
+            saved = _parts(b, both, range(1, 1 + len(split.residuals)))
+        adjoint.replace(node, "get_item", (both,), {"index": 0})
+    douts = leaf_nodes(b, ct, split.dout, node.type)
+    if split.threads or any(p is not None for p in split.patterns):
+        result = b.call(split.backward, (*(args[i] for i in split.reused), *saved, *douts))
+        _flow(adjoint, node, range(len(args)), split.patterns, result)
+
+
+def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """A condition. Residuals of the two branches share slots of equal types; others are undefined on one."""
+    b = adjoint.builder
+    dout = pattern(ct)
+    acts = _acts(adjoint, node)[1:]
+    everything = tuple(range(len(acts)))
+    splits = [split_graph(adjoint.context, node.attrs[k], acts, dout, everything) for k in ("then", "orelse")]
+    slots, places = _slots(splits)
+    condition, *operands = [lookup(adjoint.env, a) for a in node.args]
+    saved: list[Node] = []
+    threads = any(s.threads for s in splits)
+    if slots or threads:
+        then, orelse = [_forward_branch(s, slots, p) for s, p in zip(splits, places, strict=True)]
+        with adjoint.before(node):
+            both = b.emit(REGISTRY["cond"], (condition, *operands), {"then": then, "orelse": orelse})
+            saved = _parts(b, both, range(1, 1 + len(slots)))
+        adjoint.replace(node, "get_item", (both,), {"index": 0})
+    patterns = [union(p, q) for p, q in zip(splits[0].patterns, splits[1].patterns, strict=True)]
+    if all(p is None for p in patterns) and not threads:
+        return
+    reused = sorted({*splits[0].reused, *splits[1].reused})
+    inputs = [*(operands[i] for i in reused), *saved, *leaf_nodes(b, ct, dout, node.type)]
+    then, orelse = [
+        _backward_branch(s, reused, p, len(slots), patterns, inputs) for s, p in zip(splits, places, strict=True)
+    ]
+    result = b.emit(REGISTRY["cond"], (condition, *inputs), {"then": then, "orelse": orelse})
+    _flow(adjoint, node, range(1, len(node.args)), patterns, result)
+
+
+def _slots(splits: Sequence[Split]) -> tuple[list, list[list[int]]]:
+    """Types of shared slots for residuals, and for each split the slot of each of its residuals."""
+    slots: list = []
+    places = []
+    for split in splits:
+        taken: set[int] = set()
+        own = []
+        for t in split.residuals:
+            # Conditions, counts and tapes of one branch must not mix with the other's: batching decides by them.
+            shared = has_tangent(t) and not holds_tape(t)
+            slot = next((i for i, s in enumerate(slots) if shared and s == t and i not in taken), None)
+            if slot is None:
+                slot = len(slots)
+                slots.append(t)
+            taken.add(slot)
+            own.append(slot)
+        places.append(own)
+    return slots, places
+
+
+def _forward_branch(split: Split, slots, places: list[int]) -> Graph:
+    """operands -> (out, *slots)"""
+    graph = Graph(split.forward.name, None, split.forward.origin)
+    params = [graph.add_parameter(p.name, p.type, p.origin) for p in split.forward.params]
+    b = Builder(graph, graph.origin)
+    both = inline(b, split.forward, params)
+    filled = dict(zip(places, _parts(b, both, range(1, 1 + len(places))), strict=True))
+    rest = [filled[i] if i in filled else b.emit(REGISTRY["undef"], (), {"type": t}) for i, t in enumerate(slots)]
+    graph.output = _pack(b, [*_parts(b, both, [0]), *rest])
+    return graph
+
+
+def _backward_branch(split: Split, reused: list[int], places: list[int], slots: int, patterns, inputs) -> Graph:
+    """(*reused operands, *slots, *dout) -> cotangents of operands, with zeros where only the other branch has one."""
+    graph = Graph(split.backward.name, None, split.backward.origin)
+    params = [graph.add_parameter(n.name or f"r{i}", n.type) for i, n in enumerate(inputs)]
+    b = Builder(graph, graph.origin.derive("vjp"))
+    mine = [params[reused.index(i)] for i in split.reused] + [params[len(reused) + p] for p in places]
+    result = inline(b, split.backward, [*mine, *params[len(reused) + slots :]])
+    nodes = iter(_parts(b, result, range(len(split.backward.output.type.elems))))
+    out: list[Node] = []
+    for own, p, param in zip(split.patterns, patterns, split.forward.params, strict=True):
+        out += leaf_nodes(b, unflatten(own, nodes), p, param.type)
+    graph.output = _pack(b, out)
+    return graph
+
+
+def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """A loop: one that pushes, and one that pops, the other way round."""
+    b, counted = adjoint.builder, node.fn.name == "for_loop"
+    lead, n = (3 if counted else 0), node.attrs["carried"]
+    first = 1 if counted else 0  # where the carried values start among the body's parameters
+    body: Graph = node.attrs["body"]
+    acts = adjoint.context.activity.carried(node, _acts(adjoint, node))
+    again = (*range(first), *range(first + n, len(body.params)))
+    carry = ct if isinstance(ct, tuple) else (None,) * n
+    dout: tuple[Pattern, ...] = tuple(pattern(c) for c in carry)
+    while True:  # the least fixpoint: which carried values have a cotangent before some turn
+        split = split_graph(adjoint.context, body, acts, dout, again, loop=True)
+        new = tuple(union(p, q) for p, q in zip(dout, split.patterns[first : first + n], strict=True))
+        if new == dout:
+            break
+        dout = new
+    args = [lookup(adjoint.env, a) for a in node.args]
+    bounds, init, constants = args[:lead], args[lead : lead + n], args[lead + n :]
+
+    with adjoint.before(node):
+        tapes = [b.emit(REGISTRY["tape_new"], (), {"elem": t}) for t in split.residuals]
+        if counted:
+            loop = _forward_for(b, node, split, [*bounds, *init, *tapes, *constants])
+        else:
+            tapes.append(b.constant(0, INT))
+            loop = _forward_while(b, node, split, [*init, *tapes, *constants])
+        filled = _parts(b, loop, range(n, n + len(tapes)))
+        values = tuple(_parts(b, loop, range(n)))
+    adjoint.replace(node, "make_struct", values, {"type": node.type})
+
+    if counted:
+        bounds = _reversed_range(b, *bounds)
+    else:
+        bounds = [b.constant(0, INT), filled.pop(), b.constant(1, INT)]
+    into = list(split.patterns[first + n :])
+    types = [a.type for a in init]
+    dcarry = [x for c, p, t in zip(carry, dout, types, strict=True) for x in leaf_nodes(b, c, p, t)]
+    sums = [zeros(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
+    shared = [constants[i - first - n] for i in split.reused if i >= first]
+    backward = _backward_body(adjoint.context.functions, body, split, first, n, dout, into, shared)
+    inputs = (*bounds, *dcarry, *sums, *filled, *shared)
+    carried = len(dcarry) + len(sums) + len(filled)
+    result = b.emit(REGISTRY["for_loop"], inputs, {"body": backward, "carried": carried})
+    wanted = [*range(lead, lead + n), *range(lead + n, len(args))]
+    useful = _pack(b, _parts(b, result, range(len(dcarry) + len(sums))))
+    _flow(adjoint, node, wanted, [*dout, *into], useful)
+
+
+def _forward_for(b: Builder, node: Apply, split: Split, args: list[Node]) -> Node:
+    body, n, r = node.attrs["body"], node.attrs["carried"], len(split.residuals)
+    graph = Graph(split.forward.name, None, body.origin)
+    graph.flags = dict(body.flags)
+    index = graph.add_parameter(body.params[0].name, body.params[0].type)
+    names = [q.name for q in body.params[1:]]
+    names[n:n] = [f"tape{i}" for i in range(r)]
+    rest = [graph.add_parameter(name, a.type) for name, a in zip(names, args[3:], strict=True)]
+    inner = Builder(graph, body.origin)
+    both = inline(inner, split.forward, [index, *rest[:n], *rest[n + r :]])
+    _advance(inner, both, n, rest[n : n + r], [])
+    return b.emit(REGISTRY["for_loop"], tuple(args), {"body": graph, "carried": n + r})
+
+
+def _forward_while(b: Builder, node: Apply, split: Split, args: list[Node]) -> Node:
+    body, n, r = node.attrs["body"], node.attrs["carried"], len(split.residuals)
+    graph = Graph(split.forward.name, None, body.origin)
+    condition = Graph(node.attrs["cond"].name, None, node.attrs["cond"].origin)
+    names = [p.name for p in body.params]
+    names[n:n] = [*(f"tape{i}" for i in range(r)), "turns"]
+    rest = [graph.add_parameter(name, a.type) for name, a in zip(names, args, strict=True)]
+    inner = Builder(graph, body.origin)
+    both = inline(inner, split.forward, [*rest[:n], *rest[n + r + 1 :]])
+    turns = inner.emit(REGISTRY["add"], (rest[n + r], inner.constant(1, INT)))
+    _advance(inner, both, n, rest[n : n + r], [turns])
+    params = [condition.add_parameter(name, a.type) for name, a in zip(names, args, strict=True)]
+    test = inline(Builder(condition, condition.origin), node.attrs["cond"], [*params[:n], *params[n + r + 1 :]])
+    condition.output = test
+    return b.emit(REGISTRY["while_loop"], tuple(args), {"cond": condition, "body": graph, "carried": n + r + 1})
+
+
+def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]) -> None:
+    """The output of a forward body: carried values, tapes with their residuals pushed, and more."""
+    (out,) = _parts(b, both, [0])
+    values = _parts(b, out, range(n))
+    residuals = _parts(b, both, range(1, 1 + len(tapes)))
+    pushed = [b.emit(REGISTRY["tape_push"], (t, r)) for t, r in zip(tapes, residuals, strict=True)]
+    b.graph.output = _pack(b, [*values, *pushed, *more])
+
+
+def _backward_body(
+    functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]
+) -> Graph:
+    """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
+    graph = Graph(split.backward.name, None, body.origin)
+    graph.flags["late"] = not body.flags.get("late", False)  # see ad.batch_control
+    b = Builder(graph, body.origin.derive("vjp"))
+    index = graph.add_parameter("i", body.params[0].type if first else INT)
+    before = [p.type for p in body.params[first : first + n]]
+    after = [p.type for p in body.params[first + n :]]
+
+    def parameters(name: str, types) -> list[Node]:
+        return [graph.add_parameter(f"{name}{i}", t) for i, t in enumerate(types)]
+
+    dcarry = parameters("d", [t for p, own in zip(dout, before, strict=True) for t in leaf_types(p, own)])
+    sums = parameters("sum", [t for p, own in zip(into, after, strict=True) for t in leaf_types(p, own)])
+    tapes = parameters("tape", [Tape(t) for t in split.residuals])
+    constants = iter([graph.add_parameter(k.name or f"k{i}", k.type) for i, k in enumerate(shared)])
+    popped = [_parts(b, b.emit(REGISTRY["tape_pop"], (t,)), [0, 1]) for t in tapes]
+    given = [index if first and i == 0 else next(constants) for i in split.reused]
+    result = inline(b, split.backward, [*given, *(entry for _, entry in popped), *dcarry])
+    nodes = iter(_parts(b, result, range(len(split.backward.output.type.elems))))
+    own = [unflatten(p, nodes) for p in split.patterns]
+    out: list[Node] = []
+    for ct, p, t in zip(own[first : first + n], dout, before, strict=True):
+        out += leaf_nodes(b, ct, p, t)
+    more = [x for ct, p, t in zip(own[first + n :], into, after, strict=True) for x in leaf_nodes(b, ct, p, t)]
+    out += [materialise(b, add(b, functions, total, x), total.type) for total, x in zip(sums, more, strict=True)]
+    graph.output = _pack(b, [*out, *(below for below, _ in popped)])
+    return graph
+
+
+def _reversed_range(b: Builder, start: Node, stop: Node, step: Node) -> list[Node]:
+    """`reversed(range(start, stop, step))` as a range.
+
+    With n = ceil((stop - start) / step) turns, and last = start + (n - 1) step, it is range(last, start - step,
+    -step): empty as well where n <= 0, whichever sign the step has.
+    """
+    a, z, s = (Var(b, x) for x in (start, stop, step))
+    floordiv = REGISTRY["floordiv"]
+    unit = isinstance(step, Constant) and int(step.value) in (1, -1)
+    last = z - s if unit else a - floordiv(a - z, s) * s - s
+    before = a - s
+    return [last.node, before.node, (-s).node]
+
+
+RULES.update({"call": _call, "cond": _cond, "for_loop": _loop, "while_loop": _loop})

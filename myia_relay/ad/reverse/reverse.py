@@ -1,0 +1,243 @@
+"""Reverse mode on a typed graph, in place: forward applications, then adjoint applications in reverse order.
+
+    y = f(a, b)   =>   (da, db) += f.vjp(a, b, y, dy)
+
+Straight-line code needs no tape and no closure: the backpropagator is inlined at once, and what it captured are
+simply the forward values. Control operations get a forward and a backward version (`ad.reverse.control`), made when their
+cotangent is known, so that a forward version saves exactly what the backward one reads; until then the plain
+operation stands in its place.
+
+Source: van Merriënboer et al., "Automatic differentiation in ML: where we are and where we should be going" (NeurIPS
+2018); B. Pearlmutter and J. Siskind, "Reverse-mode AD in a functional framework" (TOPLAS 2008), closure converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...abstract.types import Struct, tangent
+from ...ir.build import Builder, Var
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import REGISTRY
+from ...ir.rewrite import Effects, Recursion, applied, as_call, emit_like, lookup
+from ...prims.ops.data_functions import Functions
+from ...utils.errors import CompileError, GradError
+from ..common.activity import Act, Activity
+from ..common.cotangents import Cotangent, Record, add, coerce, materialise, split
+
+
+class Context:
+    """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.reverse.split`).
+
+    Args:
+        functions: sums of cotangents of trees.
+        trees: whether a tree may be active.
+
+    Attributes:
+        recursion: which graphs run themselves.
+        versions: the recursive functions that are being differentiated (`ad.reverse.recursion.Versions`).
+        owners: how many recursions have been.
+    """
+
+    def __init__(self, functions: Functions | None = None, trees: bool = True):
+        self.functions = functions or Functions()
+        self.recursion = Recursion()
+        self.activity = Activity(self.recursion, trees)
+        self.effects = Effects()
+        self.splits: dict = {}
+        self.versions: Any = None
+        self.owners = 0
+
+    def entered(self, graph: Graph) -> Graph:
+        """A graph to be differentiated in place: of a function that calls itself, a call."""
+        return graph if self.recursion.component(graph) is None else as_call(graph)
+
+    def threads(self, node: Apply) -> bool:
+        """Whether an application runs a version of a function that is being differentiated."""
+        return self.versions is not None and self.versions.runs(node)
+
+
+class Adjoint:
+    """The adjoint of one graph, inlined into a builder.
+
+    Args:
+        context: shared memos.
+        builder: where forward and adjoint applications go.
+        graph: what is differentiated: typed, closed, transforms expanded.
+        args: nodes of the builder's graph, for the parameters.
+        acts: which of them are differentiated by.
+    """
+
+    def __init__(self, context: Context, builder: Builder, graph: Graph, args: Sequence[Node], acts: tuple[Act, ...]):
+        self.context = context
+        self.builder = builder
+        self.graph = graph
+        self.acts = context.activity.of_nodes(graph, acts)
+        self.env: dict[Node, Node] = dict(zip(graph.params, args, strict=True))
+        self.cts: dict[Node, Cotangent] = {}
+        self.inserted: dict[Node, list[Apply]] = {}
+
+    def forward(self) -> Node:
+        """Emit the graph's own applications; effects keep their order. Returns the output."""
+        for node in self.graph.nodes:
+            self.refuse_updates(node)
+            self.env[node] = emit_like(self.builder, node, tuple(lookup(self.env, a) for a in node.args))
+        return lookup(self.env, self.graph.output)
+
+    def refuse_updates(self, node: Apply) -> None:
+        """A GradError for an update of a model inside of what is differentiated."""
+        if "write" in self.context.effects.of_node(node):
+            raise GradError(
+                "a model is updated inside of a differentiated function, and a derivative cannot look through that; "
+                "compute the gradients first, then update",
+                node.origin,
+            )
+
+    def backward(self, dout: Cotangent) -> list[Cotangent]:
+        """Emit the adjoint applications; returns the cotangents of the parameters."""
+        self.accumulate(self.graph.output, dout, "the result")
+        for node in reversed(self.graph.nodes):
+            ct = self.cts.pop(node, None)
+            if ct is None:
+                continue
+            self.builder.origin = node.origin.derive("vjp")
+            try:
+                self.adjoint(node, ct)
+            except CompileError as error:
+                raise error.at(node.origin) from None
+        self.flush()
+        return [self.cts.get(p) for p in self.graph.params]
+
+    def accumulate(self, node: Node, ct: Cotangent, what: str) -> None:
+        """Add to the cotangent of a node of the differentiated graph, unless it is not active."""
+        if ct is None or isinstance(node, Constant) or node not in self.acts:
+            return
+        ct = self.fitted(ct, self.acts[node], node.type, what)
+        if ct is not None:
+            self.cts[node] = add(self.builder, self.context.functions, self.cts.get(node), ct)
+
+    def fitted(self, ct: Cotangent, act: Act, type, what: str) -> Cotangent:
+        """A cotangent without the parts that are not active, each leaf of exactly its tangent type."""
+        if ct is None or act is False:
+            return None
+        if isinstance(type, Struct):
+            if isinstance(ct, Node):
+                ct = split(self.builder, ct)
+                if ct is None:
+                    return None
+            parts = tuple(self.fitted(c, a, e, what) for c, a, e in zip(ct, act, type.elems, strict=True))
+            return parts if any(p is not None for p in parts) else None
+        return ct if isinstance(ct, Record) else coerce(self.builder, ct, tangent(type), what)
+
+    def adjoint(self, node: Apply, ct: Cotangent) -> None:
+        """Emit the adjoint of one application whose cotangent is `ct`."""
+        special = RULES.get("call" if isinstance(node.fn, Graph) else node.fn.name)
+        if special is not None:
+            special(self, node, ct)
+        else:
+            self.rule(node, ct)
+
+    def rule(self, node: Apply, ct: Cotangent) -> None:
+        """The adjoint by the primitive's own rule, unless it is known of what more than the primitive computes."""
+        if (exponent := logistic(node)) is not None:
+            out = Var(self.builder, self.env[node])
+            dout = Var(self.builder, materialise(self.builder, ct, tangent(node.type)))
+            self.accumulate(exponent, (-dout * (out * (1.0 - out))).node, "div")
+            return
+        prim = node.fn
+        if prim.vjp_rule is None:
+            raise GradError(
+                f"'{prim.name}' has no derivative; wrap it in relay.stop_gradient(...) if none is meant", node.origin
+            )
+        args = [Var(self.builder, lookup(self.env, a)) for a in node.args]
+        out = Var(self.builder, self.env[node])
+        dout = Var(self.builder, materialise(self.builder, ct, tangent(node.type)))
+        results = prim.vjp_rule(*args, out, dout, **node.attrs)
+        for arg, result in zip(node.args, results, strict=True):
+            if result is not None:
+                result = result.node if isinstance(result, Var) else self.builder.constant(result, tangent(arg.type))
+                self.accumulate(arg, result, prim.name)
+
+    @contextmanager
+    def before(self, node: Node):
+        """Applications emitted in this context go before the forward version of `node`."""
+        graph = self.builder.graph
+        outside, graph.nodes = graph.nodes, []
+        origin, self.builder.origin = self.builder.origin, node.origin
+        try:
+            yield
+        finally:
+            self.inserted.setdefault(self.env[node], []).extend(graph.nodes)
+            graph.nodes = outside
+            self.builder.origin = origin
+
+    def replace(self, node: Node, prim_name: str, args: tuple[Node, ...], attrs: dict) -> None:
+        """Make the plain operation, which stood in for the forward version of `node`, a structure operation."""
+        new = self.env[node]
+        new.fn, new.args, new.attrs = REGISTRY[prim_name], args, attrs
+
+    def flush(self) -> None:
+        """Put what was inserted in its place."""
+        if self.inserted:
+            nodes = self.builder.graph.nodes
+            self.builder.graph.nodes = [n for node in nodes for n in (*self.inserted.pop(node, ()), node)]
+            self.inserted = {}
+
+
+def logistic(node: Apply) -> Node | None:
+    """y = 1 / (1 + exp(z))  =>  dz += -dy y (1 - y): z, if this is what a node computes.
+
+    The result is all that the backward pass needs to know, and where exp(z) is infinite, zero times that would be NaN.
+    """
+    if applied(node) != "div" or not _is_one(node.args[0]) or applied(node.args[1]) != "add":
+        return None
+    below = node.args[1]
+    for one, power in (below.args, below.args[::-1]):
+        if _is_one(one) and applied(power) == "exp" and node.type == below.type == power.type == power.args[0].type:
+            return power.args[0]
+    return None
+
+
+def _is_one(node: Node) -> bool:
+    return isinstance(node, Constant) and np.ndim(node.value) == 0 and bool(node.value == 1)
+
+
+# Structures and tapes.
+
+
+def _get_item(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """y = s[i]  =>  ds = (None, ..., dy, ..., None)"""
+    (struct,) = node.args
+    parts: list[Cotangent] = [None] * len(struct.type.elems)
+    parts[node.attrs["index"]] = ct
+    adjoint.accumulate(struct, tuple(parts), "get_item")
+
+
+def _make_struct(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """s = (x0, ..., xn)  =>  dxi = ds[i]"""
+    for arg, part in zip(node.args, ct, strict=True):
+        adjoint.accumulate(arg, part, "make_struct")
+
+
+def _tape_push(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """u = push(t, e)  =>  (dt, de) = pop(du)"""
+    both = adjoint.builder.emit(REGISTRY["tape_pop"], (ct,))
+    parts = split(adjoint.builder, both)
+    for arg, part in zip(node.args, parts, strict=True):
+        adjoint.accumulate(arg, part, "tape_push")
+
+
+def _tape_pop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """(u, e) = pop(t)  =>  dt = push(du, de)"""
+    (tape,) = node.args
+    entry = materialise(adjoint.builder, ct[1], tangent(tape.type.elem))
+    below = materialise(adjoint.builder, ct[0], tangent(tape.type))
+    adjoint.accumulate(tape, adjoint.builder.emit(REGISTRY["tape_push"], (below, entry)), "tape_pop")
+
+
+RULES = {"get_item": _get_item, "make_struct": _make_struct, "tape_push": _tape_push, "tape_pop": _tape_pop}
+"""Adjoints on symbolic cotangents, (adjoint, node, cotangent), instead of vjp rules; `ad.reverse.control` adds to them."""

@@ -1,0 +1,240 @@
+"""Forward and backward versions of a graph: its adjoint, cut in two.
+
+For graphs that run conditionally, repeatedly or from several places, forward and adjoint applications cannot stand in
+one straight line. The adjoint of the graph is first emitted as if they could (`ad.reverse.reverse`), and then cut:
+
+    forward:  params -> (out, residuals)            backward:  (params it may see again, residuals, dout) -> dparams
+
+Residuals are the forward values that live adjoint applications read, after the following choice, which is closure
+conversion of the backpropagator with three economies:
+
+- what the backward version may be given again (operands of a branch, constants of a loop) is not saved;
+- structure operations, constants, views and, in loops, whatever depends only on loop constants are computed again;
+- cheap elementwise values of which all operands are at hand are computed again.
+
+Source: closure conversion as in Pearlmutter and Siskind (2008); recomputation against storing as in M. Peng and C.
+Dubach, "LAGrad" (CC 2023), section 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...abstract.dims import Dim
+from ...abstract.types import Array, Struct, Tape, Type, leaves, tuple_of
+from ...ir.build import Builder
+from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.prim import REGISTRY, Primitive
+from ...ir.rewrite import emit_like, lookup, same_interface
+from ..common.activity import Act
+from ..common.cotangents import Pattern, leaf_nodes, leaf_types, pattern, unflatten
+from .reverse import Adjoint, Context
+
+VIEWS = {
+    "get_item",
+    "make_struct",
+    "broadcast_to",
+    "reshape",
+    "transpose",
+    "undef",
+    "dim_size",
+    "none",
+    "as_scalar",
+    "as_array",
+}
+"""Computed again rather than saved, if that saves saving something larger."""
+
+CHEAP = VIEWS | {
+    *("add", "sub", "mul", "neg", "abs", "sign", "where", "cast", "maximum", "minimum"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor"),
+}
+"""Computed again if all operands are at hand anyway."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """The two halves.
+
+    Attributes:
+        forward: params -> (out, *residuals).
+        residuals: types of the residuals.
+        backward: (*params[reused], *residuals, *nodes of dout) -> tuple of the nodes of the parameters' cotangents.
+        reused: indices of the parameters that the backward half takes again.
+        patterns: for each parameter, the shape of its cotangent.
+        dout: which parts of the result's cotangent the backward half takes.
+        threads: whether both halves run versions of functions that call themselves, whose residuals are on tapes that are
+            threaded through afterwards (`ad.reverse.recursion`): then neither half may be left out.
+    """
+
+    forward: Graph
+    residuals: tuple[Type, ...]
+    backward: Graph
+    reused: tuple[int, ...]
+    patterns: tuple[Pattern, ...]
+    dout: Pattern
+    threads: bool = False
+
+
+def split_graph(
+    context: Context, graph: Graph, acts: tuple[Act, ...], dout: Pattern, again: tuple[int, ...], loop: bool = False
+) -> Split:
+    """The forward and backward versions of a graph.
+
+    Args:
+        context: shared memos.
+        graph: typed, closed, transforms expanded.
+        acts: activities of its parameters.
+        dout: which parts of the result's cotangent are not zero.
+        again: indices of parameters that the backward version may be given again.
+        loop: whether those are constants of a loop, so that what depends on them alone is better computed again.
+    """
+    key = (graph, acts, dout, again, loop)
+    if key not in context.splits:
+        context.splits[key] = Joint(context, graph, acts, dout, again, loop).cut()
+    return context.splits[key]
+
+
+class Joint:
+    """The adjoint of a graph in one straight line, and its cut.
+
+    Args:
+        patterns: which parts of the parameters' cotangents are returned; by default those that are not zero.
+        Others: as for `split_graph`.
+    """
+
+    def __init__(self, context: Context, graph: Graph, acts, dout: Pattern, again, loop: bool = False, patterns=None):
+        self.context, self.graph, self.loop, self.dout = context, graph, loop, dout
+        self.joint, env = same_interface(graph)
+        self.params = self.joint.params[:]
+        builder = Builder(self.joint, graph.origin)
+        adjoint = Adjoint(context, builder, graph, [env[p] for p in graph.params], acts)
+        self.out = adjoint.forward()
+        plain = set(self.joint.nodes)
+        self.douts = [self.joint.add_parameter(f"d{i}", t) for i, t in enumerate(leaf_types(dout, graph.output.type))]
+        cts = adjoint.backward(unflatten(dout, iter(self.douts)))
+        self.patterns = tuple(pattern(ct) for ct in cts) if patterns is None else patterns
+        types = [p.type for p in self.params]
+        self.results = [
+            n for ct, p, t in zip(cts, self.patterns, types, strict=True) for n in leaf_nodes(builder, ct, p, t)
+        ]
+        last = max((i for i, n in enumerate(self.joint.nodes) if n in plain), default=-1)
+        self.first, self.second = self.joint.nodes[: last + 1], self.joint.nodes[last + 1 :]
+        self.again = {self.params[i] for i in again}
+
+    def cut(self) -> Split:
+        adjoints = self.live()
+        wanted = {a for node in adjoints for a in node.args} | set(self.results)
+        wanted -= set(adjoints) | set(self.douts)
+        saved, computed, reused = self.choose({w for w in wanted if not isinstance(w, Constant)})
+        position = {p: i for i, p in enumerate(self.params)}
+        indices = tuple(sorted(position[p] for p in reused))
+        return Split(
+            forward=self.half("forward", self.params, self.first, [self.out, *saved]),
+            residuals=tuple(n.type for n in saved),
+            backward=self.half(
+                "backward",
+                [*(self.params[i] for i in indices), *saved, *self.douts],
+                [*computed, *adjoints],
+                self.results,
+            ),
+            reused=indices,
+            patterns=self.patterns,
+            dout=self.dout,
+            threads=any(self.context.threads(node) for node in (*self.first, *adjoints)),
+        )
+
+    def live(self) -> list[Apply]:
+        """The adjoint applications that some result needs, in order."""
+        needed, kept = set(self.results), []
+        for node in reversed(self.second):
+            if node in needed or self.context.threads(node):
+                needed.update(node.args)
+                kept.append(node)
+        return kept[::-1]
+
+    def choose(self, wanted: set[Node]) -> tuple[list[Node], list[Apply], set[Node]]:
+        """What to save, what to compute again, and which parameters to take again, so that `wanted` is at hand."""
+        free = self.free()
+        saved: set[Node] = {w for w in wanted if isinstance(w, Parameter) and w not in self.again}
+        computed: set[Node] = set()
+        wanted = set(wanted)
+        for node in reversed(self.first):
+            if node not in wanted:
+                continue
+            if node in free or _is_view(node):
+                computed.add(node)
+                for arg in node.args:
+                    if not isinstance(arg, Constant):
+                        wanted.add(arg)
+                        if isinstance(arg, Parameter) and arg not in self.again:
+                            saved.add(arg)
+            else:
+                saved.add(node)
+        here = saved | computed | self.again | free
+        for node in self.first:  # cheap values whose operands are at hand anyway
+            if (
+                node in saved
+                and _is(node, CHEAP)
+                and all(isinstance(a, Constant) or (a in here and a in wanted) for a in node.args)
+            ):
+                saved.discard(node)
+                computed.add(node)
+        order = [*self.params, *self.first]
+        reused = {p for p in self.again if p in wanted}
+        return [n for n in order if n in saved], [n for n in self.first if n in computed], reused
+
+    def free(self) -> set[Node]:
+        """Forward values that can be computed again from what is taken again, and should be."""
+        free = set(self.again)
+        for node in self.first:
+            if all(a in free or isinstance(a, Constant) for a in node.args) and (
+                _is_pure(node) if self.loop else _is(node, VIEWS)
+            ):
+                free.add(node)
+        return free
+
+    def half(self, kind: str, params: list[Node], nodes: list[Apply], results: list[Node]) -> Graph:
+        """A closed graph of some of the joint graph's applications."""
+        graph = Graph(f"{self.graph.name}.{kind}", None, self.graph.origin)
+        builder = Builder(graph, self.graph.origin)
+        env: dict[Node, Node] = {}
+        for i, p in enumerate(params):
+            env[p] = graph.add_parameter(p.name or f"r{i}", p.type, p.origin)
+        for node in nodes:
+            if node not in env:
+                env[node] = emit_like(builder, node, tuple(lookup(env, a) for a in node.args))
+        builder.origin = self.graph.origin
+        out = tuple(lookup(env, r) for r in results)
+        type = tuple_of(*[r.type for r in out])
+        graph.output = builder.emit(REGISTRY["make_struct"], out, {"type": type})
+        return graph
+
+
+def _is(node: Apply, names: set[str]) -> bool:
+    return isinstance(node.fn, Primitive) and node.fn.name in names and not holds_tape(node.type)
+
+
+def _is_pure(node: Apply) -> bool:
+    """Whether computing it again is harmless, and in a loop likely free: the optimiser moves it out."""
+    if not isinstance(node.fn, Primitive) or node.fn.effect or node.fn.kind in ("control", "effect"):
+        return False
+    return not node.fn.name.startswith("tape_") and not holds_tape(node.type)
+
+
+def _is_view(node: Apply) -> bool:
+    """Whether its operands are no more to save than the node itself."""
+    if not _is(node, VIEWS):
+        return False
+    if node.fn.name == "get_item":
+        return False  # its operand holds more than this part
+    return node.fn.name != "broadcast_to" or _elements(node.args[0].type) <= _elements(node.type)
+
+
+def _elements(t: Type) -> int:
+    size = t.size if isinstance(t, Array) else 1
+    return 1 << 62 if isinstance(size, Dim) else size
+
+
+def holds_tape(t: Type) -> bool:
+    """Whether values of this type are used linearly."""
+    return any(isinstance(leaf, Tape) for leaf in leaves(t)) if isinstance(t, Tape | Struct) else False

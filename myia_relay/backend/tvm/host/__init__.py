@@ -1,0 +1,1 @@
+"""The main function: control flow, effects, lists, records, recursion, updates in place."""

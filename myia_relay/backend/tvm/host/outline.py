@@ -1,0 +1,51 @@
+"""Which functions stay functions in native code: those that would be written out again and again.
+
+A call is lowered by writing out its function's body in place, which is what fast code wants, until a program is a graph of calls:
+a function that calls another one twice, which calls another one twice, is exponentially long. So a function of some size that is
+called from several places is compiled once, as recursive functions are (`recursion`).
+
+Input: an optimised typed graph. Output: a set of the graphs that it calls.
+"""
+
+from __future__ import annotations
+
+from ....abstract.types import Array, NoneT, Ref, Scalar, Str, Undefined, leaves
+from ....ir.node import Graph
+from ....ir.prim import Primitive
+from ....ir.rewrite import all_graphs, components, graphs_run
+
+SIZE = 100  # applications: what is written out at most again where it is called
+
+
+def outlined(graph: Graph, recursive: set[Graph]) -> set[Graph]:
+    """The functions that are compiled once, beside those that are recursive anyway.
+
+    Args:
+        graph: the whole program.
+        recursive: the graphs in it that run themselves again.
+    """
+    calls: dict[Graph, int] = {}
+    for g in all_graphs(graph):
+        for node in g.nodes:
+            if isinstance(node.fn, Graph):
+                calls[node.fn] = calls.get(node.fn, 0) + 1
+    out: set[Graph] = set()
+    size: dict[Graph, int] = {}  # of what is written for a graph, with all that is written out in it
+    tapes: dict[Graph, bool] = {}  # whether it works on tapes, which are the main function's
+    for (g,) in (members for members in components(graph) if members[0] not in recursive):
+        inner = graphs_run(g)
+        size[g] = len(g.nodes) + sum(size.get(i, 1) for i in inner if i not in out)
+        tapes[g] = any(tapes.get(i) for i in inner) or any(
+            isinstance(node.fn, Primitive) and node.fn.name.startswith("tape_") for node in g.nodes
+        )
+        if calls.get(g, 0) > 1 and size[g] > SIZE and not tapes[g] and _can_be_called(g):
+            out.add(g)
+    return out
+
+
+def _can_be_called(graph: Graph) -> bool:
+    """Whether values of these types can be passed to a function and returned from it."""
+    passed = all(
+        isinstance(t, Scalar | Array | Ref | NoneT | Str | Undefined) for p in graph.params for t in leaves(p.type)
+    )
+    return passed and all(isinstance(t, Scalar | Array | NoneT | Undefined) for t in leaves(graph.output.type))

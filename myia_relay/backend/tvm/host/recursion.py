@@ -1,0 +1,354 @@
+"""Functions that are called: private functions of native code, recursive ones above all, with frames in memory of our own.
+
+Idea: a function takes scalars by value and arrays by address. Its frame (results first, then copies of its arguments, then its
+arrays) begins where the caller's ends, in a region that Python allocated; so a call is a call and a few moves, and the caller
+finds the results behind its own frame. A private function cannot return a status in this version of TVM: it leaves one in the
+state area, and its callers look there.
+
+    frame = [results: 8 bytes each | arguments: 8 bytes each | arrays]
+
+Two guards at each entry. A frame that does not fit into the region is a RecursionError at the user's call. A C stack that nears
+its end is continued on a thread with a large one: the function leaves its arguments in its frame and asks Python to run it
+there (`deeper`), which happens once in some tens of thousands of nested calls, and takes a tenth of a millisecond.
+
+Functions that are not recursive but too long to be written out at every call (`outline`) are called in the same way; where nothing
+is recursive, nothing needs a guard.
+
+Input: a typed graph with such functions in it. Output: more functions of the module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import PrimType
+
+from ....abstract.dims import DimLike, product
+from ....abstract.types import INT, Array, Data, List, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
+from ....ir.node import Apply, Graph, Node
+from ....ir.prim import REGISTRY
+from ....ir.rewrite import all_graphs
+from ....opt.analysis.fusion import is_scalar
+from ....opt.rewrite.tail_calls import MESSAGE
+from ....utils.errors import LoweringError
+from ...native.area import DEEPER, INTERRUPTED, POLL
+from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
+from ..plan import ITEM, View
+from ..tir import pipeline
+from ..tir.block import Block, call, expect, idx, llvm, load
+from . import data
+from .control import flatten, same_place, unflatten
+from .effects import Site, granted
+from .lower import Lowering, RefValue
+from .state import State
+
+MAX_DEPTH = 200_000  # calls, of the function with the largest frame
+TURNS = 1 << 15  # calls between two requests for signals
+MAX_BYTES = 1 << 30  # of all frames; address space, of which only what is used becomes memory
+
+
+@dataclass(eq=False)
+class Function:
+    """A recursive function.
+
+    Attributes:
+        graph: what it computes.
+        var: its name in the module.
+        number: by which Python knows it.
+        results: types of the leaves of its result.
+        origin: a call of it, where a RecursionError is shown.
+    """
+
+    graph: Graph
+    var: Any
+    number: int
+    origin: Any
+    results: list[Type] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.results = _passed(self.graph.output.type)
+        self.places = {k: 8 * i for i, k in enumerate(k for k, t in enumerate(self.results) if is_scalar(t))}
+        self.inputs = [t for p in self.graph.params for t in _parts(p.type)]
+        self.outputs = [t for t in self.results if isinstance(t, Array) and not is_scalar(t)]
+        # A copy of the arguments for `deeper`.
+        self.saved = 8 * len(self.places)
+        self.header = self.saved + 8 * (len(self.inputs) + len(self.outputs))
+
+
+def _passed(t: Type) -> list[Type]:
+    """The leaves of a type as they are passed: a tape is a number, a list its address."""
+    return [INT if isinstance(leaf, Tape | List) else leaf for leaf in leaves(t)]
+
+
+def _parts(t: Type) -> list[Type]:
+    """What is passed for a parameter: numbers, arrays."""
+    out: list[Type] = []
+    for leaf in _passed(t):
+        if isinstance(leaf, Ref):
+            out += leaf.elems
+        elif isinstance(leaf, Scalar | Array | Data):
+            out.append(leaf)
+        elif not isinstance(leaf, NoneT | Str | Undefined):
+            raise LoweringError(f"the native executor cannot pass a value of type {leaf} to a recursive function")
+    return out
+
+
+class Calls:
+    """The functions of a program that are called, shared by all that call them.
+
+    Args:
+        lowering: the main function's.
+        graph: the program.
+        recursive: those that run themselves again.
+        others: further ones; see `outline`.
+    """
+
+    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph], others: set[Graph] = frozenset()):
+        self.lowering, self.graph, self.recursive = lowering, graph, recursive
+        self.called = recursive | others
+        self.functions: dict[Graph, Function] = {}
+        self.sizes: list[DimLike] = []
+        self.turns = lowering.state.slot()
+        self.status = lowering.state.slot(4)
+        self.base, self.end, self.stack = self.status + 1, self.status + 2, self.status + 3
+        lowering.state.needed = True
+        self.dims: dict[str, int] = {}
+        self.constants: list[tuple[int, Any]] = []
+        self.writes = any(getattr(n.fn, "name", "") == "ref_write" for g in all_graphs(graph) for n in g.nodes)
+
+    def function(self, node: Apply) -> Function:
+        """The function that an application calls."""
+        graph = node.fn
+        if graph not in self.functions:
+            var = tvm.ir.GlobalVar(f"f{len(self.functions)}_{''.join(c if c.isalnum() else '_' for c in graph.name)}")
+            inside = [n for g in all_graphs(graph) if g in self.recursive for n in g.nodes if n.fn is graph]
+            self.functions[graph] = Function(graph, var, len(self.functions), (inside or [node])[0].origin)
+        return self.functions[graph]
+
+    def finish(self) -> dict[Any, Any]:
+        """All functions, compiled to tirx, and for each the public one by which Python continues it."""
+        out: dict[Any, Any] = {}
+        done: set[Graph] = set()
+        while todo := [f for g, f in self.functions.items() if g not in done]:
+            for function in todo:
+                done.add(function.graph)
+                out[function.var] = Frame(self, function).build()
+                if self.recursive:
+                    name = f"again{function.number}"
+                    out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
+        return out
+
+    def bytes(self) -> int:
+        """The size of the region of frames."""
+        if not all(isinstance(s, int) for s in self.sizes):
+            return MAX_BYTES
+        if not self.recursive:  # each is under way once at most
+            return sum(self.sizes)
+        return min(MAX_BYTES, MAX_DEPTH * max(self.sizes, default=0))
+
+    def prologue(self) -> list[Any]:
+        """Statements for the top of the program."""
+        ints = self.lowering.state.ints
+        out = [
+            tirx.BufferStore(ints, idx(value), [idx(slot)]) for slot, value in ((self.status, 0), (self.turns, TURNS))
+        ]
+        return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
+
+
+def emit(lowering: Lowering, node: Apply) -> None:
+    """Call a recursive function."""
+    calls, state, block = lowering.calls, lowering.state, lowering.block
+    function = calls.function(node)
+    values = [lowering.value(a) for a in node.args]
+    lowering.flush_all()
+    lowering.plan.tick()
+    args: list[Any] = []
+    for arg, value in zip(node.args, values):
+        for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
+            if is_scalar(t):
+                args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
+            for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
+                lowering.plan.touch(view.storage)
+                args.append(_address(view))
+    results: list[Any] = []
+    for t in function.results:
+        if isinstance(t, Array) and not is_scalar(t):
+            view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
+            lowering.plan.touch(view.storage)
+            args.append(_address(view))
+            results.append(view)
+        else:
+            results.append(None)
+    frame = lowering.next_frame()
+    block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [state.address, frame, *args], ret_ty="int32")))
+    with block.when(expect(tirx.NE(state.get(calls.status), idx(0)), False)):
+        lowering.relay()
+    for k, offset in function.places.items():
+        t = function.results[k]
+        stored = "int8" if t.dtype == "bool" else t.dtype
+        value = block.let(load(_word(block, frame, offset, stored), 0))
+        results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
+    lowering.scope.env[node] = unflatten(results, node.type)
+
+
+def _address(view: View) -> Any:
+    return pointer_at(view.storage.var if view.pointer is None else view.pointer, view.offset, "uint8")
+
+
+def _word(block: Block, frame: Any, offset: int, dtype: str) -> Any:
+    """A buffer whose first element is at an offset of a frame."""
+    buffer = flat_buffer("frame", dtype)
+    at = tirx.Add(frame, idx(offset)) if offset else frame
+    block.emit(tirx.DeclBuffer(buffer, data=call("tirx.reinterpret", pointer_type(dtype), at)))
+    return buffer
+
+
+class _FrameState(State):
+    """The state area, seen from a recursive function."""
+
+    def __init__(self, block: Block, calls: Calls):
+        super().__init__(block)
+        self.calls = calls
+        self.root = calls.lowering.state
+
+    def slot(self, count: int = 1) -> int:
+        return self.root.slot(count)
+
+    def leave(self, status: int) -> None:
+        self.put(self.calls.status, idx(status))
+        self.block.emit(tirx.Return(tirx.IntImm("int32", 0)))
+
+
+class Frame(Lowering):
+    """The walk over one recursive function."""
+
+    def __init__(self, calls: Calls, function: Function):
+        super().__init__()
+        root = calls.lowering
+        self.ranges = root.ranges
+        self.calls, self.function = calls, function
+        self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
+        self.helpers = root.helpers
+        self.kernels, self.interruptible = root.kernels, not calls.writes
+        self.makers = root.makers
+        self.tape_slots = root.tape_slots
+        self.state = _FrameState(self.block, calls)
+        self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")
+        self.params = [self.state.address, self.frame]
+        for name in root.dims:
+            self.dims[name] = tirx.Var(f"dim_{name}", "int64")
+
+    def next_frame(self) -> Any:
+        return self.next
+
+    def relay(self) -> None:
+        self.block.emit(tirx.Return(tirx.IntImm("int32", 0)))
+
+    def parameter(self, t: Type) -> Any:
+        """The value of a leaf of a parameter."""
+        if isinstance(t, Ref):
+            return RefValue([self.array(e, "ref") for e in t.elems], t)
+        if is_scalar(t):
+            var = tirx.Var(f"x{len(self.params)}", "int32" if t.dtype == "bool" else t.dtype)
+            self.params.append(var)
+            return tirx.NE(var, tirx.IntImm("int32", 0)) if t.dtype == "bool" else var
+        return self.array(t, "input") if isinstance(t, Array) else None
+
+    def array(self, t: Array, kind: str) -> View:
+        storage = self.storage(kind, product(t.shape) * ITEM[t.dtype], "arg")
+        self.params.append(storage.var)
+        return View(storage, t.dtype, t.shape)
+
+    def build(self) -> Any:
+        """The function."""
+        function, graph = self.function, self.function.graph
+        values = [unflatten([self.parameter(t) for t in _passed(p.type)], p.type) for p in graph.params]
+        dest = [self.array(t, "out") if isinstance(t, Array) and not is_scalar(t) else None for t in function.results]
+        top = data.mark(self, graph, graph.output.type)
+        self.run(graph, values, dest, lambda output: self.finish(output, dest))
+        data.release(self, top)
+        self.plan.finish()
+        unit = 16 if self.plan.size == 0 else 64
+        header = -(-function.header // unit) * unit
+        size = header + self.plan.size
+        self.calls.sizes.append(size)
+        top = Block()
+        self.state.block = top
+        for statement in self.state.declarations():
+            top.emit(statement)
+        for name, var in self.dims.items():
+            if name not in self.calls.dims:
+                self.calls.dims[name] = self.state.slot()
+            top.emit(tirx.Bind(var, self.state.get(self.calls.dims[name])))
+        top.emit(tirx.Bind(self.next, tirx.Add(self.frame, self.b.dim(size))))
+        if self.calls.recursive:
+            self.guard(top)
+        for array, view, *_ in self.constants.values():
+            slot = self.state.slot()
+            self.calls.constants.append((slot, array))
+            top.emit(tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), self.state.get(slot))))
+        base = call("tirx.reinterpret", pointer_type("uint8"), self.frame)
+        for storage in self.plan.storages:
+            if storage.kind == "arena" and storage.offset is not None:
+                top.emit(tirx.Bind(storage.var, pointer_at(base, self.b.dim(header + storage.offset), "uint8")))
+        body = tirx.SeqStmt([*top._stmts, self.block.stmt()])
+        return tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
+
+    def guard(self, top: Block) -> None:
+        """Leave where the region of frames or the C stack ends."""
+        function, calls, state = self.function, self.calls, self.state
+        attrs = {"exception": RecursionError, "parts": (MESSAGE,)}
+        self.sites.append(Site(Apply(function.graph, REGISTRY["raise"], (), attrs, origin=function.origin), []))
+        with top.when(expect(tirx.GT(self.next, state.get(calls.end)), False)):
+            state.fail(len(self.sites) - 1)
+        here = call("tirx.reinterpret", "int64", llvm("frameaddress.p0", "handle", tirx.IntImm("int32", 0)))
+        with top.when(expect(tirx.LT(here, state.get(calls.stack)), False)):
+            for k, param in enumerate(self.params[2:]):
+                value = param if not _is_pointer(param) else call("tirx.reinterpret", "int64", param)
+                top.store(_word(top, self.frame, function.saved + 8 * k, str(value.ty.dtype)), value, 0)
+            with top.when(tirx.Not(granted(state, top, DEEPER, idx(function.number), self.frame))):
+                state.put(calls.status, idx(INTERRUPTED))
+            top.emit(tirx.Return(tirx.IntImm("int32", 0)))
+        if self.interruptible:
+            top.store(state.ints, tirx.Sub(state.get(calls.turns), idx(1)), calls.turns)
+            with top.when(expect(tirx.LE(state.get(calls.turns), idx(0)), False)):
+                top.store(state.ints, idx(TURNS), calls.turns)
+                with top.when(tirx.Not(granted(state, top, POLL, idx(0)))):
+                    state.leave(INTERRUPTED)
+
+    def finish(self, output: Node, dest: list[View | None]) -> None:
+        """Results to where the caller looks for them."""
+        values = flatten(self.settled(output), output.type)
+        for value, place in zip(values, dest, strict=True):
+            if place is not None and not same_place(value, place):
+                self.copy(value, place)
+        for k, offset in self.function.places.items():
+            value = values[k]
+            if self.function.results[k].dtype == "bool":
+                value = tirx.Cast("int8", value)
+            self.block.store(_word(self.block, self.frame, offset, str(value.ty.dtype)), value, 0)
+
+
+def _is_pointer(param: Any) -> bool:
+    return not isinstance(param.ty, PrimType)
+
+
+def _again(function: Function) -> Any:
+    """Run a function on the arguments in its frame."""
+    block, area, frame = Block(), tirx.Var("ws", "int64"), tirx.Var("frame", "int64")
+    args = []
+    for k, t in enumerate([*function.inputs, *function.outputs]):
+        offset = function.saved + 8 * k
+        if is_scalar(t):
+            args.append(block.let(load(_word(block, frame, offset, "int32" if t.dtype == "bool" else t.dtype), 0)))
+        else:
+            address = block.let(load(_word(block, frame, offset, "int64"), 0))
+            args.append(call("tirx.reinterpret", pointer_type("uint8"), address))
+    block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [area, frame, *args], ret_ty="int32")))
+    return pipeline.prim_func([area, frame], block.stmt(), noalias=False)
+
+
+__all__ = ["Calls", "Frame", "emit"]

@@ -1,0 +1,1 @@
+"""Kernels: loop nests over arrays, products, convolutions, pooling."""

@@ -1,0 +1,463 @@
+"""Kernels that are not loop nests over one expression: products, convolutions, pooling, and what is searched or scattered.
+
+One function for each primitive in `TABLE`; it gets a `Call`, asks it for operands, result and scratch, and emits into its
+kernel. Products and convolutions go to BLAS by `blas` and `conv`; other element types and odd cases are plain loops.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+
+from ....abstract.dims import Dim, DimLike, product
+from ....abstract.types import Array
+from ....ir.node import Apply
+from ....opt.analysis.fusion import is_scalar
+from ....utils.errors import LoweringError
+from ....utils.switches import is_left_out
+from ..host import inplace
+from ..plan import ITEM, View
+from ..tir import threads
+from ..tir.block import dtype_of, idx, load, ramp
+from ..tir.expr import Expr, constant, is_half
+from . import blas, conv, pool
+from .kernel import Kernel
+from .nests import lanes_for
+from .patches import Conv, at
+from .plain import Windows, plain_conv, plain_product
+from .skinny_products import is_thin, thin_product
+from .small_products import is_small, small_product
+from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
+
+BLAS_TYPES = ("float32", "float64")
+BLAS_LIMIT = 1 << 31
+PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
+PARALLEL_BYTES = 400_000
+
+
+OVERWRITING = ("scatter_add",)
+"""What can be done in the memory of the first operand."""
+
+
+class Call:
+    """One application of an opaque primitive, being emitted.
+
+    Attributes:
+        overwrites: whether the result is where the first operand was.
+    """
+
+    def __init__(self, lowering: Any, node: Apply):
+        self.lowering, self.node = lowering, node
+        self.kernel = Kernel(lowering, node.fn.name)
+        self.block = self.kernel.block
+        self.b = Expr(self.block, self.kernel.dims, array=True)
+        self.attrs = node.attrs
+        self.types = [a.type for a in node.args]
+        self.out_type = node.type
+        for arg in node.args:
+            if isinstance(arg.type, Array) and not is_scalar(arg.type):
+                lowering.flush_writers(lowering.view(arg).storage)
+        self.overwrites = node.fn.name in OVERWRITING and inplace.overwrites(lowering, node)
+        if self.overwrites:
+            self.target = lowering.view(node.args[0])
+            lowering.flush_users(self.target.storage)
+            lowering.scope.env.holders[self.target.storage].clear()
+        else:
+            self.target = lowering.slot(node.type.dtype) if is_scalar(node.type) else lowering.allocate(node)
+
+    def operand(self, k: int) -> tuple[Any, int]:
+        """Argument `k` as a flat buffer and an offset."""
+        return self.kernel.buffer(self.lowering.view(self.node.args[k])), 0
+
+    def scalar(self, k: int) -> Any:
+        """Scalar argument `k`."""
+        return self.kernel.scalar(self.node.args[k])
+
+    def result(self) -> tuple[Any, int]:
+        """The result as a flat buffer and an offset."""
+        return self.kernel.buffer(self.target, write=True), 0
+
+    def scratch(self, elements: DimLike, dtype: str) -> tuple[Any, int]:
+        """Memory for the time of the call."""
+        storage = self.lowering.storage("arena", elements * ITEM[dtype], "scratch")
+        return self.kernel.buffer(View(storage, dtype, (elements,)), write=True), 0
+
+    def dim(self, size: DimLike) -> Any:
+        """A size: an int where it is known, else an expression."""
+        return size if isinstance(size, int) else self.b.dim(size)
+
+    def tasks(self, work: DimLike, limit: float) -> int:
+        """How many threads are worth it; symbolic work counts as large."""
+        return threads_count() if isinstance(work, Dim) or work >= limit else 1
+
+    def static(self, *sizes: DimLike) -> None:
+        """Refuse symbolic sizes where kernels need numbers."""
+        if not all(isinstance(s, int) for s in sizes):
+            raise LoweringError(
+                f"{self.node.fn.name} needs images of known size; give the axes numbers instead of names"
+            )
+
+
+def threads_count() -> int:
+    """How many threads loops are split over."""
+    return max(1, threads.count())
+
+
+def lower(lowering: Any, node: Apply) -> None:
+    """Emit an opaque application."""
+    emit = TABLE.get(node.fn.name)
+    if emit is None:
+        raise LoweringError(f"the native executor cannot compile {node.fn.name}", node.origin)
+    if not lowering.scope.fusion.users.get(node):
+        return
+    c = Call(lowering, node)
+    emit(c)
+    lowering.emit_kernel(c.kernel)
+    lowering.scope.env[node] = lowering.load_slot(c.target) if is_scalar(node.type) else c.target
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _chunk(c: Call, n: Any, tasks: int, task: Any) -> tuple[Any, Any]:
+    """The part (first, count) of `n` items that a task does; whole multiples of 8, so that cache lines are not shared."""
+    if isinstance(n, int):
+        share = -(-n // tasks)
+        size: Any = idx(-(-share // 8) * 8)
+    else:
+        size = c.block.let(tirx.Mul(tirx.Div(tirx.Add(n, idx(8 * tasks - 1)), idx(8 * tasks)), idx(8)))
+    first = c.block.let(tirx.Mul(task, size))
+    rest = c.block.let(tirx.Sub(idx(n), first))
+    return first, c.block.let(tirx.Select(tirx.LT(rest, size), rest, size))
+
+
+def _dot(c: Call) -> None:
+    a, x = c.types
+    ta, tb = c.attrs["transpose_a"], c.attrs["transpose_b"]
+    m, n = c.out_type.shape
+    k = a.shape[0] if ta else a.shape[1]
+    if not _by_blas(a.dtype) or 0 in (m, n, k):
+        plain_product(c, 1, m, n, k, ta, tb)
+        return
+    if is_small(1, m, n, k):
+        small_product(c, 1, m, n, k, ta, tb)
+        return
+    if is_thin(m, n, k, ta, tb, a.dtype):
+        thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))
+        return
+    left, right, out = c.operand(0), c.operand(1), c.result()
+    if tb and is_quicker_turned(m, n, k):
+        right, tb = turned(c, right, n, k), False
+    rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
+    strides = {"lda": rows if ta else inner, "ldx": inner if tb else cols, "ldc": cols, "trans_a": ta, "trans_x": tb}
+    tasks = c.tasks(2 * m * n * k, PARALLEL_FLOPS)
+    if tasks == 1:
+        blas.gemm(c.block, rows, cols, inner, left, right, out, **strides)
+        return
+    by_rows = not (isinstance(m, int) and isinstance(n, int)) or m >= n
+    with c.block.loop(tasks, "parallel", "task") as task:
+        first, count = _chunk(c, rows if by_rows else cols, tasks, task)
+        with c.block.when(tirx.GT(count, idx(0))):
+            if by_rows:
+                part = (left[0], first if ta else tirx.Mul(first, idx(inner)))
+                into = (out[0], tirx.Mul(first, idx(cols)))
+                blas.gemm(c.block, count, cols, inner, part, right, into, **strides)
+            else:
+                part = (right[0], tirx.Mul(first, idx(inner)) if tb else first)
+                blas.gemm(c.block, rows, count, inner, left, part, (out[0], first), **strides)
+
+
+def _triangular_dot(c: Call) -> None:
+    if not _by_blas(c.out_type.dtype):
+        _dot(c)
+        if c.attrs["which"] == "result":
+            clear(c)
+        return
+    (m, n), a = c.out_type.shape, c.types[0].shape
+    triangular_dot(c, c.tasks(m * n * a[0 if c.attrs["transpose_a"] else 1], PARALLEL_FLOPS))
+
+
+def _batched_dot(c: Call) -> None:
+    a, _ = c.types
+    ta, tb = c.attrs["transpose_a"], c.attrs["transpose_b"]
+    batch, m, n = c.out_type.shape
+    k = a.shape[1] if ta else a.shape[2]
+    if not _by_blas(a.dtype) or 0 in (batch, m, n, k):
+        plain_product(c, batch, m, n, k, ta, tb)
+        return
+    if is_small(batch, m, n, k):
+        small_product(c, batch, m, n, k, ta, tb)
+        return
+    left, right, out = c.operand(0), c.operand(1), c.result()
+    rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
+    sizes = [c.b.dim(m * k), c.b.dim(k * n), c.b.dim(m * n)]
+    kind = "parallel" if c.tasks(2 * batch * m * n * k, PARALLEL_FLOPS) > 1 and batch != 1 else "serial"
+    with c.block.loop(c.dim(batch), kind) as i:
+        places = [(o[0], tirx.Mul(i, s)) for o, s in zip((left, right, out), sizes)]
+        blas.gemm(c.block, rows, cols, inner, *places, trans_a=ta, trans_x=tb)
+
+
+def _matvec(c: Call) -> None:
+    a, _ = c.types
+    trans = c.attrs["transpose"]
+    rows, cols = a.shape
+    m, k = (cols, rows) if trans else (rows, cols)
+    if not _by_blas(a.dtype) or 0 in (m, k):
+        plain_product(c, 1, m, 1, k, trans, False)
+        return
+    if is_small(1, m, 1, k):
+        small_product(c, 1, m, 1, k, trans, False)
+        return
+    matrix, vector, out = c.operand(0), c.operand(1), c.result()
+    r, w = c.dim(rows), c.dim(cols)
+    tasks = c.tasks(rows * cols * ITEM[a.dtype], PARALLEL_BYTES)
+    if tasks == 1:
+        blas.gemv(c.block, r, w, matrix, vector, out, trans=trans)
+        return
+    with c.block.loop(tasks, "parallel", "task") as task:
+        first, count = _chunk(c, c.dim(m), tasks, task)
+        with c.block.when(tirx.GT(count, idx(0))):
+            if trans:
+                blas.gemv(c.block, r, count, (matrix[0], first), vector, (out[0], first), trans=True, lda=w)
+            else:
+                part = (matrix[0], tirx.Mul(first, idx(w)))
+                blas.gemv(c.block, count, w, part, vector, (out[0], first), lda=w)
+
+
+# --- convolutions -----------------------------------------------------------------------------------------------------
+
+
+def _conv_shape(c: Call, image: tuple, filters: int, per_group: int, kernel: tuple) -> Conv:
+    c.static(*image, filters, per_group, *kernel)
+    (top, bottom), (left, right) = c.attrs["padding"]
+    groups = c.attrs["groups"]
+    strides = tuple(c.attrs["strides"])
+    return Conv(per_group, *image, filters // groups, tuple(kernel), strides, (top, bottom, left, right))
+
+
+def _conv2d(c: Call) -> None:
+    x, w = c.types
+    s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
+    if not _by_blas(x.dtype) or 0 in c.out_type.shape:
+        plain_conv(c, s, "forward")
+        return
+    groups, n = c.attrs["groups"], x.shape[0]
+    tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
+    source, filters, out = c.operand(0), c.operand(1), c.result()
+    size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "forward")
+    scratch = c.scratch(max(size, 1), x.dtype)
+    if groups == 1:
+        conv.conv2d(c.block, s, c.dim(n), source, filters, out, scratch, tasks=tasks)
+        return
+    with conv.split(c.block, c.dim(n * groups), tasks) as (task, i):
+        group = tirx.Mod(i, idx(groups))
+        col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
+        places = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
+            (source, i, s.size_in), (filters, group, s.weights), (out, i, s.size_out))]  # fmt: skip
+        conv.forward_sample(c.block, s, *places, col)
+
+
+def _conv2d_grad_input(c: Call) -> None:
+    dy, w = c.types
+    s = _conv_shape(c, tuple(c.attrs["in_shape"]), w.shape[0], w.shape[1], w.shape[2:])
+    if not _by_blas(dy.dtype) or 0 in c.out_type.shape:
+        plain_conv(c, s, "grad_input")
+        return
+    groups, n = c.attrs["groups"], dy.shape[0]
+    tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
+    grad, filters, out = c.operand(0), c.operand(1), c.result()
+    size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "grad_input")
+    scratch = c.scratch(max(size, 1), dy.dtype)
+    if groups == 1:
+        conv.conv2d_grad_input(c.block, s, c.dim(n), filters, grad, out, scratch, tasks=tasks)
+        return
+    with conv.split(c.block, c.dim(n * groups), tasks) as (task, i):
+        group = tirx.Mod(i, idx(groups))
+        col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
+        places = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
+            (filters, group, s.weights), (grad, i, s.size_out), (out, i, s.size_in))]  # fmt: skip
+        conv.grad_input_sample(c.block, s, *places, col)
+
+
+def _conv2d_grad_weight(c: Call) -> None:
+    x, dy = c.types
+    groups, n = c.attrs["groups"], x.shape[0]
+    s = _conv_shape(c, x.shape[2:], dy.shape[1], c.out_type.shape[1], tuple(c.attrs["kernel"]))
+    if not _by_blas(x.dtype) or 0 in (*c.out_type.shape, n):
+        plain_conv(c, s, "grad_weight")
+        return
+    tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
+    source, grad, out = c.operand(0), c.operand(1), c.result()
+    size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "grad_weight")
+    scratch = c.scratch(max(size, 1), x.dtype)
+    if groups == 1:
+        conv.conv2d_grad_weight(c.block, s, c.dim(n), source, grad, out, scratch, tasks=tasks)
+        return
+    with conv.split(c.block, groups, min(tasks, groups)) as (task, g), c.block.loop(c.dim(n)) as i:
+        col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
+        k = tirx.Add(tirx.Mul(i, idx(groups)), g)
+        places = [at(o, tirx.Mul(j, idx(z))) for o, j, z in (
+            (source, k, s.size_in), (grad, k, s.size_out), (out, g, s.weights))]  # fmt: skip
+        with c.block.when(tirx.EQ(i, idx(0))):
+            conv.grad_weight_sample(c.block, s, *places, col, accumulate=False)
+        with c.block.otherwise():
+            conv.grad_weight_sample(c.block, s, *places, col)
+
+
+def _by_blas(dtype: str) -> bool:
+    return dtype in BLAS_TYPES and not is_left_out("blas")
+
+
+# --- pooling ----------------------------------------------------------------------------------------------------------
+
+
+def _pool_shape(c: Call, image: tuple) -> pool.Pool | None:
+    """The shape of a pooling, or None where the fast kernels do not take it."""
+    c.static(*image)
+    (top, bottom), (left, right) = c.attrs["padding"]
+    try:
+        return pool.Pool(*image, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
+    except ValueError:
+        return None
+
+
+def _planes(c: Call, planes: DimLike, work: DimLike, emit: Any) -> None:
+    """Run `emit(first plane, number of planes)` over all planes, on all cores if that is worth it."""
+    tasks = c.tasks(work, 60_000)
+    total = c.dim(planes)
+    if tasks == 1:
+        emit(idx(0), total)
+        return
+    with c.block.loop(tasks, "parallel", "task") as task:
+        size = -(-total // tasks) if isinstance(total, int) else tirx.Div(tirx.Add(total, idx(tasks - 1)), idx(tasks))
+        first = c.block.let(tirx.Mul(task, idx(size)))
+        rest = c.block.let(tirx.Sub(idx(total), first))
+        emit(first, c.block.let(tirx.Select(tirx.LT(rest, idx(size)), rest, idx(size))))
+
+
+def _max_pool(c: Call) -> None:
+    shape = c.types[0].shape
+    s = _pool_shape(c, shape[2:])
+    if s is None or is_half(c.types[0].dtype):
+        Windows(c, "max")
+        return
+    x, y = c.operand(0), c.result()
+
+    def part(first, count):
+        pool.max_pool(
+            c.block, s, count, at(x, tirx.Mul(first, idx(s.size_in))), at(y, tirx.Mul(first, idx(s.size_out)))
+        )
+
+    _planes(c, shape[0] * shape[1], product(shape), part)
+
+
+def _max_pool_grad(c: Call) -> None:
+    shape = c.types[0].shape
+    s = _pool_shape(c, shape[2:])
+    if s is None or is_half(c.types[0].dtype):
+        Windows(c, "max_grad")
+        return
+    x, dy, dx = c.operand(0), c.operand(1), c.result()
+
+    def part(first, count):
+        inside, outside = tirx.Mul(first, idx(s.size_in)), tirx.Mul(first, idx(s.size_out))
+        pool.max_pool_grad(c.block, s, count, at(x, inside), at(dy, outside), at(dx, inside))
+
+    _planes(c, shape[0] * shape[1], product(shape), part)
+
+
+# --- along an axis ----------------------------------------------------------------------------------------------------
+
+
+def _axis_split(shape: tuple, axis: int) -> tuple[DimLike, DimLike, DimLike]:
+    return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
+
+
+def _position_of_extreme(c: Call, greatest: bool) -> None:
+    x_type = c.types[0]
+    outer, n, inner = _axis_split(x_type.shape, c.attrs["axis"])
+    x, out = c.operand(0)[0], c.result()[0]
+    b, block = c.b, c.block
+    size, step = c.b.dim(n), c.b.dim(inner)
+    floating = x_type.is_float
+    with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
+        base = block.let(tirx.Add(tirx.Mul(tirx.Mul(o, size), step), i))
+        best, where = block.cell(load(x, base)), block.cell(idx(0))
+        with block.loop(size) as k:
+            value = block.let(load(x, tirx.Add(base, tirx.Mul(k, step))))
+            better = (b.gt if greatest else b.lt)(value, load(best, 0))
+            if floating:
+                better = tirx.Or(better, tirx.And(b.isnan(value), tirx.Not(b.isnan(load(best, 0)))))
+            better = block.let(better)
+            block.store(best, b.where(better, value, load(best, 0)), 0)
+            block.store(where, b.where(better, k, load(where, 0)), 0)
+        block.store(out, load(where, 0), tirx.Add(tirx.Mul(o, step), i))
+
+
+def _cumsum(c: Call) -> None:
+    x_type = c.types[0]
+    outer, n, inner = _axis_split(x_type.shape, c.attrs["axis"])
+    x, out = c.operand(0)[0], c.result()[0]
+    b, block = c.b, c.block
+    size, step = c.b.dim(n), c.b.dim(inner)
+    with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
+        # -0.0 leaves all numbers as they are, where 0.0 would turn a first -0.0 around.
+        total = block.cell(constant(-0.0 if x_type.is_float else 0, x_type.dtype))
+        with block.loop(size) as k:
+            turn = tirx.Sub(tirx.Sub(size, idx(1)), k) if c.attrs["reverse"] else k
+            place = block.let(tirx.Add(tirx.Mul(tirx.Add(tirx.Mul(o, size), turn), step), i))
+            block.store(total, b.add(load(total, 0), load(x, place)), 0)
+            block.store(out, load(total, 0), place)
+
+
+def _scatter_add(c: Call) -> None:
+    x_type, indices, updates = c.types
+    axis = c.attrs["axis"]
+    outer, n, inner = _axis_split(x_type.shape, axis)
+    count = product(indices.shape)
+    block, b = c.block, c.b
+    out, values = c.result()[0], c.operand(2)[0]
+    lanes = lanes_for(x_type.dtype)
+
+    from ..tir.vecmath import elementwise
+
+    if not c.overwrites:
+        x = c.operand(0)[0]
+        elementwise(block, c.dim(x_type.size), lanes, lambda i, k: block.store(out, load(x, ramp(i, k)), ramp(i, k)))
+    size, step = c.b.dim(n), c.b.dim(inner)
+    with block.loop(c.dim(outer)) as o, block.loop(c.dim(count)) as k:
+        raw = c.scalar(1) if is_scalar(indices) else load(c.operand(1)[0], k)
+        at_ = block.let(b.cast(raw, "int64"))
+        at_ = block.let(b.where(tirx.GE(at_, size), tirx.Sub(size, idx(1)), at_))
+        at_ = block.let(b.where(tirx.LT(at_, idx(0)), idx(0), at_))
+        target = block.let(tirx.Mul(tirx.Add(tirx.Mul(o, size), at_), step))
+        source = block.let(tirx.Mul(tirx.Add(tirx.Mul(o, c.b.dim(count)), k), step))
+
+        def add(i, width):
+            place = ramp(tirx.Add(target, i), width)
+            block.store(out, b.add(load(out, place), load(values, ramp(tirx.Add(source, i), width))), place)
+
+        elementwise(block, c.dim(inner), lanes if not isinstance(inner, int) or inner >= lanes else 1, add)
+
+
+TABLE = {
+    "dot": _dot,
+    "triangular_dot": _triangular_dot,
+    "batched_dot": _batched_dot,
+    "matvec": _matvec,
+    "conv2d": _conv2d,
+    "conv2d_grad_input": _conv2d_grad_input,
+    "conv2d_grad_weight": _conv2d_grad_weight,
+    "max_pool": _max_pool,
+    "max_pool_grad": _max_pool_grad,
+    "max_pool_gather": lambda c: Windows(c, "gather"),
+    "avg_pool": lambda c: Windows(c, "avg"),
+    "avg_pool_grad": lambda c: Windows(c, "avg_grad"),
+    "argmax": lambda c: _position_of_extreme(c, True),
+    "argmin": lambda c: _position_of_extreme(c, False),
+    "cumsum": _cumsum,
+    "scatter_add": _scatter_add,
+}
+
+__all__ = ["TABLE", "Call", "dtype_of", "lower"]

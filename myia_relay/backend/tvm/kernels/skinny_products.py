@@ -1,0 +1,210 @@
+"""Products of matrices of few rows, such as a layer's and its gradients' over a mini-batch, without copies.
+
+A BLAS copies its operands into the order in which it reads them, which pays when each number is used hundreds of times. A batch
+uses a layer's weights as often as it has rows: here they are read where they lie. A tile of the result stays in registers:
+
+- `X @ W` and `X.T @ Y`: rows of the right matrix are vectors, to multiples of which each row of a tile sums up. A panel of its
+  columns, as wide as a tile, stays in the second cache while the left matrix goes by; meanwhile the next one is fetched.
+- `X @ W.T`: rows of both are vectors, whose products are summed up lane by lane; a panel of rows of W stays in the first cache.
+
+A tile is a function of its own, of any strides, which all products of a program share: LLVM needs tens of milliseconds for one.
+
+Input: an `opaque.Call`, static sizes. Output: statements in its kernel, and functions. Source: K. Goto and R. van de Geijn,
+"Anatomy of high-performance matrix multiplication" (TOMS 2008), section 4, without its packing.
+Measured (Zen 5, one thread, float32, OpenBLAS's AVX-512 kernels in the same run): for 64 rows and sides of 256 to 2048, OpenBLAS
+takes 0.95 to 1.2 times as long for `X @ W`, 1.1 to 1.14 for `X.T @ Y`, 1.04 to 1.33 for `X @ W.T`; for 16 rows 1.5, 1.0 and 1.9;
+for 128 rows 1.14, 1.1 and 1.02. With vectors of less than 512 bits nothing was measured, and the BLAS multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import PrimType
+
+from ....utils.switches import is_left_out
+from ..tir import pipeline
+from ..tir.block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
+from ..tir.exact import fma
+from .kernel import address_of, buffer_parameter
+from .nests import lanes_for
+
+FEW = 128  # rows
+LEAST = 32  # of what is summed over
+MOST = 2048  # of what is summed over, so that a panel stays in the cache
+WORK = 1 << 23  # multiplications: what less saves in a call is not worth the time to compile it
+TILE = (8, 3)  # rows and vectors of columns: with a row of vectors and a number, the registers that AVX-512 has
+DOTS = (4, 6)  # rows of both matrices
+
+
+def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str) -> bool:
+    """Whether a product of (m, k) and (k, n) is quicker so; either may be stored transposed."""
+    if (
+        not all(isinstance(size, int) for size in (m, n, k))
+        or is_left_out("thin_products")
+        or pipeline.vector_bytes() < 64
+    ):
+        return False
+    if m * n * k < WORK or not LEAST <= k <= MOST or (ta and tb):
+        return False
+    return n >= TILE[1] * lanes_for(dtype) and (k if ta else m) <= FEW
+
+
+def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int) -> None:
+    """Emit it, on so many threads."""
+    lowering, block, dtype = c.lowering, c.block, c.out_type.dtype
+    lanes = lanes_for(dtype)
+    left, right, out = (buffer for buffer, _ in (c.operand(0), c.operand(1), c.result()))
+    down, across = DOTS if tb else (TILE[0], TILE[1] * lanes)
+
+    def over(extent: int, step: int, body: Callable, kind: str = "serial") -> None:
+        """`body(first, count)` for as many whole steps as there are, and for the rest."""
+        with block.loop(extent // step, kind) as turn:
+            body(block.let(tirx.Mul(turn, idx(step))), step)
+        if extent % step:
+            body(idx(extent - extent % step), extent % step)
+
+    def tile(key: tuple, *places: tuple[Any, Any], strides: tuple[int, ...]) -> None:
+        """Call a tile's function, which is made where the program has none such."""
+        if (var := lowering.helpers.get(key)) is None:
+            var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{key[0]}")
+            lowering.functions[var] = (_dots if tb else _columns)(*key[1:])
+        addresses = [address_of(*place) for place in places]
+        block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, strides)], ret_ty="int32")))
+
+    def panel(j: Any, columns: int) -> None:
+        """Some columns of the result."""
+        packed = _packed(block, right, j, n, k, columns) if ta else None
+
+        def part(i: Any, rows: int) -> None:
+            into = out, tirx.Add(tirx.Mul(i, idx(n)), j)
+            along = tirx.Mul(i, idx(k))
+            if tb:
+                key: tuple = ("dots", dtype, rows, columns, k % lanes)
+                tile(key, (left, along), (right, tirx.Mul(j, idx(k))), into, strides=(k, n))
+            elif ta:
+                tile(
+                    ("columns", dtype, rows, columns), (left, i), (packed, idx(0)), into, strides=(1, m, columns, n, k)
+                )
+            else:
+                tile(("columns", dtype, rows, columns), (left, along), (right, j), into, strides=(k, 1, n, n, k))
+
+        over(m, down, part)
+
+    over(n, across, panel, "parallel" if tasks > 1 else "serial")
+
+
+def _packed(block: Block, matrix: Any, j: Any, n: int, k: int, columns: int) -> Any:
+    """A copy of a panel of a matrix, from column `j` on.
+
+    It costs little for a matrix of few rows; where they lie a power of two apart, they would not stay in the first cache together.
+    """
+    dtype = dtype_of(load(matrix, 0))
+    out = block.local(dtype, k * columns)
+    with block.loop(k) as t:
+        source, target = block.let(tirx.Add(tirx.Mul(t, idx(n)), j)), block.let(tirx.Mul(t, idx(columns)))
+        for s, w in _vectors(columns, lanes_for(dtype)):
+            block.vstore(out, vload(matrix, tirx.Add(source, idx(s)), w), tirx.Add(target, idx(s)))
+    return out
+
+
+def _vectors(columns: int, lanes: int) -> list[tuple[int, int]]:
+    """The first column and the width of each vector of a row."""
+    return [(s, min(lanes, columns - s)) for s in range(0, columns, lanes)]
+
+
+class _Tile:
+    """The function of a tile under construction: of the addresses of its corner in both operands and the result, and of numbers."""
+
+    def __init__(self, dtype: str, *numbers: str):
+        self.dtype, self.lanes, self.block = dtype, lanes_for(dtype), Block()
+        pointers, buffers, declarations = zip(*(buffer_parameter(name, dtype) for name in ("left", "right", "out")))
+        self.left, self.right, self.out = buffers
+        for declaration in declarations:
+            self.block.emit(declaration)
+        self.numbers = [tirx.Var(name, "int64") for name in numbers]
+        self.params = [*pointers, *self.numbers]
+
+    def sums(self, rows: int, widths: list[int]) -> list[list[Any]]:
+        """Accumulators of zeros: of each row, some of so many elements each."""
+        return [[self.block.cell(const(0.0, with_lanes(self.dtype, w)), "acc") for w in widths] for _ in range(rows)]
+
+    def function(self) -> Any:
+        return tirx.PrimFunc(self.params, self.block.stmt(), ret_type=PrimType("int32"))
+
+
+def _columns(dtype: str, rows: int, columns: int) -> Any:
+    """A tile of sums of multiples of rows of the right matrix: out[r, j] = sum over t of left[r * down + t * along] * right[t, j].
+
+    Returns:
+        A function of three addresses, `down`, `along`, how far rows of the right matrix and of the result lie apart, and how many
+        the right one has.
+    """
+    f = _Tile(dtype, "down", "along", "right_step", "out_step", "k")
+    down, along, right_step, out_step, k = f.numbers
+    block, vectors = f.block, _vectors(columns, f.lanes)
+    sums = f.sums(rows, [w for _, w in vectors])
+
+    def places(first: int) -> Iterator[Any]:
+        return (tirx.Add(tirx.Mul(idx(first + r), out_step), idx(s)) for r in range(rows) for s, _ in vectors)
+
+    for place in places(rows):  # the tile below is next; the caches have none of its rows, which lie far apart
+        block.prefetch(f.out, place)
+    with block.loop(k) as t:
+        row = block.let(tirx.Mul(t, right_step))
+        for s, _ in vectors:
+            block.prefetch(f.right, tirx.Add(row, idx(columns + s)), write=False, near=2)
+        values = [block.let(vload(f.right, tirx.Add(row, idx(s)), w)) for s, w in vectors]
+        for r in range(rows):
+            factor = block.let(load(f.left, tirx.Add(tirx.Mul(t, along), tirx.Mul(idx(r), down))))
+            for acc, value, (_, w) in zip(sums[r], values, vectors):
+                block.store(acc, fma(tirx.Broadcast(factor, w) if w > 1 else factor, value, load(acc, 0)), 0)
+    for acc, place in zip((acc for row in sums for acc in row), places(0)):
+        block.vstore(f.out, load(acc, 0), place)
+    return f.function()
+
+
+def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
+    """A tile of dot products of rows of both matrices; `rest`: how many elements of a row do not fill a vector.
+
+    Returns:
+        A function of three addresses, the length of the rows, and the columns of the result.
+    """
+    f = _Tile(dtype, "k", "n")
+    k, n = f.numbers
+    block, lanes = f.block, f.lanes
+    sums = f.sums(rows, [lanes] * columns)
+
+    def part(matrix: Any, row: int, t: Any, width: int) -> Any:
+        """Some elements of a row as a whole vector."""
+        found = vload(matrix, tirx.Add(tirx.Mul(idx(row), k), t), width)
+        if width < lanes:
+            zeros = const(0.0, f"{dtype}x{lanes}")
+            vector = tirx.Broadcast(found, 2) if width == 1 else found
+            behind = width + (width == 1)
+            found = shuffle([vector, zeros], [*range(width), *range(behind, behind + lanes - width)])
+        return block.let(found)
+
+    def add(t: Any, width: int) -> None:
+        left, right = (
+            [part(matrix, r, t, width) for r in range(count)] for matrix, count in ((f.left, rows), (f.right, columns))
+        )
+        for row, x in zip(sums, left):
+            for acc, y in zip(row, right):
+                block.store(acc, fma(x, y, load(acc, 0)), 0)
+
+    with block.loop(tirx.Div(k, idx(lanes))) as turn:
+        add(block.let(tirx.Mul(turn, idx(lanes))), lanes)
+    if rest:
+        add(block.let(tirx.Sub(k, idx(rest))), rest)
+
+    for r, row in enumerate(sums):
+        for s, acc in enumerate(row):
+            block.store(f.out, block.folded(load(acc, 0), tirx.Add), tirx.Add(tirx.Mul(idx(r), n), idx(s)))
+    return f.function()
+
+
+__all__ = ["is_thin", "thin_product"]

@@ -1,0 +1,1 @@
+"""Python values as compiled code takes them, and annotations."""

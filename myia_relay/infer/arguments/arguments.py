@@ -1,0 +1,428 @@
+"""Python values as compiled code takes them, and results as Python gets them: skeletons and their leaves."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...abstract.annotations import Rows, TensorAnnotation
+from ...abstract.dims import symbol
+from ...abstract.families import annotation_type, family_of
+from ...abstract.structures import rebuild as rebuild_value
+from ...abstract.structures import to_python
+from ...abstract.types import Array, Data, List, Scalar, Struct
+from ...ir.build import type_of_constant
+from ...utils.errors import OverflowError_, ShapeError, TypeError_
+from ...utils.raising import format_parts
+from ..values.treedef import ConstInfo, Identity, Skeleton, rebuild
+from ..values.values import Dyn, Seq, Val
+from .open_sizes import FieldAnnotation, open_size, part_annotations
+
+SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
+PLAIN = frozenset(SCALARS)
+SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
+DTYPES = frozenset({"bool", "bfloat16", *(f"{kind}{bits}" for kind, all_bits in SIZES.items() for bits in all_bits)})
+
+
+MOST_LEAVES = 2000  # of a tree whose structure is in its type
+
+
+class ReturnedFunction:
+    """A function that compiled code made and returned: its code, and copies of what it captured.
+
+    Calling it compiles it for its arguments, once per signature whatever it captured; it can be passed to compiled code and
+    to `grad` like any function.
+
+    Attributes:
+        skel: the skeleton of the closure.
+        leaves: the captured values.
+        run: `(function, *args) -> result`: compiles and calls; set by the layer that can.
+    """
+
+    run: Callable
+
+    def __init__(self, skel: Skeleton, leaves: list):
+        self.skel, self.leaves = skel, leaves
+        self.__name__ = skel.info[0].name if skel.tag == "closure" else "function"
+
+    def __relay_value__(self, engine: Any, frame: Any) -> Val:
+        """The closure inside of compiled code that finds this object in a free name: what it captured never changes."""
+        nodes = []
+        for leaf in self.leaves:
+            nodes.append(engine.from_python(frame, leaf, None).node)
+        return rebuild(self.skel, iter(nodes))
+
+    def __call__(self, *args):
+        return self.run(self, *args)
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.__name__}>"
+
+
+CODES = {float: "d", int: "q"}  # of `array.array`
+
+
+def as_numbers(values: list) -> np.ndarray | None:
+    """A list of Python numbers of one type as an array; None for other lists. About 20 ns an entry.
+
+    Raises:
+        OverflowError: an int that does not fit into 64 bits.
+    """
+    if not values or type(values[0]) not in PLAIN or len(kinds := set(map(type, values))) > 1:
+        return None
+    (kind,) = kinds
+    if kind is bool:
+        return np.frombuffer(bytearray(values), np.bool_)
+    return np.frombuffer(array(CODES[kind], values), np.float64 if kind is float else np.int64)
+
+
+FEW = 4  # ints in a tuple that are faster looked at one by one
+
+
+def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
+    """A key that equal argument types share, made without building skeletons; the leaves are appended.
+
+    Arrays count by dtype and shape, so one program with symbolic sizes has many such keys.
+
+    Args:
+        values: a tuple of arguments.
+        leaves: receives numbers, arrays and references.
+        listed: whether a list of numbers is a leaf, of whatever length.
+
+    Returns:
+        The key, or None for arguments that need a closer look.
+    """
+    key: list = []
+    for v in values:
+        kind = type(v)
+        if kind is np.ndarray:
+            key.append(v.dtype)
+            key.append(v.shape)
+        elif kind is float or kind is bool:
+            key.append(kind)
+        elif kind is int:
+            if not -0x8000000000000000 <= v <= 0x7FFFFFFFFFFFFFFF:
+                return None
+            key.append(kind)
+        elif kind is dict:
+            inner = quick_key(v.values(), leaves, listed)
+            if inner is None:
+                return None
+            key.append(dict)
+            key.append(tuple(v))
+            key.append(inner)
+            continue
+        elif kind is tuple or kind is list:
+            try:
+                numbers = as_numbers(v) if listed and kind is list else None
+            except OverflowError:
+                return None
+            if numbers is not None:
+                key.append(list)
+                key.append(numbers.dtype)
+                leaves.append(numbers)
+                continue
+            if kind is tuple and len(v) > FEW and set(map(type, v)) == {int}:
+                if min(v) < -0x8000000000000000 or max(v) > 0x7FFFFFFFFFFFFFFF:
+                    return None
+                key.append(range)  # as no argument is
+                key.append(len(v))
+                leaves.extend(v)
+                continue
+            inner = quick_key(v, leaves, listed)
+            if inner is None:
+                return None
+            key.append(kind)
+            key.append(inner)
+            continue
+        elif not (named := issubclass(kind, tuple)) and hasattr(v, "__relay_ref__") and kind is not type:
+            if any(v is leaf for leaf in leaves):
+                return None  # the same model twice is one argument
+            spec = getattr(v, "spec", None)
+            if spec is None:
+                return None
+            key.append(kind)
+            key.append(spec)
+        elif not named and (isinstance(v, np.generic) or family_of(kind) is not None):
+            key.append(kind)
+        else:
+            parts = parts_of(kind)
+            inner = None if parts is None else quick_key(parts(v), leaves, listed)
+            if inner is None:
+                return None
+            key.append(kind)
+            key.append(inner)
+            continue
+        leaves.append(v)
+    return tuple(key)
+
+
+@functools.lru_cache(256)
+def parts_of(kind: type) -> Callable[[Any], tuple] | None:
+    """What takes the fields out of a record of a class; None where there are no such records."""
+    fields = record_fields(kind)
+    if fields is None or len(fields) > 1:
+        return None if fields is None else operator.attrgetter(*fields)
+    return lambda record: tuple(getattr(record, f) for f in fields)
+
+
+@functools.lru_cache(256)
+def record_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields of a NamedTuple, or of a frozen dataclass that is a record; None of any other class."""
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    if (
+        hasattr(kind, "__relay_tree__")
+        or not hasattr(kind, "__dataclass_fields__")
+        or not kind.__dataclass_params__.frozen
+    ):
+        return None
+    return tuple(kind.__dataclass_fields__)
+
+
+def describe_argument(
+    value: Any, annotation: Any, leaves: list, refs: dict[int, int], structural: bool = False, listed: bool = True
+) -> Skeleton:
+    """The skeleton of an argument; its leaf values are appended to `leaves`.
+
+    Args:
+        value: any Python value.
+        annotation: the parameter's annotation: named dimensions make the compiled program serve every size.
+        leaves: receives numbers, arrays and references.
+        refs: references seen so far by identity: the same model passed twice is one.
+        structural: whether recursive dataclasses are told apart by their structure, as other ones are.
+        listed: whether a list of numbers is a leaf, of whatever length.
+
+    Raises:
+        TypeError_: a value that compiled code cannot take.
+        OverflowError_: an int that does not fit into 64 bits.
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        if kind is int and not -(2**63) <= value < 2**63:
+            raise OverflowError_(f"the integer argument {value} does not fit into 64 bits")
+        leaves.append(value)
+        return Skeleton("dyn", SCALARS[kind])
+    if isinstance(value, np.ndarray):
+        return array_skeleton(value, annotation, leaves)
+    if isinstance(value, np.generic):
+        if value.dtype.name not in DTYPES:
+            raise TypeError_(f"a NumPy scalar of dtype {value.dtype} cannot be passed to compiled code")
+        leaves.append(value)
+        return Skeleton("dyn", Scalar(value.dtype.name))
+
+    if value is None and not structural and (data := annotation_type(annotation)) is not None and data.nullable:
+        leaves.append(None)
+        return Skeleton("dyn", data)
+    if value is None or isinstance(value, str):
+        return Skeleton("static", Identity(value))
+    ref = getattr(value, "__relay_ref__", None)
+    if ref is not None and not isinstance(value, type):
+        if id(value) in refs:
+            return Skeleton("again", refs[id(value)])
+        refs[id(value)] = len(leaves)
+        leaves.append(value)
+        return Skeleton("dyn", ref())
+    tree = getattr(value, "__relay_tree__", None)
+    if tree is not None and not isinstance(value, type):
+        # Symbolic sizes are named by position, so that two datasets in one call may differ in length.
+        kind, fields, cls, parts = tree(f"{type(value).__name__.lower()}{len(leaves)}")
+        skels = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
+        return Skeleton("seq", (kind, fields, cls), skels)
+
+    def parts(values, names=None) -> tuple[Skeleton, ...]:
+        values = list(values)
+        notes = part_annotations(annotation, value, range(len(values)) if names is None else names)
+        return tuple(
+            describe_argument(v, a, leaves, refs, structural, listed) for v, a in zip(values, notes, strict=True)
+        )
+
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return Skeleton("seq", ("record", value._fields, type(value)), parts(value, value._fields))
+    if kind is list and listed and (found := list_skeleton(value, annotation, leaves)) is not None:
+        return found
+    if isinstance(value, list | tuple):
+        return Skeleton("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
+    if isinstance(value, dict):
+        if not all(isinstance(k, str) for k in value):
+            raise TypeError_("a dict passed to compiled code must have string keys")
+        return Skeleton("seq", ("dict", tuple(value), None), parts(value.values()))
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        if not value.__dataclass_params__.frozen:
+            raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
+        family = None if structural else family_of(kind)
+        if family is not None:
+            wanted = annotation_type(annotation)
+            leaves.append(value)
+            return Skeleton("dyn", wanted if wanted is not None and wanted.family is family else Data(family))
+        if structural and len(leaves) > MOST_LEAVES and family_of(kind) is not None:
+            raise TypeError_(f"this {kind.__name__} has more than {MOST_LEAVES} leaves")
+        fields = tuple(value.__dataclass_fields__)
+        return Skeleton("seq", ("record", fields, kind), parts([getattr(value, f) for f in fields], fields))
+    if isinstance(value, ReturnedFunction):
+        leaves.extend(value.leaves)
+        return value.skel
+    if callable(value):
+        return Skeleton("static", Identity(value))
+    if hasattr(value, "__dlpack__"):
+        return array_skeleton(np.from_dlpack(value), annotation, leaves)
+    raise TypeError_(
+        f"a value of type {kind.__module__}.{kind.__qualname__} cannot be passed to compiled code; pass numbers, arrays, "
+        "tuples, lists, dicts with string keys, NamedTuples, frozen dataclasses, models or functions"
+    )
+
+
+def list_skeleton(value: list, annotation: Any, leaves: list) -> Skeleton | None:
+    """The skeleton of a list of numbers, which serves every length; None for other lists.
+
+    An empty list says nothing of its type, but its annotation may: `list[float]`.
+    """
+    try:
+        numbers = as_numbers(value)
+    except OverflowError:
+        big = next(v for v in value if not -(2**63) <= v < 2**63)
+        raise OverflowError_(f"the integer {big} in a list argument does not fit into 64 bits") from None
+    element = getattr(annotation, "__args__", (None,))[0] if getattr(annotation, "__origin__", None) is list else None
+    if numbers is None and not value and element in PLAIN:
+        numbers = np.zeros(0, SCALARS[element].dtype)
+    if numbers is None:
+        return None
+    leaves.append(numbers)
+    return Skeleton("listed", None, (Skeleton("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
+
+
+def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
+    """The skeleton of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`."""
+    if value.dtype.name not in DTYPES:
+        raise TypeError_(
+            f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)"
+        )
+    if type(value) is not np.ndarray and isinstance(
+        value, np.matrix | np.ma.MaskedArray
+    ):  # `np.ma` takes long to import
+        kind = type(value).__name__
+        raise TypeError_(
+            f"a {kind} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)"
+        )
+    leaves.append(value)
+    shape: tuple = value.shape
+    if isinstance(annotation, Rows) and value.ndim:
+        shape = (symbol(annotation.name), *value.shape[1:])
+    if (
+        isinstance(annotation, TensorAnnotation)
+        and annotation.shape is not None
+        and len(annotation.shape) == value.ndim
+    ):
+        shape = tuple(
+            symbol(d) if isinstance(d, str) else open_size(have) if d is Any else have
+            for d, have in zip(annotation.shape, value.shape, strict=True)
+        )
+    if isinstance(annotation, FieldAnnotation):
+        shape = annotation.shape(value)
+    return Skeleton("dyn", Array(value.dtype.name, shape))
+
+
+def resolve_again(skel: Skeleton, nodes: list, position: Iterator) -> Val:
+    """The value of an argument skeleton over parameter nodes; "again" is the node of an earlier reference."""
+    if skel.tag == "again":
+        return Dyn(nodes[skel.info])
+    if skel.tag == "dyn":
+        return Dyn(nodes[next(position)])
+    if skel.tag == "seq":
+        return Seq(
+            skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2]
+        )
+    count = sum(1 for _ in skel.leaves())
+    return rebuild(skel, iter([nodes[next(position)] for _ in range(count)]))
+
+
+def result_arrays(skel: Skeleton, out: Any) -> Iterator[Any]:
+    """The arrays of a tree shaped like a result, in the order of its leaves.
+
+    Raises:
+        TypeError_: the tree is no such tree.
+    """
+    if skel.tag == "dyn":
+        if isinstance(skel.info, Data):
+            raise TypeError_(f"into: a part of the result is {skel}, which no array can hold")
+        yield out
+    elif skel.tag == "seq":
+        kind, fields, _ = skel.info
+        if kind == "dict" and isinstance(out, dict) and tuple(out) == fields:
+            parts = list(out.values())
+        elif kind == "record" and all(hasattr(out, f) for f in fields):
+            parts = [getattr(out, f) for f in fields]
+        elif isinstance(out, list | tuple) and len(out) == len(skel.parts) and kind != "dict":
+            parts = list(out)
+        else:
+            raise TypeError_(
+                f"into: the result is {skel}, so give arrays in a structure like it, not {type(out).__name__}"
+            )
+        for part, target in zip(skel.parts, parts, strict=True):
+            yield from result_arrays(part, target)
+    else:
+        raise TypeError_(f"into: a part of the result is {skel}, which no array can hold")
+
+
+def copy_results(targets: list, results: Any) -> None:
+    """Copy what an executor without `into` returned."""
+    for target, result in zip(targets, results, strict=True):
+        value = np.asarray(result)
+        if not isinstance(target, np.ndarray) or target.dtype != value.dtype:
+            raise TypeError_(f"into needs an array of {value.dtype} with shape {value.shape} for each result")
+        if target.shape != value.shape:
+            raise ShapeError(f"into is given an array of shape {target.shape} for a result of shape {value.shape}")
+        target[...] = value
+
+
+def constant_skeleton(value: Any) -> Skeleton:
+    """The skeleton of a static argument."""
+
+    if isinstance(value, bool | int | float | np.generic):
+        return Skeleton("const", ConstInfo(type_of_constant(value), value))
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return Skeleton("seq", (kind, (), None), tuple(constant_skeleton(v) for v in value))
+    if isinstance(value, tuple):
+        return Skeleton("seq", ("record", value._fields, type(value)), tuple(constant_skeleton(v) for v in value))
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return Skeleton("seq", ("dict", tuple(value), None), tuple(constant_skeleton(v) for v in value.values()))
+    if isinstance(value, np.ndarray):
+        raise TypeError_(
+            "an array is no compile-time constant, as its elements may change; take the name out of static="
+        )
+    return Skeleton("static", Identity(value))
+
+
+def python_value(skel: Skeleton, leaves: Iterator):
+    """The Python value of a result."""
+    tag, info = skel.tag, skel.info
+    if tag == "dyn":
+        return to_python(next(leaves)) if isinstance(info, List) else next(leaves)
+    if tag == "listed":
+        return next(leaves).tolist()
+    if tag == "static":
+        return info.value
+    if tag == "const":
+        return info.value
+    if tag == "seq":
+        parts = [python_value(p, leaves) for p in skel.parts]
+
+        return rebuild_value(Struct(info[0], (None,) * len(parts), info[1], info[2]), parts)
+    if tag == "never":
+        return None
+    if tag == "choice":
+        which, *options = skel.parts
+        place = next(leaves)
+        values = [[next(leaves) for _ in option.leaves()] for option in options]
+        return python_value(options[place], iter(values[place]))
+    if tag == "text":
+        return format_parts(info, [python_value(p, leaves) for p in skel.parts])
+    if tag in ("closure", "derived", "bound"):
+        return ReturnedFunction(skel, [next(leaves) for _ in skel.leaves()])
+    raise TypeError_(f"compiled code cannot return {skel} to Python")

@@ -1,0 +1,1 @@
+"""The engine: coroutines, frames, recursion, and the typed program that comes out."""

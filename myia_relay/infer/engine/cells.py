@@ -1,0 +1,362 @@
+"""Variables that inner functions assign to (`nonlocal`), or that are bound anew after one has captured them: state, made values.
+
+The front end gives each such variable a cell, and reads and writes it by `cell_get` and `cell_set`. A cell is known at compile
+time; what is in it is a value like any other, kept by the frames (`Frame.cells`) while inference goes through the program in
+its order. So a write costs nothing: the next read finds the value written. Where control comes together the contents go along:
+a branch returns the cells that it changed, a loop carries them, and a function takes the cells that its arguments and captured
+variables reach and returns their new contents (state passing; the store-passing translation of denotational semantics). A
+closure may leave the function that made its cell, which then becomes a new cell of the caller's.
+
+Functions that only read a cell take its content along where they are differentiated, batched or returned to Python (`frozen`).
+What cannot be followed is refused: a change inside of a differentiated or batched function, in the condition of a loop, and a
+function that is returned to Python and assigns to a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ...ir import syntax as S
+from ...ir.node import Apply, Constant, Node
+from ...ir.walk import graphs_reachable
+from ...utils.errors import CompileError, NameError_, TypeError_
+from ..values.sharing import arrays_of
+from ..values.treedef import Skeleton
+from ..values.unions import dispatch
+from ..values.values import NONE_VAL, UNBOUND_VAL, Bound, Cell, Choice, Closure, Derived, Iter, Seq, UnboundVal, Val
+from .frames import Frame
+
+PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has filled
+NOT_IN_THIS_TURN = (
+    UnboundVal()
+)  # in a cell that was not filled before the loop around, in the part of a turn that has not done so
+UNCERTAIN = (PERHAPS_UNBOUND, NOT_IN_THIS_TURN)
+
+
+def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
+    """The cells that values hold, directly or in what their cells hold, each once, in a fixed order."""
+    return [v for v in held(frame, values) if isinstance(v, Cell)]
+
+
+def held(frame: Frame, values: Iterable[Val]) -> Iterator[Val]:
+    """Values and all that they hold, directly or in cells: each cell once, in a fixed order."""
+    found: set[Cell] = set()
+    stack = list(values)[::-1]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Cell):
+            if value in found:
+                continue
+            found.add(value)
+            if frame.has_cell(value):
+                stack.append(frame.cell(value))
+        elif isinstance(value, Seq):
+            stack.extend(reversed(value.elems))
+        elif isinstance(value, Closure):
+            stack.extend(v for _, v in reversed(frame.captured(value)))
+        elif isinstance(value, Bound):
+            stack.append(value.receiver)
+        elif isinstance(value, Derived):
+            stack.append(value.function)
+        elif isinstance(value, Choice):
+            stack.extend(reversed(value.options))
+        elif isinstance(value, Iter):
+            stack.extend(reversed(value.parts))
+        yield value
+
+
+def frozen(frame: Frame, values: list[Val]) -> list[Val]:
+    """Values with the contents of cells in place of the cells, where none of the functions that they hold assigns to them.
+
+    So a function that only reads a variable can be differentiated, batched and returned to Python, like any other.
+    """
+    parts = list(held(frame, values))
+    if not any(isinstance(part, Cell) for part in parts):
+        return values
+    written: set[Cell] = set()
+    for closure in (part for part in parts if isinstance(part, Closure)):
+        captured = dict(frame.captured(closure))
+        for graph in graphs_reachable(closure.graph):
+            for node in graph.nodes:
+                if (
+                    isinstance(node.fn, Constant)
+                    and node.fn.value is S.cell_set
+                    and isinstance(captured.get(node.args[0]), Cell)
+                ):
+                    written.add(captured[node.args[0]])
+    within: list[Cell] = []
+
+    def freeze(value: Val) -> Val:
+        if isinstance(value, Cell):
+            if (
+                value in written
+                or value in within
+                or not frame.has_cell(value)
+                or isinstance(frame.cell(value), UnboundVal)
+            ):
+                return value
+            within.append(value)
+            content = freeze(frame.cell(value))
+            within.pop()
+            return Seq("frozen", (content,))
+        if isinstance(value, Seq):
+            elems = tuple(freeze(e) for e in value.elems)
+            same = all(a is b for a, b in zip(elems, value.elems, strict=True))
+            return value if same else Seq(value.kind, elems, value.fields, value.cls)
+        if isinstance(value, Closure):
+            captured = frame.captured(value)
+            new = [freeze(v) for _, v in captured]
+            if all(a is b for a, (_, b) in zip(new, captured, strict=True)):
+                return value
+            return Closure(value.graph, None, tuple(zip([n for n, _ in captured], new, strict=True)))
+        if isinstance(value, Bound):
+            return Bound(freeze(value.receiver), value.function)
+        if isinstance(value, Derived):
+            return Derived(value.transform, freeze(value.function), value.options)
+        if isinstance(value, Choice):
+            return Choice(value.tag, tuple(freeze(o) for o in value.options))
+        return value
+
+    return [freeze(v) for v in values]
+
+
+def require_bound(frame: Frame, cells: list[Cell], where: str) -> None:
+    """Refuse cells of which it is not known whether anything is in them.
+
+    Raises:
+        NameError_: with advice.
+    """
+    for cell in cells:
+        if frame.cell(cell) in UNCERTAIN:
+            raise NameError_(f"'{cell.name}' is bound on one path only {where}; bind it before")
+
+
+def with_contents(frame: Frame, value: Val, cells: list[Cell]) -> Val:
+    """A value together with the contents of cells, as it leaves a graph."""
+    if not cells:
+        return value
+    contents = (frame.cell(c) if frame.has_cell(c) else UNBOUND_VAL for c in cells)
+    return Seq("tuple", (value, *contents))
+
+
+def changed_in_branch(frame: Frame, regions: list[Frame], values: list[Val | None], complete: bool) -> list[Cell]:
+    """The cells whose contents come out of a branch.
+
+    Args:
+        frame: the frame around.
+        regions: the frames of the arms.
+        values: their results; None where an arm is not done.
+        complete: whether all arms are done; if not, every cell may still be changed.
+    """
+    cells = dict.fromkeys(c for r in regions for c in r.cells if frame.has_cell(c))
+    if not complete:
+        cells.update(dict.fromkeys(frame.known_cells()))
+    if not cells and not any(r.cells for r in regions):
+        return []
+    for region, value in zip(regions, values, strict=True):
+        if value is not None:
+            contents = [region.cell(c) for c in cells if region.has_cell(c)]
+            cells.update(dict.fromkeys(reachable(region, [value, *contents])))
+    return list(cells)
+
+
+def after_branch(
+    frame: Frame, regions: list[Frame], values: list[Val | None], cells: list[Cell], contents: Iterable[Val]
+) -> None:
+    """Put what comes out of a branch into the cells; `values` are the arms' results, NEVER where they do not return."""
+    from ..values.values import NeverVal
+
+    for cell, content in zip(cells, contents, strict=True):
+        new = not frame.has_cell(cell)
+        found = [
+            r.cell(cell)
+            for r, v in zip(regions, values, strict=True)
+            if v is not None and not isinstance(v, NeverVal) and r.has_cell(cell)
+        ]
+        unbound = [isinstance(value, UnboundVal) for value in found]
+        if not new and (PERHAPS_UNBOUND in found or len(set(unbound)) == 2):
+            content = PERHAPS_UNBOUND
+        elif not new and all(unbound):
+            content = NOT_IN_THIS_TURN if NOT_IN_THIS_TURN in found else UNBOUND_VAL
+        frame.set_cell(cell, content)
+
+
+def changed_in_loop(frame: Frame, turn: Frame, cells: list[Cell], results: list[Val]) -> list[Cell]:
+    """The cells that a loop must carry beside those that it does.
+
+    Raises:
+        CompileError: a cell made by one turn would be found by the next.
+    """
+    changed = [c for c in turn.cells if c not in cells and frame.has_cell(c)]
+    new = [c for c in changed if not isinstance(frame.cell(c), UnboundVal)]
+    for cell in changed:
+        if cell not in new and turn.cell(cell) is not NOT_IN_THIS_TURN:
+            frame.set_cell(cell, PERHAPS_UNBOUND)  # not read before it is bound in each turn, so it need not be carried
+    if turn.cells:
+        for cell in reachable(turn, [*results, *[turn.cell(c) for c in (*cells, *new)]]):
+            if not frame.has_cell(cell):
+                raise TypeError_(
+                    f"a function that changes '{cell.name}', a variable of one turn of this loop, is kept for later turns; "
+                    "return the new value instead"
+                )
+    return new
+
+
+def open_turn(frame: Frame, turn: Frame, cells: list[Cell], contents: list[Val]) -> None:
+    """Tell a frame that runs once per turn what is in the cells: the carried ones, and those that are not bound yet."""
+    turn.cells.update(
+        dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_TURN)
+    )
+    turn.cells.update(zip(cells, contents, strict=True))
+
+
+class MoreCells(Exception):
+    """A loop's body changes cells that the loop does not carry yet."""
+
+    def __init__(self, cells: list[Cell]):
+        self.cells = cells
+        super().__init__()
+
+
+async def carrying(engine, frame: Frame, init: list[Val], names: tuple[str, ...], loop):
+    """Run `loop(init, names, cells)` with the cells that its body turns out to change as further carried values."""
+    cells: list[Cell] = []
+    while True:
+        contents = [frame.cell(c) for c in cells]
+        try:
+            result = await loop([*init, *contents], (*names, *[c.name for c in cells]), cells)
+        except MoreCells as more:
+            cells = [*cells, *more.cells]
+            continue
+        if cells and isinstance(result, Seq):
+            for cell, content in zip(cells, result.elems[len(init) :], strict=True):
+                frame.set_cell(cell, content)
+            result = Seq("tuple", result.elems[: len(init)])
+        return result
+
+
+def refreshed(skel: Skeleton, fresh: dict[Cell, Cell]) -> Skeleton:
+    """A skeleton with other cells: each call of a function makes its cells anew."""
+    if skel.tag == "cell":
+        return Skeleton("cell", fresh.get(skel.info, skel.info))
+    if not skel.parts:
+        return skel
+    return Skeleton(skel.tag, skel.info, tuple(refreshed(p, fresh) for p in skel.parts))
+
+
+def mark_stored(engine, frame: Frame, args: list[Val]) -> None:
+    """Mark arrays that a called function may have kept in a cell, here and in the frames they come from."""
+    for node in (n for a in args for n in arrays_of(a)):
+        engine.shared.add(node)
+        inner: Frame | None = frame
+        found: Node | None = node
+        while inner is not None and found is not None:
+            found = next((source for source, param in inner.imports.items() if param is found), None)
+            if found is not None:
+                engine.shared.add(found)
+            inner = inner.parent
+
+
+def holds_cell(skel: Skeleton) -> Cell | None:
+    """A cell in a skeleton, if there is one."""
+    stack = [skel]
+    while stack:
+        top = stack.pop()
+        if top.tag == "cell":
+            return top.info
+        stack.extend(top.parts)
+    return None
+
+
+async def new_cell(engine, frame: Frame, node: Apply) -> Val:
+    """A cell with nothing in it."""
+    cell = engine.cell_of(frame, node)
+    frame.new_cell(cell, UNBOUND_VAL)
+    engine.with_cells = True
+    return cell
+
+
+async def cell_get(engine, frame: Frame, node: Apply) -> Val:
+    """What the cell of a variable holds."""
+    return await read(engine, frame, engine.value(frame, node.args[0]), node)
+
+
+async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
+    """What is in a cell."""
+    from ..language.syntax import emit_raise, unbound
+    from ..values.values import Raised, Static
+
+    if isinstance(cell, Choice):
+        return await dispatch(
+            engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
+        )
+    if isinstance(cell, Seq):
+        return cell.elems[0]  # frozen
+    name = node.attrs["name"]
+    if not frame.has_cell(cell):
+        raise out_of_reach(name)
+    value = frame.cell(cell)
+    if value in UNCERTAIN:
+        raise NameError_(f"'{name}' may not be bound here; bind it before the branch")
+    if isinstance(value, UnboundVal):
+        kind, message = unbound(name, node.attrs["free"])
+        return await emit_raise(engine, frame, Raised(kind, Static(message)))
+    return value
+
+
+async def cell_set(engine, frame: Frame, node: Apply) -> Val:
+    """An assignment to the variable of a cell."""
+    cell, value = (engine.value(frame, a) for a in node.args)
+    return await write(engine, frame, cell, value, node)
+
+
+async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val:
+    """Put a value into a cell."""
+    from ..language.iterables import reach
+
+    if isinstance(cell, Choice):
+
+        async def into(region: Frame, option: Val) -> Val:
+            return await write(engine, region, option, reach(frame, region, value), node)
+
+        return await dispatch(engine, frame, cell, into, node, node.origin)
+    name = node.attrs["name"]
+    if not frame.has_cell(cell):
+        raise out_of_reach(name)
+    if not frame.may_set(cell):
+        raise unseen(name)
+    frame.set_cell(cell, value)
+    return NONE_VAL
+
+
+def unseen(name: str) -> CompileError:
+    """The error for a change that nothing after it would see."""
+    return TypeError_(
+        f"'{name}' cannot be assigned to from here: the condition of a loop, and a function given to relay.scan, change no "
+        "variables around them; return the new value"
+    )
+
+
+def out_of_reach(name: str) -> CompileError:
+    """The error for a cell that a transformed function reaches from outside of the transform."""
+    return TypeError_(
+        f"'{name}', which changes while an inner function holds it, cannot be used inside of a function that is differentiated or "
+        "batched; pass its value as an argument"
+    )
+
+
+MEANINGS = {S.new_cell: new_cell, S.cell_get: cell_get, S.cell_set: cell_set}
+
+
+class Recaptured(CompileError):
+    """A variable is bound anew though a function that captured it is still there: it must become a cell.
+
+    Attributes:
+        make_cell: does that, for the next parsing of the function.
+    """
+
+    def __init__(self, name: str, make_cell: Callable[[], None], origin):
+        super().__init__(
+            f"'{name}' is assigned again after an inner function captured it; give the new value another name", origin
+        )
+        self.make_cell = make_cell

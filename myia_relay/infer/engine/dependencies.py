@@ -1,0 +1,171 @@
+"""Free names that a compilation has read, and whether they still hold what it found there.
+
+Python reads globals, closure cells and attributes when a function runs. Compiled code has numbers, strings and functions
+found there built in, so it is good only while they stay; arrays and models are passed in at every call (`Hidden`), so there
+it is enough that the new one has the old one's type. Containers are compared by content, functions by their code too.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...abstract.families import family_of
+from ...abstract.types import Array, Data, Type
+
+
+def type_of_hidden(value: Any) -> Type | None:
+    """The type of an array, a tree or a reference (a model), None for everything else."""
+    if isinstance(value, np.ndarray):
+        return Array(value.dtype.name, value.shape)
+    family = family_of(type(value))
+    if family is not None:
+        return Data(family)
+    ref = getattr(value, "__relay_ref__", None)
+    return ref() if ref is not None and not isinstance(value, type) else None
+
+
+def content(value: Any) -> tuple | None:
+    """What a container holds: keys and values; None where the value is no container that can change."""
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return tuple(getattr(value, f, None) for f in value.__dataclass_fields__)
+    return None
+
+
+def code_of(function: types.FunctionType) -> tuple:
+    """What calling a function runs: its code and defaults, which tools that reload modules replace in place."""
+    return (function.__code__, function.__defaults__, function.__kwdefaults__)
+
+
+def same(now: Any, then: Any) -> bool:
+    """Whether compiled code cannot tell two values apart."""
+    if now is then:
+        return True
+    if type(now) is not type(then):
+        return False
+    if isinstance(now, tuple):
+        return len(now) == len(then) and all(map(same, now, then))
+    if isinstance(now, types.MethodType):
+        return now.__self__ is then.__self__ and now.__func__ is then.__func__
+    # By text: 0.0 is not -0.0, and NaN is NaN.
+    return isinstance(now, int | float | str | np.number | np.bool_) and repr(now) == repr(then)
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "cell": lambda place, name: place.cell_contents,
+    "dict": lambda place, name: place[name],
+    "attribute": getattr,
+    "content": lambda place, name: content(place),
+    "code": lambda place, name: code_of(place),
+    "absent": lambda place, name: name not in place,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Dependency:
+    """A free name that was read while compiling, and what it held: compiled code is good while it still does.
+
+    Attributes:
+        kind: how it is read: one of `READERS`.
+        place: the cell, dictionary, object, container or function.
+        name: the name, where the kind has one.
+        value: what it held.
+        type: for an array or model: any other of this type will do, as it is passed in anew.
+    """
+
+    kind: str
+    place: Any
+    name: str
+    value: Any
+    type: Type | None = None
+
+    def read(self) -> Any:
+        """What the name holds now."""
+        return READERS[self.kind](self.place, self.name)
+
+    def holds(self) -> bool:
+        """Whether the name still holds what compiled code was made for."""
+        try:
+            now = READERS[self.kind](self.place, self.name)
+        except (KeyError, ValueError, AttributeError):
+            return False
+        if now is self.value and self.type is None:
+            return True
+        if self.type is not None:  # an array's shape may have been changed in place, so identity does not suffice
+            return type_of_hidden(now) == self.type
+        return same(now, self.value)
+
+
+# The same as expressions over a place `p{i}` and a value `v{i}`, for calls that take about a microsecond; where one does
+# not hold, `holds` decides.
+CHECKS = {
+    "cell": "p{i}.cell_contents is v{i}",
+    "dict": "p{i}[{name!r}] is v{i}",
+    "attribute": "p{i}.{name} is v{i}",
+    "absent": "{name!r} not in p{i}",
+    "code": "p{i}.__code__ is v{i}[0] and p{i}.__defaults__ is v{i}[1]",
+}
+
+
+def checker(dependencies: list[Dependency], count: int, run: Callable, again: Callable, ints: list[int]) -> Callable:
+    """A function of `count` numbers: `run` of them while all dependencies hold, else `again` of them.
+
+    Args:
+        dependencies: what `run` was compiled for.
+        count: the number of arguments.
+        run: the compiled program.
+        again: what to call where a dependency does not hold, or an int does not fit into 64 bits.
+        ints: which arguments are ints.
+    """
+    names: dict[str, Any] = {"run": run, "again": again}
+    conditions = [f"-{2**63} <= a{k} <= {2**63 - 1}" for k in ints]
+    slow = []
+    for i, d in enumerate(dependencies):
+        names |= {f"p{i}": d.place, f"v{i}": d.value}
+        if d.kind in CHECKS and d.type is None and (d.kind != "attribute" or d.name.isidentifier()):
+            conditions.append(CHECKS[d.kind].format(i=i, name=d.name))
+        else:
+            names[f"d{i}"] = d
+            slow.append(f"d{i}.holds()")
+    names["all_hold"] = lambda: all(d.holds() for d in dependencies)
+    a = ", ".join(f"a{k}" for k in range(count))
+    test = " and ".join([*conditions, *slow]) or "True"
+    fits = " and ".join(f"-{2**63} <= a{k} <= {2**63 - 1}" for k in ints) or "True"
+    source = f"""def call({a}):
+    try:
+        good = {test} or {fits} and all_hold()
+    except (KeyError, ValueError, AttributeError):
+        good = False
+    return run({a}) if good else again({a})
+"""
+    exec(compile(source, "<myia_relay checked call>", "exec"), names)
+    return names["call"]
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """An implicit argument of the whole program: an array or model found in a free name, or made when it is called.
+
+    Attributes:
+        dependency: the free name it is found in, read at every call; or
+        value: the object itself; or
+        make: `(arguments before this one) -> object`: makes it for every call.
+    """
+
+    dependency: Dependency | None
+    value: Any
+    make: Callable | None = None
+
+    def fetch(self, values: list) -> Any:
+        """The value to pass now; `values` are the program's arguments before this one."""
+        if self.make is not None:
+            return self.make(values)
+        return self.value if self.dependency is None else self.dependency.read()

@@ -1,0 +1,53 @@
+"""Ways to infer a loop, of which the first is taken under which the types of its variables settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+
+from ...utils.errors import TypeError_
+from ..values.treedef import Skeleton
+from ..values.values import Val
+from .frames import Frame
+
+
+class TypeDrift(TypeError_):
+    """A carried variable has another type after a turn than before it.
+
+    Attributes:
+        index: of the variable; None where the types of several keep growing.
+        after: its form after the turn.
+    """
+
+    index: int | None = None
+    after: Skeleton | None = None
+
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
+
+
+@contextmanager
+def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
+    """What was emitted and written to cells inside is undone where the block is left by such an exception."""
+    nodes, cells = frame.graph.nodes, frame.emitting().cells
+    count, before = len(nodes), dict(cells)
+    try:
+        yield
+    except kind:
+        del nodes[count:]
+        cells.clear()
+        cells.update(before)
+        raise
+
+
+async def settling(frame: Frame, attempts: list[Callable]) -> Val:
+    """The first of the ways to infer a loop under which its types settle; the first one's complaint where there is none."""
+    first: TypeDrift | None = None
+    for attempt in attempts:
+        try:
+            with undoing(frame):
+                return await attempt()
+        except TypeDrift as error:
+            first = first or error
+    raise first from None

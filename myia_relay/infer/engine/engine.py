@@ -1,0 +1,583 @@
+"""The inference engine: evaluates parsed graphs on abstract values and writes typed graphs as it goes.
+
+`Engine.entry(fn, arguments)` is one compilation. Every function is specialised once per signature (parsed graph,
+skeletons of its arguments and captured values, context); calls refer to the specialised graphs. What a Python operation
+means for the types at hand is decided by tables: `infer.language.syntax` for the language's own constructs,
+`infer.language.builtins` for Python's builtins, `prims.api.operators` and `prims.api.numpy_api` for numbers and arrays,
+and `special` for whatever higher layers register.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable, Hashable, Iterator
+from types import BuiltinFunctionType
+from typing import Any
+
+import numpy as np
+
+from ...abstract.families import family_of
+from ...abstract.types import Array, Data, List, Type
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.syntax import UNBOUND, FreeName, Syntax
+from ...prims.ops.data_functions import Functions
+from ...utils.errors import CompileError, InternalError, TypeError_
+from ...utils.source import NOWHERE, Origin
+from ..values.sharing import hands_on, lists_of, mark_result, note_handing
+from ..values.treedef import Skeleton, rebuild, skeleton
+from ..values.values import NEVER, NONE_VAL, POISON, UNBOUND_VAL, Cell, Choice, Closure, Dyn, Seq, Static, Val
+from . import cells as cell_rules
+from .cells import Recaptured
+from .conform import conform
+from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
+from .frames import Context, Frame, Source, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
+from .program import Program
+from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
+from .scheduler import Any_, Join, Loop, Task
+from .several_errors import LARGEST, poisoned, with_others
+
+# Operations, where trees have their shapes in their types: shapes multiply in loops and branches.
+MOST_OF_SHAPES = 20_000
+# `x += y` changes an array itself, where numbers and tuples are bound anew.
+IN_PLACE = frozenset(
+    getattr(operator, f"i{name}")
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift concat".split()
+)
+
+
+class Engine:
+    """One compilation.
+
+    Attributes:
+        parse: `(function) -> Graph`, the front end.
+        compress: `(linear graph, seeds, forward) -> Compression`: the type of a sparse Jacobian depends on it.
+        calls, list_methods, syntax: modules beside this one, which import it.
+        dependencies: free names read so far.
+        recursion: what is assumed of the results of recursive functions.
+        structural: whether values of recursive dataclasses keep their structure in their types.
+        uses_data: whether any value was of an algebraic data type.
+    """
+
+    def __init__(self, parse: Callable[[types.FunctionType], Graph], compress: Callable, structural: bool = False):
+        from ..language import calls, list_methods, syntax
+
+        self.calls, self.list_methods, self.syntax = calls, list_methods, syntax
+        self.parse, self.compress, self.structural, self.uses_data = parse, compress, structural, False
+        self.functions, self.loop = Functions(), Loop(self.break_deadlock)
+        self.specs: dict[Hashable, Specialisation] = {}
+        self.joins: list[Join] = []
+        self.dependencies: dict[tuple, Dependency] = {}
+        self.hidden: dict[Hashable, Hidden] = {}
+        self.late_errors: list[CompileError] = []
+        self.recursion = Recursion()
+        self.applied = 0  # operations evaluated
+        self.ignored: set[Node] = (
+            set()
+        )  # places with errors that are reported already; see `infer.engine.several_errors`
+        self.cells: dict[Hashable, Cell] = {}
+        self.with_cells = (
+            False  # whether the program has variables that inner functions assign to; see `infer.engine.cells`
+        )
+        self.static_lists = False  # whether long lists of known length stay static
+        self.spelt_out = 1  # turns of the loops around that are unrolled because their variables change their types
+        self.promotes: list[bool] = []  # not empty where that was asked for
+        self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
+        self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse_conflicts`
+
+    # Entry.
+
+    def entry(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Context) -> Program:
+        """Infer a call of `fn`.
+
+        Args:
+            fn: the function.
+            args, kwargs: its arguments; the leaves are parameters of `params`.
+            params: the entry graph under construction.
+            context: ambient facts.
+
+        Raises:
+            CompileError: at the user's place.
+        """
+        count = len(params.params)
+
+        def again() -> CompileError | None:
+            self.start_over(params, count)
+            return self.passes(fn, args, kwargs, params, context)[0]
+
+        problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
+        while isinstance(problem, Recaptured):
+            problem.make_cell()
+            self.start_over(params, count)
+            problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
+        if problem is not None:
+            raise with_others(problem, self.ignored, again) if len(self.specs) <= LARGEST else problem
+        self.finish(spec)
+        nodes: list[Node] = []
+        if self.with_cells:
+            (result,) = cell_rules.frozen(frame, [result])
+        skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
+        cell = cell_rules.holds_cell(skel) if self.with_cells else None
+        if cell is not None:
+            raise TypeError_(
+                f"the function that is returned to Python changes '{cell.name}', a variable of the function that made it, and "
+                "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
+            )
+        params.output = pack(frame, nodes)
+        hidden = [self.hidden.get(key) for key in spec.implicit]
+        return Program(params, skel, hidden, list(self.dependencies.values()))
+
+    def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Context) -> tuple:
+        """Infer a call until what is assumed of recursive functions holds: (the first error, its parts where there is none)."""
+        count = len(params.params)
+        for _ in range(MAX_PASSES):
+            self.recursion.start_pass()
+            spec = Specialisation(("entry",), params, params, context, shared=self.shared)
+            frame = Frame(spec, params, None, context)
+            problem, result = None, None
+            try:
+                result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
+            except CompileError as error:
+                problem = error
+            if not self.recursion.revised(self.specs):
+                break
+            self.start_over(params, count)
+        else:
+            return self.recursion.growing(), spec, result, frame
+        problem = self.recursion.endless() or problem
+        late = (*self.late_errors, *self.recursion.lost(params), *self.seen_changes()) if problem is None else ()
+        for error in late:
+            if not isinstance(error, CompileError):
+                raise error
+            problem = error
+            break
+        return problem, spec, result, frame
+
+    def start_over(self, params: Graph, count: int) -> None:
+        """Forget everything but what is assumed of recursive functions."""
+        del params.params[count:]
+        params.nodes.clear()
+        self.loop = Loop(self.break_deadlock)
+        self.specs, self.joins, self.late_errors, self.hidden, self.functions = {}, [], [], {}, Functions()
+        self.shared.clear()
+        self.suspected.clear()
+
+    def seen_changes(self) -> Iterator[CompileError]:
+        """The changes in place that something else would show, now that it is known what the calls return."""
+        for spec, conflict, arrays, error in self.suspected:
+            if spec.handing.calls and conflict.confirm(spec.handing, arrays):
+                yield error
+
+    # Evaluation.
+
+    def value(self, frame: Frame, node: Node) -> Val:
+        """The value of an argument node."""
+        if isinstance(node, Constant):
+            return self.constant(frame, node)
+        found = frame.find(node)
+        if found is None:
+            raise InternalError("infer", f"no value for {node!r} in {frame.graph.name}")
+        return found
+
+    def constant(self, frame: Frame, node: Constant) -> Val:
+        value = node.value
+        if isinstance(value, Graph):
+            return Closure(value, frame)
+        if isinstance(value, FreeName):
+            return self.free_name(frame, value, node.origin)
+        if value is UNBOUND:
+            return UNBOUND_VAL
+        return self.from_python(frame, value, None)
+
+    def free_name(self, frame: Frame, free: FreeName, origin: Origin) -> Val:
+        """The value of a global, builtin or closure cell of the user's module."""
+        try:
+            kind, place = free.place()
+            value = free.read()
+        except CompileError as error:
+            raise error.at(origin) from None
+        if (
+            place is not free.function.__globals__ and kind == "dict"
+        ):  # a builtin: a global of that name would come first
+            self.depend("absent", free.function.__globals__, free.name, True)
+        return self.from_python(frame, value, self.depend(kind, place, free.name, value))
+
+    def depend(self, kind: str, place: Any, name: str, value: Any) -> Dependency:
+        """Write down that what is compiled is good only while this name holds this value."""
+        dependency = Dependency(kind, place, name, value, type_of_hidden(value))
+        return self.dependencies.setdefault((kind, id(place), name), dependency)
+
+    def source_of(self, function: types.FunctionType) -> Graph:
+        """The parsed graph of a Python function, on whose code and defaults the result then depends."""
+        graph = self.parse(function)
+        self.depend("code", function, "", code_of(function))
+        return graph
+
+    def from_python(self, frame: Frame, value: Any, dependency: Dependency | None) -> Val:
+        """The value that a Python object is in compiled code."""
+        if isinstance(value, bool | int | float):
+            if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+                raise TypeError_(f"the integer {value} does not fit into 64 bits")
+            return frame.constant(value)
+        if isinstance(value, np.bool_ | np.number):
+            return frame.constant(value)
+        if isinstance(value, np.ndarray):
+            name = getattr(dependency, "name", "array")
+            return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
+        closure = getattr(value, "__relay_value__", None)
+        if closure is not None and not isinstance(value, type):
+            return closure(self, frame)
+        ref = getattr(value, "__relay_ref__", None)
+        if ref is not None and not isinstance(value, type):
+            return self.hide(frame, Hidden(dependency, value), ref(), getattr(dependency, "name", "model"))
+        family = family_of(type(value)) if not self.structural else None
+        if family is not None:
+            self.uses_data = True
+            return self.hide(frame, Hidden(dependency, value), Data(family), getattr(dependency, "name", "data"))
+        held = content(value)
+        if held is not None:
+            self.depend("content", value, "", held)
+        tree = getattr(value, "__relay_tree__", None)
+        if tree is not None and not isinstance(value, type):
+            kind, fields, cls, parts = tree(f"{getattr(dependency, 'name', 'data')}_n")
+            return Seq(kind, tuple(self.from_python(frame, part, None) for part, _ in parts), fields, cls)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, type(value))
+        if isinstance(value, list | tuple):
+            return Seq(
+                "list" if isinstance(value, list) else "tuple", tuple(self.from_python(frame, v, None) for v in value)
+            )
+        if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+            return Seq("dict", tuple(self.from_python(frame, v, None) for v in value.values()), tuple(value))
+        if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+            fields = tuple(value.__dataclass_fields__)
+            return Seq(
+                "record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, type(value)
+            )
+        return Static(value)
+
+    def hide(self, frame: Frame, hidden: Hidden, type: Type, name: str) -> Dyn:
+        """An implicit program argument."""
+        d = hidden.dependency
+        key = ("hidden", d.kind, id(d.place), d.name) if d else ("hidden", id(hidden.value))
+        self.hidden.setdefault(key, hidden)
+        return Dyn(frame.implicit(key, type, name))
+
+    async def body(self, frame: Frame, graph: Graph) -> Val:
+        """Evaluate the applications of a parsed graph in order, then its output."""
+        for node in graph.nodes:
+            value = await self.apply(frame, node)
+            if value is NEVER:
+                return NEVER
+            frame.env[node] = value
+        return self.value(frame, graph.output)
+
+    async def apply(self, frame: Frame, node: Apply) -> Val:
+        """Evaluate one application."""
+        frame.at(node.origin)
+        self.applied += 1
+        if self.structural and self.applied > MOST_OF_SHAPES:
+            raise TypeError_(
+                "trees of these very shapes take a program of their own, which grows too large; give fields one type"
+            )
+        if node in self.ignored or (self.ignored and poisoned(frame, node)):
+            return POISON
+        try:
+            if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
+                return await self.syntax.SYNTAX[node.fn.value](self, frame, node)
+            fn = self.value(frame, node.fn)
+            args, kwargs = self.arguments(frame, node)
+            if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
+                for option in args[0].options if isinstance(args[0], Choice) else args[:1]:
+                    self.list_methods.refuse_in_place(self, frame, node, option)
+            result = await self.call(frame, fn, args, kwargs, node.origin, node)
+            frame.at(node.origin)
+            note_handing(self, frame, node, fn, result)
+            return result
+        except CompileError as error:
+            error.node = error.node or node
+            raise error.at(located(node.origin, frame.spec)) from None
+
+    def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
+        """The evaluated arguments of a call, starred ones spread."""
+        values = [self.value(frame, a) for a in node.args]
+        count = len(values) - len(node.keywords)
+        args: list[Val] = []
+        named: list[tuple[str, Val]] = []
+        for value in values[:count]:
+            if isinstance(value, self.syntax.Spread):
+                if value.double:
+                    named.extend(zip(value.value.fields, value.value.elems, strict=True))
+                else:
+                    args.extend(self.syntax.starred(value))
+            else:
+                args.append(value)
+        named.extend(zip(node.keywords, values[count:], strict=True))
+        kwargs = dict(named)
+        if len(kwargs) < len(named):
+            twice = next(name for k, (name, _) in enumerate(named) if any(name == other for other, _ in named[:k]))
+            raise TypeError_(f"the call has two values for the keyword argument '{twice}'")
+        return args, kwargs
+
+    async def call(
+        self, frame: Frame, fn: Val, args: list[Val], kwargs: dict[str, Val], origin: Origin, site: Apply | None = None
+    ) -> Val:
+        """Call a value."""
+        return await self.calls.call_value(self, frame, fn, args, kwargs, origin, site)
+
+    # Specialisation.
+
+    async def call_graph(
+        self,
+        frame: Frame,
+        graph: Graph,
+        args: list[Val],
+        env: tuple[tuple[Node, Val], ...],
+        origin: Origin,
+        context: Context,
+    ) -> Val:
+        """Call the specialisation of a parsed graph for these arguments; emits the call.
+
+        Args:
+            frame: the caller.
+            graph: the parsed graph.
+            args: one value per parameter.
+            env: captured values by node.
+            origin: the place of the call.
+            context: the callee's context.
+        """
+        captured = [value for _, value in env]
+        cells = cell_rules.reachable(frame, [*args, *captured]) if self.with_cells else []
+        cells = [c for c in cells if frame.has_cell(c)]
+        cell_rules.require_bound(frame, cells, f"where {graph.name} is called")
+        given = len(args) + len(env)
+
+        async def run(inner: Frame, values: list[Val]) -> Val:
+            inner.env.update(zip(graph.params, values, strict=False))
+            inner.env.update(zip([n for n, _ in env], values[len(args) : given], strict=True))
+            inner.cells.update(zip(cells, values[given:], strict=True))
+            self.shared.update(v for value in values for v in lists_of(value))
+            self.check_annotations(inner, graph)
+            result = await self.body(inner, graph)
+            self.check_result(inner, graph, result)
+            inner.spec.hands_on = hands_on(self.shared, result)
+            if result is NEVER or not inner.cells:
+                return result
+            contents = [inner.cell(c) for c in cells]
+            inner.spec.changed = {c for c, v in zip(cells, values[given:], strict=True) if inner.cells[c] is not v}
+            inner.spec.escaped = [c for c in cell_rules.reachable(inner, [result, *contents]) if c not in cells]
+            return cell_rules.with_contents(inner, result, [*cells, *inner.spec.escaped])
+
+        names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env] + [c.name for c in cells]
+        keep = not is_active(frame.spec, graph)
+        source = Source(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
+        contents = [frame.cell(c) for c in cells]
+        keeps = (keep,) * given + (False,) * len(cells)
+        spec, nodes = self.specialise(frame, source, [*args, *captured, *contents], run, origin, context, keeps)
+        await spec.known
+        result = self.emit_call(frame, spec, nodes, origin, fresh := {c: self.cell_of(frame, c) for c in spec.escaped})
+        if result is NEVER or not (cells or fresh):
+            return result
+        result, *contents = result.elems
+        cell_rules.mark_stored(self, frame, args)
+        for cell, value in zip([*cells, *fresh.values()], contents, strict=True):
+            changed = spec.outcome is None or cell in spec.changed
+            if changed and not frame.may_set(cell):
+                raise cell_rules.unseen(cell.name)
+            if changed or not frame.has_cell(cell):
+                frame.set_cell(cell, value)
+        return result
+
+    def cell_of(self, frame: Frame, made: Cell | Node) -> Cell:
+        """A new cell for one that a called function made, or for a variable; the same in every pass, as keys hold cells."""
+        count = frame.spec.made[made] = frame.spec.made.get(made, 0) + 1
+        name = made.name if isinstance(made, Cell) else made.attrs["name"]
+        return self.cells.setdefault((frame.spec.key, made, count), Cell(name))
+
+    def emit_call(
+        self,
+        frame: Frame,
+        spec: Specialisation,
+        nodes: list[Node],
+        origin: Origin,
+        fresh: dict[Cell, Cell] | None = None,
+    ) -> Val:
+        """Emit the call of a specialisation whose result is known; `fresh` are new cells for those that it makes."""
+        builder = frame.at(origin)
+        operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
+        call = builder.graph.apply(spec.graph, *operands, type=packed_type(spec.result), origin=origin)
+        if not spec.finished.done:
+            spec.sites.append((frame, call))
+        if spec.result.tag == "never":
+            return NEVER
+        result = explode(frame, call, cell_rules.refreshed(spec.result, fresh) if fresh else spec.result)
+        made: list[Node] = []
+        skeleton(result, made, keep_constants=True, capture=frame.captured)
+        if done := spec.finished.done:
+            mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
+        if spec.hands_on or not done:
+            self.shared.update(
+                [*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))]
+            )
+        return result
+
+    def specialise(
+        self,
+        frame: Frame,
+        source: Source,
+        values: list[Val],
+        run: Callable,
+        origin: Origin,
+        context: Context,
+        keep_constants: bool | tuple[bool, ...] = True,
+        leaf_result: bool = False,
+    ) -> tuple[Specialisation, list[Node]]:
+        """The specialisation of a function for these values (started if it is new).
+
+        Args:
+            frame: the caller.
+            source: what is specialised.
+            values: arguments and captured values.
+            run: `(frame, values) -> result`, infers the body.
+            origin: the place of the call.
+            context: the callee's context.
+            keep_constants: whether known numbers stay known in the callee; one flag, or one per value.
+            leaf_result: whether a known result is nevertheless returned at run time.
+
+        Returns:
+            The specialisation, and the caller's leaf nodes for its parameters.
+        """
+        nodes: list[Node] = []
+        keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
+        skels = tuple(skeleton(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
+        key = (source.identity, source.extra, skels, context, leaf_result)
+        spec = self.specs.get(key)
+        if spec is None:
+            typed = Graph(source.name, origin=source.origin)
+            place, free = located(origin, frame.spec), frame.spec.free
+            spec = Specialisation(
+                key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free
+            )
+            depth = spec.depth() if isinstance(source.identity, Graph) else 0
+            if depth > MAX_NESTING or (depth > 2 and not fits(skels, MAX_LEAVES)):
+                grown = shortened(", ".join(map(str, skels)))
+                raise TypeError_(
+                    f"the argument types of the recursive function {source.name} grow without bound: {grown}",
+                    source.origin,
+                )
+            self.specs[key] = spec
+            if self.recursion.assume(spec):
+                self.loop.resolve(spec.known)
+            self.loop.spawn(self.run_spec(spec, source, skels, run, leaf_result))
+        return spec, nodes
+
+    async def run_spec(self, spec: Specialisation, source: Source, skels, run: Callable, leaf_result: bool) -> None:
+        """Infer the body of a specialisation."""
+        try:
+            frame = Frame(spec, spec.graph)
+            values = []
+            for skel, name in zip(skels, source.names, strict=True):
+                leaves = list(skel.leaves())
+                made = [
+                    spec.graph.add_parameter(name if len(leaves) == 1 else f"{name}_{i}", leaf.info, source.origin)
+                    for i, leaf in enumerate(leaves)
+                ]
+                values.append(rebuild(skel, iter(made)))
+            result = await run(frame, values)
+            nodes: list[Node] = []
+            skel = skeleton(result, nodes, not leaf_result, frame.captured)
+            spec.outcome = skel
+            if spec.result is not None:
+                agreed = self.recursion.check(spec, source)
+                nodes = conform(frame, result, spec.result) if agreed else []  # where not, this pass is dropped
+            else:
+                spec.result = skel
+            spec.graph.output = pack(frame, nodes)
+            self.finish(spec)
+            self.loop.resolve(spec.known)
+            self.loop.resolve(spec.finished)
+        except Exception as error:  # bugs of ours too: callers that wait for ever would look like an endless recursion
+            self.recursion.failures.append((spec.graph, error))
+            self.loop.resolve(spec.finished, error=error)
+            self.loop.resolve(spec.known, error=error)
+
+    def finish(self, spec: Specialisation) -> None:
+        """Give the calls that were emitted early their implicit arguments."""
+        changed = True
+        while changed:  # giving a call inside of this very function an argument may add a parameter to it
+            changed = False
+            for frame, call in spec.sites:
+                missing = list(spec.implicit.items())[len(call.args) - (len(spec.graph.params) - len(spec.implicit)) :]
+                if missing:
+                    call.args += tuple(frame.implicit(key, p.type, p.name) for key, p in missing)
+                    changed = True
+
+    def check_annotations(self, frame: Frame, graph: Graph) -> None:
+        """Check the arguments of a function against its annotations."""
+        from ..arguments.annotate import check_value
+
+        signature = graph.signature
+        if signature is None:
+            return
+        bound: dict = {}
+        graph_names = frame.spec.graph.flags.setdefault("dims", bound)
+        for index, annotation in signature.annotations.items():
+            if index >= 0:
+                name = signature.names[index]
+                try:
+                    check_value(
+                        frame.env[graph.params[index]], annotation, graph_names, f"argument '{name}' of {graph.name}"
+                    )
+                except CompileError as error:
+                    raise error.at(located(graph.params[index].origin, frame.spec)) from None
+
+    def check_result(self, frame: Frame, graph: Graph, result: Val) -> None:
+        """Check the result of a function against its annotation."""
+        from ..arguments.annotate import check_value
+
+        signature = graph.signature
+        if signature is None or -1 not in signature.annotations or result is NEVER:
+            return
+        try:
+            check_value(
+                result, signature.annotations[-1], frame.spec.graph.flags["dims"], f"the result of {graph.name}"
+            )
+        except CompileError as error:
+            raise error.at(
+                located(graph.output.origin if graph.output.origin.loc else graph.origin, frame.spec)
+            ) from None
+
+    # Branches that wait for each other.
+
+    def start(self, coroutine) -> Task:
+        """Start a task."""
+        return self.loop.spawn(coroutine)
+
+    async def arms(self, tasks: tuple[Task, ...]) -> None:
+        """Wait for the arms of a branch; returns when all are done, or, in a deadlock, when at least one is."""
+        pending = Join(tasks)
+        self.joins.append(pending)
+        try:
+            for task in tasks:
+                while not task.done and not pending.forced.done:
+                    await Any_(self.loop, task, pending.forced)
+        finally:
+            self.joins.remove(pending)
+
+    def break_deadlock(self) -> bool:
+        """Let the innermost branch with a finished arm go on without the others."""
+        for pending in reversed(self.joins):
+            if not pending.forced.done and any(t.done and t.error is None for t in pending.arms):
+                self.recursion.waiting.update(key for key, spec in self.specs.items() if not spec.known.done)
+                self.loop.resolve(pending.forced)
+                return True
+        for spec in reversed(self.specs.values()):
+            if not spec.known.done:  # no branch can go on: what if its recursive calls never return?
+                spec.result = Skeleton("never")
+                self.recursion.bottoms.append(spec)
+                self.loop.resolve(spec.known)
+                return True
+        return False
+
+
+__all__ = ["NONE_VAL", "Dependency", "Engine", "Hidden", "Program", "conform", "leaf_nodes", "located"]

@@ -1,0 +1,363 @@
+"""Frames: typed graphs under construction, and how values reach them.
+
+A *function frame* builds the typed graph of one specialisation. A *region frame* builds the closed graph of a branch or of a
+loop body inside it: a value of the enclosing frame becomes a parameter on first use (`imports`), and the control node gets it
+as an operand. A *scope frame* emits into its parent's graph: one turn of an unrolled loop, with names of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...abstract.types import Type
+from ...ir.build import Builder, Var
+from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.syntax import Handing
+from ...utils.errors import InternalError
+from ...utils.source import NOWHERE, Origin
+from ..values.sharing import mark_like
+from ..values.treedef import Skeleton, rebuild, skeleton
+from ..values.values import Bound, Cell, Choice, Closure, Derived, Dyn, Known, Seq, UnboundVal, Val
+from .scheduler import Future
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a specialisation is made from.
+
+    Attributes:
+        identity: a parsed graph, or another hashable that tells functions apart.
+        name: the name of the typed graph.
+        names: names of the values it takes.
+        origin: where it is written.
+        extra: more of the identity (which variables are captured).
+    """
+
+    identity: Hashable
+    name: str
+    names: list[str]
+    origin: Origin
+    extra: Hashable = ()
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """One typed graph per parsed graph and signature.
+
+    Attributes:
+        key: the memo key.
+        source: the parsed graph.
+        graph: the typed graph; its parameters are the leaves of the arguments, then of the captured values, then implicits.
+        result: skeleton of the result, once known (perhaps provisionally, in a recursion).
+        outcome: the skeleton that its body turned out to have.
+        known: completes when `result` is known; `finished` when the graph is complete.
+        caller: the specialisation that first called this one, and `call_origin`, from where.
+        implicit: values taken from the context (hidden parameters, global arrays): key -> parameter.
+        sites: calls emitted before the graph was complete, to be given its implicit arguments.
+        context: the ambient facts it was specialised under (see `Context`).
+        changed: the caller's cells that it changes.
+        made: how many cells were made for each variable here.
+        escaped: cells made inside that the result holds; each call makes them anew.
+        shared: the engine's set of arrays and lists that something else may see; see `infer.values.sharing`.
+        hands_on: whether its result is, or holds, a list of known length that it was given.
+        handing: which of its calls hand on what they are given.
+        free: a memo of the free variables of parsed graphs, shared by all.
+    """
+
+    key: Hashable
+    source: Graph
+    graph: Graph
+    context: Context
+    caller: Specialisation | None = None
+    call_origin: Origin | None = None
+    result: Skeleton | None = None
+    outcome: Skeleton | None = None
+    known: Future = field(default_factory=Future)
+    finished: Future = field(default_factory=Future)
+    implicit: dict[Hashable, Parameter] = field(default_factory=dict)
+    sites: list[tuple[Frame, Apply]] = field(default_factory=list)
+    changed: set[Cell] = field(default_factory=set)
+    made: dict[Any, int] = field(default_factory=dict)
+    escaped: list[Cell] = field(default_factory=list)
+    shared: set[Node | Seq] = field(default_factory=set)
+    hands_on: bool = False
+    handing: Handing = field(default_factory=Handing)
+    free: dict[Graph, list[Node]] = field(default_factory=dict)
+
+    def depth(self) -> int:
+        """How many specialisations of the same parsed graph are under way around this one."""
+        count, spec = 0, self.caller
+        while spec is not None:
+            count += spec.source is self.source
+            spec = spec.caller
+        return count
+
+
+@dataclass(frozen=True)
+class Context:
+    """Ambient facts that a specialisation depends on beside its arguments.
+
+    Attributes:
+        models: model functions that have parameters here: (function, specification) pairs.
+        scope: the model function being run, or None outside of models.
+        path: call sites from the model's root to here; names its hidden parameters.
+        turn: the turns of the unrolled loops around here, for layers with `unshared=True`.
+    """
+
+    models: tuple[tuple[Any, Any], ...] = ()
+    scope: Any = None
+    path: tuple = ()
+    turn: tuple[int, ...] = ()
+
+
+class Frame:
+    """One typed graph under construction.
+
+    Attributes:
+        spec: the specialisation it belongs to.
+        graph: the typed graph.
+        parent: the enclosing frame of a region or scope.
+        shares: whether it emits into its parent's graph (a scope).
+        env: parsed node -> value.
+        imports: node of the enclosing frame -> parameter here.
+        providers: implicit key -> node, for what calls from here find in their context.
+        cells: what is in the cells that this frame made, was given or has changed; see `infer.engine.cells`.
+        before: what was in the cells of the enclosing frames when this one was opened: as the parent frame sees it.
+        writes: whether changes of those come out of this frame.
+        late: called when `imports` grows, once the application that gives them is emitted.
+    """
+
+    def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Context | None = None):
+        self.spec = spec
+        self.graph = graph
+        self.parent = parent
+        self.shares = parent is not None and parent.graph is graph
+        self.builder = parent.builder if self.shares else Builder(graph)
+        self.context = context or (parent.context if parent else spec.context)
+        self.env: dict[Node, Val] = {}
+        self.imports: dict[Node, Parameter] = {}
+        self.late: Callable[[], None] | None = None
+        self.providers: dict[Hashable, Node] = {}
+        self.cells: dict[Cell, Val] = {}
+        self.own: set[Cell] = set()
+        self.writes = parent is None
+        self.before = (
+            {c: parent.cell(c) for c in parent.known_cells()} if parent is not None and not self.shares else {}
+        )
+
+    # Cells. A scope has none of its own: it changes those of the frame whose graph it emits into.
+
+    def emitting(self) -> Frame:
+        """The frame that owns the graph."""
+        frame = self
+        while frame.shares:
+            frame = frame.parent
+        return frame
+
+    def known_cells(self) -> list[Cell]:
+        """The cells of this frame and of those around it."""
+        frame = self.emitting()
+        return list(dict.fromkeys((*frame.before, *frame.cells))) if frame.before or frame.cells else []
+
+    def has_cell(self, cell: Cell) -> bool:
+        frame = self.emitting()
+        return cell in frame.cells or cell in frame.before
+
+    def cell(self, cell: Cell) -> Val:
+        """What is in a cell now."""
+        frame = self.emitting()
+        if cell in frame.cells:
+            return frame.cells[cell]
+        value = frame.before[cell]
+        return value if isinstance(value, UnboundVal) else frame.bring(value)
+
+    def new_cell(self, cell: Cell, content: Val) -> None:
+        frame = self.emitting()
+        frame.own.add(cell)
+        frame.cells[cell] = content
+
+    def may_set(self, cell: Cell) -> bool:
+        """Whether a change of a cell is seen by what comes after this frame."""
+        frame = self.emitting()
+        return frame.writes or cell in frame.own
+
+    def set_cell(self, cell: Cell, value: Val) -> None:
+        frame = self
+        while frame.shares:
+            value, frame = frame.leave(value), frame.parent
+        if not self.has_cell(cell):
+            frame.own.add(cell)
+        frame.cells[cell] = value
+
+    # Values of enclosing frames.
+
+    def find(self, node: Node) -> Val | None:
+        """The value of a parsed node, brought into this frame; None where no enclosing frame has it (yet)."""
+        chain, frame = [], self
+        while frame is not None and node not in frame.env:
+            chain.append(frame)
+            frame = frame.parent
+        if frame is None:
+            return None
+        value = frame.env[node]
+        for inner in reversed(chain):
+            value = inner.env[node] = inner.bring(value)  # the next one need not look so far
+        return value
+
+    def bring(self, value: Val) -> Val:
+        """A value of the parent frame, usable here: its leaves become parameters."""
+        if self.shares:
+            return value
+        if isinstance(value, Known):
+            return Known(self.import_node(value.node), value.variants)
+        if isinstance(value, Bound):
+            return Bound(self.bring(value.receiver), value.function)  # a receiver stays of the class that is known
+        nodes: list[Node] = []
+        if isinstance(value, Closure) and value.env is None:
+            return value  # its free variables are looked up from here when it is called
+        skel = skeleton(value, nodes, capture=self.resolve_from_parent)
+        here = rebuild(skel, iter([self.import_node(n) for n in nodes]))
+        if isinstance(value, Seq | Choice):
+            mark_like(self.spec.shared, [value], [here])
+        return here
+
+    def resolve_from_parent(self, closure: Closure):
+        return self.parent.captured(closure)
+
+    def import_node(self, node: Node) -> Node:
+        """The parameter that stands for a node of the parent frame."""
+        if isinstance(node, Constant) or self.shares:
+            return node
+        if node not in self.imports:
+            self.imports[node] = self.graph.add_parameter(
+                node.name or f"v{len(self.graph.params)}", node.type, node.origin
+            )
+            if node in self.spec.shared:
+                self.spec.shared.add(self.imports[node])
+            if self.late is not None:
+                self.late()
+        return self.imports[node]
+
+    def captured(self, closure: Closure) -> tuple[tuple[Node, Val], ...]:
+        """The free variables of a closure with their values, as seen from this frame."""
+        if closure.env is not None:
+            return closure.env
+        from ...ir.walk import free_variables
+
+        frame, chain = self, []
+        while frame is not None and frame is not closure.frame:
+            chain.append(frame)
+            frame = frame.parent
+        if frame is None:
+            raise InternalError("infer", f"the closure {closure.graph.name} left its frame without its captured values")
+        env = []
+        for node in free_variables(closure.graph, self.spec.free):
+            value = frame.find(node)
+            if value is None:
+                continue  # a variable that is bound later; a call that needs it fails there
+            for inner in reversed(chain):
+                value = inner.bring(value)
+            env.append((node, value))
+        return tuple(env)
+
+    # Implicit values.
+
+    def implicit(self, key: Hashable, type: Type, name: str) -> Node:
+        """A value that comes from the context: from a provider around here, else a parameter added to this function."""
+        if key in self.providers:
+            return self.providers[key]
+        if self.parent is not None:
+            return self.import_node(self.parent.implicit(key, type, name))
+        if key not in self.spec.implicit:
+            self.spec.implicit[key] = self.graph.add_parameter(name, type)
+        return self.spec.implicit[key]
+
+    # Emission.
+
+    def at(self, origin: Origin) -> Builder:
+        """The builder, set to a place in the source."""
+        self.builder.origin = origin
+        return self.builder
+
+    def var(self, value: Dyn) -> Var:
+        return Var(self.builder, value.node)
+
+    def constant(self, value: Any, type: Type | None = None) -> Dyn:
+        return Dyn(self.builder.constant(value, type))
+
+    def region(self, name: str) -> Frame:
+        """A frame for a closed graph inside of this one."""
+        return Frame(self.spec, Graph(f"{self.graph.name}.{name}", origin=self.builder.origin or NOWHERE), self)
+
+    def leave(self, value: Val) -> Val:
+        """A value that leaves this scope: closures made here take along what they captured."""
+        if isinstance(value, Closure) and value.frame is self:
+            return Closure(value.graph, None, self.captured(value))
+        if isinstance(value, Seq):
+            out = Seq(value.kind, tuple(self.leave(e) for e in value.elems), value.fields, value.cls)
+            if value in self.spec.shared:
+                self.spec.shared.add(out)
+            return out
+        if isinstance(value, Derived):
+            return Derived(value.transform, self.leave(value.function), value.options)
+        if isinstance(value, Bound):
+            return Bound(self.leave(value.receiver), value.function)
+        return value
+
+    def scope(self) -> Frame:
+        """A frame with names of its own that emits here."""
+        return Frame(self.spec, self.graph, self)
+
+
+def is_active(spec: Specialisation | None, graph: Graph) -> bool:
+    """Whether a specialisation of this parsed graph is under way around here."""
+    while spec is not None:
+        if spec.source is graph:
+            return True
+        spec = spec.caller
+    return False
+
+
+def located(origin: Origin, spec: Specialisation | None) -> Origin:
+    """An origin with the calls that led to its function."""
+    if spec is None or spec.call_origin is None or spec.call_origin.loc is None:
+        return origin
+    return Origin(origin.loc, origin.via, spec.call_origin)
+
+
+def explode(frame: Frame, node: Node, skel: Skeleton) -> Val:
+    """A value from the packed result of a call or control node: one leaf bare, several as a tuple."""
+    leaves = list(skel.leaves())
+    if len(leaves) == 1:
+        return rebuild(skel, iter([node]))
+    from ...prims.ops.structure import get_item
+
+    return rebuild(skel, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))]))
+
+
+def pack(frame: Frame, nodes: list[Node]) -> Node:
+    """The node that carries leaves out of a graph: one leaf bare, several (or none) as a tuple."""
+    if len(nodes) == 1:
+        return nodes[0]
+    from ...abstract.types import tuple_of
+    from ...prims.ops.structure import make_struct
+
+    return frame.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+
+
+def packed_type(skel: Skeleton) -> Type:
+    """The type of what `pack` makes of a value with this skeleton."""
+    from ...abstract.types import tuple_of
+
+    leaves = [leaf.info for leaf in skel.leaves()]
+    return leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
+
+
+def leaf_nodes(values: Iterator[Val], frame: Frame) -> list[Node]:
+    """The leaf nodes of values, constants included."""
+    out: list[Node] = []
+    for value in values:
+        skeleton(value, out, keep_constants=False, capture=frame.captured)
+    return out

@@ -1,0 +1,140 @@
+"""What recursive functions return, found from below.
+
+A recursive call waits for the result of the function it is in. Where a branch has a finished arm, inference goes on with that
+arm's type (`Engine.break_deadlock`); where there is none, it takes the call not to return at all, the least of all types. Either
+may turn out too narrow: `f(n) = 0 if n == 0 else f(n - 1) / 2` returns an int or a float. Then the whole program is inferred
+again with what the functions are now known to return as their assumed results, until these stand still: Kleene's iteration, whose
+types only ever get wider. Nothing of this costs a program whose first assumption is right.
+
+Source: P. Cousot and R. Cousot, "Abstract interpretation: a unified lattice model" (POPL 1977).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from ...ir.node import Graph
+from ...ir.walk import graphs_reachable
+from ...prims.ops.effects import check, raise_
+from ...utils.errors import CompileError, TypeError_
+from ..values.treedef import Mismatch, Skeleton, join, unknown
+from ..values.values import Cell
+from .frames import Specialisation
+
+MAX_PASSES = 12  # of inferring the whole program until the results of its recursive functions stand still
+MAX_NESTING = (
+    40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
+)
+MAX_LEAVES = 2000  # in the arguments of a recursive function, likewise
+
+
+class Recursion:
+    """The assumptions about recursive functions of one compilation.
+
+    Attributes:
+        assumed: key of a specialisation -> its result, and the cells that it makes (`infer.engine.cells`), after an earlier pass.
+        before: `assumed` as the current pass found it.
+        waiting: keys of the functions that waited when a branch went on without them.
+        unsettled: whether a branch has gone on with a type that was too narrow.
+        bottoms: functions that were taken not to return, so that others could go on.
+        failures: graphs of functions in which errors were found, with these.
+    """
+
+    def __init__(self):
+        self.assumed: dict[Hashable, tuple[Skeleton, list[Cell]]] = {}
+        self.before: dict[Hashable, tuple[Skeleton, list[Cell]]] = {}
+        self.waiting: set[Hashable] = set()
+        self.unsettled = False
+        self.bottoms: list[Specialisation] = []
+        self.failures: list[tuple[Graph, Exception]] = []
+        self.specs: dict[Hashable, Specialisation] = {}
+
+    def start_pass(self) -> None:
+        """Forget everything but the assumed results."""
+        self.before = dict(self.assumed)
+        self.waiting, self.unsettled, self.bottoms, self.failures = set(), False, [], []
+
+    def assume(self, spec: Specialisation) -> bool:
+        """Give a new specialisation its assumed result, if there is one."""
+        if spec.key in self.assumed:
+            spec.result, spec.escaped = self.assumed[spec.key]
+        return spec.key in self.assumed
+
+    def check(self, spec: Specialisation, source: Any) -> bool:
+        """Whether the outcome of a function is what was assumed; if not, a wider result is assumed from now on.
+
+        Raises:
+            TypeError_: the two do not join.
+        """
+        try:
+            agreed = join(spec.result, spec.outcome)
+        except Mismatch as error:
+            raise TypeError_(
+                f"the results of the recursive function {source.name} differ in type: {spec.result} and {spec.outcome}"
+                + (f"; {error.why}" if error.why else ""),
+                source.origin,
+            ) from None
+        _, cells = self.assumed.get(spec.key, (None, []))
+        if agreed == spec.result and cells == spec.escaped:
+            return True
+        self.assumed[spec.key] = unknown(agreed), spec.escaped
+        return False
+
+    def revised(self, specs: dict[Hashable, Specialisation]) -> bool:
+        """Whether another pass is needed, as results have turned out otherwise than this pass assumed."""
+        self.specs = specs
+        for key in self.waiting if self.unsettled else ():
+            spec = specs.get(key)
+            function = spec is not None and isinstance(spec.source, Graph)  # requests of transforms are no functions
+            if function and spec.outcome is not None and key not in self.assumed:
+                self.assumed[key] = unknown(spec.outcome), spec.escaped
+        return self.assumed != self.before
+
+    def lost(self, program: Graph) -> list[Exception]:
+        """Errors in functions that a program calls, found after what they return was known, so that no caller heard of them."""
+        reached = set(graphs_reachable(program)) if self.failures else set()
+        return [error for graph, error in self.failures if graph in reached]
+
+    def growing(self) -> CompileError:
+        """The error for a function whose result has another type after every pass."""
+        key, (skel, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
+        spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
+        return TypeError_(
+            f"the result types of the recursive function {spec.source.name} grow without bound: "
+            f"{shortened(str(old))}, then {shortened(str(skel))}",
+            spec.source.origin,
+        )
+
+    def endless(self) -> CompileError | None:
+        """The error for a recursive function that never returns and never raises, if there is one."""
+        for spec in self.bottoms:
+            if spec.outcome is not None and spec.outcome.tag == "never" and not raises(spec.graph):
+                name = spec.graph.name
+                return TypeError_(
+                    f"the recursion of {name} has no base case: no path through it returns without calling it again",
+                    spec.graph.origin,
+                )
+        return None
+
+
+def fits(skels: Iterable[Skeleton], limit: int) -> bool:
+    """Whether skeletons have at most so many parts."""
+    stack = list(skels)
+    while stack and limit:
+        limit -= 1
+        stack.extend(stack.pop().parts)
+    return not stack
+
+
+def shortened(text: str, length: int = 200) -> str:
+    """A text for a message."""
+    return text if len(text) <= length else text[:length] + " ..."
+
+
+def raises(graph: Graph) -> bool:
+    """Whether a typed graph, or one that it calls, raises somewhere."""
+    for node in (n for g in graphs_reachable(graph) for n in g.nodes):
+        if node.fn is raise_ or (node.fn is check and node.attrs["exception"] is AssertionError):
+            return True
+    return False

@@ -1,0 +1,63 @@
+"""Several independent mistakes of a program, reported together.
+
+The first error ends inference, wherever it comes from: attempts at loops and options of choices depend on that. So what else is
+wrong is found by inferring once more with the place of the error taken to have a value about which nothing is known, and so on
+until nothing is found. What is computed from such a value has none either, so that no error follows from another. Only a program
+that is refused anyway pays for this.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from ...ir import syntax as S
+from ...ir.node import Apply, Constant
+from ...ir.walk import operands
+from ...utils.errors import CompileError, Hole
+from ..values.values import POISON, Seq
+from .frames import Frame
+
+MOST = 10  # errors
+HOLDING = (S.make_tuple, S.make_list)  # whose results hold their operands as they are
+PASSING = (*HOLDING, operator.getitem, S.unpack)  # which do not look at the elements of a structure
+LARGEST = 100  # specialisations of a program of which more than one error is looked for
+
+
+def poisoned(frame: Frame, node: Apply) -> bool:
+    """Whether an operand of an application is, or is a structure that holds, the value of a place with an error."""
+    stack = [frame.find(o) for o in operands(node) if not isinstance(o, Constant)]
+    deep = not (isinstance(node.fn, Constant) and node.fn.value in PASSING)
+    while stack:
+        value = stack.pop()
+        if value is POISON and not (isinstance(node.fn, Constant) and node.fn.value in HOLDING):
+            return True
+        if isinstance(value, Seq) and deep:
+            stack.extend(value.elems)
+    return False
+
+
+def with_others(first: CompileError, ignored: set, again: Callable[[], CompileError | None]) -> CompileError:
+    """An error, with the others that are independent of it as notes.
+
+    Args:
+        first: the error.
+        ignored: the nodes of parsed graphs with errors, extended here.
+        again: infers once more and returns the first error outside of what is ignored.
+    """
+    found: list[CompileError] = []
+    error: CompileError | None = first
+    while error is not None and len(found) < MOST:
+        if error.loc is None or any(error.loc == e.loc for e in found):
+            break
+        if not isinstance(error, Hole):
+            found.append(error)
+        if error.node is None or error.node in ignored:
+            break
+        ignored.add(error.node)
+        try:
+            error = again()
+        except Exception:  # what a program with holes leads to is no news for the user
+            break
+    first.notes.extend((f"also wrong: {e.message}", e.loc) for e in found[1:])
+    return first

@@ -1,0 +1,1 @@
+"""What every construct, operator and builtin of the language means."""

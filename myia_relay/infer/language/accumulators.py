@@ -1,0 +1,131 @@
+"""A sum that begins as a Python number and is a NumPy scalar after a turn of a loop.
+
+`total = 0.0; for row in x: total += np.sum(row)` changes its type in the first turn. Where all that a turn does with such a
+variable is one sum, difference, product or quotient with a number, nothing can tell a Python number from the NumPy scalar that
+it is converted to in this very operation (NEP 50): the other operand decides the dtype in which both are computed. So the variable
+has its later type from the start, and the loop stays one, in which no turn is compiled twice. A loop that runs no turn keeps the
+Python number, and is a case of its own.
+
+Input: the parsed body, and the types that the variable had in an attempt to infer it. Output: the start that is used instead.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from ...abstract.types import Scalar, numpy_dtype
+from ...ir.node import Constant, Graph, Node
+from ...ir.prim import REGISTRY
+from ...ir.walk import operands, uses
+from ..engine.drift import TypeDrift, undoing
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.treedef import Skeleton
+from ..values.values import NEVER, Dyn, Val
+
+SAME_FOR_BOTH = frozenset(
+    (
+        operator.add,
+        operator.iadd,
+        operator.sub,
+        operator.isub,
+        operator.mul,
+        operator.imul,
+        operator.truediv,
+        operator.itruediv,
+    )
+)
+
+
+async def converting(
+    engine: Engine, frame: Frame, init: list[Val], run: Callable, loop: Callable, drift: TypeDrift
+) -> Val:
+    """A loop of at least one turn, in which sums have their later types from the start.
+
+    Args:
+        engine, frame: as everywhere.
+        init: the initial values.
+        run: `(frame, values) -> values after a turn`; the body of a user's loop is its `graph`, whose first parameter is the item.
+        loop: `(initial values, run) -> Val`: infers the loop; it raises TypeDrift where a type does not settle.
+        drift: why it does not with the given initial values.
+
+    Raises:
+        TypeDrift: a variable that drifts is not such a sum.
+    """
+    body = getattr(run, "graph", None)
+    if body is None:
+        raise drift
+    starts, others = list(init), []
+
+    async def turn(region: Frame, values: list[Val]) -> Val:
+        result = await run(region, values)
+        if result is not NEVER and not all(_is_number(engine, region, n) for n in others):
+            raise drift
+        return result
+
+    turn.graph = body
+    for _ in init:
+        index = drift.index if drift.index is not None and drift.index < len(init) else None
+        other = None if index is None else other_operand(body, body.params[index + 1])
+        start = None if other is None else converted(frame, starts[index], drift.after)
+        if start is None:
+            break
+        starts[index] = start
+        others.append(other)
+        try:
+            with undoing(frame):
+                return await loop(starts, turn)
+        except TypeDrift as error:
+            drift = error
+    raise drift
+
+
+def other_operand(body: Graph, variable: Node) -> Node | None:
+    """What a parsed body adds to a variable, if that is all that it does with it: the other operand."""
+    found = [u for u in uses(body).get(variable, ()) for operand in operands(u) if operand is variable]
+    if len(found) != 1 or found[0] not in body.nodes or body.output is variable:
+        return None
+    (user,) = found
+    if len(user.args) != 2 or not isinstance(user.fn, Constant) or not _is_arithmetic(user.fn.value):
+        return None
+    return user.args[0] if user.args[1] is variable else user.args[1]
+
+
+def _is_arithmetic(fn: object) -> bool:
+    return any(fn is known for known in SAME_FOR_BOTH)
+
+
+def converted(frame: Frame, start: Val, after: Skeleton) -> Dyn | None:
+    """The start of a variable in the type that it has after a turn; None where that may be another number."""
+    if not isinstance(start, Dyn) or not isinstance(start.type, Scalar) or after.tag != "dyn":
+        return None
+    target = after.info
+    if not isinstance(target, Scalar) or target.weak or target.dtype == "bool":
+        return None
+    if start.type.dtype.startswith("float"):
+        fits = target.dtype.startswith("float")
+    else:
+        fits = (
+            start.type.weak and start.type.dtype == "int64" and start.known and _exact(start.node.value, target.dtype)
+        )
+    return (
+        Dyn(frame.builder.emit(REGISTRY["cast"], (start.node,), {"dtype": target.dtype, "weak": False}))
+        if fits
+        else None
+    )
+
+
+def _exact(value: int, dtype: str) -> bool:
+    if not -(2**53) <= value <= 2**53:
+        return False
+    with np.errstate(all="ignore"):
+        return int(np.array(value).astype(numpy_dtype(dtype))) == value
+
+
+def _is_number(engine: Engine, frame: Frame, node: Node) -> bool:
+    """Whether an inferred node of a parsed graph is one number, whose class cannot say what arithmetic means."""
+    value = engine.value(frame, node)
+    return isinstance(value, Dyn) and isinstance(value.type, Scalar)

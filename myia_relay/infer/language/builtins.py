@@ -1,0 +1,507 @@
+"""Python's builtins and a few library functions in compiled code."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import operator
+import sys
+
+from ...abstract.types import Array, Scalar
+from ...ir import syntax as S
+from ...ir.node import Apply
+from ...ir.prim import REGISTRY
+from ...library import lists as prelude
+from ...prims.ops.control import undef
+from ...prims.ops.effects import print_
+from ...utils.errors import TypeError_
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.protocols import is_dataclass
+from ..values.treedef import describe
+from ..values.unions import each_option, nested_choice, without_choices
+from ..values.values import (
+    NONE_VAL,
+    Bound,
+    Choice,
+    Closure,
+    Derived,
+    Dyn,
+    Iter,
+    Raised,
+    Seq,
+    SliceVal,
+    Static,
+    Text,
+    Val,
+)
+from . import data, list_methods, lists
+from .calls import call_value, operate, require_plain, special, user_method
+from .iterables import array_length, reach, walk
+from .lists import LONG, is_list, is_run_time, length, pushed, static_items
+from .structures import PropertyVal, as_sequence, attribute, raising, to_node, to_python
+from .syntax import branch, emit_raise, meaning, text_parts, truth
+
+
+@special(builtins.getattr)
+async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if data.is_data(args[0]):
+        name = to_python(args[1], "an attribute name")
+        result = await data.attribute(engine, frame, args[0], name, site)
+        before = frame.find(site.args[0]) if site is not None and site.args else None
+        if data.is_data(before) and before.node is args[0].node:
+            # It has the attribute, or has raised: what follows need not look again.
+            frame.env[site.args[0]] = data.having(args[0], name)
+        return result
+    value = attribute(engine, frame, args[0], to_python(args[1], "an attribute name"))
+    if isinstance(value, PropertyVal):
+        return await call_value(engine, frame, Static(value.function), [value.receiver], {}, origin, site)
+    return value
+
+
+@special(builtins.slice)
+async def slice_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if len(args) == 1:
+        args = [NONE_VAL, *args]
+    return SliceVal(*args, *[NONE_VAL] * (3 - len(args)))
+
+
+@special(builtins.range)
+async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    for arg in args:
+        ok = (
+            isinstance(arg, Dyn)
+            and isinstance(arg.type, Scalar)
+            and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
+        )
+        if not ok:
+            raise TypeError_(f"range: {describe(arg)} cannot be interpreted as an integer")
+    parts = [operate(engine, frame, operator.index, [a]) for a in args]
+    zero, one = frame.constant(0), frame.constant(1)
+    start, stop, step = (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
+    if step.known:
+        if step.node.value == 0:
+            raise TypeError_("range() arg 3 must not be zero")
+    else:
+        from ...prims.ops.effects import check
+
+        ok = operate(engine, frame, operator.ne, [step, zero])
+        attrs = {"exception": ValueError, "parts": ("range() arg 3 must not be zero",)}
+        frame.builder.emit(check, (ok.node,), attrs)
+    return Iter("range", (start, stop, step))
+
+
+@special(builtins.zip)
+async def zip_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    strict = kwargs.pop("strict", None)
+    if strict is not None and to_python(strict, "zip: strict"):
+        lengths = {len(as_sequence(engine, frame, a, "zip strictly")) for a in args}
+        if len(lengths) > 1:
+            raise TypeError_(f"zip(strict=True) of different lengths {sorted(lengths)}")
+    return Iter("zip", tuple(args))
+
+
+@special(builtins.enumerate)
+async def enumerate_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
+    return Iter("enumerate", (args[0], start))
+
+
+@special(builtins.reversed)
+async def reversed_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    return Iter("reversed", (args[0],))
+
+
+@special(builtins.len)
+async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    if isinstance(value, Seq):
+        if value.kind == "dataset":
+            return array_length(frame, value.elems[0])
+        if (own := user_method(value, "__len__")) is not None:
+            return await call_value(engine, frame, Static(own), args, {}, origin, site)
+        if is_dataclass(value):
+            raise TypeError_(f"object of type {describe(value)} has no len()")
+        return frame.constant(len(value.elems))
+    if is_run_time(value):
+        return lists.length(engine, frame, value)
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        if not value.type.shape:
+            raise TypeError_("len() of unsized object")
+        return array_length(frame, value)
+    if isinstance(value, Static) and isinstance(value.value, str):
+        return frame.constant(len(value.value))
+    if isinstance(value, Iter):
+        steps = walk(engine, frame, value)
+        if steps.items is not None:
+            return frame.constant(len(steps.items))
+        from .iterables import _count
+
+        return _count(engine, frame, steps)
+    raise TypeError_(f"object of type {describe(value)} has no len()")
+
+
+@special(builtins.isinstance)
+async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    value, classes = args
+    known = to_python(classes, "isinstance: the class")
+    if data.is_data(value):
+        found = data.test(frame, value, data.instances(value.type.family, known))
+        return frame.constant(found) if isinstance(found, bool) else found
+    return frame.constant(is_instance(value, known))
+
+
+def is_instance(value: Val, classes) -> bool | None:
+    """`isinstance` of an inferred value: a class, a tuple of classes or a union; None where only running it tells."""
+    if data.is_data(value):
+        hits = {n in data.instances(value.type.family, classes) for n in data.possible(value)}
+        return hits.pop() if len(hits) == 1 else None
+    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
+    return any(issubclass(python_class(value), c) for c in wanted)
+
+
+def python_class(value: Val) -> type:
+    """The Python class of a value."""
+    import numpy as np
+
+    from ...abstract.types import numpy_dtype
+
+    if is_list(value):
+        return list
+    if isinstance(value, Dyn):
+        if isinstance(value.type, Array):
+            return np.ndarray
+        if isinstance(value.type, Scalar):
+            if value.type.weak:
+                return {"int64": int, "float64": float, "bool": bool}[value.type.dtype]
+            return numpy_dtype(value.type.dtype).type
+    if isinstance(value, Seq):
+        return (
+            value.cls
+            if value.kind in ("record", "dataset")
+            else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
+        )
+    if isinstance(value, Static):
+        return type(value.value)
+    if isinstance(value, Text):
+        return str
+    return type(lambda: 0) if isinstance(value, Closure | Bound | Derived) else object
+
+
+@special(builtins.type)
+async def type_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if data.is_data(args[0]):
+        if len(data.possible(args[0])) > 1:
+            raise TypeError_(
+                "type(x): the class of x is known at run time only; test it with isinstance(x, ...), or match it"
+            )
+        return Static(data.class_of(args[0]) or type(None))
+    return Static(python_class(args[0]))
+
+
+@special(builtins.print)
+async def print_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    unknown = set(kwargs) - {"sep", "end"}
+    if unknown:
+        raise TypeError_(f"print: {', '.join(sorted(unknown))} cannot be used in compiled code")
+    separator = to_python(kwargs.get("sep", Static(" ")), "print: sep")
+    end = to_python(kwargs.get("end", Static("\n")), "print: end")
+
+    async def show(region: Frame, values: list[Val]) -> Val:
+        parts: list = []
+        operands: list = []
+        for i, value in enumerate(values):
+            if i:
+                parts.append(separator)
+            more, nodes = text_parts(engine, region, value)
+            parts.extend(p if isinstance(p, str) else (p[0] + len(operands), *p[1:]) for p in more)
+            operands.extend(nodes)
+        region.builder.emit(print_, tuple(operands), {"parts": tuple(parts), "end": end})
+        return NONE_VAL
+
+    return await without_choices(engine, frame, list(args), show)
+
+
+@special(builtins.str)
+async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    if isinstance(value, Static):
+        return Static(str(value.value))
+    return value if isinstance(value, Text) else Text(((0, "s", ""),), (value,))
+
+
+def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:
+    """Whether an iterable has a length that is known at run time only."""
+    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
+        return len(range(*[p.node.value for p in value.parts])) > LONG and not lists.keeps_static(engine)
+    if is_run_time(value):
+        return static_items(frame, value) is None
+    if isinstance(value, Iter):
+        return walk(engine, frame, value).items is None
+    return isinstance(value, Dyn) and isinstance(value.type, Array) and not isinstance((*value.type.shape, 0)[0], int)
+
+
+def _sequence(kind: str):
+    async def make(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        if not args:
+            return Seq(kind, ())
+        value = args[0]
+        if kind == "list" and needs_loop(engine, frame, value):
+            return await list_methods.copied(engine, frame, value)
+        if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
+            numbers = range(*[p.node.value for p in value.parts])
+            return Seq(kind, tuple(frame.constant(n) for n in numbers))
+        return Seq(kind, tuple(as_sequence(engine, frame, value, f"make a {kind} of")))
+
+    return make
+
+
+special(builtins.tuple)(_sequence("tuple"))
+special(builtins.list)(_sequence("list"))
+
+
+def _pair(engine: Engine, frame: Frame, value: Val) -> tuple[str, Val]:
+    """A key and what belongs to it.
+
+    Raises:
+        TypeError_: it is no pair, or the key is no string that is known at compile time.
+    """
+    parts = as_sequence(engine, frame, value, "dict")
+    if len(parts) != 2:
+        raise TypeError_(f"dict: an entry is a pair (key, value), and this one is {describe(value)}")
+    key, entry = parts
+    if not isinstance(key, Static) or not isinstance(key.value, str):
+        raise TypeError_(
+            f"dict: the keys are strings that are known at compile time, and this one is {describe(key)}; use a list"
+        )
+    return key.value, entry
+
+
+@special(builtins.dict)
+async def dict_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    items: dict[str, Val] = {}
+    if args:
+        if isinstance(args[0], Seq) and args[0].kind == "dict":
+            items.update(zip(args[0].fields, args[0].elems, strict=True))
+        else:
+            items.update(_pair(engine, frame, part) for part in as_sequence(engine, frame, args[0], "make a dict of"))
+    items.update(kwargs)
+    return Seq("dict", tuple(items.values()), tuple(items))
+
+
+@special(builtins.bool)
+async def bool_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if not args:
+        return frame.constant(False)
+    decided = await truth(engine, frame, args[0])
+    return frame.constant(decided) if isinstance(decided, bool) else decided
+
+
+async def _fold(engine, frame, fn, values, origin):
+    result = values[0]
+    for value in values[1:]:
+        result = await call_value(engine, frame, fn, [result, value], {}, origin, None)
+    return result
+
+
+def _quantifier(stop_at: bool):
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        if needs_loop(engine, frame, args[0]):
+            return await list_methods.call(engine, frame, prelude.any_of if stop_at else prelude.all_of, args[0])
+        name = "logical_or" if stop_at else "logical_and"
+        result: Dyn | None = None
+        for item in as_sequence(engine, frame, args[0], "any" if stop_at else "all"):
+            decided = await truth(engine, frame, item)
+            if isinstance(decided, bool):
+                if decided is stop_at:
+                    return frame.constant(stop_at)
+                continue
+            result = decided if result is None else Dyn(frame.builder.emit(REGISTRY[name], (result.node, decided.node)))
+        return result if result is not None else frame.constant(not stop_at)
+
+    return run
+
+
+special(builtins.any)(_quantifier(True))
+special(builtins.all)(_quantifier(False))
+
+
+@special(builtins.map)
+async def map_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    fn, *sequences = args
+    if len(sequences) == 1 and needs_loop(engine, frame, sequences[0]):
+        return await list_methods.call(engine, frame, prelude.mapped, fn, sequences[0], site=site)
+    columns = [as_sequence(engine, frame, s, "map over") for s in sequences]
+    out = [await call_value(engine, frame, fn, list(row), {}, origin, site) for row in zip(*columns, strict=False)]
+    return Seq("tuple", tuple(out))
+
+
+@special(functools.reduce)
+async def reduce_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    fn, sequence, *start = args
+    if start and needs_loop(engine, frame, sequence):
+        return await list_methods.call(engine, frame, prelude.reduced, fn, sequence, start[0], site=site)
+    items = [*start, *as_sequence(engine, frame, sequence, "reduce")]
+    if not items:
+        raise TypeError_("reduce() of empty iterable with no initial value")
+    return await _fold(engine, frame, fn, items, origin)
+
+
+def _extreme(name: str):
+    from ...prims.api.operators import OPERATORS
+
+    fn = getattr(builtins, name)
+    empty = (
+        f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"
+    )
+
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        if not args:
+            raise TypeError_(f"{name} expected at least 1 argument, got 0")
+        if kwargs:
+            return await with_options(engine, frame, args, kwargs)
+        if (
+            len(args) == 1
+            and needs_loop(engine, frame, args[0])
+            and not isinstance(getattr(args[0], "type", None), Array)
+        ):
+            return await list_methods.extreme(engine, frame, name, args[0])
+        items = args if len(args) > 1 else as_sequence(engine, frame, args[0], f"take the {name} of")
+        if not items:
+            return raising(frame, ValueError, empty)
+        result = items[0]
+        for item in items[1:]:
+            result = await larger(engine, frame, [result, item])
+        return result
+
+    async def with_options(engine: Engine, frame: Frame, args, kwargs) -> Val:
+        """`min(xs, key=f, default=x)`."""
+        if unknown := set(kwargs) - {"key", "default"}:
+            raise TypeError_(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
+        if len(args) > 1 and "default" in kwargs:
+            raise TypeError_(f"Cannot specify a default for {name}() with multiple positional arguments")
+        given = args[0] if len(args) == 1 else Seq("tuple", tuple(args))
+        xs = given if isinstance(given, Seq) else await list_methods.as_list(engine, frame, given)
+        function = prelude.least if name == "min" else prelude.greatest
+
+        async def some(region: Frame) -> Val:
+            values = reach(frame, region, xs)
+            if getattr(kwargs.get("key", NONE_VAL), "value", 0) is None:
+                return await run(engine, region, [values], {}, region.builder.origin, None)
+            found = await list_methods.call(engine, region, function, values, reach(frame, region, kwargs["key"]))
+            list_methods.mark_entries(engine, found)
+            return found
+
+        async def none(region: Frame) -> Val:
+            if "default" in kwargs:
+                return reach(frame, region, kwargs["default"])
+            return await emit_raise(engine, region, Raised(ValueError, Static(empty)))
+
+        count = length(engine, frame, xs)
+        if count.known:
+            return await (some if count.node.value else none)(frame)
+        decided = operate(engine, frame, operator.gt, [count, frame.constant(0)])
+        return await branch(
+            engine, frame, decided, [some, none], Apply(frame.graph, undef, origin=frame.builder.origin)
+        )
+
+    async def larger(engine: Engine, frame: Frame, values: list[Val]) -> Val:
+        """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is."""
+        path = nested_choice(values)
+        if path is not None:
+            return await without_choices(engine, frame, values, lambda region, plain: larger(engine, region, plain))
+        a, b = values
+        if not isinstance(a, Dyn) or not isinstance(b, Dyn):
+            raise TypeError_(f"{name}: {describe(a)} and {describe(b)} cannot be compared")
+        if a.type == b.type or not isinstance(a.type, Scalar) or not isinstance(b.type, Scalar):
+            return Dyn(OPERATORS[fn](frame.builder, frame.var(a), frame.var(b)).node)
+        takes_second = operate(engine, frame, operator.gt if name == "max" else operator.lt, [b, a])
+        if takes_second.known:
+            return b if takes_second.node.value else a
+
+        one, zero = frame.constant(1), frame.constant(0)
+        tag = frame.builder.emit(REGISTRY["where"], (takes_second.node, one.node, zero.node))
+        return Choice(Dyn(tag), (a, b))
+
+    return run
+
+
+special(builtins.min)(_extreme("min"))
+special(builtins.max)(_extreme("max"))
+
+
+@special(builtins.sorted)
+async def sorted_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    return await list_methods.ordered(engine, frame, value, dict(kwargs))
+
+
+@special(dataclasses.replace)
+async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    (value,) = args
+    if data.is_data(value):
+        return await data.replaced(engine, frame, value, kwargs, site)
+    if not isinstance(value, Seq) or value.kind != "record":
+        raise TypeError_(f"dataclasses.replace: {describe(value)} is no dataclass")
+    require_plain(value.cls)
+    for key in kwargs:
+        if key not in value.fields:
+            raise TypeError_(f"{value.cls.__name__} has no field '{key}'")
+    elems = tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems, strict=True))
+    return Seq("record", elems, value.fields, value.cls)
+
+
+async def _match_class(engine: Engine, frame: Frame, subject: Val, cls: Static, node) -> Val:
+    names = getattr(cls.value, "__match_args__", ())
+    position = node.attrs["position"]
+    if position >= len(names):
+        raise TypeError_(f"{cls.value.__name__}() accepts {len(names)} positional sub-patterns ({position + 1} given)")
+    if data.is_data(subject):
+        return await data.attribute(engine, frame, subject, names[position], node)
+    return attribute(engine, frame, subject, names[position])
+
+
+if hasattr(S, "match_field"):
+
+    @meaning(S.match_field)
+    @each_option()
+    async def match_field(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
+        return await _match_class(engine, frame, *values, node)
+
+
+if hasattr(S, "match_sequence"):
+
+    @meaning(S.match_sequence)
+    @each_option()
+    async def match_sequence(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
+        (subject,) = values
+        if is_run_time(subject):
+            compare = operator.ge if node.attrs.get("star") else operator.eq
+            return operate(
+                engine, frame, compare, [lists.length(engine, frame, subject), frame.constant(node.attrs["length"])]
+            )
+        if not isinstance(subject, Seq) or subject.kind not in ("tuple", "list", "record"):
+            return frame.constant(False)
+        if subject.kind == "record" and not issubclass(subject.cls, tuple):
+            return frame.constant(False)
+        length, starred = node.attrs["length"], node.attrs.get("star")
+        n = len(subject.elems)
+        return frame.constant(n >= length if starred else n == length)
+
+
+if hasattr(S, "list_append"):
+
+    @meaning(S.list_append)
+    @each_option()
+    async def list_append(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
+        xs, x = values
+        if is_list(xs):
+            list_methods.refuse_shared(engine, frame, node, xs)
+            return pushed(engine, frame, xs, x)
+        raise TypeError_(f"append: {describe(xs)} is no list")
+
+
+from . import sums  # noqa: E402, F401  registers sum
+
+__all__ = ["Iter", "Text", "to_node"]

@@ -1,0 +1,590 @@
+"""Calls: what happens when a value is called.
+
+The order of the search: what higher layers registered (`special`), Python operators on numbers and structures, NumPy and
+math functions (by table, or written in Python in `library`), decorated and plain Python functions (parsed), classes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import types
+from collections.abc import Callable
+from types import BuiltinFunctionType
+from typing import Any
+
+import numpy as np
+
+from ...abstract.families import family_of
+from ...abstract.types import Array, Data, Ref, Scalar
+from ...ir.node import Apply, Graph
+from ...library import SOURCES
+from ...prims.api.numpy_api import MEANINGS, METHODS
+from ...prims.api.operators import OPERATORS
+from ...utils.errors import CompileError, ParseError, TypeError_, nearest
+from ...utils.source import Origin
+from ..engine.cells import frozen
+from ..engine.engine import IN_PLACE, Context, Engine
+from ..engine.frames import Frame
+from ..values.protocols import is_dataclass, lookup, truth_method
+from ..values.sharing import arrays_of
+from ..values.treedef import describe
+from ..values.unions import dispatch, first_choice, merged, without_choices
+from ..values.values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Iter, Raised, Seq, Static, Val
+from . import data
+from .iterables import reach
+from .lists import is_list, is_run_time
+from .structures import lift, structural, to_argument
+
+# Operators that structures and compile-time objects have too; `structures.structural` knows them.
+STRUCTURAL = dict.fromkeys(
+    (operator.getitem, operator.not_, operator.is_, operator.is_not, operator.contains, operator.eq, operator.ne), True
+)
+SPECIAL: dict[Any, Callable] = {}
+DERIVED: dict[str, Callable] = {}
+METHODS_OF_REFS: dict[str, Callable] = {}
+
+
+def special(*callables):
+    """Register what calling a Python object means: `(engine, frame, args, kwargs, origin, site) -> Val`, a coroutine."""
+
+    def register(handler):
+        for c in callables:
+            SPECIAL[c] = handler
+        return handler
+
+    return register
+
+
+def derived(transform: str):
+    """Register what calling a transformed function means: `(engine, frame, fn: Derived, args, kwargs, origin, site)`."""
+
+    def register(handler):
+        DERIVED[transform] = handler
+        return handler
+
+    return register
+
+
+async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
+    """Call any value."""
+    if args and isinstance(args[0], Chosen):
+        from .item_changes import changed
+
+        return await changed(engine, frame, fn.value, args[0], args[1], origin)
+    if isinstance(fn, Choice):
+
+        async def chosen(region: Frame, option: Val) -> Val:
+            inner = [reach(frame, region, a) for a in args]
+            named = {k: reach(frame, region, a) for k, a in kwargs.items()}
+            return await call_value(engine, region, option, inner, named, origin, site)
+
+        return await dispatch(engine, frame, fn, chosen, site, origin)
+    position = first_choice([*args, *kwargs.values()])
+    if position is not None and not kwargs and is_numeric(fn):
+        args = merged(frame, list(args))
+        position = first_choice(args)
+    if position is not None and not takes_choices(fn):
+        names = list(kwargs)
+
+        async def with_option(region: Frame, option: Val) -> Val:
+            inner = [reach(frame, region, a) for a in (*args, *kwargs.values())]
+            inner[position] = option
+            named = dict(zip(names, inner[len(args) :], strict=True))
+            return await call_value(engine, region, reach(frame, region, fn), inner[: len(args)], named, origin, site)
+
+        return await dispatch(engine, frame, [*args, *kwargs.values()][position], with_option, site, origin)
+    if isinstance(fn, Closure):
+        return await call_closure(engine, frame, fn, args, kwargs, origin, site)
+    if isinstance(fn, Derived):
+        keys = list(kwargs)
+
+        async def transformed(region: Frame, values: list[Val]) -> Val:
+            function = reach(frame, region, fn.function)
+            if engine.with_cells:
+                function, *values = frozen(region, [function, *values])
+            inner = Derived(fn.transform, function, fn.options)
+            named = dict(zip(keys, values[len(args) :], strict=True))
+            return await DERIVED[fn.transform](engine, region, inner, values[: len(args)], named, origin, site)
+
+        return await without_choices(engine, frame, [*args, *kwargs.values()], transformed)
+    if isinstance(fn, Bound):
+        return await call_method(engine, frame, fn, args, kwargs, origin, site)
+    if isinstance(fn, Static):
+        result = await call_static(engine, frame, fn.value, args, kwargs, origin, site)
+        if isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE and args:
+            from .item_changes import written_back
+
+            return written_back(frame, fn.value.__name__, args[0], result)
+        return result
+    if (method := user_method(fn, "__call__")) is not None:
+        return await call_value(engine, frame, Static(method), [fn, *args], kwargs, origin, site)
+    if data.is_data(fn) and data.defines(fn, "__call__"):
+        return await data.call_method(engine, frame, fn, "__call__", args, kwargs, site)
+    if isinstance(fn, Dyn) and isinstance(fn.type, Ref):
+        return await METHODS_OF_REFS["__call__"](engine, frame, fn, args, kwargs, origin, site)
+    raise TypeError_(f"{describe(fn)} is not callable")
+
+
+def is_numeric(fn: Val) -> bool:
+    """Whether a callable is arithmetic, a comparison or a NumPy function: nothing that looks at the class of a number."""
+    if not isinstance(fn, Static):
+        return False
+    module = getattr(fn.value, "__module__", None)
+    arithmetic = module == "_operator" and fn.value.__name__.strip("_") in SYMBOLS
+    return arithmetic or (isinstance(fn.value, np.ufunc) and lookup(MEANINGS, fn.value) is not None)
+
+
+def takes_choices(fn: Val) -> bool:
+    """Whether a callable takes a choice as it is: functions with source do, everything else is tried option by option."""
+    if isinstance(fn, Static):
+        value = fn.value
+        if lookup(SPECIAL, value) is not None or lookup(OPERATORS, value) is not None:
+            return False
+        return isinstance(value, types.FunctionType | type) or hasattr(value, "__relay_function__")
+    return isinstance(fn, Closure)
+
+
+@functools.lru_cache(256)
+def signature_of(function: Any) -> inspect.Signature | None:
+    """The parameters of a builtin, where it tells them."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def refuse_misfits(function: Any, args: list, kwargs: dict) -> None:
+    """Refuse a call of a builtin with arguments that it does not take.
+
+    Raises:
+        TypeError_: in the words of `inspect.Signature.bind`; nothing where the builtin has no signature.
+    """
+    signature = signature_of(function) if isinstance(function, types.BuiltinFunctionType) else None
+    if signature is None:
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError_(f"{function.__name__}(): {error}") from None
+
+
+async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
+    """Call a Python object."""
+    handler = lookup(SPECIAL, value)
+    if handler is not None:
+        refuse_misfits(value, args, kwargs)
+        return await handler(engine, frame, args, kwargs, origin, site)
+    if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
+        own = await operator_method(engine, frame, value, args, origin, site)
+        if own is None and any(is_run_time(a) for a in args):
+            from .list_methods import list_operator
+
+            own = await list_operator(engine, frame, value, args)
+        if own is None and isinstance(args[0], Iter) and args[0].kind == "range":
+            from .list_methods import range_operator
+
+            own = await range_operator(engine, frame, value, args)
+        return operate(engine, frame, value, args) if own is None else own
+    meaning = lookup(MEANINGS, value)
+    if meaning is not None:
+        name, keys = getattr(value, "__name__", str(value)), list(kwargs)
+
+        async def apply(region: Frame, values: list[Val]) -> Val:
+            named = dict(zip(keys, values[len(args) :], strict=True))
+            return numeric(engine, region, meaning, values[: len(args)], named, name)
+
+        return await without_choices(engine, frame, [*args, *kwargs.values()], apply)
+    written = lookup(SOURCES, value)
+    if written is not None:
+        return await call_python(engine, frame, written, args, kwargs, origin, site)
+    transformed = getattr(value, "__relay_derived__", None)
+    if transformed is not None:
+        transform, inner, options = transformed
+        fn = Derived(transform, engine.from_python(frame, inner, None), options)
+        return await call_value(engine, frame, fn, args, kwargs, origin, site)
+    function = getattr(value, "__relay_function__", None)
+    if function is not None:
+        return await call_static(engine, frame, function, args, kwargs, origin, site)
+    model = getattr(value, "__relay_model__", None)
+    if model is not None:
+        return await call_model_function(engine, frame, value, args, kwargs, origin, site)
+    if isinstance(value, types.FunctionType):
+        return await call_python(engine, frame, value, args, kwargs, origin, site)
+    if isinstance(value, types.MethodType):
+        receiver = engine.from_python(frame, value.__self__, None)
+        return await call_value(engine, frame, Static(value.__func__), [receiver, *args], kwargs, origin, site)
+    if isinstance(value, type):
+        return await construct(engine, frame, value, args, kwargs, origin, site)
+    if isinstance(value, functools.partial):
+        first = [engine.from_python(frame, a, None) for a in value.args]
+        named = {k: engine.from_python(frame, a, None) for k, a in value.keywords.items()} | kwargs
+        return await call_value(
+            engine, frame, engine.from_python(frame, value.func, None), first + args, named, origin, site
+        )
+    if isinstance(value, functools._lru_cache_wrapper):  # a pure function needs no memory of its results
+        return await call_static(engine, frame, value.__wrapped__, args, kwargs, origin, site)
+    method = type(value).__call__ if callable(value) else None
+    if isinstance(method, types.FunctionType):
+        return await call_static(engine, frame, types.MethodType(method, value), args, kwargs, origin, site)
+    if not callable(value):
+        raise TypeError_(f"'{type(value).__name__}' object is not callable")
+    name = f"{getattr(value, '__module__', None) or ''}.{getattr(value, '__name__', type(value).__name__)}".lstrip(".")
+    raise TypeError_(
+        f"{name} cannot be compiled: it is neither Python source nor a function that myia_relay knows; "
+        "write it in Python, or register it with relay.register_op"
+    )
+
+
+async def call_python(engine: Engine, frame: Frame, function, args, kwargs, origin: Origin, site) -> Val:
+    """Call a plain Python function by its source."""
+    graph = engine.source_of(function)
+    values = bind(engine, frame, graph, args, kwargs, None)
+    return await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
+
+
+async def call_closure(engine: Engine, frame: Frame, fn: Closure, args, kwargs, origin: Origin, site) -> Val:
+    """Call a nested function."""
+    env = frame.captured(fn)
+    values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
+    return await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
+
+
+def callee_context(frame: Frame, site) -> Context:
+    """The context of a function called from here: inside of a model the path grows by the call site."""
+    context = frame.context
+    if context.scope is None:
+        return context
+    return Context(context.models, context.scope, (*context.path, site), context.turn)
+
+
+async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
+    """Call a function with hidden parameters: as a layer of the model being run, or as the root of a bound one."""
+    context = frame.context
+    graph = engine.source_of(model.__relay_model__)
+    if context.scope is not None:
+        context = callee_context(frame, site)
+    else:
+        scope = dict(context.models).get(model)
+        if scope is None:
+            raise TypeError_(
+                f"{graph.name} has hidden parameters and needs a model: make one with "
+                f"model = relay.create_model({graph.name}), then call model(x), or relay.grad(model, loss, args) "
+                "on a function that calls it"
+            )
+        context = Context(context.models, scope, ())
+    values = bind(engine, frame, graph, args, kwargs, None)
+    return await engine.call_graph(frame, graph, values, (), origin, context)
+
+
+def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val], env: dict | None) -> list[Val]:
+    """Arguments in the order of the parameters, as Python binds them.
+
+    Raises:
+        TypeError_: CPython's complaint about missing, unexpected or doubled arguments.
+    """
+    s = graph.signature
+    if s is None:
+        return list(args)
+    values: list[Val | None] = [None] * len(s.names)
+    positional = list(args)
+    for index in range(min(s.positional, len(positional))):
+        values[index] = positional[index]
+    extra = positional[s.positional :]
+    if s.vararg is not None:
+        values[s.vararg] = Seq("tuple", tuple(extra))
+    elif extra:
+        plural = "s" if s.positional != 1 else ""
+        raise TypeError_(
+            f"{graph.name}() takes {s.positional} positional argument{plural} but {len(positional)} "
+            f"{'was' if len(positional) == 1 else 'were'} given"
+        )
+    rest: dict[str, Val] = {}
+    for name, value in kwargs.items():
+        index = s.names.index(name) if name in s.names else -1
+        if index < 0 or index < s.posonly or index in (s.vararg, s.kwarg):
+            if s.kwarg is None:
+                raise TypeError_(f"{graph.name}() got an unexpected keyword argument '{name}'{nearest(name, s.names)}")
+            rest[name] = value
+        elif values[index] is not None:
+            raise TypeError_(f"{graph.name}() got multiple values for argument '{name}'")
+        else:
+            values[index] = value
+    if s.kwarg is not None:
+        values[s.kwarg] = Seq("dict", tuple(rest.values()), tuple(rest))
+    missing = []
+    for index, name in enumerate(s.names):
+        if values[index] is None:
+            if index in s.defaults:
+                default = s.defaults[index]
+                known = env.get(default) if env else None
+                values[index] = known if known is not None else engine.value(frame, default)
+            else:
+                missing.append(f"'{name}'")
+    if missing:
+        names = missing[0] if len(missing) == 1 else ", ".join(missing[:-1]) + " and " + missing[-1]
+        raise TypeError_(
+            f"{graph.name}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: {names}"
+        )
+    return values
+
+
+def user_method(value: Val, name: str) -> Any:
+    """The Python function behind a special method that a record's class defines itself, or None."""
+    if isinstance(value, Seq) and value.kind == "record":
+        return written_method(value.cls, name)
+    if data.is_data(value) and len(data.possible(value)) == 1:
+        cls = data.class_of(value)
+        return written_method(cls, name) if cls is not None else None
+    return None
+
+
+def written_method(cls: type, name: str) -> Any:
+    """The Python function behind a special method that a class defines itself, or None."""
+    found = getattr(cls, name, None)
+    function = getattr(found, "__relay_function__", found)
+    # What dataclasses and NamedTuples generate (comparison by fields) has no source; `structures` knows it.
+    written = isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
+    return function if written else None
+
+
+MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+AUGMENTED = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")
+
+
+async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], origin: Origin, site) -> Val | None:
+    """An operator that a user's class defines: `__add__`, or `__radd__` of the right operand; None where there is none."""
+    base = op.__name__.strip("_")
+    plain = base.removeprefix("i") if base in AUGMENTED else base
+    mirrored = MIRRORED.get(plain, "r" + plain)
+    if any(map(data.is_data, args)):
+
+        async def again(region: Frame, values: list[Val]) -> Val:
+            own = await operator_method(engine, region, op, values, origin, site)
+            return operate(engine, region, op, values) if own is None else own
+
+        names = (f"__{base}__", f"__{plain}__", f"__{mirrored}__")
+        found = await data.dispatched(engine, frame, args, names, again, site)
+        if found is not None:
+            return found
+    if op is operator.not_ and truth_method(args[0]) is not None:
+        from .structures import operate_not
+        from .syntax import truth
+
+        found = await truth(engine, frame, args[0])
+        return frame.constant(not found) if isinstance(found, bool) else operate_not(frame, found)
+    if op is operator.ne and is_dataclass(args[0]) and user_method(args[0], "__ne__") is None:
+        equal = user_method(args[0], "__eq__")  # what a class says without `__ne__`; tuples have theirs
+        if equal is not None:
+            found = await call_value(engine, frame, Static(equal), list(args), {}, origin, None)
+            return await call_value(engine, frame, Static(operator.not_), [found], {}, origin, None)
+    for name in dict.fromkeys((base, plain)):  # `x += y` is `__iadd__`, or else `__add__`
+        method = user_method(args[0], f"__{name}__")
+        if method is not None:
+            return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
+    alike = (
+        len(args) == 2 and all(isinstance(a, Seq) and a.kind == "record" for a in args) and args[0].cls is args[1].cls
+    )
+    if len(args) == 2 and not (alike and plain not in MIRRORED):  # CPython does not ask the same class again
+        method = user_method(args[1], f"__{mirrored}__")
+        if method is not None:
+            left = from_numpy(engine, frame, args[0], args[1], plain)
+            return await call_value(engine, frame, Static(method), [args[1], left], {}, origin, site)
+    return None
+
+
+def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> Val:
+    """What a class's `__radd__` is given: a NumPy scalar on the left takes the operator itself, and hands on a Python number.
+
+    Raises:
+        TypeError_: NumPy would make an array of the object or of the results.
+    """
+    if (
+        not isinstance(left, Dyn)
+        or not isinstance(left.type, Array | Scalar)
+        or isinstance(left.type, Scalar)
+        and left.type.weak
+    ):
+        return left
+    cls = data.class_of(right) if data.is_data(right) else right.cls
+    if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy stands back
+        return left
+    sequence = any(hasattr(cls, name) for name in ("__array__", "__len__", "__getitem__"))
+    if isinstance(left.type, Array) or op in MIRRORED or sequence:
+        symbol = SYMBOLS.get(op) or SYMBOLS.get(f"{op}_", op)
+        what = "its elements one by one" if isinstance(left.type, Array) else "it as an array would"
+        raise TypeError_(
+            f"NumPy takes '{symbol}' of {describe(left)} on the left of {cls.__name__} for itself, and combines {what}; write "
+            f"{cls.__name__} on the left, or __array_ufunc__ = None in the class, and NumPy leaves the operator to it"
+        )
+    return numeric(engine, frame, METHODS["item"], [left], {}, "item")
+
+
+def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
+    """A Python operator on values."""
+    result = structural(engine, frame, op, args)
+    if result is not None:
+        return result
+    for arg in args:
+        if not isinstance(arg, Dyn) or isinstance(arg.type, Ref | Data):
+            raise unsupported(op, args)
+    return Dyn(OPERATORS[op](frame.builder, *[frame.var(a) for a in args]).node)
+
+
+LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "copy", "count", "index")
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|", "xor": "^",
+    "lshift": "<<", "rshift": ">>", "neg": "unary -", "pos": "unary +", "invert": "unary ~", "iadd": "+=", "isub": "-=",
+    "imul": "*=", "itruediv": "/=",
+}  # fmt: skip
+
+
+def unsupported(op, args: list[Val]) -> CompileError:
+    """CPython's words for an operator that does not know its operands."""
+    name = getattr(op, "__name__", str(op))
+    kinds = " and ".join(describe(a) for a in args)
+    return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}")
+
+
+def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> Val:
+    """A NumPy or math function on values: static parameters as Python values, the others staged."""
+    positions = meaning.positional
+    staged_args, staged_kwargs = [], {}
+    for position, arg in enumerate(args):
+        parameter = positions[position] if position < len(positions) else None
+        staged_args.append(to_argument(engine, frame, arg, parameter in meaning.static, name, parameter))
+    for key, arg in kwargs.items():
+        staged_kwargs[key] = to_argument(engine, frame, arg, key in meaning.static, name, key)
+    try:
+        result = meaning(frame.builder, *staged_args, **staged_kwargs)
+    except TypeError as error:
+        if isinstance(error, CompileError):
+            raise
+        raise TypeError_(
+            f"{name}: {str(error).replace(getattr(meaning.function, '__name__', '') + '()', name + '()')}"
+        ) from error
+    return lift(engine, frame, result)
+
+
+async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, origin: Origin, site) -> Val:
+    """Call a method of an array, a reference or a record."""
+    from .structures import sequence_method
+
+    receiver = fn.receiver
+    if isinstance(fn.function, data.Method):
+        return await data.call_method(engine, frame, receiver, fn.function.name, args, kwargs, site)
+    if isinstance(receiver, Choice):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            inner = [reach(frame, region, a) for a in args]
+            named = {k: reach(frame, region, a) for k, a in kwargs.items()}
+            return await call_method(engine, region, Bound(option, fn.function), inner, named, origin, site)
+
+        return await dispatch(engine, frame, receiver, of_option, site, origin)
+    if isinstance(fn.function, str):
+        if isinstance(receiver, Dyn) and isinstance(receiver.type, Ref):
+            return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)
+        if isinstance(receiver, Dyn) and isinstance(receiver.type, Array | Scalar):
+            return numeric(engine, frame, METHODS[fn.function], [receiver, *args], kwargs, f"ndarray.{fn.function}")
+        if is_list(receiver) and (is_run_time(receiver) or fn.function in LIST_METHODS):
+            from .list_methods import list_method
+
+            return await list_method(engine, frame, receiver, fn.function, args, kwargs)
+        if isinstance(receiver, At):
+            from .item_changes import updated
+
+            return await updated(engine, frame, receiver, fn.function, args, origin)
+        return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
+    return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
+
+
+async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origin: Origin, site) -> Val:
+    """Make an instance of a class: an exception, a NamedTuple or a frozen dataclass."""
+    if issubclass(cls, BaseException):
+        if kwargs or len(args) > 1:
+            raise TypeError_(f"{cls.__name__} takes one message in compiled code")
+        return Raised(cls, args[0] if args else None)
+    require_plain(cls)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return Seq(
+            "record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls
+        )
+    if hasattr(cls, "__dataclass_fields__"):
+        import dataclasses
+
+        if not cls.__dataclass_params__.frozen:
+            raise TypeError_(f"the dataclass {cls.__name__} is mutable; declare it @dataclass(frozen=True)")
+        fields = dataclasses.fields(cls)
+        defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
+        names = tuple(f.name for f in fields)
+        positional = [f.name for f in fields if not f.kw_only]
+        if len(args) > len(positional):
+            raise TypeError_(f"{cls.__name__}() takes {len(positional)} positional fields but {len(args)} were given")
+        for name, arg in zip(positional, args):
+            if name in kwargs:
+                raise TypeError_(f"{cls.__name__}() got multiple values for field '{name}'")
+            kwargs = {**kwargs, name: arg}
+        for f in fields:
+            if f.default_factory is not dataclasses.MISSING and f.name not in kwargs:
+                kwargs = {
+                    **kwargs,
+                    f.name: await call_value(engine, frame, Static(f.default_factory), [], {}, origin, site),
+                }
+        values = fields_of(cls, names, defaults, (), kwargs, engine, frame)
+        for value in values:  # what is written into such an array later, the record would show
+            engine.shared.update(arrays_of(value))
+        family = None if engine.structural else family_of(cls)
+        if family is not None:
+            return await data.construct(engine, frame, family, cls, values)
+        return Seq("record", values, names, cls)
+    raise TypeError_(
+        f"instances of {cls.__name__} cannot be made in compiled code; use a NamedTuple or a frozen dataclass"
+    )
+
+
+def require_plain(cls: type) -> None:
+    """Refuse to make an instance of a class where something of its own runs then.
+
+    Raises:
+        TypeError_: a `__post_init__`, an `__init__` or `__new__` that is written out, or fields that it would have to set.
+    """
+    own = [name for name in ("__init__", "__new__") if getattr(getattr(cls, name), "__code__", None) is not None]
+    own = [
+        name for name in own if getattr(cls, name).__code__.co_filename != "<string>"
+    ]  # as dataclass and NamedTuple make them
+    own += ["__post_init__"] * hasattr(cls, "__post_init__")
+    if own:
+        raise TypeError_(
+            f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function"
+        )
+    for field in getattr(cls, "__dataclass_fields__", {}).values():
+        if not field.init:
+            raise TypeError_(
+                f"the field '{field.name}' of {cls.__name__} is not given when it is made; make it a property"
+            )
+
+
+def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, ...]:
+    """Constructor arguments as field values."""
+    if len(args) > len(names):
+        raise TypeError_(f"{cls.__name__}() takes {len(names)} fields but {len(args)} were given")
+    values = dict(zip(names, args, strict=False))
+    for key, value in kwargs.items():
+        if key not in names:
+            raise TypeError_(f"{cls.__name__}() has no field '{key}'{nearest(key, names)}")
+        if key in values:
+            raise TypeError_(f"{cls.__name__}() got multiple values for field '{key}'")
+        values[key] = value
+    for name in names:
+        if name not in values:
+            if name not in defaults:
+                raise TypeError_(f"{cls.__name__}() misses the field '{name}'")
+            values[name] = engine.from_python(frame, defaults[name], None)
+    return tuple(values[n] for n in names)
+
+
+from . import builtins  # noqa: E402, F401  registers Python's builtins
+
+__all__ = ["ParseError", "bind", "call_value", "derived", "numeric", "operate", "special"]

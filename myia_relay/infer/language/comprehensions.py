@@ -1,0 +1,111 @@
+"""Comprehensions: lists of static length where the iterable has one, else run-time lists filled by a loop.
+
+    [e for x in xs if c]    =>    for x in xs: out = out + [e] if c else out
+
+The body of a parsed comprehension is a graph from an item to the list of what it contributes. That list is never made: where
+the graph ends in a display, in a branch or in another comprehension, the entries are appended to the list that is being filled.
+"""
+
+from __future__ import annotations
+
+from ...ir import syntax as S
+from ...ir.node import Apply, Constant, Graph
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.unions import dispatch
+from ..values.values import NEVER, Choice, Iter, Seq, Val
+from .iterables import reach, walk
+from .lists import LONG, concatenated, keeps_static, pushed
+from .loops import counted
+from .syntax import arms_of, branch, meaning, truth
+
+
+@meaning(S.comprehension)
+async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
+    """A comprehension, or a generator expression that is all used."""
+    return await filled(engine, frame, node, Seq("list", ()))
+
+
+async def filled(engine: Engine, frame: Frame, node: Apply, out: Val) -> Val:
+    """A list with the entries of a comprehension appended."""
+    iterable = engine.value(frame, node.args[0])
+    if isinstance(iterable, Choice):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            return await filled_from(engine, region, node, option, reach(frame, region, out))
+
+        return await dispatch(engine, frame, iterable, of_option, node, node.origin)
+    return await filled_from(engine, frame, node, iterable, out)
+
+
+async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, out: Val) -> Val:
+    """A list with the entries of a comprehension over `iterable` appended."""
+    body = node.args[1].value
+    steps = walk(engine, frame, iterable)
+    if isinstance(iterable, Iter) and iterable.kind == "range" and all(p.known for p in iterable.parts):
+        # A short range is spelt out, unlike a loop's: the list has a static length then.
+        numbers = range(*[p.node.value for p in iterable.parts])
+        if len(numbers) <= LONG or keeps_static(engine):
+            steps.items = [frame.constant(i) for i in numbers]
+    if steps.items is not None:
+        for item in steps.items:
+            scope = frame.scope()
+            scope.env[body.params[0]] = item
+            out = scope.leave(await contributed(engine, scope, body, out))
+            if out is NEVER:
+                return NEVER
+        return out
+
+    async def run(region: Frame, values: list[Val]) -> Val:
+        item, so_far = values
+        region.env[body.params[0]] = item
+        result = await contributed(engine, region, body, so_far)
+        return NEVER if result is NEVER else Seq("tuple", (result,))
+
+    result = await counted(engine, frame, node, steps, [out], ("list",), run)
+    return result if result is NEVER else result.elems[0]
+
+
+async def contributed(engine: Engine, frame: Frame, graph: Graph, out: Val) -> Val:
+    """A list with what one item contributes appended; `graph` makes the list of that."""
+    last = graph.output
+    if not graph.nodes or graph.nodes[-1] is not last or not isinstance(last.fn, Constant):
+        part = await engine.body(frame, graph)
+        return part if part is NEVER else concatenated(engine, frame, out, part)
+    for node in graph.nodes[:-1]:
+        value = await engine.apply(frame, node)
+        if value is NEVER:
+            return NEVER
+        frame.env[node] = value
+    frame.at(last.origin)
+    if last.fn.value is S.comprehension:
+        return await filled(engine, frame, last, out)
+    if last.fn.value is S.if_:
+        return await _chosen(engine, frame, last, out)
+    part = await engine.apply(frame, last)
+    if part is NEVER:
+        return NEVER
+    if isinstance(part, Seq):
+        for entry in part.elems:
+            out = pushed(engine, frame, out, entry)
+        return out
+    return concatenated(engine, frame, out, part)
+
+
+async def _chosen(engine: Engine, frame: Frame, node: Apply, out: Val) -> Val:
+    """What one of two graphs contributes."""
+    condition, *graphs = node.args
+    decided = await truth(engine, frame, engine.value(frame, condition))
+    if isinstance(decided, bool):
+        scope = frame.scope()
+        return scope.leave(await contributed(engine, scope, graphs[0 if decided else 1].value, out))
+
+    def arm(graph: Graph, facts: dict):
+        async def run(region: Frame) -> Val:
+            for fact, value in facts.items():
+                region.env[fact] = region.bring(value)
+            return await contributed(engine, region, graph, reach(frame, region, out))
+
+        return run
+
+    return await branch(engine, frame, decided, arms_of(engine, frame, node, arm), node)

@@ -1,0 +1,557 @@
+"""Values of algebraic data types: making them, telling variants apart, attributes, methods, equality.
+
+A value is a leaf (`Dyn`) of type `Data`. What a test has found out about its variant is kept beside it (`Known`), so that after
+`isinstance(t, Leaf)`, or in the case of a `match`, a field is read without a test, and the last case needs none. Where the variant
+is not known, an attribute is a branch on it, and raises CPython's AttributeError for the variants that lack it.
+
+Constructing a variant checks the fields against the annotations, which are the types of the record. CPython does not check
+them: what does not fit is refused, and never converted.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...abstract.families import Family, FieldError, Variant
+from ...abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves
+from ...ir.build import Builder, Var
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import REGISTRY
+from ...prims.ops.data import data_as, data_field, data_is, data_make, data_same
+from ...prims.ops.data_functions import choose
+from ...prims.ops.effects import check
+from ...utils.errors import AttributeError_, TypeError_, nearest
+from ..values.treedef import describe
+from ..values.values import NONE_VAL, Bound, Choice, Dyn, Known, Raised, Seq, Static, Val
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a value whose variant is not known: found when it is called."""
+
+    name: str
+
+
+@functools.cache
+def method(name: str) -> Method:
+    """The method of a name; one object each, as skeletons compare functions by identity."""
+    return Method(name)
+
+
+def is_data(value: Val) -> bool:
+    """Whether a value is one of an algebraic data type."""
+    return isinstance(value, Dyn) and isinstance(value.type, Data)
+
+
+def possible(value: Dyn) -> tuple[int, ...]:
+    """The numbers of the variants that a value may be of; 0 is None."""
+    if isinstance(value, Known):
+        return value.variants
+    numbers = tuple(v.number for v in value.type.family.variants)
+    return (0, *numbers) if value.type.nullable else numbers
+
+
+def class_of(value: Dyn) -> type | None:
+    """The class of a value of which the variant is known; None for None."""
+    (number,) = possible(value)
+    return value.type.family.variants[number - 1].cls if number else None
+
+
+def name_of(family: Family, number: int) -> str:
+    return family.variants[number - 1].cls.__name__ if number else "NoneType"
+
+
+# Construction.
+
+
+async def construct(engine, frame, family: Family, cls: type, values: tuple[Val, ...]) -> Dyn:
+    """An instance of a class of a recursive family.
+
+    Raises:
+        FieldError: a field is given something else than its annotation says.
+    """
+    engine.uses_data = True
+    variant = family.variant(cls)
+    ready = []
+    for name, value, t in zip(variant.fields, values, variant.types, strict=True):
+        ready.append(await settled(engine, frame, value, t, f"the field '{name}' of {cls.__name__}"))
+    return record(frame, family, variant, ready)
+
+
+async def settled(engine, frame, value: Val, t: Type, what: str) -> Val:
+    """A field's value with choices between variants, or a variant and None, made one value."""
+    if not isinstance(value, Choice) or not isinstance(t, Data):
+        return value
+    from ..values.unions import dispatch
+
+    async def arm(region, option: Val) -> Val:
+        return Dyn(adapt(region, option, t, what))
+
+    return await dispatch(engine, frame, value, arm, None, frame.builder.origin)
+
+
+def record(frame, family: Family, variant: Variant, values) -> Dyn:
+    """A new record of a variant."""
+    nodes: list[Node] = []
+    for name, value, t in zip(variant.fields, values, variant.types, strict=True):
+        nodes += field_nodes(frame, value, t, f"the field '{name}' of {variant.cls.__name__}")
+    made = frame.builder.emit(data_make, tuple(nodes), {"type": Data(family), "variant": variant.number})
+    return Known(made, (variant.number,))
+
+
+def field_nodes(frame, value: Val, t: Type, what: str) -> list[Node]:
+    """The leaves of a value that is to have a type.
+
+    Raises:
+        FieldError: it has another.
+    """
+    if isinstance(t, Data):
+        return [adapt(frame, value, t, what)]
+    if (
+        isinstance(t, Struct)
+        and isinstance(value, Seq)
+        and (value.kind, value.fields, value.cls) == (t.kind, t.fields, t.cls)
+    ):
+        if len(value.elems) == len(t.elems):
+            return [n for v, e in zip(value.elems, t.elems) for n in field_nodes(frame, v, e, what)]
+    if isinstance(t, NoneT) and isinstance(value, Static) and value.value is None:
+        return [frame.builder.emit(REGISTRY["none"], ())]
+    if isinstance(value, Dyn) and value.type == t:
+        return [value.node]
+    have, hint = describe(value), ""
+    if isinstance(value, Dyn) and str(t) == "float" and str(value.type) in ("int", "bool", "np.float64"):
+        hint = ": write float(x), or 1.0 for 1, or annotate the field with what it holds"
+    elif isinstance(value, Dyn) and isinstance(t, Array) and isinstance(value.type, Array):
+        hint = f": convert it, .astype(np.{t.dtype})" if t.dtype != value.type.dtype else ""
+        t = f"an array of {t.dtype} with shape {t.shape}"
+    raise FieldError(f"{what} is annotated {t}, and is given {have}{hint}")
+
+
+def adapt(frame, value: Val, t: Data, what: str = "the value") -> Node:
+    """The node of a value as one of a `Data` type: None, a variant, or a record that is still taken apart.
+
+    Raises:
+        FieldError: it is not of the family, or may be None where that has no place.
+    """
+    if isinstance(value, Static) and value.value is None and t.nullable:
+        return Constant(None, t)
+    if is_data(value) and value.type.family is t.family:
+        if value.type == t:
+            return value.node
+        if t.nullable or 0 not in possible(value):
+            return frame.builder.emit(data_as, (value.node,), {"type": t})
+        raise FieldError(f"{what} is annotated {t}, and may be None here; test it before: if x is not None")
+    if isinstance(value, Seq) and value.kind == "record" and value.cls in t.family.numbers:
+        made = record(frame, t.family, t.family.variant(value.cls), value.elems)
+        return adapt(frame, made, t, what)
+    raise FieldError(f"{what} is annotated {t}, and is given {describe(value)}")
+
+
+def value_of(engine, nodes: list[Node], t: Type) -> Val:
+    """The value with these leaves; consumes the list from its front."""
+    if isinstance(t, Struct):
+        return Seq(t.kind, tuple(value_of(engine, nodes, e) for e in t.elems), t.fields, t.cls)
+    node = nodes.pop(0)
+    if isinstance(t, NoneT):
+        return NONE_VAL
+    if isinstance(t, Array):
+        engine.shared.add(node)  # the record still holds it
+    return Dyn(node)
+
+
+def field(engine, frame, value: Dyn, variant: Variant, name: str) -> Val:
+    """A field of a value that is of a variant."""
+    start, t = variant.place(name)
+    nodes = []
+    for k in range(start, start + len(leaves(t))):
+        attrs = {"type": Data(value.type.family), "variant": variant.number, "index": k}
+        nodes.append(frame.builder.emit(data_field, (value.node,), attrs))
+    return value_of(engine, nodes, t)
+
+
+# Tests.
+
+
+def test(frame, value: Dyn, numbers) -> Dyn | bool:
+    """Whether a value is of one of some variants: a bool where that is known."""
+    may = possible(value)
+    hits = tuple(n for n in may if n in numbers)
+    if len(hits) in (0, len(may)):
+        return bool(hits)
+    if isinstance(value.node, Constant):
+        return 0 in hits
+    attrs = {"type": Data(value.type.family), "variants": hits}
+    return Dyn(frame.builder.emit(data_is, (value.node,), attrs))
+
+
+def instances(family: Family, classes) -> tuple[int, ...]:
+    """The variants that are instances of a class, a tuple of classes or a union."""
+    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
+    flat = []
+    for c in wanted:
+        flat += c if isinstance(c, tuple) else getattr(c, "__args__", (c,)) if not isinstance(c, type) else (c,)
+    numbers = [v.number for v in family.variants if any(issubclass(v.cls, c) for c in flat)]
+    if any(c is None or issubclass(types.NoneType, c) for c in flat):
+        numbers.insert(0, 0)
+    return tuple(numbers)
+
+
+def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
+    """The variants that an annotation allows; None where it says nothing about classes."""
+    plain = (
+        annotation is None
+        or isinstance(annotation, type | types.UnionType)
+        or typing.get_origin(annotation) is typing.Union
+    )
+    try:
+        return instances(family, type(None) if annotation is None else annotation) if plain else None
+    except TypeError:  # a part of the union is no class
+        return None
+
+
+def restricted(value: Dyn, numbers) -> Known:
+    """A value known to be of one of some variants."""
+    return Known(value.node, tuple(n for n in possible(value) if n in numbers))
+
+
+def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
+    """A value on the two sides of a test: what it is where the test holds, and where not; None if it tells nothing.
+
+    Args:
+        value: what is tested.
+        keeps: `(value) -> bool or None`: whether the test holds.
+    """
+    if not is_data(value):
+        return None
+    may = possible(value)
+    verdicts = {n: keeps(Known(value.node, (n,))) for n in may}
+    if None in verdicts.values() or len(set(verdicts.values())) < 2:
+        return None
+    sides = [[n for n in may if verdicts[n] is side] for side in (True, False)]
+    return tuple(NONE_VAL if numbers == [0] else restricted(value, numbers) for numbers in sides)
+
+
+def either(frame, condition: Var, a: Node, b: Node) -> Node:
+    """`a if condition else b` of two leaves of one type, one of which may be undefined."""
+    t = a.type
+    if isinstance(t, Scalar) or (isinstance(t, Array) and is_static_shape(t)):
+        return REGISTRY["where"](condition, frame.builder.var(a), frame.builder.var(b)).node
+    branches = {}
+    for name, index in (("then", 0), ("orelse", 1)):
+        graph = Graph(f"{frame.graph.name}.{name}", None, frame.builder.origin)
+        graph.output = [graph.add_parameter(n, a.type) for n in ("a", "b")][index]
+        branches[name] = graph
+    return frame.builder.emit(REGISTRY["cond"], (condition.node, a, b), branches)
+
+
+async def by_variant(
+    engine, frame, value: Dyn, groups: list[tuple[int, ...]], run: Callable, site: Apply | None
+) -> Val:
+    """`run(frame, value narrowed to a group)` for the group that the value is of at run time.
+
+    Args:
+        engine, frame: as everywhere.
+        value: the value.
+        groups: of variants; together all that it may be of.
+        run: coroutine.
+        site: the construct, for its place.
+    """
+    from ...prims.ops.control import undef
+    from .syntax import branch
+
+    if len(groups) == 1:
+        return await run(frame, restricted(value, groups[0]))
+    origin = frame.builder.origin
+    node = site if site is not None else Apply(frame.graph, undef, origin=origin)
+    here = test(frame, value, groups[0])
+    rest = restricted(value, [n for g in groups[1:] for n in g])
+
+    async def this(region) -> Val:
+        return await run(region, region.bring(restricted(value, groups[0])))
+
+    async def others(region) -> Val:
+        return await by_variant(engine, region, region.bring(rest), groups[1:], run, site)
+
+    return await branch(engine, frame, here, [this, others], node)
+
+
+# Attributes.
+
+
+def found_in(family: Family, number: int, name: str) -> Any:
+    """What an attribute of a variant is: "field", what its class holds, or `MISSING`."""
+    if number == 0:
+        return MISSING
+    variant = family.variants[number - 1]
+    if name in variant.fields:
+        return "field"
+    return inspect.getattr_static(variant.cls, name, MISSING)
+
+
+def having(value: Dyn, name: str) -> Dyn:
+    """A value known to be of one of the variants that have an attribute."""
+    numbers = [n for n in possible(value) if found_in(value.type.family, n, name) is not MISSING]
+    return restricted(value, numbers) if numbers else value
+
+
+MISSING = object()
+
+
+def is_method(found: Any) -> bool:
+    return isinstance(found, types.FunctionType) or hasattr(found, "__relay_function__")
+
+
+async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
+    """`value.name`.
+
+    Raises:
+        AttributeError_: no variant that the value may be of has it.
+    """
+    from .calls import call_value
+    from .structures import PropertyVal, class_attribute
+    from .syntax import emit_raise
+
+    family, may = value.type.family, possible(value)
+    found = {n: found_in(family, n, name) for n in may}
+    having = [n for n in may if found[n] is not MISSING]
+    if not having:
+        names = [f for v in family.variants for f in v.fields]
+        if may == (0,):
+            raise AttributeError_(f"'NoneType' object has no attribute '{name}'")
+        if name in names:  # of another variant: CPython would find out when it gets here, and not before
+            message = f"'{name_of(family, may[0])}' object has no attribute '{name}'"
+            return await emit_raise(engine, frame, Raised(AttributeError, Static(message)))
+        raise AttributeError_(
+            f"{' | '.join(name_of(family, n) for n in may)} has no field '{name}'{nearest(name, names)}"
+        )
+    if len(may) > 1 and all(is_method(found[n]) for n in having):
+        for n in [n for n in may if n not in having]:
+            other = test(frame, value, [k for k in may if k != n])
+            message = f"'{name_of(family, n)}' object has no attribute '{name}'"
+            frame.builder.emit(check, (other.node,), {"exception": AttributeError, "parts": (message,)})
+        return Bound(restricted(value, having), method(name))
+
+    async def one(region, narrowed: Dyn) -> Val:
+        number = narrowed.variants[0]
+        if found[number] is MISSING:
+            message = f"'{name_of(family, number)}' object has no attribute '{name}'"
+            return await emit_raise(engine, region, Raised(AttributeError, Static(message)))
+        variant = family.variants[number - 1]
+        if found[number] == "field":
+            return field(engine, region, narrowed, variant, name)
+        result = class_attribute(engine, region, narrowed, variant.cls, variant.fields, name)
+        if isinstance(result, PropertyVal):
+            return await call_value(
+                engine, region, Static(result.function), [result.receiver], {}, region.builder.origin, site
+            )
+        return result
+
+    having += [n for n in may if n not in having]
+    return await by_variant(engine, frame, value, [(n,) for n in having], one, site)
+
+
+async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) -> Val:
+    """A call of a method that depends on the variant: variants that share it are one case.
+
+    The attribute has been found before, but for `__call__`, which nobody names.
+    """
+    from .calls import call_value
+    from .iterables import reach
+    from .syntax import emit_raise
+
+    family = value.type.family
+    groups: dict[Any, list[int]] = {}
+    for n in possible(value):
+        groups.setdefault(id(found_in(family, n, name)), []).append(n)
+    origin = frame.builder.origin
+
+    async def one(region, narrowed: Dyn) -> Val:
+        number = narrowed.variants[0]
+        found = found_in(family, number, name)
+        if found is MISSING:
+            message = f"'{name_of(family, number)}' object is not callable"
+            return await emit_raise(engine, region, Raised(TypeError, Static(message)))
+        inner = [reach(frame, region, a) for a in args]
+        named = {k: reach(frame, region, a) for k, a in kwargs.items()}
+        return await call_value(engine, region, Static(found), [narrowed, *inner], named, origin, site)
+
+    return await by_variant(engine, frame, value, [tuple(g) for g in groups.values()], one, site)
+
+
+def defines(value: Val, name: str) -> bool:
+    """Whether the class of a variant that a value may be of defines a special method itself."""
+    from .calls import written_method
+
+    family = value.type.family
+    return any(n and written_method(family.variants[n - 1].cls, name) is not None for n in possible(value))
+
+
+async def dispatched(engine, frame, args: list[Val], names, run: Callable, site) -> Val | None:
+    """`run(frame, args)` with the first argument narrowed to one variant whose classes define one of some special methods.
+
+    Returns:
+        The result, or None where no class defines one, or all that is to be known about variants is known.
+    """
+    from .iterables import reach
+    from .syntax import emit_raise
+
+    for position, arg in enumerate(args):
+        if not is_data(arg) or len(possible(arg)) == 1 or not any(defines(arg, name) for name in names):
+            continue
+
+        async def one(region, narrowed: Dyn, position=position) -> Val:
+            inner = [reach(frame, region, a) for a in args]
+            inner[position] = narrowed
+            try:
+                return await run(region, inner)
+            except TypeError_ as error:  # CPython would find out when it gets here with this variant, and not before
+                return await emit_raise(engine, region, Raised(TypeError, Static(error.message)))
+
+        return await by_variant(engine, frame, arg, [(n,) for n in possible(arg)], one, site)
+    return None
+
+
+async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> Val:
+    """`dataclasses.replace(value, **changes)`."""
+    from .calls import require_plain
+    from .iterables import reach
+
+    family = value.type.family
+
+    async def one(region, narrowed: Dyn) -> Val:
+        number = narrowed.variants[0]
+        if number == 0:
+            raise TypeError_("replace() should be called on dataclass instances, and this may be None")
+        variant = family.variants[number - 1]
+        require_plain(variant.cls)
+        for name in changes:
+            if name not in variant.fields:
+                raise TypeError_(f"{variant.cls.__name__} has no field '{name}'{nearest(name, variant.fields)}")
+        new = {k: reach(frame, region, v) for k, v in changes.items()}
+        values = [new[f] if f in new else field(engine, region, narrowed, variant, f) for f in variant.fields]
+        return await construct(engine, region, family, variant.cls, tuple(values))
+
+    return await by_variant(engine, frame, value, [(n,) for n in possible(value)], one, site)
+
+
+# Equality.
+
+
+AS_TUPLES = sys.version_info < (3, 13)
+"""Whether dataclasses compare their fields as tuples, in which an object equals itself, NaN or not; later only a record does."""
+NAN = "NaN met NaN: whether they are equal in a container depends on whether they are one object; ask math.isnan first"
+
+
+def equality(engine, frame, a: Val, b: Val) -> Dyn:
+    """`a == b` where one of them is of a data type, as dataclasses compare: same class, equal fields."""
+    if not is_data(a):
+        a, b = b, a
+    if isinstance(b, Static) and b.value is None:
+        found = test(frame, a, (0,))
+        return frame.constant(found) if isinstance(found, bool) else found
+    family = a.type.family
+    if isinstance(b, Seq) and b.kind == "record" and b.cls in family.numbers:
+        b = Dyn(adapt(frame, b, Data(family)))
+    if not is_data(b) or b.type.family is not family:
+        return frame.constant(False)
+    graph = equality_graph(engine, family)
+    args = tuple(adapt(frame, x, Data(family, True)) for x in (a, b))
+    return Dyn(frame.builder.graph.apply(graph, *args, type=BOOL, origin=frame.builder.origin))
+
+
+def equality_graph(engine, family: Family) -> Graph:
+    """The typed function `(a, b) -> bool` that compares two values of a family; it calls itself.
+
+    Raises:
+        TypeError_: a class compares in a way of its own, or holds arrays.
+    """
+    made = engine.functions.made
+    if ("equal", family) in made:
+        return made["equal", family]
+    for variant in family.variants:
+        if not _generated(variant.cls):
+            raise TypeError_(
+                f"{variant.cls.__name__} compares in a way of its own; compare {family.name} by a function"
+            )
+        if any(isinstance(t, Array) for t in variant.leaves):
+            name = variant.cls.__name__
+            raise TypeError_(f"{name} holds an array, so == has no truth value; compare {family.name} by a function")
+    graph = Graph(f"equal_{'_'.join(v.cls.__name__ for v in family.variants)}")
+    made["equal", family] = graph
+    t = Data(family, True)
+    pair = tuple(graph.add_parameter(n, t) for n in ("a", "b"))
+    b = Builder(graph)
+
+    def no(b: Builder, _) -> Node:
+        return b.constant(False)
+
+    def is_one(b: Builder, x: Node, number: int) -> Node:
+        return b.emit(data_is, (x,), {"type": t, "variants": (number,)})
+
+    def fields_equal(variant: Variant):
+        def make(b: Builder, pair) -> Node:
+            result: Node = b.constant(True)
+            deeper: list[int] = []
+            attrs = [{"type": t, "variant": variant.number, "index": k} for k in range(len(variant.leaves))]
+            for k, leaf in enumerate(variant.leaves):
+                if isinstance(leaf, Data):
+                    deeper.append(k)
+                elif not isinstance(leaf, NoneT):
+                    fields = tuple(b.emit(data_field, (x,), attrs[k]) for x in pair)
+                    if leaf.is_float:
+                        nans = tuple(b.emit(REGISTRY["ne"], (x, x)) for x in fields)
+                        met = b.emit(REGISTRY["logical_and"], (result, b.emit(REGISTRY["logical_and"], nans)))
+                        fine = b.emit(REGISTRY["logical_not"], (met,))
+                        b.emit(check, (fine,), {"exception": ValueError, "parts": (NAN,)})
+                    same = b.emit(REGISTRY["eq"], fields)
+                    result = same if isinstance(result, Constant) else b.emit(REGISTRY["logical_and"], (result, same))
+
+            def rest(ks: list[int]):
+                def go_on(b: Builder, pair) -> Node:
+                    leaf = variant.leaves[ks[0]]
+                    parts = tuple(b.emit(data_field, (x,), attrs[ks[0]]) for x in pair)
+                    wide = tuple(b.emit(data_as, (x,), {"type": Data(leaf.family, True)}) for x in parts)
+                    same = b.graph.apply(equality_graph(engine, leaf.family), *wide, type=BOOL, origin=b.origin)
+                    return choose(b, same, rest(ks[1:]), no, pair) if ks[1:] else same
+
+                return go_on
+
+            return choose(b, result, rest(deeper), no, pair) if deeper else result
+
+        return make
+
+    def from_variant(k: int):
+        def make(b: Builder, pair) -> Node:
+            if k == len(family.variants):
+                return is_one(b, pair[1], 0)
+            variant = family.variants[k]
+
+            def then(b: Builder, pair) -> Node:
+                return choose(b, is_one(b, pair[1], variant.number), fields_equal(variant), no, pair)
+
+            return choose(b, is_one(b, pair[0], variant.number), then, from_variant(k + 1), pair)
+
+        return make
+
+    if AS_TUPLES:  # in which the same object is equal
+        same = b.emit(data_same, pair)
+        graph.output = choose(b, same, lambda b, _: b.constant(True), from_variant(0), pair)
+    else:
+        graph.output = from_variant(0)(b, pair)
+    return graph
+
+
+def _generated(cls: type) -> bool:
+    """Whether the comparison of a class is the one that `dataclass` made."""
+    found = getattr(cls, "__eq__", None)
+    return cls.__dataclass_params__.eq and getattr(getattr(found, "__code__", None), "co_filename", "") == "<string>"
+
+
+__all__ = ["Method", "adapt", "attribute", "by_variant", "construct", "equality", "is_data", "split", "test"]

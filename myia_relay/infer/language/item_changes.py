@@ -1,0 +1,206 @@
+"""Changes of items: `x[i] = v`, `x[i] += v`, `relay.at(x)[i].set(v)`. Each makes a new value of x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...abstract.types import Array, Scalar
+from ...ir import syntax as S
+from ...ir.node import Apply
+from ...ir.prim import REGISTRY
+from ...library.rows import put_rows
+from ...prims.api.array_indices import by_positions, masked, rows_written, without_slices
+from ...prims.api.promotion import fit, operand
+from ...prims.api.subscripts import getitem as get_part
+from ...prims.api.subscripts import setitem as set_part
+from ...prims.rules.broadcast import reshape
+from ...prims.rules.relations import same_size, show_shape
+from ...utils.errors import ShapeError, TypeError_
+from ...utils.source import Origin
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.sharing import arrays_of, lists_of
+from ..values.treedef import describe
+from ..values.unions import each_option
+from ..values.values import NEVER, At, Chosen, Dyn, Seq, SliceVal, Static, Val
+from . import lists
+from .structures import UPDATES, get, index_argument, lift, to_argument, to_python
+from .syntax import meaning
+
+
+def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
+    """The `x[index]` of `x[index] += v`."""
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        part = masked(frame.builder, frame.var(value), index_argument(engine, frame, index))
+        if part is not None:
+            return Chosen(part)
+    return get(engine, frame, value, index)
+
+
+async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: Val, origin: Origin) -> Val:
+    """`x[mask] op= other`, before it is written."""
+    if not isinstance(other, Dyn) or not isinstance(other.type, Array | Scalar):
+        raise TypeError_(f"a part of an array cannot be changed by {describe(other)}")
+    if isinstance(other.type, Array):
+        value.part.require_one(frame.var(other))
+    new = await engine.call(frame, Static(op), [Dyn(value.part.part.node), other], {}, origin)
+    return Chosen(value.part, frame.var(new))
+
+
+async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val) -> Val:
+    """`x[index] = new` as a new value of `x`; of an array the index may also be as the primitives take it."""
+    if lists.is_list(value):
+        return lists.with_entry(engine, frame, value, index, new)
+    if isinstance(value, Seq) and value.kind == "dict":
+        key = to_python(index, "a dict key")
+        fields = value.fields if key in value.fields else (*value.fields, key)
+        items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
+        return Seq("dict", tuple(items[f] for f in fields), fields)
+    if isinstance(new, Chosen):
+        return lift(engine, frame, new.part.replaced(frame.builder, fit(frame.builder, new.new, new.part.x.dtype)))
+    if (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Array)
+        and isinstance(new, Seq)
+        and new.kind in ("tuple", "list")
+    ):
+        numbers = to_argument(engine, frame, new, False, "an assigned value", None)
+        new = Dyn(operand(frame.builder, numbers, "an assigned value", value.type.dtype).node)
+    if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
+        i, x = index_argument(engine, frame, index) if isinstance(index, Val) else index, frame.var(value)
+        part = masked(frame.builder, x, i)
+        if part is not None:
+            return lift(engine, frame, part.assigned(frame.builder, frame.var(new)))
+        if by_positions(i):
+            if (parts := without_slices(i)) is not None:
+                outer, inner = parts
+                part = Dyn(get_part(frame.builder, x, outer).node)
+                return await set_item(engine, frame, value, outer, await set_item(engine, frame, part, inner, new))
+            rows, at, values, restore = rows_written(frame.builder, x, i, frame.var(new))
+            args = [Dyn(v.node) for v in (rows, at, values)]
+            written = await engine.call(frame, Static(put_rows), args, {}, frame.builder.origin)
+            return lift(engine, frame, restore(frame.var(written)))
+        return lift(engine, frame, set_part(frame.builder, x, i, frame.var(new)))
+    raise TypeError_(f"{describe(value)} does not support item assignment")
+
+
+async def updated(engine: Engine, frame: Frame, value: At, name: str, args: list[Val], origin: Origin) -> Val:
+    """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
+    (new,) = args
+    if UPDATES[name] is not None:
+        old = to_change(engine, frame, value.array, value.index)
+        if isinstance(old, Chosen):
+            new = await changed(engine, frame, UPDATES[name], old, new, origin)
+        else:
+            new = await engine.call(frame, Static(UPDATES[name]), [old, new], {}, origin)
+    return await set_item(engine, frame, value.array, value.index, new)
+
+
+def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
+    """What `x += y` leaves in `x`: an array keeps its dtype and shape, and whatever is computed is written into it.
+
+    Raises:
+        TypeError_: it would lose its kind. ShapeError: it would grow.
+    """
+    if not isinstance(old, Dyn) or not isinstance(old.type, Array) or not isinstance(new, Dyn):
+        return new
+    was, now = old.type, new.type
+    if was.shape == () and isinstance(now, Scalar):
+        new = Dyn(reshape(frame.var(new), shape=()).node)
+        now = new.type
+    from .calls import SYMBOLS
+
+    operator_name = name.removeprefix("i")
+    symbol = (SYMBOLS.get(operator_name) or SYMBOLS[f"{operator_name}_"]) + "="
+    if was.dtype != now.dtype and not can_cast(now.dtype, was.dtype):
+        raise TypeError_(
+            f"'{symbol}' writes its result into the array, and {now.dtype} does not fit into {was.dtype}; "
+            f"write x = x {symbol[:-1]} y, which makes a new array, or .astype"
+        )
+    if len(was.shape) != len(now.shape) or not all(map(same_size, was.shape, now.shape)):
+        raise ShapeError(
+            f"'{symbol}' writes its result into the array of shape {show_shape(was.shape)}, and the result has shape "
+            f"{show_shape(now.shape)}; write x = x {symbol[:-1]} y, which makes a new array"
+        )
+    return new if was.dtype == now.dtype else Dyn(fit(frame.builder, frame.var(new), was.dtype).node)
+
+
+def can_cast(source: str, target: str) -> bool:
+    """Whether NumPy writes results of one dtype into arrays of another: those of a kind, or of a kind further up."""
+    order = ("bool", "uint", "int", "float")
+    kinds = ["float" if "float" in dtype else dtype.rstrip("0123456789") for dtype in (source, target)]
+    return order.index(kinds[0]) <= order.index(kinds[1])
+
+
+@meaning(S.item_to_change)
+@each_option((1, 0))
+async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """The `x[i]` of `x[i] += v`."""
+    entry = to_change(engine, frame, *values)
+    refuse_shared_entry(engine, frame, node, values[0], entry)
+    if node.attrs["own"]:
+        engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
+    return entry
+
+
+def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, entry: Val) -> None:
+    """Refuse the change of an array or a list where it is, in a list, a dict or a tuple, if something else may hold it.
+
+    Raises:
+        TypeError_: with advice.
+    """
+    from .list_methods import refuse_conflicts
+
+    array = isinstance(entry, Dyn) and isinstance(entry.type, Array)
+    if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not lists.is_list(entry):
+        return
+    kind, name = "array" if array else "list", node.attrs["name"]
+
+    def error(reason: str) -> TypeError_:
+        advice = f"put a changed copy there, which is a new {kind}: x[i] = ..."
+        return TypeError_(f"this changes the {kind} {name} in place, and {reason}; {advice}")
+
+    refuse_conflicts(engine, frame, node, array, error)
+
+
+@meaning(S.take_entry)
+@each_option((1, 0))
+async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """The `x[i]` of `x[i][j] = v`, and `x` without it: a view of an array, or an entry of a structure."""
+    whole, index = values
+    if isinstance(whole, Dyn) and isinstance(whole.type, Array):
+        i = index_argument(engine, frame, index)
+        if by_positions(i) or masked(frame.builder, frame.var(whole), i) is not None:
+            raise TypeError_("x[i][j] = v changes a copy where i is an array, as in NumPy; write x[i, j] = v")
+        return Seq("tuple", (get(engine, frame, whole, index), whole))
+    if isinstance(index, SliceVal):
+        raise TypeError_("this changes a copy, as a slice of a list is one; name the entries by their indices")
+    known = isinstance(index, Static) or isinstance(index, Dyn) and index.known
+    if isinstance(whole, Seq) and whole.kind == "list" and whole.elems and not known:
+        whole = lists.promoted(frame, whole)
+    entry = get(engine, frame, whole, index)
+    if entry is NEVER:
+        return NEVER
+    refuse_shared_entry(engine, frame, node, whole, entry)
+    if lists.is_run_time(whole):
+        if not node.attrs["own"]:
+            raise TypeError_(
+                f"an entry of {describe(whole)} that came out of a call is changed in place, and whether something else holds that "
+                "entry is not known; change a copy of it and put that back: row = x[i].copy(); row[j] = v; x[i] = row"
+            )
+        engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
+        if lists.is_run_time(entry):
+            empty = Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": entry.type.elem}))
+            whole = lists.with_entry(engine, frame, whole, index, empty)
+    return Seq("tuple", (entry, whole))
+
+
+@meaning(S.setitem)
+@each_option((1, 0, 2))
+async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """`x[i] = v`."""
+    from .list_methods import refuse_shared
+
+    value, index, new = values
+    refuse_shared(engine, frame, node, value)
+    return await set_item(engine, frame, value, index, new)

@@ -1,0 +1,236 @@
+"""What a loop can run over, and how: `walk` gives either the items (static length) or a counted way to reach them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...abstract.types import Array
+from ...ir.node import Constant
+from ...utils.errors import TypeError_
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.protocols import items
+from ..values.treedef import describe
+from ..values.values import NONE_VAL, Dyn, Iter, Seq, Static, Val
+
+UNROLL_RANGE = 0  # ranges stay loops, however short: compile time must not depend on their length
+
+
+@dataclass
+class Walk:
+    """How to iterate.
+
+    Attributes:
+        items: the items, if their number is static; else None and
+        start, stop, step: the values of the counter, and
+        item: `(frame of the body, counter) -> item`.
+        length: the number of items as a value of the frame, where cheap.
+    """
+
+    items: list[Val] | None = None
+    start: Dyn | None = None
+    stop: Dyn | None = None
+    step: Dyn | None = None
+    item: Callable[[Frame, Dyn], Val] | None = None
+
+
+def reach(origin: Frame, frame: Frame, value: Val) -> Val:
+    """A value of `origin` as seen from a frame nested in it at any depth."""
+    chain = []
+    while frame is not origin:
+        chain.append(frame)
+        frame = frame.parent
+    for inner in reversed(chain):
+        value = inner.bring(value)
+    return value
+
+
+def array_length(frame: Frame, value: Dyn) -> Dyn:
+    """The size of the first axis."""
+    from ...prims.ops.control import dim_size
+
+    size = value.type.shape[0]
+    if isinstance(size, int):
+        return frame.constant(size)
+    return Dyn(frame.builder.emit(dim_size, (), {"dim": size}))
+
+
+def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Val:
+    """`value[index]` without a bounds check: the index comes from a loop over the very array."""
+    from ...ir.prim import REGISTRY
+
+    return Dyn(frame.builder.emit(REGISTRY["dynamic_index"], (value.node, index.node), {"axis": 0}))
+
+
+def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
+    """How to iterate over a value.
+
+    Raises:
+        TypeError_: it is not iterable.
+    """
+    from .lists import entry, is_run_time, length
+
+    if isinstance(value, Seq):
+        if value.kind == "dict":
+            return Walk([Static(k) for k in value.fields])
+        if value.kind == "dataset":
+            images, _ = value.elems
+            zero, one = frame.constant(0), frame.constant(1)
+
+            def example(inner: Frame, index: Dyn) -> Val:
+                parts = tuple(first_axis(inner, reach(frame, inner, e), index) for e in value.elems)
+                return Seq("record", parts, ("x", "y"), value.cls)
+
+            return Walk(None, zero, array_length(frame, images), one, example)
+        return Walk(list(items(value)))
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        if not value.type.shape:
+            raise TypeError_("iteration over a 0-d array")
+        zero, one = frame.constant(0), frame.constant(1)
+
+        def element(inner: Frame, index: Dyn) -> Val:
+            return first_axis(inner, reach(frame, inner, value), index)
+
+        return Walk(None, zero, array_length(frame, value), one, element)
+    if is_run_time(value):
+
+        def nth(inner: Frame, index: Dyn) -> Val:
+            return entry(engine, inner, reach(frame, inner, value), index)
+
+        return Walk(None, frame.constant(0), length(engine, frame, value), frame.constant(1), nth)
+    if isinstance(value, Iter):
+        return _walk_iter(engine, frame, value)
+    if isinstance(value, Static) and isinstance(value.value, str):
+        return Walk([Static(c) for c in value.value])
+    raise TypeError_(
+        f"{describe(value)} is not iterable; a loop runs over range, tuples, lists, arrays, zip, enumerate, reversed"
+    )
+
+
+def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
+    if value.kind == "range":
+        start, stop, step = value.parts
+        return Walk(None, start, stop, step, lambda inner, index: index)
+    inner = [walk(engine, frame, p) for p in value.parts[:1] if value.kind != "zip"]
+    if value.kind == "enumerate":
+        (steps,) = inner
+        offset = value.parts[1]
+        if steps.items is not None:
+            pairs = [
+                Seq("tuple", (_plus(engine, frame, offset, frame.constant(i)), item))
+                for i, item in enumerate(steps.items)
+            ]
+            return Walk(pairs)
+        count = _count(engine, frame, steps)
+
+        def numbered(body: Frame, index: Dyn) -> Val:
+            number = _plus(engine, body, reach(frame, body, offset), index)
+            return Seq("tuple", (number, steps.item(body, _nth(engine, frame, body, steps, index))))
+
+        return Walk(None, frame.constant(0), count, frame.constant(1), numbered)
+    if value.kind == "reversed":
+        (steps,) = inner
+        if isinstance(value.parts[0], Seq):
+            items(value.parts[0], "__reversed__", "__len__", "__getitem__")
+        if steps.items is not None:
+            return Walk(steps.items[::-1])
+        count = _count(engine, frame, steps)
+
+        def backwards(body: Frame, index: Dyn) -> Val:
+            last = _minus(engine, body, reach(frame, body, count), body.constant(1))
+            return steps.item(body, _nth(engine, frame, body, steps, _minus(engine, body, last, index)))
+
+        return Walk(None, frame.constant(0), count, frame.constant(1), backwards)
+    if value.kind == "zip":
+        walks = [walk(engine, frame, p) for p in value.parts]
+        static = [len(w.items) for w in walks if w.items is not None]
+        if static and len(static) < len(walks):
+            walks = [_at_run_time(engine, frame, w) for w in walks]
+            static = []
+        if static or not walks:
+            return Walk([Seq("tuple", items) for items in zip(*[w.items for w in walks], strict=False)])
+        counts = [_count(engine, frame, w) for w in walks]
+        shortest = counts[0]
+        for count in counts[1:]:
+            if (
+                not (shortest.known and count.known and shortest.node.value == count.node.value)
+                and shortest.node is not count.node
+            ):
+                from ...ir.prim import REGISTRY
+
+                shortest = Dyn(frame.builder.emit(REGISTRY["minimum"], (shortest.node, count.node)))
+
+        def together(body: Frame, index: Dyn) -> Val:
+            return Seq("tuple", tuple(w.item(body, _nth(engine, frame, body, w, index)) for w in walks))
+
+        return Walk(None, frame.constant(0), shortest, frame.constant(1), together)
+    raise TypeError_(f"{value.kind} cannot be iterated here")
+
+
+def _at_run_time(engine: Engine, frame: Frame, steps: Walk) -> Walk:
+    """A walk over items of a static number beside one that is not.
+
+    Raises:
+        TypeError_: the items differ in type.
+    """
+    from .lists import promoted
+
+    if steps.items is None:
+        return steps
+    if not steps.items:
+        zero = frame.constant(0)
+        return Walk(None, zero, zero, frame.constant(1), lambda inner, index: NONE_VAL)
+    try:
+        return walk(engine, frame, promoted(frame, Seq("list", tuple(steps.items))))
+    except TypeError_ as error:
+        raise TypeError_(f"zip of a tuple or list display and a run-time sequence: {error.message}") from None
+
+
+def _plus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
+    from .calls import operate
+
+    return operate(engine, frame, operator.add, [a, b])
+
+
+def _minus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
+    from .calls import operate
+
+    return operate(engine, frame, operator.sub, [a, b])
+
+
+def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> Dyn:
+    """The counter's value at turn `index`."""
+    from .calls import operate
+
+    start, step = reach(outer, body, steps.start), reach(outer, body, steps.step)
+    if isinstance(step.node, Constant) and step.node.value == 1:
+        scaled = index
+    else:
+        scaled = operate(engine, body, operator.mul, [index, step])
+    if isinstance(start.node, Constant) and start.node.value == 0:
+        return scaled
+    return operate(engine, body, operator.add, [start, scaled])
+
+
+def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
+    """The number of turns of a counted walk: max(0, ceil((stop - start) / step))."""
+    from .calls import operate
+
+    def op(fn, *args):
+        return operate(engine, frame, fn, list(args))
+
+    if steps.start.known and steps.step.known and steps.start.node.value == 0 and steps.step.node.value == 1:
+        from ...ir.prim import REGISTRY
+
+        if steps.stop.known:
+            return frame.constant(max(0, steps.stop.node.value))
+        zero = frame.constant(0)
+        return Dyn(frame.builder.emit(REGISTRY["maximum"], (steps.stop.node, zero.node)))
+    distance = op(operator.sub, steps.stop, steps.start)
+    # ceil(a / b) == -(-a // b) for either sign of b
+    turns = op(operator.neg, op(operator.floordiv, op(operator.neg, distance), steps.step))
+    from ...ir.prim import REGISTRY
+
+    return Dyn(frame.builder.emit(REGISTRY["maximum"], (turns.node, frame.constant(0).node)))

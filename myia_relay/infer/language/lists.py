@@ -1,0 +1,463 @@
+"""Run-time lists: what Python does to a list whose length is known at run time only.
+
+Idea: a list starts static (`Seq`), and is *promoted* to a run-time list, a leaf of type `List`, where it must be one: where joined
+branches or the turns of a loop leave it with different lengths, where it is written or built at a run-time index or length.
+An argument that is a list of numbers comes as an array (`Listed`). The operations here take any of the three, and index, check
+and slice as CPython does; what takes more than an operation or two is written in Python itself, in `library.lists`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ...abstract.types import INT, List, NoneT, Scalar, Struct, Type
+from ...ir.node import Apply, Constant, Node
+from ...ir.prim import REGISTRY
+from ...prims.ops.effects import check, raise_
+from ...utils.errors import TypeError_
+from ..engine.engine import Engine, conform
+from ..engine.frames import Frame
+from ..values.treedef import Mismatch, Skeleton, describe, entries_of, from_type, join, skeleton, type_of, unknown
+from ..values.values import NEVER, Dyn, Listed, Seq, SliceVal, Static, Val
+
+LONG = 32  # entries: `[x] * n` with a larger known n is a run-time list from the start
+
+
+def is_run_time(value: Val) -> bool:
+    """Whether a value is a list of run-time length."""
+    return isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List)
+
+
+def is_list(value: Val) -> bool:
+    """Whether a value is a list."""
+    return is_run_time(value) or isinstance(value, Seq) and value.kind == "list"
+
+
+def emit(frame: Frame, name: str, *values: Dyn) -> Dyn:
+    """Apply a primitive by name."""
+    return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))
+
+
+def operate(engine: Engine, frame: Frame, op: Any, *values: Val) -> Dyn:
+    """A Python operator on numbers."""
+    from .calls import operate
+
+    return operate(engine, frame, op, list(values))
+
+
+# Promotion.
+
+
+def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
+    """A list as a run-time list.
+
+    Args:
+        frame: where.
+        value: any list.
+        elem: the type of its entries; needed where it is empty.
+
+    Raises:
+        TypeError_: its entries are no entries of a run-time list: they differ in type, or exist at compile time only.
+    """
+    if isinstance(value, Listed | Dyn):
+        made = emit(frame, "list_from_array", value.array) if isinstance(value, Listed) else value
+        if elem is not None and made.type.elem != elem:
+            raise TypeError_(
+                f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}"
+            )
+        return made
+    if elem is None:
+        elem = entry_type(frame, value)
+    elems = value.elems
+    if len(elems) > LONG and all(e is elems[0] for e in elems):
+        one = Dyn(frame.builder.emit(REGISTRY["list_new"], (entry_node(frame, elems[0], elem),), {"elem": elem}))
+        return emit(frame, "list_repeat", one, frame.constant(len(elems)))
+    nodes = tuple(entry_node(frame, e, elem) for e in elems)
+    made = frame.builder.emit(REGISTRY["list_new"], nodes, {"elem": elem})
+    if value in frame.spec.shared:
+        frame.spec.shared.add(made)
+    return Dyn(made)
+
+
+def leaf_node(frame: Frame, value: Val, t: Type) -> Node:
+    """The node of a leaf of a joined type: a list is promoted where it must be."""
+    if isinstance(t, List) and not isinstance(value, Dyn):
+        value = promoted(frame, value, t.elem)
+    return value.node
+
+
+def keeps_static(engine: Engine) -> bool:
+    """Whether a long list of known length is to be static; asking means that it matters."""
+    engine.promotes.append(True)
+    return engine.static_lists
+
+
+def entry_type(frame: Frame, value: Val) -> Type:
+    """The type of the entries of a list.
+
+    Raises:
+        TypeError_: they have none in common, or the list is empty.
+    """
+    if isinstance(value, Dyn):
+        return value.type.elem
+    try:
+        common = entries_of(skeleton(value, capture=frame.captured))
+        if common is None:
+            raise TypeError_("the type of the entries of this list is not known: it is empty")
+        return type_of(common)
+    except Mismatch as error:
+        raise TypeError_(_no_entry(error)) from None
+
+
+def _no_entry(error: Mismatch) -> str:
+    if error.a is error.b:
+        return f"a list whose length is known at run time only cannot hold {error.a}; numbers, arrays, tuples and records it can"
+    return f"a list whose length is known at run time only has entries of one type, but this one has {error.a} and {error.b}"
+
+
+def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
+    """A value as an entry of a list.
+
+    Raises:
+        TypeError_: it is of another type.
+    """
+    want = from_type(elem)
+    have = unknown(skeleton(value, capture=frame.captured))
+    try:
+        fits = join(want, have) == want
+    except Mismatch:
+        fits = False
+    if not fits:
+        hint = "; write 0.0 rather than 0 where floats are meant" if str(want) == "float" and str(have) == "int" else ""
+        raise TypeError_(f"a list has entries of one type: this one has {want}, and is given {have}{hint}")
+    return _assembled(frame, elem, iter(conform(frame, value, want)))
+
+
+def _assembled(frame: Frame, t: Type, leaves) -> Node:
+    if isinstance(t, Struct):
+        return frame.builder.emit(
+            REGISTRY["make_struct"], tuple(_assembled(frame, e, leaves) for e in t.elems), {"type": t}
+        )
+    if isinstance(t, NoneT):
+        return frame.builder.emit(REGISTRY["none"], ())
+    return next(leaves)
+
+
+def common_elem(frame: Frame, *lists: Val) -> Type:
+    """The type of the entries of several lists, of which some may be empty."""
+    try:
+        common = None
+        for value in lists:
+            entry = entries_of(skeleton(value, capture=frame.captured))
+            if entry is not None:
+                common = entry if common is None else unknown(join(common, entry))
+        if common is None:
+            raise TypeError_("the type of the entries of these lists is not known: they are empty")
+        return type_of(common)
+    except Mismatch as error:
+        raise TypeError_(_no_entry(error)) from None
+
+
+def static_items(frame: Frame, value: Val) -> list[Val] | None:
+    """The entries of a run-time list whose length is known after all: `[x] * 100`."""
+    node = value.node if isinstance(value, Dyn) else None
+    if not isinstance(node, Apply) or node.fn is not REGISTRY["list_repeat"]:
+        return None
+    one, count = node.args
+    if not isinstance(count, Constant) or not isinstance(one, Apply) or one.fn is not REGISTRY["list_new"]:
+        return None
+    from .structures import from_node
+
+    return [from_node(frame, e) for e in one.args] * max(0, int(count.value))
+
+
+def refuse_run_time(values: list[Val], what: str, given: bool = True) -> None:
+    """Refuse trees with lists of run-time length.
+
+    Args:
+        values: the trees.
+        what: what they are given to.
+        given: whether lists that are given as arrays are refused as well.
+
+    Raises:
+        TypeError_: there is one.
+    """
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if is_run_time(value) and (given or isinstance(value, Dyn)):
+            raise TypeError_(
+                f"{what} takes trees of a structure known at compile time, and the length of a {describe(value)} is known "
+                "at run time only; use an array, or a tuple"
+            )
+        if isinstance(value, Seq):
+            stack.extend(value.elems)
+
+
+def refuse_run_time_result(skel: Skeleton, what: str) -> None:
+    """Refuse functions that return lists of run-time length.
+
+    Raises:
+        TypeError_: this one does.
+    """
+    stack = [skel]
+    while stack:
+        top = stack.pop()
+        if top.tag == "listed" or top.tag == "dyn" and isinstance(top.info, List):
+            raise TypeError_(
+                f"{what}: the function returns {skel}, of a length that is known at run time only; return an array, or a tuple"
+            )
+        stack.extend(top.parts)
+
+
+# Reading.
+
+
+def length(engine: Engine, frame: Frame, value: Val) -> Dyn:
+    """`len(xs)`."""
+    from .iterables import array_length
+
+    if isinstance(value, Seq):
+        return frame.constant(len(value.elems))
+    return array_length(frame, value.array) if isinstance(value, Listed) else emit(frame, "list_len", value)
+
+
+def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
+    """`xs[index]` for an index in range."""
+    from .iterables import first_axis
+    from .structures import from_node
+
+    if isinstance(value, Listed):
+        found = first_axis(frame, value.array, index)
+        cast = {"dtype": value.array.type.dtype, "weak": True}
+        return Dyn(frame.builder.emit(REGISTRY["cast"], (found.node,), cast))
+    out = from_node(frame, emit(frame, "list_get", value, index).node)
+    mark_entries(engine, out)
+    return out
+
+
+def mark_entries(engine: Engine, value: Val) -> None:
+    """Arrays and lists that are entries of lists are not changed in place: the lists would show it."""
+    from ..values.sharing import arrays_of, lists_of
+
+    engine.shared.update([*arrays_of(value), *lists_of(value)])
+
+
+def is_index(value: Val) -> bool:
+    """Whether a value is an integer."""
+    return (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Scalar)
+        and value.type.dtype.lstrip("u").startswith(("int", "bool"))
+    )
+
+
+def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
+    """An integer as an int.
+
+    Raises:
+        TypeError_: it is none.
+    """
+    if not is_index(value):
+        raise TypeError_(f"{what}, not {describe(value)}")
+    value = operate(engine, frame, operator.index, value)
+    if not value.type.weak:
+        value = Dyn(frame.builder.emit(REGISTRY["cast"], (value.node,), {"dtype": "int64", "weak": True}))
+    return value
+
+
+def position(engine: Engine, frame: Frame, value: Val, index: Val, message: str) -> Dyn:
+    """An index of a list (or of what has the length `value`) as one from the front, checked."""
+    i = frame.var(as_index(engine, frame, index, "list indices must be integers or slices"))
+    n = frame.var(length(engine, frame, value) if is_list(value) else value)
+    where, add = REGISTRY["where"], REGISTRY["add"]
+    if isinstance(i.node, Constant):
+        wrapped = i if i.node.value >= 0 else add(n, i)
+        inside = n > i if i.node.value >= 0 else wrapped >= 0
+    else:
+        wrapped = where(i < 0, add(i, n), i)
+        inside = REGISTRY["logical_and"](wrapped >= 0, wrapped < n)
+    frame.builder.emit(check, (inside.node,), {"exception": IndexError, "parts": (message,)})
+    return Dyn(wrapped.node)
+
+
+def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
+    """`xs[index]`."""
+    if isinstance(index, SliceVal):
+        return sliced(engine, frame, value, index)
+    i = position(engine, frame, value, index, "list index out of range")
+    return entry(engine, frame, value, i)
+
+
+def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[Dyn, Dyn, Dyn]:
+    """Start, number of entries and step of a slice of a list, as `slice.indices` has them."""
+    n = frame.var(length(engine, frame, value))
+    where, least, most = REGISTRY["where"], REGISTRY["minimum"], REGISTRY["maximum"]
+    floordiv, add = REGISTRY["floordiv"], REGISTRY["add"]
+
+    def part(v: Val):
+        if isinstance(v, Static) and v.value is None:
+            return None
+        return frame.var(as_index(engine, frame, v, "slice indices must be integers or None"))
+
+    start, stop, step = part(index.start), part(index.stop), part(index.step)
+    if step is None:
+        step = frame.var(frame.constant(1))
+    elif not isinstance(step.node, Constant):
+        attrs = {"exception": ValueError, "parts": ("slice step cannot be zero",)}
+        frame.builder.emit(check, (REGISTRY["ne"](step, 0).node,), attrs)
+    elif step.node.value == 0:
+        raise TypeError_("slice step cannot be zero")
+    up = step > 0
+    low = where(up, n.const(0, INT), n.const(-1, INT))
+    high = where(up, n, n - 1)
+
+    def clipped(v, default):
+        if v is None:
+            return default
+        v = where(v < 0, add(v, n), v)
+        return least(most(v, low), high)
+
+    first = clipped(start, where(up, low, high))
+    last = clipped(stop, where(up, high, low))
+    distance = where(up, last - first, first - last)
+    size = where(up, step, -step)
+    count = most(floordiv(distance + size - 1, size), n.const(0, INT))
+    return Dyn(first.node), Dyn(count.node), Dyn(step.node)
+
+
+def sliced(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> Val:
+    """`xs[a:b:c]`, a new list."""
+    if isinstance(value, Seq) and not value.elems:
+        return value
+    return emit(frame, "list_slice", promoted(frame, value), *bounds(engine, frame, value, index))
+
+
+def slices_statically(frame: Frame, value: Seq, index: SliceVal) -> bool:
+    """Whether a slice of a structure is one: its bounds are known, or it is no list that can be promoted."""
+    parts = (index.start, index.stop, index.step)
+    known = all(isinstance(p, Static) or getattr(p, "known", False) for p in parts)
+    return known or value.kind != "list" or bool(value.elems) and not has_entry_type(frame, value)
+
+
+# Changing: each returns the list as it is afterwards.
+
+
+def pushed(engine: Engine, frame: Frame, value: Val, new: Val) -> Val:
+    """`xs.append(new)`."""
+    if isinstance(value, Seq):
+        return Seq("list", (*value.elems, new))
+    xs = promoted(frame, value)
+    return Dyn(frame.builder.emit(REGISTRY["list_push"], (xs.node, entry_node(frame, new, xs.type.elem))))
+
+
+def with_entry(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -> Val:
+    """`xs[index] = new`."""
+    if isinstance(index, SliceVal):
+        raise TypeError_("assignment to a slice of a list is not part of the language; write xs = xs[:i] + ys + xs[j:]")
+    if isinstance(value, Seq) and isinstance(index, Dyn) and index.known:
+        elems = list(value.elems)
+        try:
+            elems[operator.index(index.node.value)] = new
+        except IndexError:
+            return failing(frame, IndexError, "list assignment index out of range")
+        return Seq("list", tuple(elems))
+    if isinstance(value, Seq) and not value.elems:
+        return failing(frame, IndexError, "list assignment index out of range")
+    i = position(engine, frame, value, index, "list assignment index out of range")
+    xs = promoted(frame, value, common_elem(frame, value))
+    return Dyn(frame.builder.emit(REGISTRY["list_set"], (xs.node, i.node, entry_node(frame, new, xs.type.elem))))
+
+
+def failing(frame: Frame, exception: type, message: str) -> Val:
+    """Raise when this is reached."""
+    from ...abstract.types import tuple_of
+
+    frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
+    return NEVER
+
+
+def concatenated(engine: Engine, frame: Frame, a: Val, b: Val) -> Val:
+    """`a + b`."""
+    if isinstance(a, Seq) and isinstance(b, Seq):
+        return Seq("list", a.elems + b.elems)
+    elem = common_elem(frame, a, b)
+    xs = promoted(frame, a, elem)
+    if isinstance(b, Seq):
+        for e in b.elems:
+            xs = Dyn(frame.builder.emit(REGISTRY["list_push"], (xs.node, entry_node(frame, e, elem))))
+        return xs
+    return emit(frame, "list_concat", xs, promoted(frame, b, elem))
+
+
+def repeated(engine: Engine, frame: Frame, value: Val, count: Dyn) -> Val:
+    """`xs * count`."""
+    if isinstance(value, Seq) and not value.elems:
+        return value
+    if isinstance(value, Seq) and count.known:
+        n = max(0, operator.index(count.node.value))
+        if len(value.elems) * n <= LONG or not has_entry_type(frame, value):
+            return Seq("list", value.elems * n)
+    if holds_lists(frame, value):
+        raise TypeError_(
+            "each entry of this product would be the same list, which CPython shows when one is changed; "
+            "write a comprehension: [[...] for _ in range(n)]"
+        )
+    return emit(
+        frame,
+        "list_repeat",
+        promoted(frame, value),
+        as_index(engine, frame, count, "can't multiply sequence by non-int"),
+    )
+
+
+def has_entry_type(frame: Frame, value: Val) -> bool:
+    """Whether a list can be promoted."""
+    try:
+        entry_type(frame, value)
+    except TypeError_:
+        return False
+    return True
+
+
+def holds_lists(frame: Frame, value: Val) -> bool:
+    """Whether a list has entries that are, or hold, lists."""
+    stack = [entry_type(frame, value)]
+    while stack:
+        t = stack.pop()
+        if isinstance(t, List) or isinstance(t, Struct) and t.kind == "list":
+            return True
+        stack.extend(getattr(t, "elems", ()))
+    return False
+
+
+def array_of(frame: Frame, value: Val, what: str) -> Any:
+    """A list as an argument of a NumPy function, staged.
+
+    Raises:
+        TypeError_: its length is known at run time only.
+    """
+    if isinstance(value, Listed):
+        return frame.var(value.array)
+    items = static_items(frame, value)
+    if items is not None and all(isinstance(i, Dyn) for i in items):
+        return [frame.var(i) for i in items]
+    raise TypeError_(
+        f"{what}: the length of this {describe(value)} is known at run time only, and an array needs its shape at compile time; "
+        "make the array with np.zeros and fill it, or pass an array"
+    )
+
+
+__all__ = [
+    "array_of",
+    "concatenated",
+    "get",
+    "is_list",
+    "is_run_time",
+    "length",
+    "promoted",
+    "pushed",
+    "repeated",
+    "with_entry",
+]

@@ -1,0 +1,553 @@
+"""The meaning of loops.
+
+A loop over something of static length (a tuple, a zip of tuples) is unrolled, as its elements may differ in type. Every
+other loop stays a loop: its carried variables are generalised until their types stand still, and `while_loop` or `for_loop`
+is emitted with closed graphs. Where that fails, a loop with a small known number of turns is unrolled after all: it may make a
+list of functions, or arrays whose sizes depend on the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...abstract.types import INT, tuple_of
+from ...ir import syntax as S
+from ...ir.node import Apply, Graph
+from ...ir.prim import REGISTRY
+from ...prims.ops.control import for_loop, while_loop
+from ...utils.errors import TypeError_
+from ..engine.cells import MoreCells, carrying, changed_in_loop, open_turn
+from ..engine.drift import TypeDrift, settling, undoing
+from ..engine.engine import Engine, conform
+from ..engine.frames import Frame
+from ..values.sharing import mark_like
+from ..values.treedef import Mismatch, Skeleton, join, rebuild, skeleton, unknown
+from ..values.unions import dispatch, test_of
+from ..values.values import NEVER, UNBOUND_VAL, Choice, Dyn, Raised, Seq, Static, Val
+from .accumulators import converting
+from .data import split
+from .iterables import Walk, reach, walk
+from .syntax import give_imports, meaning, truth
+
+LONG = 32  # turns: a loop of no more is spelt out where it cannot stay one
+MAX_ROUNDS = 8  # of generalising the carried types
+
+
+async def generalise(
+    engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable, wide: bool = False
+) -> tuple[list[Skeleton], object]:
+    """Find carried types that the loop's body keeps.
+
+    Args:
+        engine, frame: as everywhere.
+        init: the initial values.
+        names: the carried variables' names, for messages.
+        origin: the loop.
+        attempt: `(carried skeletons) -> (result skeletons or None, whatever)`: infers the body once.
+        wide: whether a variable may be one of several types, told apart at run time.
+
+    Returns:
+        The carried skeletons, and what the last attempt made.
+    """
+    first = [skeleton(v, capture=frame.captured) for v in init]
+    carried = [unknown(s) for s in first]
+    for _ in range(MAX_ROUNDS):
+        results, made = await attempt(carried)
+        if results is None:  # the body never comes back
+            return carried, made
+        joined = []
+        for index, (name, before, after) in enumerate(zip(names, carried, results, strict=True)):
+            try:
+                joined.append(unknown(join(before, after, wide)))
+            except Mismatch as error:
+                hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
+                if str(before) == "int" and str(after) == "float":
+                    hint = f"; start it as a float: {name} = 0.0"
+                message = (
+                    f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}"
+                )
+                drift = TypeDrift(message, origin)
+                drift.index, drift.after = index, after
+                raise drift from None
+        if joined == carried:
+            return carried, made
+        carried = joined
+    raise TypeDrift(f"the types of {', '.join(names)} keep growing in this loop", origin)
+
+
+def region_with_parameters(
+    frame: Frame, name: str, skels: list[Skeleton], names, extra: list
+) -> tuple[Frame, list, list[Val]]:
+    """A region whose first parameters are `extra` types, then the leaves of carried values."""
+    region = frame.region(name)
+    firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
+    values = []
+    for skel, label in zip(skels, names, strict=True):
+        leaves = list(skel.leaves())
+        made = [
+            region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info)
+            for i, leaf in enumerate(leaves)
+        ]
+        values.append(rebuild(skel, iter(made)))
+    return region, firsts, values
+
+
+def initial_nodes(frame: Frame, init: list[Val], skels: list[Skeleton]) -> list:
+    """The leaves of the initial values, in the carried form."""
+    return [n for v, s in zip(init, skels, strict=True) for n in conform(frame, v, s)]
+
+
+def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
+    """What flows into each carried variable may be seen elsewhere: so may the variable, then."""
+    for source, target in zip(sources, targets):
+        mark_like(engine.shared, [source], [target])
+
+
+def parts_of(value: Val) -> list[Val]:
+    assert isinstance(value, Seq)
+    return list(value.elems)
+
+
+@meaning(S.while_)
+async def while_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    condition, body = node.args[0].value, node.args[1].value
+    init = [engine.value(frame, a) for a in node.args[2:]]
+    names = tuple(node.attrs["names"])
+    # A condition that is False at compile time on entry means that the loop does not run at all.
+    return await emit_while(
+        engine, frame, node, init, names, graph_runner(engine, condition), graph_runner(engine, body)
+    )
+
+
+def graph_runner(engine: Engine, graph: Graph):
+    """Run a parsed graph on values for its parameters."""
+
+    async def run(frame: Frame, values: list[Val]) -> Val:
+        for param, value in zip(graph.params, values, strict=True):
+            frame.env[param] = value
+        return await engine.body(frame, graph)
+
+    run.graph = graph
+    return run
+
+
+async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDrift) -> Val:
+    """A loop whose carried types settle after one turn: that turn, then the loop.
+
+    `best = 0.0; for row in x: best = max(best, np.sum(row))` is a Python float before the first turn and may be a NumPy
+    scalar after it. So the first turn is inferred by itself.
+
+    Args:
+        engine, frame, node, init, decided, error: see `with_turns`.
+        first: `(frame, values) -> values after one turn`, or NEVER.
+        rest: `(frame, values) -> Val`: the loop from the second turn on.
+    """
+
+    async def turns(region: Frame, values: list[Val]) -> Val:
+        after = await first(region, values)
+        return NEVER if after is NEVER else await rest(region, parts_of(after))
+
+    return await with_turns(engine, frame, node, init, decided, turns, error)
+
+
+async def with_turns(engine, frame, node, init, decided, turns, error: TypeDrift) -> Val:
+    """A loop whose carried types in its first turn need not be those before it.
+
+    Where there is no turn, the variables keep their first types, and are choices of both after the loop.
+
+    Args:
+        engine, frame, node: as everywhere.
+        init: the initial carried values.
+        decided: whether there is a first turn: a bool or a bool scalar.
+        turns: `(frame, values) -> Val`: the loop, which has a first turn.
+        error: what to say where the types do not join.
+    """
+    from .syntax import branch, emit_raise
+
+    landed: list[Skeleton] = []
+
+    async def some(region: Frame) -> Val:
+        result = await turns(region, [region.bring(v) for v in init])
+        if result is not NEVER:  # a first turn that always raises lands nowhere
+            landed.extend(skeleton(v, capture=region.captured) for v in parts_of(result))
+        return result
+
+    if decided is True:
+        scope = frame.scope()
+        return scope.leave(await some(scope))
+    if decided is False:
+        return Seq("tuple", tuple(init))
+
+    # The first arm is inferred before the second, which needs its result types.
+    async def none(region: Frame) -> Val:
+        out = [region.bring(v) for v in init]
+        for value, skel in zip(out, landed, strict=False):
+            if _differs(skeleton(value, keep_constants=False, capture=region.captured), skel):
+                message = Static(f"{error.message}; and the loop ran no turn, so it kept the first type")
+                return await emit_raise(engine, region, Raised(TypeError, message))
+        return Seq("tuple", tuple(out))
+
+    return await branch(engine, frame, decided, [some, none], node, in_order=True)
+
+
+def _differs(a: Skeleton, b: Skeleton) -> bool:
+    try:
+        join(a, b)
+    except Mismatch:
+        return True
+    return False
+
+
+def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list[Val]:
+    """The carried values after what the condition has found out about them: 0 where it holds, in a turn; 1 behind the loop."""
+    graph = getattr(condition, "graph", None)
+    found = test_of(engine, test, graph.output) if graph is not None else None
+    if found is None or found[0] not in graph.params:
+        return values
+    at = graph.params.index(found[0])
+    sides = split(values[at], found[1])
+    return values if sides is None else [*values[:at], sides[side], *values[at + 1 :]]
+
+
+async def emit_while(engine, frame, node, init, names, condition, body, wide: bool = True) -> Val:
+    """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body.
+
+    Args:
+        engine, frame, node: as everywhere.
+        init: the initial values.
+        names: the carried variables' names, for messages.
+        condition, body: the coroutines.
+        wide: whether carried variables may become choices.
+    """
+    drift: list[TypeDrift] = []
+
+    async def plain() -> Val:
+        try:
+            return await stable_while(engine, frame, node, init, names, condition, body)
+        except TypeDrift as error:
+            drift.append(error)
+            raise
+
+    async def with_first_turn() -> Val:
+        decided = await truth(engine, frame, await condition(frame.scope(), init))
+
+        async def rest(region: Frame, values) -> Val:
+            return await stable_while(engine, region, node, values, names, condition, body)
+
+        return await peeled(engine, frame, node, init, decided, body, rest, drift[0])
+
+    async def widened() -> Val:
+        return await stable_while(engine, frame, node, init, names, condition, body, True)
+
+    return await settling(frame, [plain, with_first_turn, *([widened] if wide else [])])
+
+
+async def stable_while(engine, frame, node, init, names, condition, body, wide: bool = False) -> Val:
+    """A `while_loop` whose carried variables keep their types; `wide`: or may be one of several."""
+
+    async def loop(init, names, cells):
+        return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide)
+
+    return await carrying(engine, frame, init, names, loop)
+
+
+async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide) -> Val:
+    count = len(init) - len(cells)
+
+    async def attempt(carried):
+        frame.at(node.origin)
+        test, _, values = region_with_parameters(frame, "while", carried, names, [])
+        mark_each(engine, init, values)
+        test.at(node.origin)
+        open_turn(frame, test, cells, values[count:])
+        decided = await truth(engine, test, await condition(test, values[:count]))
+        turn, _, values = region_with_parameters(frame, "body", carried, names, [])
+        mark_each(engine, init, values)
+        turn.at(node.origin)
+        values = tested(engine, test, condition, values, 0)
+        result = NEVER if decided is False else await turn_with_cells(frame, turn, cells, body, values)
+        results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
+        return results, (test, decided, turn, result)
+
+    carried, (test, decided, turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
+    frame.at(node.origin)
+    if isinstance(decided, bool):
+        test.graph.output = test.constant(decided).node
+    else:
+        test.graph.output = decided.node
+    close_body(turn, result, carried)
+    starts = initial_nodes(frame, init, carried)
+    apply = frame.graph.apply(
+        while_loop,
+        *starts,
+        attrs={"cond": test.graph, "body": turn.graph, "carried": len(starts)},
+        type=tuple_of(*[n.type for n in starts]),
+        origin=node.origin,
+    )
+    give_imports(apply, starts, [test, turn])
+    if decided is True and not starts:
+        return NEVER
+    after = tested(engine, test, condition, unpack_carried(frame, apply, carried), 1)
+    mark_each(engine, init, after)
+    if result is not NEVER:
+        mark_each(engine, parts_of(result), after)
+    return Seq("tuple", tuple(after))
+
+
+def close_body(turn: Frame, result: Val, carried: list[Skeleton]) -> None:
+    """Set the output of a loop body: the carried leaves, always as a tuple."""
+    from ...prims.ops.structure import make_struct
+
+    if result is NEVER:
+        nodes = [n for s in carried for n in conform(turn, UNBOUND_VAL, s)]
+    else:
+        nodes = [n for v, s in zip(parts_of(result), carried, strict=True) for n in conform(turn, v, s)]
+    turn.graph.output = turn.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+
+
+def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
+    """The carried values after a loop."""
+    from ...prims.ops.structure import get_item
+
+    count = sum(len(list(s.leaves())) for s in carried)
+    nodes = iter([frame.builder.emit(get_item, (apply,), {"index": i}) for i in range(count)])
+    return [rebuild(s, nodes) for s in carried]
+
+
+@meaning(S.for_)
+async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
+    iterable = engine.value(frame, node.args[0])
+    if isinstance(iterable, Choice):
+        return await dispatch(
+            engine, frame, iterable, lambda region, option: over(engine, region, node, option), node, node.origin
+        )
+    return await over(engine, frame, node, iterable)
+
+
+async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
+    """A `for` loop over an iterable."""
+    body = node.args[1].value
+    init = [engine.value(frame, a) for a in node.args[2:]]
+    names = tuple(node.attrs["names"])
+    stops = bool(node.attrs.get("stops"))
+    steps = walk(engine, frame, iterable)
+    run = graph_runner(engine, body)
+    if steps.items is not None:
+        return await unroll(engine, frame, node, steps.items, init, run, stops)
+
+    async def loop() -> Val:
+        return await (stopping if stops else counted)(engine, frame, node, steps, init, names, run)
+
+    turns = range(0)
+    if steps.start.known and steps.stop.known and steps.step.known:
+        turns = range(steps.start.node.value, steps.stop.node.value, steps.step.node.value)
+    if not 0 < len(turns) * engine.spelt_out <= LONG:
+        return await loop()
+
+    async def spelt_out() -> Val:
+        engine.spelt_out *= len(turns)
+        try:
+            items = [steps.item(frame, frame.constant(i)) for i in turns]
+            return await unroll(engine, frame, node, items, init, run, stops)
+        finally:
+            engine.spelt_out //= len(turns)
+
+    try:
+        with undoing(frame, TypeError_):
+            return await loop()
+    except TypeError_ as error:
+        problem = error
+    try:
+        with undoing(frame, TypeError_):
+            return await spelt_out()
+    except TypeError_:
+        raise problem from None
+
+
+async def unroll(engine, frame, node, items, init, run, stops) -> Val:
+    """A loop over a static number of items, one turn after the other."""
+    from .syntax import branch
+
+    carried = list(init)
+    for position, item in enumerate(items):
+        inner = frame.scope()
+        if frame.context.scope is not None:
+            inner.context = replace(frame.context, turn=(*frame.context.turn, position))
+        result = await run(inner, [item, *carried])
+        if result is NEVER:
+            return NEVER
+        carried = [inner.leave(v) for v in parts_of(result)]
+        if stops:
+            *carried, go_on = carried
+            decided = await truth(engine, frame, go_on)
+            if decided is False:
+                break
+            if decided is not True:
+                rest = items[position + 1 :]
+                if not rest:
+                    break
+                current = list(carried)
+
+                async def more(region: Frame, rest=rest, current=current) -> Val:
+                    left, now = ([region.bring(v) for v in values] for values in (rest, current))
+                    return await unroll(engine, region, node, left, now, run, stops)
+
+                async def enough(region: Frame, current=current) -> Val:
+                    return Seq("tuple", tuple(region.bring(v) for v in current))
+
+                return await branch(engine, frame, decided, [more, enough], node)
+    return Seq("tuple", tuple(carried))
+
+
+async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = True) -> Val:
+    """A loop with a trip count: `for_loop`."""
+    drift: list[TypeDrift] = []
+
+    async def plain() -> Val:
+        try:
+            return await stable_counted(engine, frame, node, steps, init, names, run)
+        except TypeDrift as error:
+            drift.append(error)
+            raise
+
+    async def any_turn() -> Val:
+        frame.at(node.origin)
+        return await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
+
+    async def with_converted_starts() -> Val:
+        async def turns(region: Frame, values) -> Val:
+            start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
+            same = Walk(None, start, stop, step, steps.item)
+
+            async def loop(starts: list[Val], turn) -> Val:
+                return await stable_counted(engine, region, node, same, starts, names, turn)
+
+            return await converting(engine, region, values, run, loop, drift[0])
+
+        return await with_turns(engine, frame, node, init, await any_turn(), turns, drift[0])
+
+    async def with_first_turn() -> Val:
+        decided = await any_turn()
+
+        async def first(region: Frame, values) -> Val:
+            item = steps.item(region, reach(frame, region, steps.start))
+            return await run(region, [item, *values])
+
+        async def rest(region: Frame, values) -> Val:
+            start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
+            later = Walk(None, Dyn(operate_node(region, "add", start, step)), stop, step, None)
+            later.item = lambda inner, index: steps.item(inner, index)
+            return await stable_counted(engine, region, node, later, values, names, run)
+
+        return await peeled(engine, frame, node, init, decided, first, rest, drift[0])
+
+    async def widened() -> Val:
+        return await stable_counted(engine, frame, node, steps, init, names, run, True)
+
+    return await settling(frame, [plain, with_converted_starts, with_first_turn, *([widened] if wide else [])])
+
+
+def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
+    """Whether a counter has not reached its end."""
+    import operator
+
+    from .calls import operate
+
+    if step.known:
+        return operate(engine, region, operator.lt if step.node.value > 0 else operator.gt, [index, stop])
+    up = operate(engine, region, operator.lt, [index, stop])
+    down = operate(engine, region, operator.gt, [index, stop])
+    forward = operate(engine, region, operator.gt, [step, region.constant(0)])
+    return Dyn(operate_node(region, "where", forward, up, down))
+
+
+async def turn_with_cells(frame: Frame, turn: Frame, cells: list, body, values: list[Val]) -> Val:
+    """One turn of a loop that carries cells, their contents being the last of the carried values.
+
+    Raises:
+        MoreCells: it changes others.
+    """
+    count = len(values) - len(cells)
+    turn.writes = True
+    open_turn(frame, turn, cells, values[count:])
+    result = await body(turn, values[:count])
+    if result is NEVER or not turn.cells:
+        return result
+    more = changed_in_loop(frame, turn, cells, parts_of(result))
+    if more:
+        raise MoreCells(more)
+    return Seq("tuple", (*parts_of(result), *[turn.cell(c) for c in cells]))
+
+
+async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = False) -> Val:
+    """A `for_loop` whose carried variables keep their types; `wide`: or may be one of several."""
+
+    async def loop(init, names, cells):
+        return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide)
+
+    return await carrying(engine, frame, init, names, loop)
+
+
+async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide) -> Val:
+    async def attempt(carried):
+        frame.at(node.origin)
+        turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
+        mark_each(engine, init, values)
+        turn.at(node.origin)
+
+        async def body(region: Frame, current: list[Val]) -> Val:
+            return await run(region, [steps.item(region, Dyn(index)), *current])
+
+        result = await turn_with_cells(frame, turn, cells, body, values)
+        results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
+        return results, (turn, result)
+
+    carried, (turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
+    frame.at(node.origin)
+    close_body(turn, result, carried)
+    starts = [v.node for v in (steps.start, steps.stop, steps.step)] + initial_nodes(frame, init, carried)
+    apply = frame.graph.apply(
+        for_loop,
+        *starts,
+        attrs={"body": turn.graph, "carried": len(starts) - 3},
+        type=tuple_of(*[n.type for n in starts[3:]]),
+        origin=node.origin,
+    )
+    give_imports(apply, starts, [turn])
+    after = unpack_carried(frame, apply, carried)
+    mark_each(engine, init, after)
+    if result is not NEVER:
+        mark_each(engine, parts_of(result), after)
+    return Seq("tuple", tuple(after))
+
+
+async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
+    """A `for` with `break`: a `while_loop` that carries its index and whether to go on."""
+
+    async def condition(region: Frame, values):
+        index, go_on, *_ = values
+        stop, step = (reach(frame, region, v) for v in (steps.stop, steps.step))
+        return Dyn(operate_node(region, "logical_and", go_on, in_range(engine, region, index, stop, step)))
+
+    async def body(region: Frame, values):
+        index, _, *carried = values
+        result = await run(region, [steps.item(region, index), *carried])
+        if result is NEVER:
+            return NEVER
+        *carried, go_on = parts_of(result)
+        step = reach(frame, region, steps.step)
+        following = Dyn(operate_node(region, "add", index, step))
+        return Seq("tuple", (following, go_on, *carried))
+
+    start = [steps.start, frame.constant(True), *init]
+    result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body)
+    return result if result is NEVER else Seq("tuple", result.elems[2:])
+
+
+def operate_node(frame: Frame, name: str, *values: Dyn):
+    """Apply a primitive by name."""
+    return frame.builder.emit(REGISTRY[name], tuple(v.node for v in values))
+
+
+from . import comprehensions  # noqa: E402, F401  registers them

@@ -1,0 +1,546 @@
+"""Operations on structures and attributes: what Python does to tuples, lists, dicts, records, strings and array attributes."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any
+
+from ...abstract.types import BOOL, NONE, Array, Ref, Scalar, Struct, Type, tuple_of
+from ...ir.build import Var
+from ...ir.node import Constant, Node
+from ...utils.errors import AttributeError_, TypeError_, ValueError_, nearest
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.protocols import is_dataclass, items
+from ..values.treedef import describe
+from ..values.values import NONE_VAL, At, Bound, Dyn, Listed, Raised, Seq, SliceVal, Static, Text, Val
+from .comparisons import contains, equality, identical, ordering, sequence_class
+from .data import either, is_data, possible
+from .data import test as data_test
+
+
+def to_node(frame: Frame, value: Val) -> Node:
+    """A value as one node: structures are put together; strings and None become constants (for messages only)."""
+    from ...prims.ops.structure import make_struct
+
+    if isinstance(value, Dyn):
+        return value.node
+    if isinstance(value, Listed):
+        from .lists import promoted
+
+        return promoted(frame, value).node
+    if isinstance(value, Seq):
+        nodes = tuple(to_node(frame, e) for e in value.elems)
+        type_ = Struct(value.kind, tuple(n.type for n in nodes), value.fields, value.cls)
+        return frame.builder.emit(make_struct, nodes, {"type": type_})
+    if isinstance(value, Static) and (value.value is None or isinstance(value.value, str)):
+        from ...abstract.types import Str
+
+        return Constant(value.value, NONE if value.value is None else Str())
+    raise TypeError_(f"{describe(value)} is not a value that compiled code can hold; it exists at compile time only")
+
+
+def lift(engine: Engine, frame: Frame, result: Any) -> Val:
+    """What a NumPy meaning returned, as a value."""
+    if isinstance(result, Var):
+        return from_node(frame, result.node)
+    if isinstance(result, tuple):
+        return Seq("tuple", tuple(lift(engine, frame, r) for r in result))
+    if isinstance(result, list):
+        return Seq("list", tuple(lift(engine, frame, r) for r in result))
+    if isinstance(result, Val):
+        return result
+    return engine.from_python(frame, result, None)
+
+
+def from_node(frame: Frame, node: Node) -> Val:
+    """A node as a value; structures are taken apart."""
+    from ...prims.ops.structure import get_item
+
+    if node.type == NONE:
+        return NONE_VAL
+    if isinstance(node.type, Struct):
+        t = node.type
+        parts = tuple(
+            from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
+        )
+        return Seq(t.kind, parts, t.fields, t.cls)
+    return Dyn(node)
+
+
+def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
+    """A value as an argument of a NumPy meaning: a plain Python value where the parameter is static, else staged."""
+    from .lists import array_of, is_run_time
+
+    if static:
+        return to_python(value, f"{function}: {parameter}")
+    if is_run_time(value):
+        return array_of(frame, value, function)
+    if isinstance(value, Dyn):
+        return frame.var(value)
+    if isinstance(value, Seq) and value.kind != "dict":
+        parts = [to_argument(engine, frame, e, False, function, parameter) for e in value.elems]
+        return parts if value.kind == "list" else tuple(parts)
+    if isinstance(value, Static):
+        return value.value
+    raise TypeError_(f"{function}: {describe(value)} is no argument for it")
+
+
+def to_python(value: Val, what: str) -> Any:
+    """The Python value of something known at compile time.
+
+    Raises:
+        TypeError_: it is known at run time only.
+    """
+    if isinstance(value, Static):
+        return value.value
+    if isinstance(value, Dyn) and value.known:
+        return value.node.value
+    if isinstance(value, Seq):
+        parts = [to_python(e, what) for e in value.elems]
+        if value.kind == "dict":
+            return dict(zip(value.fields, parts, strict=True))
+        if value.kind == "record":
+            return value.cls(*parts)
+        return parts if value.kind == "list" else tuple(parts)
+    if isinstance(value, SliceVal):
+        return slice(*[to_python(p, what) for p in (value.start, value.stop, value.step)])
+    raise TypeError_(
+        f"{what} must be known at compile time, but it is {describe(value)}; "
+        "pass it as a literal, or name the parameter in @relay(static=...)"
+    )
+
+
+# Sequences.
+
+
+def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
+    """The elements of something of static length: a structure, or an array by its first axis."""
+    from .iterables import first_axis, walk
+    from .lists import is_run_time, static_items
+
+    if is_run_time(value) and (items := static_items(frame, value)) is not None:
+        return items
+    if (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Array)
+        and value.type.shape
+        and isinstance(value.type.shape[0], int)
+    ):
+        return [first_axis(frame, value, frame.constant(i)) for i in range(value.type.shape[0])]
+    if isinstance(value, Seq) or not isinstance(value, Dyn | Listed):
+        steps = walk(engine, frame, value)
+        if steps.items is not None:
+            return steps.items
+    raise TypeError_(f"cannot {what} {describe(value)}: its length must be known at compile time")
+
+
+def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
+    """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
+    from ...ir.prim import REGISTRY
+    from . import lists
+
+    if op is operator.getitem:
+        return get(engine, frame, *args)
+    if op is operator.not_:
+        if is_data(args[0]):
+            found = data_test(frame, args[0], (0,))
+            return frame.constant(found) if isinstance(found, bool) else found
+        if isinstance(args[0], Dyn) and not args[0].known:
+            return None
+        return frame.constant(not _static_truth(args[0]))
+    if op in (operator.is_, operator.is_not):
+        tree, other = args if is_data(args[0]) else args[::-1]
+        if is_data(tree) and isinstance(other, Static) and other.value is None:
+            may = [n for n in possible(tree) if (n == 0) is (op is operator.is_)]
+            found = data_test(frame, tree, may)
+            return frame.constant(found) if isinstance(found, bool) else found
+        if all(isinstance(a, Dyn) and a.type == BOOL for a in args):  # there is one True and one False
+            if all(a.known for a in args):
+                return frame.constant((args[0].node.value is args[1].node.value) is (op is operator.is_))
+            same = REGISTRY["eq"](*map(frame.var, args))
+            return Dyn(same.node if op is operator.is_ else REGISTRY["logical_not"](same).node)
+        same = identical(*args)
+        return frame.constant(same if op is operator.is_ else not same)
+    if op is operator.contains:
+        return contains(engine, frame, *args)
+    if op in (operator.eq, operator.ne) and any(map(is_data, args)):
+        equal = equality(engine, frame, *args)
+        return equal if op is operator.eq else operate_not(frame, equal)
+    if all(isinstance(a, Dyn) for a in args):
+        return None
+    a, *rest = args
+    b = rest[0] if rest else None
+    if op in (operator.eq, operator.ne):
+        equal = equality(engine, frame, a, b)
+        if op is operator.eq:
+            return equal
+        return frame.constant(not equal.node.value) if equal.known else operate_not(frame, equal)
+    if op in (operator.lt, operator.le, operator.gt, operator.ge) and isinstance(a, Seq) and isinstance(b, Seq):
+        return ordering(engine, frame, op, a, b)
+    if op in (operator.or_, operator.ior) and all(isinstance(v, Seq) and v.kind == "dict" for v in (a, b)):
+        items = dict(zip(a.fields, a.elems, strict=True)) | dict(zip(b.fields, b.elems, strict=True))
+        return Seq("dict", tuple(items.values()), tuple(items))
+    if op in (operator.add, operator.iadd) and b is not None:
+        if isinstance(a, Seq) and isinstance(b, Seq) and sequence_class(a) == sequence_class(b) in ("tuple", "list"):
+            return Seq(sequence_class(a), a.elems + b.elems)
+        if isinstance(a, Static) and isinstance(b, Static) and isinstance(a.value, str) and isinstance(b.value, str):
+            return Static(a.value + b.value)
+        if all(isinstance(x, Text) or (isinstance(x, Static) and isinstance(x.value, str)) for x in (a, b)):
+            return concat_text(a, b)
+    if op in (operator.mul, operator.imul):
+        for seq, count in ((a, b), (b, a)):
+            if isinstance(seq, Static) and isinstance(seq.value, str) and lists.is_index(count) and count.known:
+                return Static(seq.value * operator.index(count.node.value))
+            if isinstance(seq, Seq) and seq.kind == "list" and isinstance(count, Dyn) and lists.is_index(count):
+                long = count.known and len(seq.elems) * count.node.value > lists.LONG
+                if not count.known or long and lists.has_entry_type(frame, seq) and not lists.keeps_static(engine):
+                    return lists.repeated(engine, frame, seq, count)
+            if (
+                isinstance(seq, Seq)
+                and sequence_class(seq) in ("tuple", "list")
+                and isinstance(count, Dyn)
+                and count.known
+            ):
+                return Seq(sequence_class(seq), seq.elems * max(0, operator.index(count.node.value)))
+    kinds = all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args)
+    if op is operator.or_ and kinds and any(x.value is not None for x in args):
+        return Static(a.value | b.value)
+    if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
+        try:
+            return engine.from_python(frame, op(*[x.value for x in args]), None)
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+        except ValueError as error:  # `int("x")`
+            return raising(frame, ValueError, str(error))
+    return None
+
+
+def operate_not(frame: Frame, value: Dyn) -> Dyn:
+    from ...ir.prim import REGISTRY
+
+    return Dyn(frame.builder.emit(REGISTRY["logical_not"], (value.node,)))
+
+
+def concat_text(a: Val, b: Val) -> Text:
+    """The concatenation of strings of which one is made at run time."""
+
+    def parts(x):
+        return ((str(x.value),), ()) if isinstance(x, Static) else (x.parts, x.operands)
+
+    (pa, oa), (pb, ob) = parts(a), parts(b)
+    shifted = tuple(p if isinstance(p, str) else (p[0] + len(oa), *p[1:]) for p in pb)
+    return Text(pa + shifted, tuple(oa) + tuple(ob))
+
+
+def _static_truth(value: Val) -> bool:
+    if isinstance(value, Dyn):
+        return bool(value.node.value)
+    if isinstance(value, Seq):
+        return is_dataclass(value) or len(value.elems) > 0
+    if isinstance(value, Static):
+        return bool(value.value)
+    return True
+
+
+def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
+    """`value[index]`."""
+    from . import lists
+
+    if lists.is_run_time(value):
+        return lists.get(engine, frame, value, index)
+    if isinstance(value, Seq):
+        items(value, "__getitem__")
+        if value.kind == "dict":
+            key = to_python(index, "a dict key")
+            if key not in value.fields:
+                raise TypeError_(f"KeyError: {key!r}{nearest(str(key), value.fields)}")
+            return value.get(key)
+        if value.kind == "dataset":
+            return _example(engine, frame, value, index)
+        if isinstance(index, SliceVal) and lists.slices_statically(frame, value, index):
+            part = value.elems[to_python(index, "the bounds of a slice of a tuple")]
+            return Seq(value.kind if value.kind != "record" else "tuple", part)
+        if isinstance(index, Dyn) and index.known:
+            try:
+                return value.elems[operator.index(index.node.value)]
+            except IndexError:
+                return _out_of_range(engine, frame, value)
+            except TypeError:
+                pass
+        if (
+            value.kind == "list"
+            and lists.is_index(index)
+            and len(value.elems) > lists.LONG
+            and lists.has_entry_type(frame, value)
+        ):
+            return lists.get(engine, frame, lists.promoted(frame, value), index)
+        if isinstance(index, SliceVal):
+            return lists.sliced(engine, frame, value, index)
+        if isinstance(index, Dyn) and isinstance(index.type, Scalar) and index.type.dtype.startswith(("int", "uint")):
+            return _choose(engine, frame, value, index)
+        raise TypeError_(f"{value.kind} indices must be integers or slices, not {describe(index)}")
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        from ...prims.api.subscripts import getitem
+
+        return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
+    if isinstance(value, Dyn) and isinstance(value.type, Scalar) and not value.type.weak and is_empty(index):
+        return value  # `x[()]`: of an array without axes the number, of a NumPy number itself
+    if isinstance(value, Static) and isinstance(value.value, str):
+        try:
+            return Static(value.value[to_python(index, "a string index")])
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+        except IndexError as error:
+            return raising(frame, IndexError, str(error))
+    if isinstance(value, At) and value.index is None:
+        return At(value.array, index)
+    raise TypeError_(f"{describe(value)} cannot be indexed")
+
+
+def is_empty(value: Val) -> bool:
+    """Whether a value is the empty tuple."""
+    return isinstance(value, Seq) and value.kind == "tuple" and not value.elems
+
+
+def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
+    """What raises whatever happens, when it is reached, as in Python."""
+    from ...prims.ops.effects import raise_
+    from ..values.values import NEVER
+
+    frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
+    return NEVER
+
+
+def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
+    """An index that is out of range whatever happens."""
+    return raising(frame, IndexError, f"{value.kind} index out of range")
+
+
+def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
+    """A tuple indexed at run time: its elements must be alike."""
+    from ...ir.prim import REGISTRY
+    from ...prims.ops.effects import check
+    from ..values.treedef import Mismatch, join, rebuild, skeleton, unknown
+
+    n = len(value.elems)
+    if n == 0:
+        return _out_of_range(engine, frame, value)
+    try:
+        common = unknown(skeleton(value.elems[0], capture=frame.captured))
+        for elem in value.elems[1:]:
+            common = join(common, skeleton(elem, capture=frame.captured))
+    except Mismatch as error:
+        raise TypeError_(
+            f"a {value.kind} indexed by a run-time value must have elements of one type, but it has {error.a} and {error.b}"
+        ) from None
+    from ..engine.engine import conform
+
+    i = frame.var(index)
+    negative = i < 0
+    wrapped = REGISTRY["where"](negative, i + n, i)
+    inside = REGISTRY["logical_and"](wrapped >= 0, wrapped < n)
+    attrs = {"exception": IndexError, "parts": (f"{value.kind} index out of range",)}
+    frame.builder.emit(check, (inside.node,), attrs)
+    columns = [conform(frame, elem, common) for elem in value.elems]
+    chosen = []
+    for leaf in zip(*columns, strict=True):
+        result = leaf[-1]
+        for position in range(n - 2, -1, -1):
+            result = either(frame, REGISTRY["eq"](wrapped, position), leaf[position], result)
+        chosen.append(result)
+    return rebuild(common, iter(chosen))
+
+
+def _example(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val:
+    """`dataset[i]` in compiled code."""
+    parts = tuple(get(engine, frame, e, index) for e in value.elems)
+    return Seq("record", parts, ("x", "y"), value.cls)
+
+
+def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
+    """An array index as `prims.api.numpy_api.getitem` takes it."""
+    if isinstance(index, SliceVal):
+        return slice(*[index_argument(engine, frame, p) for p in (index.start, index.stop, index.step)])
+    if isinstance(index, Seq):
+        parts = [index_argument(engine, frame, e) for e in index.elems]
+        return parts if index.kind == "list" else tuple(parts)
+    if isinstance(index, Static):
+        return index.value
+    if isinstance(index, Dyn):
+        return index.node.value if index.known and isinstance(index.type, Scalar) else frame.var(index)
+    raise TypeError_(f"{describe(index)} is no index")
+
+
+UPDATES = {"set": None, "add": operator.add, "multiply": operator.mul, "divide": operator.truediv}
+
+
+def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, kwargs) -> Val:
+    """Methods of dicts, tuples, lists and strings."""
+    if isinstance(value, Seq) and value.kind == "dict" and not kwargs:
+        if name == "keys":
+            return Seq("tuple", tuple(Static(f) for f in value.fields))
+        if name == "values":
+            return Seq("tuple", value.elems)
+        if name == "items":
+            pairs = zip(value.fields, value.elems, strict=True)
+            return Seq("tuple", tuple(Seq("tuple", (Static(f), e)) for f, e in pairs))
+        if name == "get":
+            key = to_python(args[0], "a dict key")
+            return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
+    if isinstance(value, Seq) and name == "_asdict":
+        return Seq("dict", value.elems, value.fields)
+    if isinstance(value, Seq) and name == "_replace":
+        if unknown := [k for k in kwargs if k not in value.fields]:
+            raise ValueError_(f"Got unexpected field names: {unknown!r}")
+        return Seq(
+            value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls
+        )
+    if isinstance(value, Static) and isinstance(value.value, str):
+        plain = [to_python(a, f"str.{name}") for a in args]
+        try:
+            found = getattr(value.value, name)(*plain)
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+        except Exception as error:
+            return raising(frame, type(error), str(error))
+        return engine.from_python(frame, found, None)
+    if isinstance(value, Seq) and name == "index" and len(args) == 1:
+        for i, elem in enumerate(value.elems):
+            same = equality(engine, frame, elem, args[0])
+            if same.known and same.node.value:
+                return frame.constant(i)
+    raise AttributeError_(f"the method '{name}' of {describe(value)} is not part of the language")
+
+
+# Attributes.
+
+
+# What these hold stays as it is.
+LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")
+
+
+def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
+    """`value.name`."""
+    from .lists import is_run_time
+
+    if is_run_time(value):
+        return method_of(list, value, name)
+    if isinstance(value, Seq):
+        if name in value.fields and value.kind == "record":
+            return value.get(name)
+        if value.kind == "record" and hasattr(value.cls, "_fields") and name in ("_replace", "_asdict"):
+            return Bound(value, name)
+        if value.kind == "record":
+            return record_attribute(engine, frame, value, name)
+        container = {"dict": dict, "list": list, "tuple": tuple}.get(value.kind)
+        if container is not None:
+            return method_of(container, value, name)
+        if value.kind == "dataset":
+            names = {"images": value.elems[0], "onehot": value.elems[1]}
+            if name in names:
+                return names[name]
+    elif isinstance(value, Dyn):
+        return dyn_attribute(engine, frame, value, name)
+    elif isinstance(value, Static):
+        obj = value.value
+        if isinstance(obj, str):
+            return Bound(value, name)
+        found = _static_attribute(obj, name)
+        if isinstance(obj, types.ModuleType):
+            library = obj.__name__.split(".")[0] in LIBRARIES
+            dependency = None if library else engine.depend("dict", vars(obj), name, found)
+        else:
+            library = (type(obj).__module__ or "").split(".")[0] in LIBRARIES
+            dependency = None if library else engine.depend("attribute", obj, name, found)
+        return engine.from_python(frame, found, dependency)
+    elif isinstance(value, At):
+        if value.index is not None and name in UPDATES:
+            return Bound(value, name)
+        raise AttributeError_(f"relay.at(x)[i] has {', '.join(UPDATES)}, not '{name}'{nearest(name, UPDATES)}")
+    elif isinstance(value, Raised) and name == "args":
+        return Seq("tuple", (value.message,) if value.message else ())
+    raise AttributeError_(f"{describe(value)} has no attribute '{name}'")
+
+
+def method_of(container: type, value: Val, name: str) -> Bound:
+    """A method of a list, a tuple or a dict."""
+    if not hasattr(container, name):
+        public = [method for method in dir(container) if not method.startswith("_")]
+        raise AttributeError_(f"'{container.__name__}' object has no attribute '{name}'{nearest(name, public)}")
+    return Bound(value, name)
+
+
+def _static_attribute(obj: Any, name: str) -> Any:
+    try:
+        return getattr(obj, name)
+    except AttributeError:
+        label = getattr(obj, "__name__", type(obj).__name__)
+        kind = "module" if isinstance(obj, types.ModuleType) else "object"
+        if label == "_Namespace":  # `relay`, which is decorator and module in one
+            kind, label = "module", "relay"
+        raise AttributeError_(f"{kind} '{label}' has no attribute '{name}'{nearest(name, dir(obj))}") from None
+
+
+def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val:
+    """A method, property or class attribute of a record."""
+    return class_attribute(engine, frame, value, value.cls, value.fields, name)
+
+
+def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields: tuple[str, ...], name: str) -> Val:
+    """A method, property or class attribute of an instance of a class."""
+    import inspect
+
+    try:
+        found = inspect.getattr_static(cls, name)
+    except AttributeError:
+        public = [n for n in dir(cls) if not n.startswith("_")]
+        raise AttributeError_(
+            f"{cls.__name__} has no field '{name}'{nearest(name, [*fields, *public])} (its fields are {', '.join(fields)})"
+        ) from None
+    if isinstance(found, staticmethod):
+        return Static(found.__func__)
+    if isinstance(found, classmethod):
+        return Bound(Static(cls), found.__func__)
+    if isinstance(found, types.FunctionType) or hasattr(found, "__relay_function__"):
+        return Bound(value, found)
+    if isinstance(found, property):
+        return PropertyVal(value, found.fget)
+    return engine.from_python(frame, found, None)
+
+
+class PropertyVal(Val):
+    """A property that must be called to have its value; `builtins.getattr_` does."""
+
+    def __init__(self, receiver: Val, function: Any):
+        self.receiver, self.function = receiver, function
+
+
+PYTHON = {"float64": float, "int64": int, "bool": bool}
+
+
+def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
+    """An attribute of an array, a scalar or a reference."""
+    from ...prims.api.numpy_api import METHODS
+    from .calls import METHODS_OF_REFS
+
+    t: Type = value.type
+    if isinstance(t, Ref):
+        if name in METHODS_OF_REFS:
+            return Bound(value, name)
+        raise AttributeError_(f"a {t.spec} has no attribute '{name}' in compiled code{nearest(name, METHODS_OF_REFS)}")
+    meaning = METHODS.get(name)
+    if meaning is not None and isinstance(t, Scalar) and t.weak and not hasattr(PYTHON[t.dtype], name):
+        raise AttributeError_(
+            f"'{describe(value)}' object has no attribute '{name}'; Python numbers have no methods of arrays: use np.{name}(...), "
+            "or pass a NumPy number"
+        )
+    if meaning is None:
+        raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{nearest(name, METHODS)}")
+    if getattr(meaning, "attribute", False):
+        return lift(engine, frame, meaning(frame.builder, frame.var(value)))
+    return Bound(value, name)
+
+
+__all__ = ["as_sequence", "attribute", "equality", "from_node", "get", "lift", "structural", "to_node", "to_python"]

@@ -1,0 +1,1 @@
+"""Transforms inside of compiled code: gradients, Jacobians, batches, control as functions."""

@@ -1,0 +1,71 @@
+"""Gradients by the parameters of a model: `relay.grad(model, loss, args)` inside of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from ...abstract.types import Scalar
+from ...ir.node import Node
+from ...utils.errors import GradError, TypeError_
+from ...utils.source import Origin
+from ..engine.engine import Context, Engine
+from ..engine.frames import Frame
+from ..values.values import Dyn, Seq, Val
+from .requests import emit_value_and_grad, specialise_call
+
+
+def parameter_key(spec: Any, name: str) -> Hashable:
+    """The implicit key of a hidden parameter."""
+    return ("parameter", spec, name)
+
+
+def read_parameters(frame: Frame, model: Dyn, origin: Origin) -> list[Node]:
+    """The arrays of a reference as they are now."""
+    from ...prims.ops.effects import ref_read
+
+    builder = frame.at(origin)
+    return [builder.emit(ref_read, (model.node,), {"index": i}) for i in range(len(model.type.names))]
+
+
+async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwargs, origin: Origin, site) -> Val:
+    """`relay.grad(model, loss, args)`: the gradient of a loss by all parameters of a model, as a dict."""
+    values = dict(zip(("model", "loss", "args"), args, strict=False)) | kwargs
+    missing = {"model", "loss", "args"} - set(values)
+    if missing:
+        raise TypeError_(f"{transform}(model, loss, args) misses {', '.join(sorted(missing))}")
+    model, loss, loss_args = values["model"], values["loss"], values["args"]
+    if not isinstance(loss_args, Seq):
+        raise TypeError_(f"{transform}(model, loss, args): args must be a tuple of the loss's arguments")
+    spec_of_model = model.type.spec
+    if not hasattr(spec_of_model, "function"):
+        raise GradError(f"{transform}: {spec_of_model} is no model")
+    context = Context((*frame.context.models, (spec_of_model.function, spec_of_model)), None, ())
+    theta = read_parameters(frame, model, origin)
+    scope = frame.scope()
+    scope.providers = {parameter_key(spec_of_model, n): node for n, node in zip(model.type.names, theta, strict=True)}
+    spec, nodes = await specialise_call(engine, scope, loss, list(loss_args.elems), {}, origin, site, context)
+    offset = len(nodes)
+    order = {key: offset + i for i, key in enumerate(spec.implicit)}
+    keys = [parameter_key(spec_of_model, n) for n in model.type.names]
+    used = [order[k] for k in keys if k in order]
+    if not used:
+        raise GradError(
+            f"the loss does not use the model: it never calls {getattr(spec_of_model.function, '__name__', 'it')}",
+            origin,
+        )
+    value, grads = emit_value_and_grad(engine, scope, spec, nodes, used, False, origin)
+    by_index = dict(zip(used, grads, strict=True))
+    parts = []
+    for key, elem, node in zip(keys, model.type.elems, theta, strict=True):
+        parts.append(Dyn(by_index[order[key]]) if key in order else zeros(frame, node, elem))
+    gradient = Seq("dict", tuple(parts), tuple(model.type.names))
+    return gradient if transform == "grad" else Seq("tuple", (value, gradient))
+
+
+def zeros(frame: Frame, node: Node, type_) -> Dyn:
+    """A zero of a parameter's type, for parameters that the loss does not use."""
+    from ...ir.prim import REGISTRY
+
+    zero = frame.constant(0.0, Scalar(type_.dtype))
+    return Dyn(frame.builder.emit(REGISTRY["broadcast_to"], (zero.node,), {"shape": type_.shape}))

@@ -1,0 +1,319 @@
+"""What requests of transforms are made of: a function specialised for some arguments, and what it is differentiated by.
+
+A request is one node with the typed graph of the function, which `ad.expand` carries out. The types of its results follow
+from the types of the arguments, so nothing is inferred twice.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ...abstract.types import Array, Data, Ref, Scalar, Type, has_tangent, tangent, tuple_of
+from ...ir.node import Graph, Node
+from ...prims.ops.control import value_and_grad as P_value_and_grad
+from ...prims.ops.list_functions import whole
+from ...utils.errors import GradError, nearest
+from ...utils.source import Origin
+from ..engine.engine import Context, Engine
+from ..engine.frames import Frame, Source, Specialisation
+from ..language.calls import call_value
+from ..values.treedef import Skeleton, describe, rebuild, skeleton
+from ..values.unions import single_float
+from ..values.values import NONE_VAL, Bound, Choice, Closure, Derived, Dyn, Listed, Seq, Static, Val
+
+
+async def specialise_call(
+    engine: Engine,
+    frame: Frame,
+    fn: Val,
+    args: list[Val],
+    kwargs: dict[str, Val],
+    origin: Origin,
+    site,
+    context: Context,
+    dynamic: tuple[bool, ...] = (),
+    strict: bool = True,
+) -> tuple[Specialisation, list[Node]]:
+    """The typed graph of `fn(*args, **kwargs)` as a function of its leaves, and those leaves.
+
+    Args:
+        engine, frame: as everywhere.
+        fn: any callable value.
+        args, kwargs: its arguments.
+        origin, site: the place of the call.
+        context: the context of the call.
+        dynamic: for each argument, whether known numbers in it become run-time values (to be differentiated).
+        strict: whether every part of the result must be of one type.
+    """
+    names = tuple(kwargs)
+    values = [fn, *args, *kwargs.values()]
+
+    async def run(inner: Frame, parts: list[Val]) -> Val:
+        callee, *rest = parts
+        positional, named = rest[: len(args)], dict(zip(names, rest[len(args) :], strict=True))
+        result = await call_value(engine, inner, callee, positional, named, origin, site)
+        return await without_unions(engine, inner, result, origin, strict)
+
+    flags = (*dynamic, *[False] * (len(args) - len(dynamic)), *[False] * len(names))
+    keep = (True, *[not flag for flag in flags])
+    label = fn.graph.name if isinstance(fn, Closure) else getattr(getattr(fn, "value", None), "__name__", "f")
+    source = Source(
+        ("call", len(args), names, site), label, ["f", *argument_names(engine, fn, len(args)), *names], origin
+    )
+    spec, nodes = engine.specialise(frame, source, values, run, origin, context, keep, leaf_result=True)
+    await spec.known
+    return spec, nodes
+
+
+async def without_unions(engine: Engine, frame: Frame, result: Val, origin: Origin, strict: bool) -> Val:
+    """The result of a function to transform: of one type, as derivatives and batches are.
+
+    Raises:
+        GradError: a part of it is a float or something else, by what happens at run time.
+    """
+    if isinstance(result, Seq):
+        parts = [await without_unions(engine, frame, e, origin, strict) for e in result.elems]
+        return Seq(result.kind, tuple(parts), result.fields, result.cls)
+    single = await single_float(engine, frame, result)
+    leaves: list[Node] = []
+    skeleton(single, leaves, capture=frame.captured)
+    if strict and isinstance(single, Choice) and len(leaves) > 1:
+        raise GradError(f"the function to transform returns {describe(single)}; make the results alike", origin)
+    return single
+
+
+def argument_names(engine: Engine, fn: Val, count: int) -> list[str]:
+    """Names for the positional arguments of a callable, as far as they are known."""
+    graph = graph_of(engine, fn)
+    if graph is not None and graph.signature is not None and len(graph.signature.names) >= count:
+        return list(graph.signature.names[:count])
+    return [f"x{i}" for i in range(count)]
+
+
+def graph_of(engine: Engine, fn: Val) -> Graph | None:
+    """The parsed graph of a callable that has source."""
+    if isinstance(fn, Closure):
+        return fn.graph
+    if isinstance(fn, Derived):
+        return graph_of(engine, fn.function)
+    if isinstance(fn, Bound) and not isinstance(fn.function, str):
+        return graph_of(engine, Static(fn.function))
+    if isinstance(fn, Static):
+        value = fn.value
+        inner = getattr(value, "__relay_derived__", None)
+        if inner is not None:
+            return graph_of(engine, Static(inner[1]))
+        function = getattr(value, "__relay_function__", None) or getattr(value, "__relay_model__", None) or value
+        if isinstance(function, types.MethodType):
+            function = function.__func__
+        if isinstance(function, types.FunctionType):
+            return engine.parse(function)
+        if function is not value:
+            return graph_of(engine, Static(function))
+    return None
+
+
+def parameter_names(engine: Engine, fn: Val) -> list[str]:
+    """The names that arguments of a callable may be given by; of a method without `self`."""
+    graph = graph_of(engine, fn)
+    names = list(graph.signature.names) if graph is not None and graph.signature is not None else []
+    while isinstance(fn, Derived):
+        fn = fn.function
+    value = fn.value if isinstance(fn, Static) else None
+    while hasattr(value, "__relay_derived__") or hasattr(value, "__relay_function__"):
+        value = value.__relay_derived__[1] if hasattr(value, "__relay_derived__") else value.__relay_function__
+    bound = isinstance(value, types.MethodType) or (isinstance(fn, Bound) and not isinstance(fn.function, str))
+    return names[1:] if bound else names
+
+
+def named_positions(engine: Engine, fn: Val, names: list[str]) -> int:
+    """How many of the parameters of a callable, which has these names, can be given by position; `*args` not counted."""
+    graph = graph_of(engine, fn)
+    s = graph.signature if graph is not None else None
+    return len(names) - (len(s.names) - s.positional) if s is not None else len(names)
+
+
+def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int | str], bool]:
+    """The arguments that `wrt` names: indices or keyword names, and whether it is a single one."""
+    single = not isinstance(wrt, tuple | list)
+    names = parameter_names(engine, fn)
+    out: list[int | str] = []
+    for item in [wrt] if single else wrt:
+        if isinstance(item, str):
+            if item not in names:
+                raise GradError(f"the function has no parameter '{item}'{nearest(item, names)}")
+            index = names.index(item)
+            if index >= named_positions(engine, fn, names):
+                signature = graph_of(engine, fn).signature
+                if signature.names.index(item) in (signature.vararg, signature.kwarg):
+                    raise GradError(f"'{item}' collects arguments; name the number of the one to differentiate by")
+                raise GradError(
+                    f"'{item}' is keyword-only; grad differentiates by what can be given by position: drop the *"
+                )
+            out.append(index)
+        elif isinstance(item, int) and not isinstance(item, bool):
+            index = item + count if item < 0 else item
+            if not 0 <= index < count:
+                raise GradError(f"wrt={item}: the function is called with {count} positional arguments")
+            out.append(index)
+        else:
+            raise GradError(f"wrt={item!r}: name parameters by position or name")
+    return out, single
+
+
+async def differentiate(
+    engine: Engine, frame: Frame, fn: Val, args, kwargs, wrt: Any, has_aux: bool, origin: Origin, site
+) -> tuple[Val, Val]:
+    """The value (or value and auxiliary) of `fn(*args)` and its gradient by `wrt`.
+
+    Raises:
+        GradError: the result is no float scalar, or an argument has no derivative.
+    """
+    graph = graph_of(engine, fn)
+    names = parameter_names(engine, fn)
+    # Keyword arguments that could be positional become so.
+    named = named_positions(engine, fn, names)
+    for position in range(len(args), named):
+        if names[position] in kwargs and position == len(args):
+            args = [*args, kwargs.pop(names[position])]
+    chosen, single = positions(engine, fn, wrt, len(args))
+    dynamic = tuple(i in chosen for i in range(len(args)))
+    for index in chosen:
+        if not (0 <= index < len(args)):
+            raise GradError(f"the argument '{names[index]}' to differentiate by was not given")
+        require_differentiable(args[index], names[index] if index < named else f"{index}")
+    spec, nodes = await specialise_call(
+        engine, frame, fn, args, kwargs, origin, site, frame.context, dynamic, not has_aux
+    )
+    # Which leaves of the callee's parameters belong to the chosen arguments.
+    counts = [leaf_count(frame, fn, True)]
+    counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
+    starts = [sum(counts[: i + 1]) for i in range(len(args))]
+    indices: dict[int, list[int]] = {}
+    for index in dict.fromkeys(chosen):
+        span = range(starts[index], starts[index] + counts[index + 1])
+        indices[index] = [i for i in span if has_tangent(nodes[i].type)]
+    flat = [i for group in indices.values() for i in group]
+    # Called from Python the transform has no place of its own: its complaints point at what the function returns.
+    place = origin
+    if origin.loc is None and graph is not None:
+        place = graph.output.origin if graph.output.origin.loc else graph.origin
+    value, grads = emit_value_and_grad(engine, frame, spec, nodes, flat, has_aux, place)
+    by_leaf = {i: whole_gradient(engine, frame, nodes[i], g) for i, g in zip(flat, grads, strict=True)}
+    results = []
+    for index in chosen:
+        leaves: list[Node] = []
+        skel = skeleton(args[index], leaves, False, frame.captured)
+        gradients = [by_leaf.get(starts[index] + k) for k in range(len(leaves))]
+        results.append(gradient_value(skel, iter(gradients)))
+    return value, results[0] if single else Seq("tuple", tuple(results))
+
+
+def leaf_count(frame: Frame, value: Val, keep_constants: bool) -> int:
+    nodes: list[Node] = []
+    skeleton(value, nodes, keep_constants, frame.captured)
+    return len(nodes)
+
+
+def require_differentiable(value: Val, name: str) -> None:
+    """Refuse integer arguments and things that are no numbers."""
+    if isinstance(value, Dyn) and isinstance(value.type, Scalar | Array) and not value.type.is_float:
+        what = str(value.type)
+        instead = (
+            "a float (1.0 instead of 1)" if isinstance(value.type, Scalar) else "a float array (x.astype(np.float64))"
+        )
+        raise GradError(f"cannot differentiate by '{name}', which is {what}; pass {instead}")
+    if isinstance(value, Dyn) and isinstance(value.type, Ref):
+        raise GradError(f"'{name}' is a model: write relay.grad(model, loss, args)")
+    if isinstance(value, Static) and value.value is not None:
+        raise GradError(f"cannot differentiate by '{name}', which is no number")
+    leaves: list[Node] = []
+    skeleton(value, leaves, capture=lambda closure: ())
+    # With their structures in their types, there is a gradient of the same structure, with None for everything.
+    refuse_data(
+        [leaf.type for leaf in leaves if not has_tangent(leaf.type)], f"by '{name}', in which there are no floats,"
+    )
+
+
+def refuse_data(types: list[Type], what: str) -> None:
+    """Refuse derivatives by, or of, trees of any shape: the program is then compiled with their structure in its types."""
+    for t in types:
+        if isinstance(t, Data):
+            made = f"a {t.family.name} made at run time"
+            raise GradError(f"a derivative {what} goes through {made}; the gradient of that is not supported")
+
+
+def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) -> Node:
+    """The gradient by a leaf as users get it: of a tree or a list, with its zeros."""
+    return whole(frame.builder, engine.functions, node, cotangent)
+
+
+def gradient_value(skel: Skeleton, gradients) -> Val:
+    """The gradient of a tree: the tree's structure, floats replaced by their gradients (nodes or values), all else by None."""
+    if skel.tag == "dyn":
+        node = next(gradients)
+        return NONE_VAL if node is None else Dyn(node) if isinstance(node, Node) else node
+    if skel.tag == "listed":
+        node = next(gradients)
+        if node is None:
+            raise GradError(f"cannot differentiate by a {skel}; pass a list of floats")
+        return Listed(Dyn(node)) if isinstance(node, Node) else node
+    if skel.tag == "seq":
+        return Seq(skel.info[0], tuple(gradient_value(p, gradients) for p in skel.parts), skel.info[1], skel.info[2])
+    for part in skel.parts:
+        gradient_value(part, gradients)
+    return NONE_VAL
+
+
+def emit_value_and_grad(
+    engine: Engine, frame: Frame, spec: Specialisation, nodes: list[Node], wrt: list[int], has_aux: bool, origin: Origin
+) -> tuple[Val, list[Node]]:
+    """Emit the request for a value and gradients by the parameters `wrt` of a specialisation."""
+    from ...prims.ops.structure import get_item
+
+    leaves = [leaf.info for leaf in spec.result.leaves()]
+    value_skel = spec.result
+    if has_aux:
+        if spec.result.tag != "seq" or len(spec.result.parts) != 2:
+            raise GradError(
+                f"has_aux=True: the function must return (value, aux), but it returns {spec.result}", origin
+            )
+        value_skel = spec.result.parts[0]
+    require_scalar(value_skel, origin)
+    operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
+    builder = frame.at(origin)
+    output = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
+    grads_type = tuple_of(*[tangent(operands[i].type) for i in wrt])
+    node = builder.graph.apply(
+        P_value_and_grad,
+        *operands,
+        attrs={**P_value_and_grad.attr_defaults, "graph": spec.graph, "wrt": tuple(wrt), "has_aux": len(leaves) > 1},
+        type=tuple_of(output, grads_type),
+        origin=origin,
+    )
+    value = builder.emit(get_item, (node,), {"index": 0})
+    grads = builder.emit(get_item, (node,), {"index": 1})
+    parts = (
+        [value] if len(leaves) == 1 else [builder.emit(get_item, (value,), {"index": i}) for i in range(len(leaves))]
+    )
+    gradients = [builder.emit(get_item, (grads,), {"index": i}) for i in range(len(wrt))]
+    return rebuild(spec.result, iter(parts)), gradients
+
+
+def require_scalar(skel: Skeleton, origin: Origin) -> None:
+    """The result of a function to differentiate is one float."""
+    t = skel.info if skel.tag == "dyn" else None
+    if isinstance(t, Scalar | Array) and t.is_float and t.shape == ():
+        return
+    if isinstance(t, Array):
+        shape = "(" + ", ".join(map(str, t.shape)) + ("," if len(t.shape) == 1 else "") + ")"
+        raise GradError(
+            f"grad needs a function with a scalar float result, but the result is an array of {t.dtype} with shape {shape}; "
+            "reduce it (np.sum), or use jacobian, jacrev or vjp",
+            origin,
+        )
+    raise GradError(
+        f"grad needs a function with a scalar float result, but the result is {skel}; use jacobian, jacrev or vjp",
+        origin,
+    )

@@ -1,0 +1,217 @@
+"""Transforms inside of compiled code: `grad(f)(x)` and its kin as nodes of the typed graph.
+
+Inference only writes the request (`value_and_grad`, `vmap` nodes with the typed graph of the function); `ad.expand` carries
+it out. The types of the results follow from the types of the arguments, so nothing is inferred twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...abstract.types import Array, Ref, Scalar
+from ...ir.node import Node
+from ...utils.errors import GradError, ShapeError, TypeError_, nearest
+from ...utils.source import Origin
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..language.calls import derived
+from ..language.lists import refuse_run_time, refuse_run_time_result
+from ..language.structures import to_python
+from ..values.treedef import describe, rebuild, skeleton
+from ..values.values import At, Derived, Dyn, Seq, Val
+from .model_gradients import model_gradient
+from .requests import differentiate, specialise_call
+
+
+@derived("grad")
+async def call_grad(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
+    aux = fn.option("has_aux")
+    value, grads = await differentiate(
+        engine, frame, fn.function, args, dict(kwargs), fn.option("wrt"), aux, origin, site
+    )
+    return Seq("tuple", (grads, value.elems[1])) if aux else grads
+
+
+@derived("value_and_grad")
+async def call_value_and_grad(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
+    wrt, aux = fn.option("wrt"), fn.option("has_aux")
+    value, grads = await differentiate(engine, frame, fn.function, args, dict(kwargs), wrt, aux, origin, site)
+    return Seq("tuple", (value, grads))
+
+
+def request(transform: str):
+    """The handler of a call of `grad` or `value_and_grad` itself, with a function or with a model."""
+
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
+        if args and isinstance(args[0], Dyn) and isinstance(args[0].type, Ref):
+            return await model_gradient(engine, frame, transform, args, kwargs, origin, site)
+        fn, *rest = args
+        if isinstance(fn, Dyn | Seq):
+            raise GradError(f"{transform}: the first argument must be a function or a model, not {describe(fn)}")
+        given = dict(zip(("wrt", "has_aux"), rest, strict=False)) | kwargs
+        options = {"wrt": 0, "has_aux": False}
+        for key, value in given.items():
+            name = {"argnums": "wrt"}.get(key, key)
+            if name not in options:
+                raise TypeError_(f"{transform}() got an unexpected keyword argument '{key}'{nearest(key, options)}")
+            options[name] = to_python(value, f"{transform}: {key}")
+        if isinstance(options["wrt"], list):
+            options["wrt"] = tuple(options["wrt"])
+        return Derived(transform, fn, tuple(sorted(options.items())))
+
+    return run
+
+
+def request_batch(transform: str):
+    """The handler of a call of `vmap` or `batch_mean` itself."""
+
+    async def run(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
+        fn, *rest = args
+        options: dict[str, Any] = {"in_axes": 0} | ({"out_axes": 0} if transform == "vmap" else {})
+        for key, value in (dict(zip(options, rest, strict=False)) | kwargs).items():
+            if key not in options:
+                raise TypeError_(f"{transform}() got an unexpected keyword argument '{key}'{nearest(key, options)}")
+            chosen = to_python(value, f"{transform}: {key}")
+            options[key] = tuple(chosen) if isinstance(chosen, list) else chosen
+        return Derived(transform, fn, tuple(sorted(options.items())))
+
+    return run
+
+
+def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Val], list[list[bool]], Any]:
+    """The arguments with their batch axis first, which of their leaves are batched, and the batch size."""
+    from ...ir.prim import REGISTRY
+
+    refuse_run_time(args, "vmap")
+    for axis in in_axes if isinstance(in_axes, tuple) else (in_axes,):
+        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise TypeError_(
+                f"vmap: in_axes={in_axes!r}: an axis is an int, or None for an argument that is not batched"
+            )
+    if isinstance(in_axes, tuple):
+        if len(in_axes) != len(args):
+            raise TypeError_(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
+        axes = list(in_axes)
+    else:
+        axes = [in_axes] * len(args)
+    size: Any = None
+    moved: list[Val] = []
+    flags: list[list[bool]] = []
+    for position, (arg, axis) in enumerate(zip(args, axes, strict=True)):
+        leaves: list[Node] = []
+        skel = skeleton(arg, leaves, False, frame.captured)
+        out: list[Node] = []
+        batched: list[bool] = []
+        for node in leaves:
+            batched.append(axis is not None)
+            if axis is None:
+                out.append(node)
+                continue
+            shape = getattr(node.type, "shape", ())
+            if not isinstance(node.type, Array) or not -len(shape) <= axis < len(shape):
+                raise ShapeError(f"vmap: argument {position} has no axis {axis}: it is {node.type}")
+            place = axis % len(shape)
+            if size is not None and shape[place] != size:
+                raise ShapeError(f"vmap: the batch sizes differ: {size} and {shape[place]}")
+            size = shape[place]
+            if place:
+                perm = (place, *[i for i in range(len(shape)) if i != place])
+                node = frame.builder.emit(REGISTRY["transpose"], (node,), {"perm": perm})
+            out.append(node)
+        moved.append(rebuild(skel, iter(out)))
+        flags.append(batched)
+    if size is None:
+        raise TypeError_("vmap: no argument is batched; give at least one an axis in in_axes")
+    return moved, flags, size
+
+
+def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
+    """A stand-in for one example of a batched argument: leaves with types only."""
+    leaves: list[Node] = []
+    skel = skeleton(arg, leaves, False, frame.captured)
+    stand_ins = []
+    for node, flag in zip(leaves, batched, strict=True):
+        t = node.type
+        if flag:
+            t = Array(t.dtype, t.shape[1:]) if len(t.shape) > 1 else Scalar(t.dtype)
+        stand_ins.append(Node(t))
+    return rebuild(skel, iter(stand_ins))
+
+
+async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origin: Origin, site) -> tuple[Val, Any]:
+    """`vmap(fn)(*args)` with the batch axis of the results first, and the batch size."""
+    from ...prims.ops.control import vmap as P_vmap
+    from ...prims.ops.structure import get_item
+
+    args, flags, size = batched_leaves(frame, list(args), in_axes)
+    examples = [example_of(frame, a, f) for a, f in zip(args, flags, strict=True)]
+    dynamic = tuple(True for _ in args)
+    spec, _ = await specialise_call(engine, frame, fn, examples, {}, origin, site, frame.context, dynamic)
+    operands: list[Node] = []
+    skeleton(fn, operands, True, frame.captured)
+    batched = [False] * len(operands)
+    for arg, flag in zip(args, flags, strict=True):
+        skeleton(arg, operands, False, frame.captured)
+        batched += flag
+    implicit = [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
+    batched += [False] * len(implicit)
+    refuse_run_time_result(spec.result, "vmap")
+    builder = frame.at(origin)
+    attrs = {"graph": spec.graph, "batched": tuple(batched), "size": size}
+    node = builder.emit(P_vmap, (*operands, *implicit), attrs)
+    count = sum(1 for _ in spec.result.leaves())
+    parts = [node] if count == 1 else [builder.emit(get_item, (node,), {"index": i}) for i in range(count)]
+    return rebuild(spec.result, iter(parts)), size
+
+
+@derived("vmap")
+async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
+    from ...ir.prim import REGISTRY
+
+    if kwargs:
+        raise TypeError_("a vmapped function takes positional arguments only")
+    result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
+    axis = fn.option("out_axes")
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise TypeError_(f"vmap: out_axes={axis!r}: it is one int, the place of the batch axis in all results")
+    if axis == 0:
+        return result
+    leaves: list[Node] = []
+    skel = skeleton(result, leaves, False, frame.captured)
+    moved = []
+    for node in leaves:
+        rank = len(node.type.shape)
+        if not -rank <= axis < rank:
+            raise ShapeError(f"vmap: out_axes={axis}: the results have {rank} axes, the batch included")
+        order = list(range(1, rank))
+        order.insert(axis % rank, 0)
+        moved.append(frame.builder.emit(REGISTRY["transpose"], (node,), {"perm": tuple(order)}))
+    return rebuild(skel, iter(moved))
+
+
+@derived("batch_mean")
+async def call_batch_mean(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
+    import numpy as np
+
+    from ...prims.api.numpy_api import MEANINGS
+    from ..language.structures import lift
+
+    result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
+    if not isinstance(result, Dyn) or not result.type.is_float or len(result.type.shape) != 1:
+        raise TypeError_("batch_mean: the function must return one float")
+    return lift(engine, frame, MEANINGS[np.mean](frame.builder, frame.var(result)))
+
+
+async def at_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    """`relay.at(x)`."""
+    (array,) = args
+    return At(array)
+
+
+async def stop_gradient_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    """`stop_gradient(x)` on any tree."""
+    from ...prims.ops.control import stop_gradient
+
+    leaves: list[Node] = []
+    skel = skeleton(args[0], leaves, True, frame.captured)
+    return rebuild(skel, iter([frame.builder.emit(stop_gradient, (n,)) for n in leaves]))

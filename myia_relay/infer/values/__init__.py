@@ -1,0 +1,1 @@
+"""What inference knows of a value, and which names may share it."""

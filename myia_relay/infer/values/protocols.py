@@ -1,0 +1,90 @@
+"""Which records are sequences, have a length or a truth value, and are equal by their fields.
+
+Idea: a record's value holds its fields as a tuple's does its elements, but only a NamedTuple is a tuple. What a class writes
+itself (`__len__`, `__bool__`, `__getitem__`, arithmetic) is called; what it writes and inference would have to see through
+(`__iter__`, `__contains__` and `__eq__` met inside of another operation) is refused, and so is what it has not.
+Input: an inferred structure. Output: its items, or None. Source: the data model of the Python reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...utils.errors import TypeError_
+from .treedef import describe
+from .values import Seq, Val
+
+
+def is_record(value: Val) -> bool:
+    """Whether a value is a NamedTuple or a dataclass."""
+    return isinstance(value, Seq) and value.kind == "record"
+
+
+def items(value: Seq, *names: str) -> tuple[Val, ...]:
+    """What running over a structure gives, or another way to its elements.
+
+    Args:
+        value: the structure.
+        names: special methods by which its elements are reached; `__iter__` by default.
+
+    Raises:
+        TypeError_: it is a dataclass, or its class writes one of these methods itself.
+    """
+    from ..language.calls import written_method
+
+    if value.kind != "record":
+        return value.elems
+    names = names or ("__iter__",)
+    written = [n for n in names if written_method(value.cls, n) is not None]
+    if written:
+        raise TypeError_(
+            f"{describe(value)} has a {written[0]} of its own, which this would have to run; call a method that returns a tuple"
+        )
+    if not issubclass(value.cls, tuple):
+        raise TypeError_(f"{describe(value)} is a dataclass, not a sequence; use its fields: {', '.join(value.fields)}")
+    return value.elems
+
+
+def truth_method(value: Val) -> object:
+    """The method that a record's truth value is asked of; None where there is none."""
+    from ..language.calls import user_method
+
+    for name in ("__bool__", "__len__"):
+        if (method := user_method(value, name)) is not None and is_record(value):
+            return method
+    return None
+
+
+def is_dataclass(value: Val) -> bool:
+    """Whether a value is a dataclass: true whatever is in it, but for `truth_method`, and no sequence."""
+    return is_record(value) and not issubclass(value.cls, tuple)
+
+
+def equal_by_fields(value: Val) -> None:
+    """Do nothing where a structure equals another by its elements.
+
+    Raises:
+        TypeError_: its class decides by itself, or it equals nothing but itself.
+    """
+    from ..language.calls import written_method
+
+    if not is_record(value):
+        return
+    if written_method(value.cls, "__eq__") is not None:
+        raise TypeError_(f"{describe(value)} has an __eq__ of its own, which is not called here; compare what is in it")
+    parameters = getattr(value.cls, "__dataclass_params__", None)
+    if parameters is not None and not parameters.eq and value.cls.__eq__ is object.__eq__:
+        raise TypeError_(
+            f"{describe(value)} is compared by identity (eq=False), which compiled code does not know; compare fields"
+        )
+    fields = getattr(value.cls, "__dataclass_fields__", {})
+    if parameters is not None and not all(f.compare for f in fields.values()):
+        raise TypeError_(f"{describe(value)} has fields that == leaves out (compare=False); compare fields one by one")
+
+
+def lookup(table: dict, key: Any) -> Any:
+    """`table.get(key)`, None for keys that cannot be hashed."""
+    try:
+        return table.get(key)
+    except TypeError:
+        return None

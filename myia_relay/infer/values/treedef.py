@@ -1,0 +1,442 @@
+"""The structure of a value without its nodes: what keys specialisations, and what values are rebuilt from.
+
+`skeleton(value)` takes a value apart, `rebuild` puts it together from other nodes. Where control joins, `join` finds the
+structure that both values fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
+from ...ir.node import Constant, Node
+from ...utils.errors import Hole
+from .values import (
+    NEVER,
+    POISON,
+    UNBOUND_VAL,
+    Bound,
+    Cell,
+    Choice,
+    Closure,
+    Derived,
+    Dyn,
+    Iter,
+    Listed,
+    PoisonVal,
+    Raised,
+    Seq,
+    SliceVal,
+    Static,
+    Text,
+    UnboundVal,
+    Val,
+)
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """A value without its nodes.
+
+    Attributes:
+        tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
+            "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the
+            cell), "unbound", "never", "poison".
+        info: what makes two skeletons of a tag differ; hashable.
+        parts: skeletons of the parts.
+    """
+
+    tag: str
+    info: Any = None
+    parts: tuple[Skeleton, ...] = ()
+
+    def leaves(self) -> Iterator[Skeleton]:
+        """The "dyn" skeletons, in order."""
+        if self.tag == "dyn":
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def __str__(self) -> str:
+        if self.tag == "poison":
+            raise Hole("an error that follows from another")
+        if self.tag == "dyn":
+            return str(self.info)
+        if self.tag == "const":
+            return str(self.info.type)
+        if self.tag == "static":
+            value = self.info.value
+            return (
+                repr(value) if isinstance(value, str | type(None)) else getattr(value, "__name__", type(value).__name__)
+            )
+        if self.tag == "seq":
+            kind, fields, cls = self.info
+            if kind in ("tuple", "list"):
+                left, right = "()" if kind == "tuple" else "[]"
+                return left + ", ".join(map(str, self.parts)) + ("," if len(self.parts) == 1 else "") + right
+            inner = ", ".join(f"{f}: {p}" for f, p in zip(fields, self.parts, strict=False))
+            return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
+        if self.tag == "closure":
+            return f"function {self.info[0].name}"
+        if self.tag == "listed":
+            return str(List(entry_of(self)))
+        if self.tag == "choice":
+            return " | ".join(map(str, self.parts[1:]))
+        return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)
+
+
+class Identity:
+    """Compares by identity where a value cannot be hashed, by value where it can."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, Identity):
+            return False
+        if self.value is other.value:
+            return True
+        simple = (str, bytes, int, bool, type(None), tuple)
+        return type(self.value) is type(other.value) and isinstance(self.value, simple) and self.value == other.value
+
+    def __hash__(self) -> int:
+        simple = (str, bytes, int, bool, type(None))
+        return hash(self.value) if isinstance(self.value, simple) else hash(type(self.value))
+
+
+class ConstInfo:
+    """A known number: equal where type and value are equal, telling 0.0 from -0.0, 1 from True, and NaN equal to itself."""
+
+    __slots__ = ("key", "type", "value")
+
+    def __init__(self, type: Type, value: Any):
+        self.type, self.value = type, value
+        self.key = (type, repr(value)) if isinstance(type, Scalar) else (type, id(value))
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, ConstInfo) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def skeleton(
+    val: Val, out: list[Node] | None = None, keep_constants: bool = True, capture: Callable | None = None
+) -> Skeleton:
+    """The skeleton of a value; its leaf nodes are appended to `out`.
+
+    Args:
+        val: the value.
+        out: receives the nodes of the "dyn" leaves, in order.
+        keep_constants: whether known numbers stay known ("const") or become leaves.
+        capture: `(closure) -> env` resolves the free variables of a closure that still refers to its frame.
+    """
+    out = [] if out is None else out
+
+    def go(val: Val) -> Skeleton:
+        if isinstance(val, Dyn):
+            if val.known and keep_constants and isinstance(val.type, Scalar):
+                return Skeleton("const", ConstInfo(val.type, val.node.value))
+            out.append(val.node)
+            return Skeleton("dyn", val.type)
+        if isinstance(val, Static):
+            return Skeleton("static", Identity(val.value))
+        if isinstance(val, Seq):
+            return Skeleton("seq", (val.kind, val.fields, val.cls), tuple(go(e) for e in val.elems))
+        if isinstance(val, Listed):
+            return Skeleton("listed", None, (go(val.array),))
+        if isinstance(val, Closure):
+            env = val.env if val.env is not None else capture(val)
+            return Skeleton("closure", (val.graph, tuple(n for n, _ in env)), tuple(go(v) for _, v in env))
+        if isinstance(val, Bound):
+            return Skeleton("bound", Identity(val.function), (go(val.receiver),))
+        if isinstance(val, Derived):
+            return Skeleton("derived", (val.transform, val.options), (go(val.function),))
+        if isinstance(val, Text):
+            return Skeleton("text", val.parts, tuple(go(o) for o in val.operands))
+        if isinstance(val, Raised):
+            return Skeleton("raised", val.cls, (go(val.message),) if val.message is not None else ())
+        if isinstance(val, SliceVal):
+            return Skeleton("slice", None, (go(val.start), go(val.stop), go(val.step)))
+        if isinstance(val, Choice):
+            return Skeleton("choice", None, (go(val.tag), *[go(o) for o in val.options]))
+        if isinstance(val, Cell):
+            return Skeleton("cell", val)
+        if isinstance(val, PoisonVal):
+            return Skeleton("poison")
+        if isinstance(val, Iter):
+            return Skeleton("iter", val.kind, tuple(go(p) for p in val.parts))
+        return Skeleton("unbound" if isinstance(val, UnboundVal) else "never")
+
+    return go(val)
+
+
+def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
+    """The value with this skeleton and these leaf nodes."""
+    tag, info = skel.tag, skel.info
+    if tag == "dyn":
+        return Dyn(next(nodes))
+    if tag == "const":
+        return Dyn(Constant(info.value, info.type))
+    if tag == "static":
+        return Static(info.value)
+    if tag == "cell":
+        return info
+    if tag == "poison":
+        return POISON
+    parts = tuple(rebuild(p, nodes) for p in skel.parts)
+    if tag == "seq":
+        return Seq(info[0], parts, info[1], info[2])
+    if tag == "listed":
+        return Listed(*parts)
+    if tag == "closure":
+        return Closure(info[0], None, tuple(zip(info[1], parts, strict=True)))
+    if tag == "bound":
+        return Bound(parts[0], info.value)
+    if tag == "derived":
+        return Derived(info[0], parts[0], info[1])
+    if tag == "text":
+        return Text(info, parts)
+    if tag == "raised":
+        return Raised(info, parts[0] if parts else None)
+    if tag == "slice":
+        return SliceVal(*parts)
+    if tag == "iter":
+        return Iter(info, parts)
+    if tag == "choice":
+        which, *options = parts
+        return options[which.node.value] if which.known else Choice(which, tuple(options))
+    return UNBOUND_VAL if tag == "unbound" else NEVER
+
+
+class Mismatch(Exception):
+    """Two skeletons that do not join; `why` says what is wrong with them where it is not that they differ."""
+
+    def __init__(self, a: Skeleton, b: Skeleton, why: str = ""):
+        self.a, self.b, self.why = shown(a), shown(b), why
+        super().__init__(f"{a} and {b}")
+
+
+def shown(skel: Skeleton, length: int = 200) -> str:
+    """A skeleton for a message."""
+    text = str(skel)
+    return text if len(text) <= length else text[:length] + " ..."
+
+
+MAX_OPTIONS = 8  # of a choice: what has more is taken for a mistake
+MAX_CHOICES = 1000  # in one value: compile time grows with them
+
+
+def join(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
+    """The skeleton of a value that is one or the other at run time.
+
+    Args:
+        a, b: the two.
+        wide: whether numbers of different types, and sequences of different lengths, make a choice.
+
+    Raises:
+        Mismatch: there is none.
+    """
+    if a == b or b.tag == "never":
+        return a
+    if "poison" in (a.tag, b.tag):
+        return Skeleton("poison")
+    if a.tag == "never" or a.tag == "unbound":
+        return b if a.tag == "never" else unknown(b)
+    if b.tag == "unbound":
+        return unknown(a)
+    if is_list(a) and is_list(b) and (a.tag != "seq" or b.tag != "seq" or len(a.parts) != len(b.parts)):
+        return join_lists(a, b)
+    if alike(a, b):
+        if a.tag in ("dyn", "const"):
+            return Skeleton("dyn", _type(a))
+        return Skeleton(a.tag, a.info, tuple(join(x, y, wide) for x, y in zip(a.parts, b.parts, strict=True)))
+    return join_data(a, b) or choose(a, b, wide)
+
+
+def is_data(skel: Skeleton) -> bool:
+    """Whether values with a skeleton are of an algebraic data type."""
+    return skel.tag == "dyn" and isinstance(skel.info, Data)
+
+
+def join_data(a: Skeleton, b: Skeleton) -> Skeleton | None:
+    """The skeleton of a value that is one or the other where one is of an algebraic data type, and the other too, or None."""
+    if not is_data(b):
+        a, b = b, a
+    if not is_data(b):
+        return None
+    if is_data(a) and a.info.family is b.info.family:
+        return Skeleton("dyn", Data(b.info.family, a.info.nullable or b.info.nullable))
+    if a.tag == "static" and a.info.value is None:
+        return Skeleton("dyn", Data(b.info.family, True))
+    if a.tag == "seq" and a.info[2] in b.info.family.numbers:
+        return b
+    return None
+
+
+def is_list(skel: Skeleton) -> bool:
+    """Whether values of this skeleton are lists."""
+    if skel.tag == "dyn":
+        return isinstance(skel.info, List)
+    return skel.tag == "listed" or skel.tag == "seq" and skel.info[0] == "list"
+
+
+def join_lists(a: Skeleton, b: Skeleton) -> Skeleton:
+    """The skeleton of one of two lists of different lengths: a run-time list.
+
+    Raises:
+        Mismatch: their entries differ in type, or cannot be entries of a run-time list.
+    """
+    first, second = entries_of(a), entries_of(b)
+    entry = first if second is None else second if first is None else unknown(join(first, second, wide=False))
+    t = type_of(entry)
+    if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
+        raise Mismatch(a, b)
+    return Skeleton("dyn", List(t))
+
+
+def entries_of(skel: Skeleton) -> Skeleton | None:
+    """The skeleton that all entries of a list have; None for an empty list.
+
+    Raises:
+        Mismatch: there is none.
+    """
+    if skel.tag != "seq":
+        return from_type(entry_of(skel))
+    common = None
+    for part in skel.parts:
+        common = unknown(part) if common is None else unknown(join(common, part, wide=False))
+    return common
+
+
+def entry_of(skel: Skeleton) -> Type:
+    """The type of the entries of a run-time list."""
+    return Scalar(skel.parts[0].info.dtype, True) if skel.tag == "listed" else skel.info.elem
+
+
+def type_of(skel: Skeleton) -> Type:
+    """The type of a list entry with this skeleton.
+
+    Raises:
+        Mismatch: no run-time list has such entries.
+    """
+    if skel.tag == "dyn" and not isinstance(skel.info, Ref):
+        return skel.info
+    if skel.tag == "listed":
+        return List(entry_of(skel))
+    if skel.tag == "static" and skel.info.value is None:
+        return NONE
+    if skel.tag == "seq" and skel.info[0] in ("tuple", "list", "dict", "record"):
+        kind, fields, cls = skel.info
+        return Struct(kind, tuple(type_of(p) for p in skel.parts), fields, cls)
+    why = "all entries of a list of run-time length are of one type" if skel.tag == "choice" else ""
+    raise Mismatch(skel, skel, why)
+
+
+def from_type(t: Type) -> Skeleton:
+    """The skeleton of a list entry of a type."""
+    if isinstance(t, Struct):
+        return Skeleton("seq", (t.kind, t.fields, t.cls), tuple(from_type(e) for e in t.elems))
+    return Skeleton("static", Identity(None)) if isinstance(t, NoneT) else Skeleton("dyn", t)
+
+
+def alike(a: Skeleton, b: Skeleton) -> bool:
+    """Whether two skeletons join into one of the same form: numbers of a type, structures of a form. An equivalence."""
+    numbers = ("dyn", "const")
+    if a.tag in numbers and b.tag in numbers:
+        return _type(a) == _type(b)
+    return a.tag == b.tag != "choice" and a.info == b.info and len(a.parts) == len(b.parts) and bool(a.parts)
+
+
+def choose(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
+    """The skeleton of a choice between values of different forms.
+
+    Two arrays of one dtype and rank but different sizes do not make one: nearly always that is a mistake, which is better
+    said than compiled.
+
+    Raises:
+        Mismatch: for those, for too many options, and for types that grow from turn to turn.
+    """
+    options = list(a.parts[1:]) if a.tag == "choice" else [a]
+    for new in b.parts[1:] if b.tag == "choice" else [b]:
+        for index, old in enumerate(options):
+            if old == new or alike(old, new) or join_data(old, new) is not None or (is_list(old) and is_list(new)):
+                options[index] = join(old, new, wide)
+                break
+            if _conflict(old, new, wide):
+                raise Mismatch(old, new)
+        else:
+            if any(_within(old, new) for old in options):
+                raise Mismatch(a, b, "the type grows without bound")
+            options.append(new)
+    if len(options) > MAX_OPTIONS:
+        raise Mismatch(a, b, f"a value may be of {MAX_OPTIONS} types at most")
+    if sum(map(_choices, options)) >= MAX_CHOICES:
+        why = f"what is chosen at run time holds what was chosen before, {MAX_CHOICES} choices at most; a list of numbers, and one"
+        raise Mismatch(a, b, f"{why} function that branches on them, has no such limit")
+    return Skeleton("choice", None, (Skeleton("dyn", INT), *options))
+
+
+def _choices(skel: Skeleton) -> int:
+    """How many choices there are in a value; in a chain of functions each of which holds the one before, they double."""
+    return (skel.tag == "choice") + sum(map(_choices, skel.parts))
+
+
+def _type(number: Skeleton) -> Type:
+    return number.info if number.tag == "dyn" else number.info.type
+
+
+def _conflict(a: Skeleton, b: Skeleton, wide: bool) -> bool:
+    """Whether two options that are not alike are taken for a mistake."""
+    if is_data(a) or is_data(b):
+        return False
+    if a.tag in ("dyn", "const") and b.tag in ("dyn", "const"):
+        s, t = _type(a), _type(b)
+        if not isinstance(s, Scalar | Array) or not isinstance(t, Scalar | Array) or not wide:
+            return True
+        return isinstance(s, Array) and isinstance(t, Array) and s.dtype == t.dtype and len(s.shape) == len(t.shape)
+    return not wide and a.tag == b.tag == "seq" and a.info == b.info and a.info[0] == "tuple"
+
+
+def _within(a: Skeleton, b: Skeleton) -> bool:
+    """Whether a structure is a proper part of another."""
+    if not a.parts:
+        return False
+    whole, stack = unknown(a), list(b.parts)
+    while stack:
+        part = stack.pop()
+        if unknown(part) == whole:
+            return True
+        stack.extend(part.parts)
+    return False
+
+
+def unknown(skel: Skeleton) -> Skeleton:
+    """The skeleton with every known number forgotten: only its type stays."""
+    if skel.tag == "const":
+        return Skeleton("dyn", skel.info.type)
+    return Skeleton(skel.tag, skel.info, tuple(unknown(p) for p in skel.parts)) if skel.parts else skel
+
+
+def describe(val: Val) -> str:
+    """The value's type in the user's words."""
+    if isinstance(val, Dyn):
+        t = val.type
+        if isinstance(t, Array):
+            return f"array of {t.dtype} with shape ({', '.join(map(str, t.shape))}{',' if len(t.shape) == 1 else ''})"
+        return "model" if isinstance(t, Ref) else str(t)
+    if isinstance(val, Static):
+        if val.value is None:
+            return "None"
+        return (
+            f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
+        )
+    if isinstance(val, Closure):
+        return f"function {val.graph.name}"
+    if isinstance(val, Text):
+        return "str made at run time"
+    return str(skeleton(val, capture=lambda c: ()))

@@ -1,0 +1,354 @@
+"""Values that are one of several things at run time: a function chosen by data, a value or None, an int or a float.
+
+A `Choice` is a tag and all its options; the leaves of every option are carried, those of the options not chosen being
+placeholders that nobody looks at. So a call of an unknown function is a branch on the tag over the finite set of functions that
+may flow there: defunctionalisation (Reynolds 1972), done by inference, which is the one that knows that set. An operation on
+a choice is the operation on each option; where it makes no sense for one, it raises there, when it is reached, as in CPython.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from ...abstract.types import Array, Scalar
+from ...ir.node import Apply, Constant, Node
+from ...ir.syntax import FreeName
+from ...prims.ops.control import undef
+from ...utils.errors import CompileError
+from .treedef import Mismatch, Skeleton, join, skeleton
+from .values import Choice, Dyn, Raised, Seq, Static, Text, Val
+
+
+def first_choice(values: list[Val]) -> int | None:
+    """The position of the first choice among values."""
+    return next((i for i, v in enumerate(values) if isinstance(v, Choice)), None)
+
+
+async def dispatch(engine, frame, choice: Choice, run, node: Apply | None, origin) -> Val:
+    """`run(frame, option)` for whichever option it is at run time.
+
+    Args:
+        engine, frame: as everywhere.
+        choice: the value.
+        run: coroutine `(frame, option) -> Val`.
+        node: the construct, for names of results.
+        origin: its place.
+    """
+    from ..language.syntax import branch, emit_raise
+
+    failed: list[CompileError] = []
+
+    async def arm(region, option: Val) -> Val:
+        try:
+            return await run(region, option)
+        except CompileError as error:
+            kind = next((k for k in (AttributeError, TypeError, ValueError) if isinstance(error, k)), None)
+            if kind is None or isinstance(error, SyntaxError):
+                raise
+            failed.append(error)
+            if len(failed) == len(choice.options):
+                raise failed[0] from None  # whichever it is
+            # CPython would find out when it gets here with this option, and not before.
+            return await emit_raise(engine, region, Raised(kind, Static(error.message)))
+
+    async def options(region, tag: Dyn, rest: tuple[Val, ...], first: int) -> Val:
+        if len(rest) == 1:
+            return await arm(region, rest[0])
+        from ..language.loops import operate_node
+
+        region.at(origin)
+        here = Dyn(operate_node(region, "eq", tag, region.constant(first)))
+
+        async def this(inner) -> Val:
+            return await arm(inner, inner.bring(rest[0]))
+
+        async def others(inner) -> Val:
+            return await options(inner, inner.bring(tag), tuple(inner.bring(v) for v in rest[1:]), first + 1)
+
+        site = node if node is not None else Apply(region.graph, undef, origin=origin)
+        return await branch(engine, region, here, [this, others], site)
+
+    return await options(frame, choice.tag, choice.options, 0)
+
+
+def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
+    """A choice split by a test that each option passes or fails at compile time; None where that does not hold.
+
+    Args:
+        engine, frame: as everywhere.
+        value: the value that the test is about.
+        keeps: `(option) -> bool or None`.
+    """
+    if not isinstance(value, Choice):
+        return None
+    verdicts = [keeps(option) for option in value.options]
+    if None in verdicts or len(set(verdicts)) < 2:
+        return None
+    return tuple(restrict(frame, value, [i for i, v in enumerate(verdicts) if v is wanted]) for wanted in (True, False))
+
+
+def restrict(frame, value: Choice, kept: list[int]) -> Val:
+    """A choice that is known to be one of some of its options."""
+    if len(kept) == 1:
+        return value.options[kept[0]]
+    from ..language.loops import operate_node
+
+    tag = frame.constant(0)
+    for new, old in enumerate(kept[1:], 1):
+        hit = Dyn(operate_node(frame, "eq", value.tag, frame.constant(old)))
+        tag = Dyn(operate_node(frame, "where", hit, frame.constant(new), tag))
+    return Choice(tag, tuple(value.options[i] for i in kept))
+
+
+def test_of(engine, frame, condition: Apply):
+    """The value that a condition tests the kind of, and how its options fare.
+
+    Known are `isinstance(x, C)`, `x is None`, `x == "a"` for strings, `type(x) is C`, `x` itself where it is of an algebraic
+    data type, and their negations.
+    """
+    from ..language.builtins import is_instance, python_class
+    from ..language.data import is_data, possible
+
+    if not isinstance(condition, Constant) and is_data(frame.find(condition)):
+        return condition, lambda option: bool(possible(option)[0])
+
+    def seen(node: Node) -> Val | None:
+        """The value of an operand; None where only the function around has it, as the condition was captured and it was not."""
+        return engine.value(frame, node) if isinstance(node, Constant) else frame.find(node)
+
+    op, args = operation(engine, frame, condition)
+    if op is operator.not_ and len(args) == 1:
+        inner = test_of(engine, frame, args[0])
+        if inner is None:
+            return None
+        subject, keeps = inner
+        return subject, lambda option: None if (verdict := keeps(option)) is None else not verdict
+    if len(args) != 2:
+        return None
+    subject, other = args
+    if op is isinstance:
+        classes = seen(other)
+        return (subject, lambda option: is_instance(option, classes.value)) if isinstance(classes, Static) else None
+    if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
+        return None
+    wanted = op in (operator.is_, operator.eq)
+    inner_op, inner_args = operation(engine, frame, subject)
+    known = seen(other)
+    if inner_op is type and len(inner_args) == 1 and isinstance(known, Static) and isinstance(known.value, type):
+        return inner_args[0], lambda option: (python_class(option) is known.value) is wanted
+    if op in (operator.is_, operator.is_not) and isinstance(other, Constant) and other.value is None:
+        wanted = op is operator.is_
+
+        def is_none(option: Val) -> bool | None:
+            if is_data(option):
+                hits = {(n == 0) is wanted for n in possible(option)}
+                return hits.pop() if len(hits) == 1 else None
+            return (isinstance(option, Static) and option.value is None) is wanted
+
+        return subject, is_none
+    if isinstance(known, Static) and isinstance(known.value, str):
+        plain = (Static, Dyn, Seq)  # the others may be equal to a string, or not
+        return (
+            subject,
+            lambda option: (
+                (option.value == known.value) is wanted
+                if isinstance(option, Static)
+                else (not wanted if isinstance(option, plain) else None)
+            ),
+        )
+    return None
+
+
+def operation(engine, frame, node) -> tuple:
+    """The Python callable that an application in a parsed graph calls, with its arguments; (None, ()) for anything else."""
+    if not isinstance(node, Apply) or not isinstance(node.fn, Constant) or node.keywords:
+        return None, ()
+    fn = node.fn.value
+    if isinstance(fn, FreeName):
+        found = engine.value(frame, node.fn)
+        fn = found.value if isinstance(found, Static) else None
+    return fn, node.args
+
+
+def conform_choice(frame, value: Val, skel: Skeleton, conform) -> list:
+    """The leaves of a value in the form of a choice: the tag, then the leaves of every option."""
+    tag_skel, *option_skels = skel.parts
+    nodes: list = []
+    if isinstance(value, Choice):
+        places = [place_of(option_skels, skeleton(o, capture=frame.captured)) for o in value.options]
+        tag = value.tag
+        if places != list(range(len(places))):
+            from ..language.loops import operate_node
+
+            tag = frame.constant(places[0])
+            for old, new in list(enumerate(places))[1:]:
+                hit = Dyn(operate_node(frame, "eq", value.tag, frame.constant(old)))
+                tag = Dyn(operate_node(frame, "where", hit, frame.constant(new), tag))
+        given = dict(zip(places, value.options, strict=True))
+    else:
+        place = place_of(option_skels, skeleton(value, capture=frame.captured))
+        tag, given = frame.constant(place), {place: value}
+    nodes.append(tag.node)
+    for index, option in enumerate(option_skels):
+        if index in given:
+            nodes.extend(conform(frame, given[index], option))
+        else:
+            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in option.leaves())
+    return nodes
+
+
+def place_of(options: list[Skeleton], have: Skeleton) -> int:
+    """Which option of a choice a value is."""
+    for index, option in enumerate(options):
+        try:
+            if join(option, have) == option:
+                return index
+        except Mismatch:
+            continue
+    raise Mismatch(options[0], have)
+
+
+def nested_choice(values: list[Val]) -> tuple[int, ...] | None:
+    """The path to the first choice among values, in structures and in strings made at run time too."""
+    for i, value in enumerate(values):
+        if isinstance(value, Choice):
+            return (i,)
+        inner = nested_choice(_inside(value))
+        if inner is not None:
+            return (i, *inner)
+    return None
+
+
+def _inside(value: Val) -> list[Val]:
+    return list(value.elems if isinstance(value, Seq) else value.operands if isinstance(value, Text) else ())
+
+
+def _replaced(values: list[Val], path: tuple[int, ...], new: Val) -> list[Val]:
+    """Values with the one at a path replaced."""
+    first, *rest = path
+    value = values[first]
+    if not rest:
+        value = new
+    else:
+        parts = tuple(_replaced(_inside(value), tuple(rest), new))
+        value = Text(value.parts, parts) if isinstance(value, Text) else Seq(value.kind, parts, value.fields, value.cls)
+    return [*values[:first], value, *values[first + 1 :]]
+
+
+async def without_choices(engine, frame, values: list[Val], run) -> Val:
+    """`run(frame, values)` with every choice in the values, however deep, replaced by what it is at run time.
+
+    For those who look into their arguments: NumPy functions, messages, `print`.
+    """
+    from ..language.iterables import reach
+
+    path = nested_choice(values)
+    if path is None:
+        return await run(frame, values)
+    choice = Seq("tuple", tuple(values))
+    for index in path:
+        choice = _inside(choice)[index]
+
+    async def with_option(region, option: Val) -> Val:
+        inner = [reach(frame, region, v) for v in values]
+        return await without_choices(engine, region, _replaced(inner, path, option), run)
+
+    return await dispatch(engine, frame, choice, with_option, None, frame.builder.origin)
+
+
+def each_option(values: tuple[int, ...] | int = 0):
+    """Make a construct's meaning, `(engine, frame, node, values) -> Val`, one that is tried option by option.
+
+    Args:
+        values: which of the values of the node's arguments may be choices.
+    """
+    places = (values,) if isinstance(values, int) else tuple(values)
+
+    def decorate(fn):
+        async def meaning(engine, frame, node: Apply) -> Val:
+            return await go(engine, frame, node, [engine.value(frame, a) for a in node.args])
+
+        async def go(engine, frame, node: Apply, given: list[Val]) -> Val:
+            from ..language.iterables import reach
+
+            if len(given) == 3:  # x[i] = v
+                given[0], given[2] = merged(frame, [given[0], given[2]])
+            place = next((p for p in places if isinstance(given[p], Choice)), None)
+            if place is None:
+                return await fn(engine, frame, node, given)
+
+            async def with_option(region, option: Val) -> Val:
+                inner = [reach(frame, region, v) for v in given]
+                inner[place] = option
+                return await go(engine, region, node, inner)
+
+            return await dispatch(engine, frame, given[place], with_option, node, node.origin)
+
+        meaning.__doc__ = fn.__doc__
+        return meaning
+
+    return decorate
+
+
+async def single_float(engine, frame, value: Val) -> Val:
+    """A choice between real scalars as one NumPy float; any other value as it is. For derivatives, whose kind is that."""
+    from ...ir.prim import REGISTRY
+
+    if not isinstance(value, Choice) or not all(
+        isinstance(o, Dyn) and isinstance(o.type, Scalar | Array) and o.type.shape == () for o in value.options
+    ):
+        return value
+    floats = [o.type for o in value.options if o.type.is_float]
+    strong = {t.dtype for t in floats if isinstance(t, Array) or not t.weak}  # a Python float yields to them
+    if not floats or len(strong) > 1:
+        return value
+    dtype = next(iter(strong), "float64")
+
+    async def cast(region, option: Val) -> Val:
+        node = option.node
+        if isinstance(option.type, Array):
+            node = region.builder.emit(REGISTRY["as_scalar"], (node,))
+        return Dyn(region.builder.emit(REGISTRY["cast"], (node,), {"dtype": dtype, "weak": False}))
+
+    return await dispatch(engine, frame, value, cast, None, frame.builder.origin)
+
+
+def merged(frame, values: list[Val]) -> list[Val]:
+    """Values with choices between a Python float and a NumPy float of one dtype made one NumPy float, without a branch.
+
+    For NumPy functions and arithmetic. Beside numbers and arrays that are all of NumPy's and of that dtype, both mean the same.
+    """
+    others = [v for v in values if not isinstance(v, Choice)]
+    if len(others) == len(values) or not all(isinstance(v, Dyn) and isinstance(v.type, Scalar | Array) for v in others):
+        return values
+    floats = [o for v in values if isinstance(v, Choice) for o in v.options]
+    if not all(isinstance(o, Dyn) and isinstance(o.type, Scalar) and o.type.is_float for o in floats):
+        return values
+    dtypes = {v.type.dtype for v in (*others, *floats)}
+    strong = all(isinstance(v.type, Array) or not v.type.weak for v in others)
+    if len(dtypes) > 1 or not strong:
+        return values
+    return [as_one_float(frame, v) if isinstance(v, Choice) else v for v in values]
+
+
+def as_one_float(frame, choice: Choice) -> Dyn:
+    """A choice between floats of one dtype as a NumPy float."""
+    from ...ir.prim import REGISTRY
+
+    def emit(name: str, *nodes, **attrs):
+        return frame.builder.emit(REGISTRY[name], nodes, attrs)
+
+    dtype = choice.options[0].type.dtype
+    *nodes, result = [emit("cast", o.node, dtype=dtype, weak=False) for o in choice.options]
+    which = choice.tag.node
+    if (
+        len(nodes) == 1
+        and isinstance(which, Apply)
+        and which.fn is REGISTRY["where"]
+        and all(isinstance(a, Constant) and a.value == want for a, want in zip(which.args[1:], (1, 0), strict=True))
+    ):  # the tag of `max`, a comparison as an int
+        return Dyn(emit("where", which.args[0], result, nodes[0]))
+    for tag, node in enumerate(nodes):
+        here = emit("eq", which, frame.constant(tag).node)
+        result = emit("where", here, node, result)
+    return Dyn(result)

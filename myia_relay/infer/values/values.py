@@ -1,0 +1,193 @@
+"""What inference knows of a value.
+
+Run-time values are `Dyn`: a node of the typed graph under construction (a `Constant` node where the value is known).
+Structures are kept taken apart (`Seq`), so that typed graphs inside of a program deal in leaves only; strings, functions,
+classes and other compile-time objects are `Static`. A `Skeleton` is a value without its nodes: hashable, the key of
+specialisations, and what values are rebuilt from on the other side of a call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...abstract.types import Type
+from ...ir.node import Constant, Graph, Node
+
+
+class Val:
+    """Base class of inference's values."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Dyn(Val):
+    """A leaf that exists at run time: a number, an array, a reference."""
+
+    node: Node
+
+    @property
+    def type(self) -> Type:
+        return self.node.type
+
+    @property
+    def known(self) -> bool:
+        """Whether the value is known at compile time."""
+        return isinstance(self.node, Constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Dyn):
+    """A reference to a record of an algebraic data type, known to be of one of some variants; see `infer.language.data`."""
+
+    variants: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Static(Val):
+    """A compile-time object: None, a string, a function, a class, a module, a dtype, ..."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Seq(Val):
+    """A structure, taken apart. `kind`, `fields` and `cls` as in `abstract.types.Struct`."""
+
+    kind: str
+    elems: tuple[Val, ...]
+    fields: tuple[str, ...] = ()
+    cls: Any = None
+
+    def get(self, field: str) -> Val:
+        return self.elems[self.fields.index(field)]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Val):
+    """A list of Python numbers that is given as an array of one dimension: an argument, which nobody may change."""
+
+    array: Dyn
+
+
+@dataclass(frozen=True, eq=False)
+class Closure(Val):
+    """A nested function: its graph, and where its free variables are found.
+
+    Attributes:
+        graph: the parsed graph.
+        frame: the frame in which it was made (free variables are looked up there when it is called), or
+        env: its captured values, once it has left that frame.
+    """
+
+    graph: Graph
+    frame: Any = None
+    env: tuple[tuple[Node, Val], ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bound(Val):
+    """A method: a function (or the name of an array method) and the object it is called on."""
+
+    receiver: Val
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Derived(Val):
+    """A transformed function, `grad(f)` or `vmap(f)`: the transform's name, its function and its static options."""
+
+    transform: str
+    function: Val
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def option(self, name: str) -> Any:
+        return dict(self.options)[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Text(Val):
+    """A string made at run time: parts as in `prims.ops.effects.check`, and the operands they show."""
+
+    parts: tuple
+    operands: tuple[Val, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Raised(Val):
+    """An exception object: class and message."""
+
+    cls: type
+    message: Val | None
+
+
+@dataclass(frozen=True, eq=False)
+class SliceVal(Val):
+    """A slice object."""
+
+    start: Val
+    stop: Val
+    step: Val
+
+
+@dataclass(frozen=True, eq=False)
+class Iter(Val):
+    """An iterable that is only ever iterated: "range", "zip", "enumerate", "reversed", with its parts."""
+
+    kind: str
+    parts: tuple[Val, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(Val):
+    """What a mask chooses of an array that is about to be changed: `x[mask] += v` is a change of all, of which that part is taken.
+
+    Attributes:
+        part: a `prims.api.array_indices.Masked`.
+        new: the part of the array from which the mask chooses, changed, as a staged value; or None.
+    """
+
+    part: Any
+    new: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class At(Val):
+    """`relay.at(x)`, and, once indexed, `relay.at(x)[index]`."""
+
+    array: Val
+    index: Val | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(Val):
+    """One of several values, told apart at run time by a tag; see `infer.values.unions`."""
+
+    tag: Dyn
+    options: tuple[Val, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell(Val):
+    """The place of a variable that inner functions assign to; what is in it is state of the frames: see `infer.engine.cells`."""
+
+    name: str
+
+
+class UnboundVal(Val):
+    """The value of a variable on a path that does not bind it."""
+
+
+class NeverVal(Val):
+    """The value of an expression that does not return (it raises)."""
+
+
+class PoisonVal(Val):
+    """The value of an expression with an error that is reported already; see `infer.engine.several_errors`."""
+
+
+UNBOUND_VAL = UnboundVal()
+POISON = PoisonVal()
+NEVER = NeverVal()
+NONE_VAL = Static(None)

@@ -1,0 +1,294 @@
+"""Fusion groups: which values of a typed graph never reach memory.
+
+Idea (Relay, Roesch et al. 2019, section 4.1): a chain or diamond of elementwise and injective operations that all ends in one
+kernel is computed inside of that kernel. Walking the graph backwards, each value knows the kernels of its users; if it is but
+one kernel, which is the post-dominator of the value, the value is fused into it. A value with users in several kernels is
+computed again in each where that is cheaper than a round through memory, and is materialised otherwise.
+
+Input: a closed typed graph. Output: a `Fusion`: a role for each array-valued application. Pure analysis, linear in the graph.
+Scalars are registers and have no role here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...abstract.types import Array, Data, Scalar, Type
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import Primitive
+
+# Rough costs in arithmetic operations an element, vectorised.
+COST = {
+    **dict.fromkeys(("exp", "expm1", "log", "log2", "log10", "log1p"), 12),
+    **dict.fromkeys(("tanh", "sigmoid", "sin", "cos", "erf"), 20),
+    **dict.fromkeys(("tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "pow"), 60),
+    **dict.fromkeys(("div", "sqrt", "int_truediv"), 4),
+    **dict.fromkeys(("floordiv", "mod"), 12),
+}
+FREE = (
+    "stop_gradient",
+    "broadcast_to",
+    "reshape",
+    "transpose",
+    "slice",
+    "flip",
+    "as_array",
+    "dynamic_index",
+    "dynamic_slice",
+)
+VIEWS = ("reshape", "dynamic_index", "stop_gradient")
+UPDATES = {"dynamic_update": "dynamic_index", "index_add": "", "dynamic_update_slice": "dynamic_slice", "slice_add": ""}
+"""Updates of a part of their first argument, and what reads the part that they replace."""
+RECOMPUTE = 3  # operations an element that a value may cost to be computed in each of several kernels
+BROADCAST_RECOMPUTE = 3  # the same where it is recomputed along broadcast axes
+GROUP_LIMIT = 64  # applications in one kernel
+INDICES = 8  # at so many indices a kernel may compute elements of one value
+REPEATED = 12  # operations an element that all but one of these may cost in all
+
+
+def is_scalar(t: Type) -> bool:
+    """Whether values of this type live in registers: numbers, and arrays without axes."""
+    return isinstance(t, Scalar | Data) or (isinstance(t, Array) and t.shape == ())
+
+
+def is_fusable(node: Node) -> bool:
+    """Whether a value may be computed inside of other kernels."""
+    return (
+        isinstance(node, Apply)
+        and isinstance(node.fn, Primitive)
+        and node.fn.kind in ("elementwise", "injective")
+        and isinstance(node.type, Array)
+        and not is_scalar(node.type)
+    )
+
+
+def is_view(node: Node) -> bool:
+    """Whether the value is a part of its first argument's memory, if that is in memory."""
+    if not is_fusable(node) or node.fn.name not in VIEWS:
+        return False
+    if node.fn.name == "dynamic_index":
+        return node.attrs["axis"] == 0
+    return isinstance(node.args[0].type, Array) and not is_scalar(node.args[0].type)
+
+
+@dataclass
+class Fusion:
+    """The result.
+
+    Attributes:
+        role: application -> "inline" (computed in its users' kernels), "root" (has a kernel and memory of its own) or "view".
+        users: node -> applications that use it, in program order; the graph itself stands for its output.
+        kernel: application -> the node whose kernel computes it (roots, reductions, writes: themselves).
+        size: kernel -> how many applications it computes.
+        indices: application -> the different indices at which its kernels compute it, by number.
+        paths: how an index follows from another -> its number.
+        updates: an update -> itself and the updates of parts that it consists of, outermost first.
+    """
+
+    role: dict[Node, str] = field(default_factory=dict)
+    users: dict[Node, list] = field(default_factory=dict)
+    kernel: dict[Node, Node] = field(default_factory=dict)
+    size: dict[Node, int] = field(default_factory=dict)
+    indices: dict[Node, frozenset[int]] = field(default_factory=dict)
+    paths: dict[tuple, int] = field(default_factory=dict)
+    updates: dict[Node, tuple[Apply, ...]] = field(default_factory=dict)
+
+    def index(self, *path: object) -> int:
+        """The number of an index that is calculated from another."""
+        return self.paths.setdefault(path, len(self.paths))
+
+
+def cost(node: Apply) -> int:
+    """Arithmetic operations an element."""
+    return 0 if node.fn.name in FREE else COST.get(node.fn.name, 1)
+
+
+def fuse(graph: Graph) -> Fusion:
+    """Find the fusion groups of one graph (not of the graphs inside of it)."""
+    out = Fusion()
+    for node in graph.nodes:
+        for arg in node.args:
+            users = out.users.setdefault(arg, [])
+            if not users or users[-1] is not node:
+                users.append(node)
+    out.users.setdefault(graph.output, []).append(graph)
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    depth: dict[Node, int] = {}  # cost of computing an element from memory
+    for node in graph.nodes:
+        if is_fusable(node):
+            depth[node] = cost(node) + sum(depth.get(a, 0) for a in set(node.args))
+    inner = _updates(graph, out)
+    for node in reversed(graph.nodes):
+        if node in inner:
+            out.role[node] = "inline"
+            out.kernel[node] = out.kernel[inner[node]]
+            out.indices[node] = out.indices[inner[node]]
+        elif node in out.updates:
+            _root(node, out)
+        elif is_fusable(node):
+            _place(node, out, depth, position)
+        elif isinstance(node.fn, Primitive) and (node.fn.kind == "reduce" or node.fn.name == "ref_write"):
+            out.kernel[node] = node
+            out.size[node] = 1
+            out.indices[node] = frozenset((out.index(node),))
+    return out
+
+
+def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
+    """Decide on one application, knowing where all its users are computed."""
+    users = out.users.get(node, [])
+    kernels: list[Node] = []
+    repeated = False
+    memory = not users
+    for user in users:
+        if isinstance(user, Graph) or user not in out.kernel and out.role.get(user) != "view":
+            memory = True
+            continue
+        if out.role.get(user) == "view" and out.kernel.get(user) is None:
+            memory = True  # the view is in memory, and so must be what it is a part of
+            continue
+        if getattr(user.fn, "name", None) in UPDATES and user.args[0] is node:
+            # What is updated is in memory. A part that is updated as part of the whole is not looked at.
+            memory |= user in out.updates
+        kernel = out.kernel[user]
+        if kernel not in kernels:
+            kernels.append(kernel)
+        repeated |= _repeats(node, user)
+    free = depth[node] == 0 and all(_is_constant_like(a) for a in node.args)
+    indices: frozenset[int] = frozenset() if memory else _indices(node, users, out)
+    memory |= not free and any(out.size[k] >= GROUP_LIMIT for k in kernels)
+    # Elements at several indices are computed several times, and whatever they are computed from as well: a chain of
+    # such values would grow exponentially.
+    memory |= not free and (len(indices) > INDICES or (len(indices) - 1) * depth[node] > REPEATED)
+    if not memory:
+        if free or (len(kernels) == 1 and not _too_dear(node, repeated, depth)):
+            inline = True
+        else:
+            inline = (
+                len(kernels) <= 4
+                and depth[node] <= RECOMPUTE
+                and not (repeated and depth[node] > 0)
+                and _one_array(node)
+            )
+        if inline and not is_view(node):
+            out.role[node] = "inline"
+            out.kernel[node] = kernels[0]
+            out.indices[node] = indices
+            for kernel in kernels:
+                out.size[kernel] += 1
+            return
+        if is_view(node) and inline and not all(_in_memory(a) for a in node.args[:1]):
+            # A view of something that is itself computed on the fly: an index calculation in the same kernel.
+            source = node.args[0]
+            if node.fn.name != "dynamic_index" and all(u is node for u in out.users[source]):
+                out.role[node] = "inline"
+                out.kernel[node] = kernels[0]
+                out.indices[node] = indices
+                out.size[kernels[0]] += 1
+                return
+    if is_view(node):
+        out.role[node] = "view"
+        return
+    _root(node, out)
+
+
+def _root(node: Apply, out: Fusion) -> None:
+    """Give an application a kernel of its own."""
+    out.role[node] = "root"
+    out.kernel[node] = node
+    out.size[node] = 1
+    out.indices[node] = frozenset((out.index(node),))
+
+
+def _updates(graph: Graph, out: Fusion) -> dict[Node, Apply]:
+    """Find the updates of parts; returns those that are steps of others, with the one around each.
+
+    update(x, update(read(x, i), v, j), i): element j of part i of x, and nothing else, is written.
+    """
+    inner: dict[Node, Apply] = {}
+    for node in reversed(graph.nodes):
+        if node in inner or not is_fusable(node) or node.fn.name not in UPDATES:
+            continue
+        steps = [node]
+        while (part := _part_of(steps[-1], out)) is not None:
+            inner[part] = steps[-1]
+            steps.append(part)
+        out.updates[node] = tuple(steps)
+    return inner
+
+
+def _part_of(node: Apply, out: Fusion) -> Apply | None:
+    """The update of a part of an array that `node` puts back where the part was read."""
+    part = node.args[1]
+    if not is_fusable(part) or part.fn.name not in UPDATES or out.users[part] != [node]:
+        return None
+    read = part.args[0]
+    same = (
+        isinstance(read, Apply)
+        and getattr(read.fn, "name", None) == UPDATES[node.fn.name]
+        and read.args[0] is node.args[0]
+        and _same(read.args[1], node.args[2])
+        and read.attrs["axis"] == node.attrs["axis"]
+        and read.type == part.type
+    )
+    return part if same else None
+
+
+def _same(a: Node, b: Node) -> bool:
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return a.type == b.type and a.value == b.value
+    return a is b
+
+
+def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
+    """The indices at which the users' kernels compute a value: theirs, or what index calculations make of those."""
+    found: set[int] = set()
+    for user in users:
+        at = out.indices[user]
+        if user.fn.kind in ("reduce", "effect") or user.fn.name == "stop_gradient":
+            found |= at
+        elif user.fn.kind == "elementwise" or user.fn.name in ("broadcast_to", "reshape"):
+            found |= at if user.type.shape == node.type.shape else {out.index(i, node.type.shape) for i in at}
+        else:
+            places = [k for k, a in enumerate(user.args) if a is node]
+            found |= {out.index(i, user, k) for i in at for k in places}
+        if len(found) > INDICES:
+            break
+    return frozenset(found)
+
+
+def _in_memory(node: Node) -> bool:
+    return not is_fusable(node)
+
+
+def _is_constant_like(node: Node) -> bool:
+    return isinstance(node, Constant) or is_scalar(node.type)
+
+
+def _too_dear(node: Apply, repeated: bool, depth: dict) -> bool:
+    return repeated and depth[node] > BROADCAST_RECOMPUTE
+
+
+def _one_array(node: Apply) -> bool:
+    """Whether at most one argument is an array of the result's size: recomputing then reads no more than re-reading."""
+    return sum(1 for a in node.args if isinstance(a.type, Array) and a.type.shape == node.type.shape) <= 1
+
+
+def _repeats(node: Apply, user: Apply) -> bool:
+    """Whether a kernel of `user` needs each element of `node` more than once for lack of a loop of just its shape."""
+    if user.fn.kind == "reduce" or user.fn.name == "ref_write":
+        return False
+    if user.fn.kind == "elementwise":
+        return user.type.shape != node.type.shape
+    if user.fn.name in (
+        "reshape",
+        "transpose",
+        "slice",
+        "flip",
+        "concatenate",
+        "stop_gradient",
+        "pad",
+        "dynamic_index",
+    ):
+        return False
+    return user.type.shape != node.type.shape

@@ -1,0 +1,347 @@
+"""Which values of a graph are computed row by row: along one axis, which no operation mixes.
+
+A row is what an array holds at one position of the axis; for a batch of 3,000 points, `x[:, 0] * y` of shapes (3000, 2) and
+(3000,) is 3,000 times the product of two numbers. `Rows` walks a graph and finds, for one extent, the applications of
+which every row follows from the same row of their operands (and from operands that have no such axis), and where in each of them
+the axis is. Loops whose bodies are such, and which turn as often for all rows, are among them; so is `take`, whose rows are rows of
+another array, wherever its indices point.
+
+Input: a typed graph and an extent. Output: `Rows.place`. Used by `opt.kernels.soa_kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...abstract.dims import product
+from ...abstract.types import Array, Scalar, is_static_shape
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import Primitive
+from ...ir.walk import users
+from ..rewrite.control import output_parts, turns
+
+WIDEST = 128  # numbers of a row of one array
+SHARED = 512  # numbers of an array that all rows use
+LONGEST = 1 << 14  # numbers of an array of which they use parts
+TURNS = 1024  # of a loop inside of a row: nobody asks for signals there
+NUMBERS = ("float64", "float32", "int64", "bool")
+VIEWS = ("slice", "reshape", "transpose", "dynamic_index")
+REDUCTIONS = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum", "reduce_prod": "mul"}
+UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast broadcast_to concatenate".split())
+"""What all rows may share of a loop's body: parts of arrays; numbers are welcome whatever computes them."""
+
+
+class Place(NamedTuple):
+    """Where the rows are: the axis, and where a reshape merged it with others, how many positions lie before and after them."""
+
+    axis: int
+    pre: int = 1
+    post: int = 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether the axis is that of the rows and of nothing else."""
+        return self.pre == self.post == 1
+
+
+class MixedError(Exception):
+    """An array has several axes of the extent."""
+
+
+class Rows:
+    """The values of a graph that are computed row by row.
+
+    Args:
+        graph: a typed graph.
+        n: the extent.
+        others: the same of the graph for larger extents: `take` may pick rows of these.
+        body: whether the graph is that of a loop inside of a row; then its parameters are at hand, and nothing is left outside.
+
+    Attributes:
+        place: the applications, with where their rows are.
+        loops: loops of rows -> the rows of their bodies.
+        through: applications of `take` -> the rows that they pick from.
+        uniform: in a loop's body, the applications that are the same for all rows.
+    """
+
+    def __init__(self, graph: Graph, n: int, others: Mapping[int, Rows] | None = None, body: bool = False):
+        self.graph, self.n, self.others, self.body = graph, n, others or {}, body
+        self.place: dict[Node, Place] = {}
+        self.loops: dict[Node, Rows] = {}
+        self.through: dict[Node, Rows] = {}
+        self.uniform: set[Node] = set()
+        self.lazy: set[Node] = set()  # parts of arrays in memory, whose numbers need no computation
+        self.users = users(graph)
+        for node in graph.nodes:
+            if isinstance(node.fn, Primitive):
+                self._look_at(node)
+
+    def _look_at(self, node: Apply) -> None:
+        name = node.fn.name
+        rule = JOIN.get(name, _elementwise)
+        if name not in JOIN and node.fn.kind != "elementwise":
+            return
+        try:
+            place = rule(self, node)
+            if place is None and self.body and node not in self.loops:
+                self._share(node)
+        except MixedError:
+            return
+        if place is not None and self._fits(node, place):
+            self.place[node] = place
+            if name in VIEWS and self.is_lazy(node.args[0]):
+                self.lazy.add(node)
+            if name == "take" and node not in self.through and self._is_single(node.args[1]):
+                self.lazy.add(node)
+
+    def _fits(self, node: Apply, place: Place) -> bool:
+        t = node.type
+        static = isinstance(t, Array) and t.dtype in NUMBERS and is_static_shape(t)
+        return static and 0 < product(reduced(t.shape, place)) <= WIDEST
+
+    def _is_single(self, node: Node) -> bool:
+        """Whether a row of a node is one number."""
+        return product(reduced(node.type.shape, self.of(node))) == 1
+
+    def _share(self, node: Apply) -> None:
+        """Note what is the same for all rows of a loop's body."""
+        if any(isinstance(a, Apply) and a not in self.uniform or self.of(a) is not None for a in node.args):
+            return
+        t, name = node.type, node.fn.name
+        if isinstance(t, Scalar) or t == Array(getattr(t, "dtype", ""), ()):
+            if t.dtype in NUMBERS and (
+                node.fn.kind == "elementwise" or name == "dynamic_index" and self.is_lazy(node.args[0])
+            ):
+                self.uniform.add(node)
+        elif isinstance(t, Array) and name in UNIFORM and is_static_shape(t) and t.dtype in NUMBERS:
+            view = name in VIEWS and self.is_lazy(node.args[0])
+            if product(t.shape) <= (LONGEST if view else SHARED) and (view or name != "dynamic_index"):
+                self.uniform.add(node)
+                if view:
+                    self.lazy.add(node)
+
+    def of(self, node: Node) -> Place | None:
+        """Where the rows of an operand are; None where it has none."""
+        if node in self.place:
+            return self.place[node]
+        if self.body and isinstance(node, Apply):
+            return None
+        return natural(node.type, self.n)
+
+    def is_lazy(self, node: Node) -> bool:
+        """Whether an array is in memory, or a part of one that is."""
+        if isinstance(node, Apply):
+            return node in self.lazy or (not self.body and node not in self.place)
+        return not self.body or node not in self.carried
+
+    @property
+    def carried(self) -> set[Node]:
+        """The carried values of the loop whose body this is."""
+        return set(self.graph.params[1 : 1 + len(self.graph.output.type.elems)])
+
+    def complete(self) -> bool:
+        """Whether the whole body of a loop goes row by row, and leaves the rows where they were."""
+        parts = output_parts(self.graph)
+        if parts is None:
+            return False
+        for node in self.graph.nodes:
+            known = node in self.place or node in self.uniform or node in self.loops or node is self.graph.output
+            if not known:
+                return False
+        return all(self.of(part) == natural(param.type, self.n) for part, param in zip(parts, self.graph.params[1:]))
+
+
+def natural(t: Any, n: int) -> Place | None:
+    """The axis of an extent in an array of whose computation nothing is known.
+
+    Raises:
+        MixedError: there are two of them.
+    """
+    if not isinstance(t, Array):
+        return None
+    axes = [k for k, d in enumerate(t.shape) if d == n]
+    if len(axes) > 1:
+        raise MixedError
+    return Place(axes[0]) if axes else None
+
+
+def reduced(shape: tuple[int, ...], place: Place | None) -> tuple[int, ...]:
+    """The shape of one row, which keeps the axis."""
+    if place is None:
+        return shape
+    return (*shape[: place.axis], place.pre * place.post, *shape[place.axis + 1 :])
+
+
+# --- rules: where the rows of an application are, None if it has none ----------------------------------------------------
+
+
+def _elementwise(rows: Rows, node: Apply) -> Place | None:
+    if not isinstance(node.type, Array) or node.fn.name in ("as_array", "as_scalar"):
+        return None
+    shape, found = node.type.shape, None
+    arrays = [a for a in node.args if isinstance(a.type, Array)]
+    for a in arrays:
+        place = rows.of(a)
+        if place is None:
+            continue
+        if not place.alone and a.type.shape != shape:
+            return None
+        place = place._replace(axis=place.axis + len(shape) - len(a.type.shape))
+        if found not in (None, place):
+            return None
+        found = place
+    if found is None:
+        return None
+    for a in arrays:
+        axis = found.axis - len(shape) + len(a.type.shape)
+        if rows.of(a) is None and axis >= 0 and a.type.shape[axis] != 1:
+            return None
+    return found
+
+
+def _broadcast_to(rows: Rows, node: Apply) -> Place | None:
+    (x,), shape = node.args, node.type.shape
+    place = rows.of(x)
+    if place is None:
+        return natural(node.type, rows.n)
+    axis = place.axis + len(shape) - len(x.type.shape)
+    return Place(axis) if place.alone and shape[axis] == rows.n else None
+
+
+def _reshape(rows: Rows, node: Apply) -> Place | None:
+    (x,) = node.args
+    place = rows.of(x)
+    if place is None or not isinstance(node.type, Array):
+        return None
+    before, shape = product(x.type.shape[: place.axis]) * place.pre, node.type.shape
+    if not all(isinstance(d, int) for d in (*shape, before)) or 0 in shape:
+        return None
+    for axis, size in enumerate(shape):
+        outer = product(shape[:axis])
+        if size % rows.n == 0 and before % outer == 0:
+            pre = before // outer
+            if size % (pre * rows.n) == 0:
+                return Place(axis, pre, size // (pre * rows.n))
+    return None
+
+
+def _transpose(rows: Rows, node: Apply) -> Place | None:
+    place = rows.of(node.args[0])
+    return None if place is None else place._replace(axis=node.attrs["perm"].index(place.axis))
+
+
+def _slice(rows: Rows, node: Apply) -> Place | None:
+    (x,) = node.args
+    place = rows.of(x)
+    if place is None:  # rows may begin further down in a longer array
+        static = isinstance(node.type, Array) and is_static_shape(x.type)
+        return natural(node.type, rows.n) if static and not rows.body and rows.is_lazy(x) else None
+    k, attrs = place.axis, node.attrs
+    whole = (attrs["starts"][k], attrs["sizes"][k], attrs["steps"][k]) == (0, node.args[0].type.shape[k], 1)
+    return place if whole else None
+
+
+def _pad(rows: Rows, node: Apply) -> Place | None:
+    place = rows.of(node.args[0])
+    low, high, interior = (node.attrs[k] for k in ("low", "high", "interior"))
+    if place is None or any(interior) or min(*low, *high) < 0 or low[place.axis] or high[place.axis]:
+        return None
+    return place
+
+
+def _concatenate(rows: Rows, node: Apply) -> Place | None:
+    places = {rows.of(a) for a in node.args}
+    place = next(iter(places))
+    return place if len(places) == 1 and place is not None and place.axis != node.attrs["axis"] else None
+
+
+def _reduce(rows: Rows, node: Apply) -> Place | None:
+    place, axes = rows.of(node.args[0]), node.attrs["axes"]
+    if place is None or not place.alone or place.axis in axes or node.fn.name not in REDUCTIONS:
+        return None
+    return place if node.attrs["keepdims"] else Place(place.axis - sum(k < place.axis for k in axes))
+
+
+def _dot(rows: Rows, node: Apply) -> Place | None:
+    a, b = (rows.of(x) for x in node.args)
+    if (a is None) == (b is None):
+        return None
+    place, kept = (
+        (a, 1 if node.attrs["transpose_a"] else 0) if b is None else (b, 0 if node.attrs["transpose_b"] else 1)
+    )
+    whole = node.args[1] if b is None else node.args[0]
+    if place.axis != kept or not _is_small(whole):
+        return None
+    return place._replace(axis=0 if b is None else 1)
+
+
+def _is_small(x: Node) -> bool:
+    return is_static_shape(x.type) and product(x.type.shape) <= SHARED
+
+
+def _dynamic_index(rows: Rows, node: Apply) -> Place | None:
+    x, i = node.args
+    place, axis = rows.of(x), node.attrs["axis"]
+    if place is None or not place.alone or place.axis == axis or not isinstance(i.type, Scalar):
+        return None
+    if not (isinstance(i, Constant) or rows.is_lazy(x)):
+        return None
+    return Place(place.axis - (axis < place.axis))
+
+
+def _take(rows: Rows, node: Apply) -> Place | None:
+    x, indices = node.args
+    axis, at = node.attrs["axis"], rows.of(indices) if isinstance(indices.type, Array) else None
+    if at is None or not at.alone or indices.type.dtype != "int64":
+        return None
+    size = x.type.shape[axis]
+    other = rows.others.get(size)
+    picked = len(rows.users[x]) == 1 and x is not rows.graph.output
+    if picked and other is not None and other.place.get(x) == Place(axis):
+        rows.through[node] = other
+    elif not is_static_shape(x.type):
+        return None
+    elif isinstance(x, Apply) and (x in rows.place or rows.body):  # it may not be in memory
+        return None
+    return Place(axis + at.axis)
+
+
+def _for_loop(rows: Rows, node: Apply) -> Place | None:
+    body, carried = node.attrs["body"], node.attrs["carried"]
+    args = node.args[3:]
+    if not all(isinstance(a.type, Array | Scalar) and a.type.dtype in NUMBERS for a in args):
+        return None
+    if any(rows.of(a) is None or a.type.dtype == "bool" or not rows.of(a).alone for a in args[:carried]):
+        return None
+    if any(rows.of(a) is not None and not rows.is_lazy(a) for a in args[carried:]):
+        return None
+    span = turns(node)
+    if rows.body or span is None or len(span) > TURNS:
+        return None
+    inner = Rows(body, rows.n, body=True)
+    if inner.complete():
+        rows.loops[node] = inner
+    return None
+
+
+def _get_item(rows: Rows, node: Apply) -> Place | None:
+    return natural(node.type, rows.n) if node.args[0] in rows.loops else None
+
+
+JOIN: dict[str, Callable[[Rows, Apply], Place | None]] = {
+    "broadcast_to": _broadcast_to,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "slice": _slice,
+    "pad": _pad,
+    "concatenate": _concatenate,
+    **dict.fromkeys(REDUCTIONS, _reduce),
+    "dot": _dot,
+    "dynamic_index": _dynamic_index,
+    "take": _take,
+    "for_loop": _for_loop,
+    "get_item": _get_item,
+}
+
+__all__ = ["REDUCTIONS", "MixedError", "Place", "Rows", "natural", "reduced"]

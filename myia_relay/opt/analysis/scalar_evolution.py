@@ -1,0 +1,174 @@
+"""Which polynomials the integers inside of loops are, and what follows for their bounds: range analysis with polynomials.
+
+A loop's index is a variable between the polynomials that its bounds are; sums, products and exact quotients of polynomials are
+polynomials, as long as nothing wraps. Any other integer is a variable of its own between the numbers that its interval has, so
+`i - j` is known to be positive where `i` begins at `j + 1`, whatever `j` is.
+
+Input: applications with intervals, in the order of `ranges`. Output: narrower intervals; for each integer its polynomial, and for
+each loop the variable that its index is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...abstract.dims import Dim
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.rewrite import applied
+from .intervals import FALSE, TRUE, Interval, limits, meet, of_value, within
+from .polynomials import Polynomial, Variable, least, most
+
+COMPARED = {"lt": (1, 0, -1), "le": (1, 0, 0), "gt": (0, 1, -1), "ge": (0, 1, 0)}
+"""A comparison -> the operands whose difference, and this number, is not negative where it holds."""
+
+COMPUTED = ("add", "sub", "mul", "neg", "right_shift", "floordiv", "maximum", "minimum", "where")
+
+
+class Forms:
+    """What is known.
+
+    Attributes:
+        of: integer -> the polynomial that it is; None where its graph is run in several places.
+        turns: the body of a loop -> what tells its turns apart: the index, or the number of the turn. None likewise, and where
+            nothing is known of it.
+        sizes: name of a symbolic dimension -> its variable.
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[Node, Polynomial | None] = {}
+        self.turns: dict[Graph, Variable | None] = {}
+        self.sizes: dict[str, Variable] = {}
+
+    def keep(self, found: Mapping[Node, Polynomial]) -> None:
+        """What was found when a graph was run for the last time in one place."""
+        for node, form in found.items():
+            self.of[node] = None if node in self.of else form
+
+    def enter(self, loop: Apply, step: Interval | None, facts: Any, inner: Any, last: bool) -> None:
+        """The index of a loop, in its body.
+
+        Args:
+            last: whether the body is run for the last time in this place.
+        """
+        if step is None or step[0] <= 0 <= step[1]:
+            return
+        body, (start, stop) = loop.attrs["body"], (self.form(a, facts) for a in loop.args[:2])
+        if start is None or stop is None:
+            return
+        ends = (start.number, stop.number)
+        if step[0] == step[1] and None not in ends:
+            turn = Variable(Polynomial.of(0), Polynomial.of(len(range(int(ends[0]), int(ends[1]), step[0])) - 1))
+            form = Polynomial.of(turn) * step[0] + start
+        else:
+            turn = Variable(start, stop - 1) if step[0] > 0 else Variable(stop + 1, start)
+            form = Polynomial.of(turn)
+        inner.forms[body.params[0]] = form
+        if last:
+            exact = step[0] == step[1] and (abs(step[0]) == 1 or None not in ends)
+            self.turns[body] = turn if exact and body not in self.turns else None
+
+    def form(self, node: Node, facts: Any) -> Polynomial | None:
+        """The polynomial that an integer is: a variable, where nothing more is known."""
+        if isinstance(node, Constant):
+            number = of_value(node.value)
+            return None if number is None else Polynomial.of(number[0])
+        found = facts.forms.get(node)
+        if found is None:
+            interval = facts[node]
+            if limits(node.type) is None or interval is None:
+                return None
+            found = facts.forms[node] = self.size(node) or Polynomial.of(Variable(*map(Polynomial.of, interval)))
+        return found
+
+    def size(self, node: Node) -> Polynomial | None:
+        """The polynomial of a symbolic size, of names that mean the same everywhere; None where it is none."""
+        dim = node.attrs["dim"] if applied(node) == "dim_size" else None
+        if not isinstance(dim, Dim) or dim.atoms:
+            return None
+        total = Polynomial.of(0)
+        for names, coefficient in dim.terms.items():
+            term = Polynomial.of(coefficient)
+            for name in names:
+                term = term * Polynomial.of(self.sizes.setdefault(name, Variable(Polynomial.of(0))))
+            total = total + term
+        return total
+
+    def narrowed(self, node: Apply, value: Interval, facts: Any, whole: Interval, fits: bool) -> Interval:
+        """What is left of the interval of a result, which may reach beyond its dtype's, by what its polynomial says.
+
+        Args:
+            whole: the interval of its dtype.
+            fits: whether it is known not to wrap.
+        """
+        name = node.fn.name
+        if name in COMPARED:
+            return self.compared(node, facts) if value == (0, 1) else value
+        form = self.computed(node, value, facts)
+        if form is None or not form.is_small:
+            return value
+        if is_tighter(form):
+            low, high = least(form), most(form)
+            value = meet(value, (value[0] if low is None else low, value[1] if high is None else high)) or value
+        if fits or within(value, whole):
+            facts.forms[node] = form
+        return value
+
+    def computed(self, node: Apply, value: Interval, facts: Any) -> Polynomial | None:
+        """The polynomial that a result is, where it does not wrap; None if it is none, or a plain number."""
+        name = node.fn.name
+        if value[0] == value[1] or name not in COMPUTED:
+            return None
+        if name == "where":
+            chosen = {TRUE: 1, FALSE: 2}.get(facts[node.args[0]])
+            return None if chosen is None else self.form(node.args[chosen], facts)
+        if name in ("maximum", "minimum"):
+            same = [a for a in node.args if not isinstance(a, Constant) and facts[a] == value]
+            other = [facts[a] for a in node.args if a not in same]
+            return self.form(same[0], facts) if len(same) == 1 and other and _decided(name, value, other[0]) else None
+        if name in ("right_shift", "floordiv") and not _divides(node.args[1]):
+            return None
+        x, *rest = (self.form(a, facts) for a in node.args)
+        if x is None or None in rest:
+            return None
+        if name == "neg":
+            return -x
+        y = rest[0]
+        if name == "right_shift":
+            return x.divided(1 << int(y.number)) if y.number > 0 else None
+        if name == "floordiv":
+            return x.divided(int(y.number))
+        return x + y if name == "add" else x - y if name == "sub" else x * y
+
+    def compared(self, node: Apply, facts: Any) -> Interval:
+        """What a comparison is known to be."""
+        more, less, number = COMPARED[node.fn.name]
+        x, y = (self.form(node.args[k], facts) for k in (more, less))
+        if x is None or y is None:
+            return 0, 1
+        low, high = least(x - y + number), most(x - y + number)
+        return TRUE if low is not None and low >= 0 else FALSE if high is not None and high < 0 else (0, 1)
+
+
+def _decided(name: str, value: Interval, other: Interval) -> bool:
+    """Whether it is the value, and never the other one, that is the greater (or the lesser) of both."""
+    return other[1] <= value[0] if name == "maximum" else other[0] >= value[1]
+
+
+def _divides(node: Node) -> bool:
+    """Whether a divisor, or a number of bits, is a small number."""
+    return isinstance(node, Constant) and 0 < abs(int(node.value)) < 64
+
+
+def is_tighter(form: Polynomial) -> bool:
+    """Whether intervals lose something: a variable occurs twice, or its bounds depend on others."""
+    seen: set[Variable] = set()
+    for monomial in form.terms:
+        for v in set(monomial):
+            if v in seen or not v.has_fixed_bounds:
+                return True
+            seen.add(v)
+    return False
+
+
+__all__ = ["Forms"]

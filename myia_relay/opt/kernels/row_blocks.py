@@ -1,0 +1,284 @@
+"""Sums over many rows of data, strip by strip: what is kept of a strip is small, stays in the cache, and is not kept for the next.
+
+    for k in range(K): y[k] = x @ L[k]; t[k] = f(y[k])          for s in range(0, n, B):
+    loss = sum(g(t))                                                strip = x[s : s + B]
+    for k in reversed(range(K)):                         =>         for k in range(K): y[k] = strip @ L[k]; t[k] = f(y[k])
+        dL[k] = x.T @ h(y[k], ...)                                  loss += sum(g(t))
+                                                                    for k in reversed(range(K)): dL[k] += strip.T @ h(y[k], ...)
+
+Reverse mode keeps for each row what each turn of a loop has computed of it, K times the data, though the rows have nothing to do
+with each other but for sums in the end. B rows at a time need B / n of that memory: strip mining, for the adjoint of a loop around
+which there is none. `opt.kernels.sharding` says which parts of a program may do so.
+
+Worth it where loops carry many bytes of each row, and strips have more rows than the matrices that they are multiplied with: what a
+loop computes without the rows, such as L[k] from parameters, is computed for each strip again. (To keep it for all strips took as
+long: it is read from memory then.)
+
+Input: an optimised graph without transforms, whose tapes are arrays. Output: the same program; sums over rows are
+added in another order. Sources: M. Wolfe, "More iteration space tiling" (Supercomputing 1989), for strip mining; that a sum's
+adjoint can be taken part by part is A. Griewank and A. Walther, "Evaluating Derivatives" (2nd ed., SIAM 2008), section 12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...abstract.types import INT, Array, Data, List, Scalar, Tape, Type, holds, numpy_dtype
+from ...ir.build import Builder, as_type
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import REGISTRY
+from ...ir.rewrite import Effects, Env, applied, drop_dead, emit_like, lookup, same_interface
+from ...prims.ops.control import LEAD
+from ..rewrite.control import pack, take, turns, undef
+from .sharding import Division, Kinds, divide
+from .sharding_rules import PRODUCTS, SUM, WHOLE, Added, Along, Kind, in_strip
+
+FIRST = LEAD["for_loop"]
+SHAPES = {"broadcast_to": "shape", "reshape": "shape", "slice": "sizes"}
+
+LEAST = 1 << 20  # bytes that loops carry of all rows, from which on it is worth while
+CACHE = 1 << 20  # bytes that they may carry of a strip, for each thread: those share the rows of each kernel
+ROWS = 64  # that a strip has at least, for each thread
+TIMES = 4  # as many rows as a matrix that they are multiplied with has, at least: it may be made for each strip again
+VECTOR = 8  # rows that kernels take together
+
+
+@dataclass(frozen=True)
+class StripMine:
+    """The pass.
+
+    Attributes:
+        threads: that will run the program.
+    """
+
+    name: str = "strip_mine"
+    threads: int = 1
+
+    def __call__(self, graph: Graph) -> Graph:
+        sizes = {n for t in _carried(graph) for n in t.shape if isinstance(n, int) and n >= 2 * ROWS}
+        for k, param in enumerate(graph.params if sizes else ()):
+            for axis, n in enumerate(getattr(param.type, "shape", ())):
+                if n in sizes:
+                    new = self.along(graph, k, axis)
+                    if new is not None:
+                        return new
+        return graph
+
+    def along(self, graph: Graph, k: int, axis: int) -> Graph | None:
+        """The program by strips along an axis of argument k; None where that is not possible or not worth while."""
+        division = divide(graph, graph.params[k], axis)
+        if division is None:
+            return None
+        n, kinds, results = graph.params[k].type.shape[axis], division.kinds, division.results
+        kept = sum(_bytes(node.type, kinds.of[node]) for node in division.strips if node in kinds.bodies)
+        handed = sum(_bytes(node.type, kinds.of[node]) for node in results)
+        rows = strip(kept / n, n, _largest(kinds), self.threads)
+        if rows is None or kept - handed < max(LEAST, kept / 2):
+            return None
+        return _Miner(graph, division, n, rows).mine()
+
+
+def strip(per_row: float, n: int, factor: int, threads: int) -> int | None:
+    """How many rows a strip has: a divisor of their number if there is one nearby. None where strips would be too long.
+
+    Args:
+        per_row: bytes that loops carry.
+        n: rows.
+        factor: the rows or columns of the largest matrix that the rows are multiplied with.
+        threads: that share them.
+    """
+    least = max(ROWS, TIMES * factor) * threads
+    wanted = max(least, min(int(CACHE * threads / max(per_row, 1.0)), n // 4))
+    if 2 * wanted > n:
+        return None
+    near = [b for b in range(max(1, wanted * 7 // 8), min(2 * wanted, n // 2) + 1) if n % b == 0]
+    return min(near, key=lambda b: abs(math.log(b / wanted)) + (0.3 if b % VECTOR else 0.0), default=wanted)
+
+
+def _carried(graph: Graph) -> Iterator[Array]:
+    """The arrays that counted loops carry."""
+    for node in graph.nodes:
+        if turns(node) is not None:
+            yield from (a.type for a in node.args[FIRST : FIRST + node.attrs["carried"]] if isinstance(a.type, Array))
+
+
+def _bytes(t: Type, kind: Kind) -> float:
+    """Of the rows in a value."""
+    if isinstance(kind, tuple):
+        return sum(map(_bytes, t.elems, kind))
+    return float(np.prod(t.shape)) * numpy_dtype(t.dtype).itemsize if isinstance(kind, Along) else 0.0
+
+
+def _largest(kinds: Kinds) -> int:
+    """The longest axis of a matrix that rows are multiplied with."""
+    found = [_largest(inside) for inside in kinds.bodies.values()]
+    for node in kinds.graph.nodes:
+        if applied(node) in PRODUCTS and node in kinds.of:
+            whole = [a for a in (*node.args, node) if not isinstance(kinds.of.get(a, WHOLE), Along)]
+            found += [int(n) for a in whole for n in getattr(a.type, "shape", ())]
+    return max(found, default=0)
+
+
+def _copy(b: Builder, nodes: Iterable[Apply], env: Env) -> None:
+    """Emit applications as they are."""
+    for node in nodes:
+        env[node] = emit_like(b, node, tuple(lookup(env, a) for a in node.args))
+
+
+class _Miner:
+    """The new program.
+
+    Attributes:
+        n, rows: of the data, of a strip.
+        bodies: of loops, by what is known of them and the number of rows.
+    """
+
+    def __init__(self, graph: Graph, division: Division, n: int, rows: int):
+        self.graph = graph
+        self.kinds = division.kinds
+        self.known = division.known
+        self.strips = division.strips
+        self.after = division.after
+        self.ahead = division.ahead
+        self.results = division.results
+        self.n = n
+        self.rows = rows
+        self.bodies: dict[tuple[int, int], Graph] = {}
+
+    def mine(self) -> Graph | None:
+        """The program; None where a part of it is in the way."""
+        if not self.hands_on() or not self.keeps_order():
+            return None
+        later = {*self.strips, *self.after} - self.ahead
+        new, env = same_interface(self.graph)
+        b = Builder(new)
+        _copy(b, [node for node in self.graph.nodes if node not in later], env)
+        b.origin = self.strips[0].origin
+        states = [self.initial(b, node, env) for node in self.results]
+        end = self.n - self.n % self.rows
+        for start, stop, rows in ((0, end, self.rows), (end, self.n, self.n - end)):
+            if start < stop:
+                states = self.loop(b, (start, stop, rows), states, env)
+        env.update(zip(self.results, states))
+        _copy(b, self.after, env)
+        new.output = lookup(env, self.graph.output)
+        drop_dead(new)
+        return new
+
+    def hands_on(self) -> bool:
+        """Whether each strip can begin where the last one has: nothing is used up, and what it leaves can be handed on."""
+        if any(holds(a.type, Tape | List | Data) for node in self.strips for a in (node, *node.args)):
+            return False
+        carried = [kind.to for kind in map(self.kinds.of.get, self.results) if isinstance(kind, Added)]
+        firsts = [loop.args[FIRST + k - 1] for loop, k in carried]
+        if len(set(carried)) < len(carried) or any(first in self.strips for first in firsts):
+            return False
+        return all(isinstance(node.type, Array | Scalar) for node in self.results)
+
+    def keeps_order(self) -> bool:
+        """Whether what has effects comes in the same order: before the strips, in them, after them."""
+        effects = Effects()
+        stage = dict.fromkeys(self.strips, 1) | dict.fromkeys(self.after, 2)
+        order = [stage.get(node, 0) for node in self.graph.nodes if effects.of_node(node)]
+        return order == sorted(order)
+
+    def initial(self, b: Builder, node: Apply, env: Env) -> Node:
+        """What is handed to the first strip for a result."""
+        kind, t = self.kinds.of[node], node.type
+        if isinstance(kind, Added):
+            loop, k = kind.to
+            return lookup(env, loop.args[FIRST + k - 1])
+        if kind is not SUM:
+            return undef(b, t)
+        number = Scalar(t.dtype, isinstance(t, Scalar) and t.weak)
+        zero = b.constant(as_type(numpy_dtype(t.dtype).type(-0.0), number), number)  # which changes no sign
+        return zero if t == number else b.emit(REGISTRY["broadcast_to"], (zero,), {"shape": t.shape})
+
+    def loop(self, b: Builder, span: tuple[int, int, int], states: Sequence[Node], env: Env) -> list[Node]:
+        """The loop over strips of so many rows, and what it leaves."""
+        body = Graph(f"{self.graph.name}.strip", None, self.graph.origin)
+        inner, rows = Builder(body, b.origin), span[2]
+        if rows == self.rows:
+            body.flags["strip"] = (self.n, rows)
+        first = body.add_parameter("row", INT)
+        carried = [body.add_parameter(f"state{k}", s.type) for k, s in enumerate(states)]
+        inside: Env = {}
+        strips = set(self.strips)
+        for node in self.strips:
+            for a in node.args:
+                if a in env and a not in inside and a not in strips:
+                    inside[a] = body.add_parameter(a.name or f"outer{len(inside)}", a.type)
+        operands = tuple(lookup(env, node) for node in inside)
+        for node in inside.keys() & self.known.keys():
+            attrs = {"axis": self.known[node].axis, "length": rows}
+            inside[node] = inner.emit(REGISTRY["dynamic_slice"], (inside[node], first), attrs)
+        ends = {kind.to: s for kind, s in zip(map(self.kinds.of.get, self.results), carried) if isinstance(kind, Added)}
+        self.copy(inner, self.strips, inside, self.kinds, rows, ends)
+        values = [inside[node] for node in self.results]
+        body.output = pack(inner, [self.result(inner, *parts, first) for parts in zip(self.results, carried, values)])
+        drop_dead(body)
+        bounds = tuple(b.constant(v, INT) for v in span)
+        loop = b.emit(REGISTRY["for_loop"], (*bounds, *states, *operands), {"body": body, "carried": len(states)})
+        return [take(b, loop, (k,)) for k in range(len(states))]
+
+    def result(self, b: Builder, node: Apply, state: Node, value: Node, first: Node) -> Node:
+        """What a strip hands on for a result."""
+        kind = self.kinds.of[node]
+        if isinstance(kind, Along):
+            return b.emit(REGISTRY["dynamic_update_slice"], (state, value, first), {"axis": kind.axis})
+        return b.emit(REGISTRY["add"], (state, value)) if kind is SUM else value
+
+    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, kinds: Kinds, rows: int, ends=None) -> None:
+        """Emit applications as they are in a strip.
+
+        Args:
+            ends: what is carried from strip to strip, by the loop and the operand that it takes the place of.
+        """
+        for node in nodes:
+            b.origin = node.origin
+            args = [self.operand(a, env, rows) for a in node.args]
+            for (loop, k), state in (ends or {}).items():
+                if loop is node:
+                    args[FIRST + k - 1] = state
+            t = in_strip(node.type, kinds.of[node], rows)
+            attrs = self.attributes(node, t, kinds, rows)
+            env[node] = (
+                emit_like(b, node, tuple(args), attrs) if t == node.type else b.emit(node.fn, tuple(args), attrs, t)
+            )
+
+    def operand(self, node: Node, env: Env, rows: int) -> Node:
+        """An operand; a constant is as long as a strip where it must be."""
+        known = self.known.get(node)
+        if known is None or not isinstance(node, Constant):
+            return lookup(env, node)
+        return Constant(np.take(node.value, range(rows), known.axis), in_strip(node.type, known, rows), node.origin)
+
+    def attributes(self, node: Apply, t: Type, kinds: Kinds, rows: int) -> dict[str, Any]:
+        """The attributes of an application in a strip."""
+        name = applied(node)
+        if node in kinds.bodies:
+            return {**node.attrs, "body": self.body(kinds.bodies[node], rows)}
+        if name in SHAPES:
+            return {**node.attrs, SHAPES[name]: t.shape}
+        return {"type": t} if name in ("make_struct", "undef") else node.attrs
+
+    def body(self, kinds: Kinds, rows: int) -> Graph:
+        """The body of a loop, as it is in a strip."""
+        key = (id(kinds), rows)
+        if key not in self.bodies:
+            old = kinds.graph
+            new = Graph(old.name, None, old.origin)
+            new.flags = dict(old.flags)
+            env: Env = {p: new.add_parameter(p.name, in_strip(p.type, kinds.of[p], rows), p.origin) for p in old.params}
+            self.copy(Builder(new), old.nodes, env, kinds, rows)
+            new.output = lookup(env, old.output)
+            self.bodies[key] = new
+        return self.bodies[key]
+
+
+__all__ = ["StripMine"]

@@ -1,0 +1,295 @@
+"""What the values of a program are when the rows of its data come strip by strip: the analysis behind
+`opt.kernels.row_blocks`.
+
+Kinds (`opt.kernels.sharding_rules`) go from operands to results, and into the bodies of loops and back until they
+agree. Whole arrays that
+meet strips become strips themselves where they can: arguments with as many rows, and what is filled with one number. A
+`Demand` carries that out of the body of a loop, to where the array comes from.
+
+Input: an optimised graph, and an axis of an argument. Output: a `Division` of its applications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.prim import Primitive
+from ...ir.rewrite import Effects, applied
+from ...prims.ops.control import LEAD
+from ..rewrite.control import output_parts
+from .sharding_rules import RULES, SUM, WHOLE, Added, Along, Kind, NoRule, is_filled, is_zero, leaves, normal, require
+
+FIRST = LEAD["for_loop"]
+CHECKS = frozenset({"raise"})  # of whole values: they fail in the first strip, or in none
+MOST_DEMANDS = 100  # each makes one more array a strip
+
+
+class Demand(Exception):
+    """A parameter of a body, whole so far, must be of another kind.
+
+    Attributes:
+        node: the parameter.
+        kind: what it must be.
+    """
+
+    def __init__(self, node: Parameter, kind: Kind):
+        self.node = node
+        self.kind = kind
+
+
+class _Again(Exception):
+    """One more value is known to be a strip: the analysis begins again."""
+
+
+@dataclass
+class Kinds:
+    """The kinds of a graph's values, for given ones of its parameters.
+
+    Attributes:
+        graph: the graph.
+        of: value -> kind; without constants.
+        bodies: loop -> the kinds in its body.
+        output: the kind of the result.
+        doubtful: whether something is taken for a strip that is whole as far as is known: what a loop carries may
+        become one.
+    """
+
+    graph: Graph
+    of: dict[Node, Kind]
+    bodies: dict[Apply, Kinds] = field(default_factory=dict)
+    output: Kind = WHOLE
+    doubtful: bool = False
+
+
+@dataclass
+class Division:
+    """A program in three parts: what comes before the strips, what each strip does, and what comes after them.
+
+    Attributes:
+        kinds: of what each strip does.
+        known: what has been made a strip: arguments, and what is filled with a number.
+        strips: the applications of each strip.
+        after: those that need its results, or all rows.
+        ahead: those of the strips, and arguments, that may be had before, for all rows.
+        results: the applications of the strips that these need, or whoever runs the program.
+    """
+
+    kinds: Kinds
+    known: dict[Node, Kind]
+    strips: list[Apply]
+    after: list[Apply]
+    ahead: set[Node]
+
+    @property
+    def results(self) -> list[Apply]:
+        used = {a for node in self.after for a in node.args} | {self.kinds.graph.output}
+        return [node for node in self.strips if node in used and node not in self.ahead]
+
+
+def divide(graph: Graph, argument: Parameter, axis: int) -> Division | None:
+    """A program by what it does with the rows along an axis of an argument; None where that is nothing, or too entangled."""
+    analysis = Analysis(graph, argument.type.shape[axis])
+    analysis.known[argument] = Along(axis)
+    for _ in range(MOST_DEMANDS):
+        try:
+            return analysis.divide()
+        except _Again:
+            analysis.memo.clear()
+        except NoRule:
+            return None
+    return None
+
+
+class Analysis:
+    """The kinds of the values of a program.
+
+    Attributes:
+        top: the program.
+        size: how many rows there are.
+        known: values that have been made strips.
+        memo: what is known of graphs, by their parameters' kinds.
+    """
+
+    def __init__(self, top: Graph, size: int):
+        self.top = top
+        self.size = size
+        self.known: dict[Node, Kind] = {}
+        self.memo: dict[tuple[Graph, tuple[Kind, ...]], Kinds] = {}
+        self.effects = Effects()
+
+    def divide(self) -> Division:
+        """The parts of the program."""
+        kinds = Kinds(self.top, {p: self.known.get(p, WHOLE) for p in self.top.params})
+        strips: dict[Apply, None] = {}
+        after: dict[Apply, None] = {}
+        ahead: dict[Node, None] = dict.fromkeys(self.known)
+        for node in self.top.nodes:
+            if any(a in after for a in node.args):
+                after[node] = None
+                continue
+            early = self._is_cheap(node) and all(a in ahead or a not in strips for a in node.args)
+            try:
+                kind = self.kind(node, kinds)
+            except NoRule:
+                kind = None
+            if (kind is None or kind is SUM) and early or kind is WHOLE and not any(a in strips for a in node.args):
+                kinds.of[node] = WHOLE
+            elif kind is None or self._is_last(node, kinds):
+                after[node] = None
+            else:
+                kinds.of[node] = kind
+                strips[node] = None
+                if early:
+                    ahead[node] = None
+        return Division(kinds, self.known, list(strips), list(after), set(ahead))
+
+    def _is_cheap(self, node: Apply) -> bool:
+        """Whether an application may be computed once more, for all rows: before the strips, for what they all need."""
+        return (
+            isinstance(node.fn, Primitive)
+            and node.fn.kind in ("elementwise", "injective", "reduce")
+            and not node.fn.effect
+        )
+
+    def _is_last(self, node: Apply, kinds: Kinds) -> bool:
+        """Whether an application that a strip could do is better done once, with the sums of all of them."""
+        if applied(node) == "make_struct":
+            return True
+        if applied(node) == "get_item" or node in self.known:
+            return False
+        return not any(isinstance(kind, Along) for kind in leaves([self.of(a, kinds) for a in node.args]))
+
+    def of(self, node: Node, kinds: Kinds) -> Kind:
+        """The kind of an operand."""
+        return self.known.get(node, WHOLE) if isinstance(node, Constant) else kinds.of[node]
+
+    def inside(self, graph: Graph, params: tuple[Kind, ...]) -> Kinds:
+        """The kinds in a body, from those of its parameters."""
+        found = self.memo.get((graph, params))
+        if found is None:
+            found = Kinds(graph, dict(zip(graph.params, params, strict=True)))
+            for node in graph.nodes:
+                found.of[node] = self.kind(node, found)
+            found.output = self.of(graph.output, found)
+            self.memo[graph, params] = found
+        return found
+
+    def kind(self, node: Apply, kinds: Kinds) -> Kind:
+        """The kind of a result.
+
+        Raises:
+            NoRule: there is none.
+        """
+        args = [self.of(a, kinds) for a in node.args]
+        if node in self.known:
+            if any(k is not WHOLE for k in args):
+                raise NoRule
+            return self.known[node]
+        if all(k is WHOLE for k in args):
+            return WHOLE
+        if not isinstance(node.fn, Primitive) or node.fn.effect or not self.effects.of_node(node) <= CHECKS:
+            raise NoRule
+        rule = RULES.get(node.fn.name) or RULES.get(node.fn.kind)
+        if rule is None:
+            raise NoRule
+        return normal(rule(self, node, args, kinds))
+
+    def demand(self, node: Node, kind: Kind, kinds: Kinds) -> None:
+        """Have a whole value be of another kind; returns where that is left open.
+
+        Raises:
+            NoRule: it cannot be.
+            Demand, _Again: it will be.
+        """
+        if isinstance(node, Parameter) and node.graph is not self.top:
+            raise Demand(node, kind)
+        if (
+            node in self.known
+            or not isinstance(kind, Along)
+            or self.size not in getattr(node.type, "shape", ())[kind.axis :][:1]
+        ):
+            raise NoRule
+        if isinstance(node, Parameter) or is_filled(node, kind.axis):
+            self.known[node] = kind
+            raise _Again
+        if isinstance(node, Constant):
+            raise NoRule
+        if kinds.graph is not self.top:
+            kinds.doubtful = True
+            return
+        source = self.source(node)
+        if source is None:
+            raise NoRule
+        self.known[source] = Along(source.type.shape.index(self.size))
+        raise _Again
+
+    def source(self, node: Node) -> Parameter | None:
+        """An argument of which a whole value is computed, and which may have the rows as well."""
+        stack, seen = [node], {node}
+        while stack:
+            top = stack.pop()
+            if isinstance(top, Parameter) and top not in self.known and self.size in getattr(top.type, "shape", ()):
+                return top
+            found = [a for a in getattr(top, "args", ()) if a not in seen]
+            seen.update(found)
+            stack += found
+        return None
+
+    def loop(self, node: Apply, args: Sequence[Kind], kinds: Kinds) -> Kind:
+        """The kinds of what a counted loop carries from turn to turn."""
+        body, count = node.attrs["body"], node.attrs["carried"]
+        inner = [
+            WHOLE,
+            *(Added(p) if isinstance(kind, Added) else kind for p, kind in zip(body.params[1:], args[FIRST:])),
+        ]
+        outs = output_parts(body)
+        if (
+            outs is None
+            or any(k is not WHOLE for k in args[:FIRST])
+            or any(isinstance(k, Added) for k in inner[1 + count :])
+        ):
+            raise NoRule
+        for _ in range(MOST_DEMANDS):
+            try:
+                found = self.inside(body, tuple(inner))
+            except Demand as demand:
+                k = body.params.index(demand.node)
+                inner[k] = self.met(node, k, demand.kind, kinds)
+                continue
+            results = [self.of(out, found) for out in outs]
+            differs = [k for k, (out, kind) in enumerate(zip(outs, results), 1) if kind != inner[k]]
+            differs = [k for k in differs if inner[k] is not SUM or not is_zero(outs[k - 1])]
+            if not differs:
+                require(not found.doubtful)
+                kinds.bodies[node] = found
+                return tuple(self.carried(node, k, inner[k], args[FIRST + k - 1]) for k in range(1, 1 + count))
+            for k in differs:
+                if inner[k] is not WHOLE:
+                    raise NoRule
+                inner[k] = self.met(node, k, results[k - 1], kinds)
+        raise NoRule
+
+    def met(self, loop: Apply, k: int, kind: Kind, kinds: Kinds) -> Kind:
+        """What a parameter of a loop's body is, from which another kind is demanded; if it is not its operand that changes."""
+        operand, body = loop.args[FIRST + k - 1], loop.attrs["body"]
+        if kind is SUM or isinstance(kind, Added):
+            if k > loop.attrs["carried"]:
+                raise NoRule
+            if loop.graph is self.top:
+                return Added(body.params[k])
+            if is_zero(operand):
+                return SUM
+            kind = Added()
+        self.demand(operand, kind, kinds)
+        return kind
+
+    def carried(self, loop: Apply, k: int, inner: Kind, outer: Kind) -> Kind:
+        """What a loop leaves of a carried value, seen from outside."""
+        if not isinstance(inner, Added):
+            return inner
+        return outer if isinstance(outer, Added) else Added((loop, k))
+
+
+__all__ = ["Division", "Kinds", "divide"]

@@ -1,0 +1,1 @@
+"""Passes that rewrite loops and what they carry."""

@@ -1,0 +1,134 @@
+"""Updates of arrays come after what reads the old values, for executors that change arrays in place.
+
+    y = update(x, v, i); z = f(x)    =>    z = f(x); y = update(x, v, i)
+
+An update writes into the array that it changes if nobody looks at the old one again (`backend/tvm/host/inplace.py`), and copies it
+otherwise. Who looks at it is often written later for no reason: the forward pass of a loop keeps the old rows of its state after
+it has computed the new ones. So the applications of a graph are put in an order in which updates wait, where data and effects let
+them: the first one of those that are ready and do not have to wait, in program order.
+
+Input: a closed typed graph without transforms. Output: the same applications in another order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...abstract.types import Array, Data, List, Tape, holds
+from ...ir.build import Builder
+from ...ir.node import Apply, Graph, Node
+from ...ir.rewrite import Effects, Rewriter, applied, lookup
+from ...ir.walk import users
+from ..analysis.fusion import UPDATES, is_fusable
+
+MOST_READERS = 200  # that are looked for, of one array
+
+
+@dataclass(frozen=True)
+class DelayUpdates:
+    """The pass."""
+
+    name: str = "delay_updates"
+
+    def __call__(self, graph: Graph) -> Graph:
+        return _Delay().rewrite(graph)
+
+
+class _Delay(Rewriter):
+    def __init__(self):
+        super().__init__()
+        self.effects = Effects()
+
+    def build(self, graph: Graph) -> Graph:
+        nodes = ordered(graph, self.effects)
+        attrs = {node: self.inner(node) for node in graph.nodes}
+        self.changed |= nodes != list(graph.nodes)
+        new, env = self.interface(graph)
+        builder = Builder(new)
+        for node in nodes:
+            env[node] = self.node(builder, node, tuple(lookup(env, a) for a in node.args), attrs[node])
+        new.output = lookup(env, graph.output)
+        return new
+
+
+def ordered(graph: Graph, effects: Effects) -> list[Apply]:
+    """The applications of a graph, with updates behind the readers of what they change. Linear, up to the readers' number."""
+    used = users(graph)
+    position = {node: k for k, node in enumerate(graph.nodes)}
+    behind: dict[Apply, set[Apply]] = {}  # an update -> readers that are written behind it
+    for node in graph.nodes:
+        if applied(node) in UPDATES and isinstance(node.type, Array):
+            late = {r for r in readers(node.args[0], used) if position[r] > position[node]}
+            if late:
+                behind[node] = late
+    if not behind:
+        return list(graph.nodes)
+    return _scheduled(graph, position, behind, effects)
+
+
+def readers(array: Node, users: dict[Node, list[Apply]]) -> Iterator[Apply]:
+    """The applications that look at an array, and those for which a part of it may be computed on the fly."""
+    seen, stack = {array}, [array]
+    while stack and len(seen) < MOST_READERS:
+        for user in users.get(stack.pop(), ()):
+            if user not in seen:
+                seen.add(user)
+                yield user
+                if is_fusable(user) and applied(user) not in UPDATES:
+                    stack.append(user)
+
+
+def _scheduled(graph: Graph, position: dict, behind: dict[Apply, set[Apply]], effects: Effects) -> list[Apply]:
+    """The order; the edges of data and effects are hard, those of `behind` are wishes."""
+    followers: dict[Apply, list[Apply]] = {}
+    missing: dict[Apply, int] = dict.fromkeys(graph.nodes, 0)
+    last: Apply | None = None
+    for node in graph.nodes:
+        before = {a for a in node.args if a in position}
+        if _keeps_its_place(node, effects):
+            if last is not None:
+                before.add(last)
+            last = node
+        missing[node] = len(before)
+        for b in before:
+            followers.setdefault(b, []).append(node)
+    waiting = {node: len(late) for node, late in behind.items()}
+    waited: dict[Apply, list[Apply]] = {}
+    for node, late in behind.items():
+        for reader in late:
+            waited.setdefault(reader, []).append(node)
+    free: list[int] = []
+    blocked: list[int] = []
+
+    def ready(node: Apply) -> None:
+        heapq.heappush(blocked if waiting.get(node) else free, position[node])
+
+    for node, count in missing.items():
+        if not count:
+            ready(node)
+    out: list[Apply] = []
+    done: set[Apply] = set()
+    while free or blocked:
+        node = graph.nodes[heapq.heappop(free or blocked)]
+        if node in done:
+            continue
+        done.add(node)
+        out.append(node)
+        for update in waited.get(node, ()):
+            waiting[update] -= 1
+            if not waiting[update] and not missing[update]:
+                heapq.heappush(free, position[update])
+        for follower in followers.get(node, ()):
+            missing[follower] -= 1
+            if not missing[follower]:
+                ready(follower)
+    return out
+
+
+def _keeps_its_place(node: Apply, effects: Effects) -> bool:
+    """Whether an application stays in order with others of its kind: effects, and what tapes, lists and records do."""
+    return bool(effects.of_node(node)) or any(
+        holds(t, Tape | List | Data) for t in (node.type, *(a.type for a in node.args))
+    )

@@ -1,0 +1,1 @@
+"""Passes that rewrite operations and calls: rules, simplification, calls, checks, branches."""

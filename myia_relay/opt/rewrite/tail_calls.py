@@ -1,0 +1,128 @@
+"""Tail calls of a function to itself become a loop.
+
+    f(x) = x if c(x) else f(g(x))   =>   f(x): while going: going, result, x = (False, x, _) if c(x) else (True, _, g(x))
+
+A call is in tail position where its result is the function's, through the branches of conditions, and no effect follows. Calls
+elsewhere stay calls. Functions that call each other in turn are one function after inlining. Like the recursion it was, the
+loop ends with a RecursionError when it goes too deep: CPython's limit is 1,000, this one 2**20.
+
+Source: G. Steele, "Lambda: the ultimate GOTO" (1977).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...abstract.types import INT, Struct, tuple_of
+from ...ir.build import Builder
+from ...ir.node import Apply, Graph, Node
+from ...ir.prim import REGISTRY, Primitive
+from ...ir.rewrite import Effects, Env, Rewriter, lookup
+
+LIMIT = 1 << 20
+MESSAGE = "maximum recursion depth exceeded"
+
+
+@dataclass(frozen=True)
+class LoopTailCalls:
+    """The pass."""
+
+    name: str = "loop_tail_calls"
+
+    def __call__(self, graph: Graph) -> Graph:
+        return _Loops().rewrite(graph)
+
+
+class _Loops(Rewriter):
+    acts_on = ()  # but on what calls itself
+    mark = LoopTailCalls
+
+    def __init__(self):
+        super().__init__()
+        self.effects = Effects()
+
+    def build(self, graph: Graph) -> Graph:
+        call = self.tail_call(graph, graph) if graph in self.shells else None
+        return super().build(graph) if call is None else self.loop(graph, call)
+
+    def tail_call(self, f: Graph, graph: Graph) -> Apply | None:
+        """A call of `f` whose result is that of `graph`; the first found."""
+        root = graph.output
+        if not isinstance(root, Apply) or any(
+            self.effects.of_node(n) for n in graph.nodes[graph.nodes.index(root) + 1 :]
+        ):
+            return None
+        if root.fn is f:
+            return root
+        if not _is_cond(root):
+            return None
+        return self.tail_call(f, root.attrs["then"]) or self.tail_call(f, root.attrs["orelse"])
+
+    def loop(self, f: Graph, call: Apply) -> Graph:
+        """The function as a loop."""
+        self.changed = True
+        new, env = self.interface(f)
+        b = Builder(new, call.origin)
+        init = [b.constant(True), b.constant(0), _undef(b, f.output.type), *(env[p] for p in f.params)]
+        graphs = []
+        for name in ("cond", "body"):
+            g = Graph(f"{f.name}.{name}", None, f.origin)
+            params = [g.add_parameter(n, x.type) for n, x in zip(["going", "depth", "result"], init)]
+            inside: Env = {p: g.add_parameter(p.name, p.type, p.origin) for p in f.params}
+            inner = Builder(g, call.origin)
+            if name == "cond":
+                g.output = params[0]
+            else:
+                fits = inner.emit(REGISTRY["lt"], (params[1], inner.constant(LIMIT)))
+                inner.emit(REGISTRY["check"], (fits,), {"exception": RecursionError, "parts": (MESSAGE,)})
+                depth = inner.emit(REGISTRY["add"], (params[1], inner.constant(1, INT)))
+                going, result, *args = self.step(inner, f, f, inside)
+                g.output = _tuple(inner, [going, depth, result, *args])
+            graphs.append(g)
+        attrs = {"cond": graphs[0], "body": graphs[1], "carried": len(init)}
+        out = b.emit(REGISTRY["while_loop"], tuple(init), attrs)
+        new.output = b.emit(REGISTRY["get_item"], (out,), {"index": 2})
+        return new
+
+    def step(self, b: Builder, f: Graph, graph: Graph, env: Env) -> list[Node]:
+        """Emit a graph in tail position: whether to go on, the result, the next arguments."""
+        root = graph.output
+        tail = self.tail_call(f, graph)
+        for node in graph.nodes:
+            if tail is not None and node is root:
+                break
+            args = tuple(lookup(env, a) for a in node.args)
+            env[node] = self.node(b, node, args, self.inner(node))
+        if tail is None:
+            return [b.constant(False), lookup(env, root), *(_undef(b, p.type) for p in f.params)]
+        args = tuple(lookup(env, a) for a in root.args)
+        if root is tail:
+            return [b.constant(True), _undef(b, f.output.type), *args]
+        branches = {}
+        for key in ("then", "orelse"):
+            old = root.attrs[key]
+            branch = Graph(old.name, None, old.origin)
+            inside: Env = {p: branch.add_parameter(p.name, p.type, p.origin) for p in old.params}
+            inner = Builder(branch, old.origin)
+            branch.output = _tuple(inner, self.step(inner, f, old, inside))
+            branches[key] = branch
+        b.origin = root.origin
+        chosen = b.emit(REGISTRY["cond"], args, branches)
+        return [b.emit(REGISTRY["get_item"], (chosen,), {"index": i}) for i in range(2 + len(f.params))]
+
+
+def _is_cond(node: Apply) -> bool:
+    return isinstance(node.fn, Primitive) and node.fn.name == "cond"
+
+
+def _undef(b: Builder, t) -> Node:
+    if isinstance(t, Struct):  # part by part: executors have placeholders for leaves only
+        return b.emit(REGISTRY["make_struct"], tuple(_undef(b, e) for e in t.elems), {"type": t})
+    return b.emit(REGISTRY["undef"], (), {"type": t})
+
+
+def _tuple(b: Builder, parts: list[Node]) -> Node:
+    return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": tuple_of(*[p.type for p in parts])})
+
+
+__all__ = ["LIMIT", "MESSAGE", "LoopTailCalls"]

@@ -1,0 +1,177 @@
+"""Assignment by arrays: `x[mask] = v`, `x[mask] += v`, `x[i, j] = v` with integer arrays.
+
+A mask keeps the shape of x, so that is a choice between the new and the old value; only values whose number depends on the mask are
+refused. Integer arrays become one array of positions into the merged axes, in front, where the rows are written one after the
+other, as the last of several writes to one place wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...abstract.dims import product
+from ...abstract.types import Array
+from ...ir.build import Builder, Var
+from ...utils.errors import ShapeError, TypeError_
+from ..ops import elementwise as P
+from ..rules.broadcast import broadcast_to, reshape
+from ..rules.relations import broadcast_shapes, same_size, show_shape
+from .products import permuted
+from .promotion import fit, operand, size_value, strong, unwrap
+from .subscripts import Pick, getitem, plan, setitem
+
+
+def _is_mask(item) -> bool:
+    return isinstance(item, Var) and isinstance(item.type, Array) and item.dtype == "bool" and item.shape != ()
+
+
+@dataclass
+class Masked:
+    """The part of an array that a mask chooses.
+
+    Attributes:
+        x: the array.
+        index: what is indexed, with full slices in place of the mask.
+        part: `x[index]`.
+        mask: the mask, in the shape that chooses from `part`.
+        rest: the shape of one chosen element.
+    """
+
+    x: Var
+    index: tuple
+    part: Var
+    mask: Var
+    rest: tuple
+
+    def require_one(self, value: Var) -> Var:
+        """A value for every chosen element; what differs from one to the other is refused.
+
+        Raises:
+            TypeError_: there are as many values as chosen elements.
+        """
+        while len(value.shape) > len(self.rest) and same_size(value.shape[0], 1):
+            value = reshape(value, shape=value.shape[1:])
+        lead = len(self.rest) - len(value.shape)
+        if lead < 0 or not all(same_size(d, 1) or same_size(d, n) for d, n in zip(value.shape, self.rest[lead:])):
+            raise TypeError_(
+                f"assignment by a boolean array takes one value of shape {show_shape(self.rest)} for all that it chooses, and this "
+                f"one has shape {show_shape(value.shape)}; write x = np.where(mask, values, x)"
+            )
+        return value
+
+    def replaced(self, b: Builder, new: Var) -> Var:
+        """The array with the chosen elements taken from `new`."""
+        chosen = P.where(broadcast_to(self.mask, shape=self.part.shape), new, self.part)
+        return chosen if all(i == slice(None) for i in self.index) else setitem(b, self.x, self.index, chosen)
+
+    def assigned(self, b: Builder, value) -> Var:
+        """The array with one value in place of all the chosen elements."""
+        value = unwrap(self.require_one(fit(b, operand(b, value, "an assigned value"), self.x.dtype)))
+        return self.replaced(b, broadcast_to(value, shape=self.part.shape) if value.shape != self.part.shape else value)
+
+
+def masked(b: Builder, x: Var, index) -> Masked | None:
+    """What `x[index]` chooses where a boolean array is, or is part of, the index; else None.
+
+    Raises:
+        ShapeError: the mask does not fit. TypeError_: it stands beside other arrays.
+    """
+    items = list(index) if isinstance(index, tuple) else [index]
+    places = [k for k, item in enumerate(items) if _is_mask(item)]
+    if not places or not isinstance(x.type, Array):
+        return None
+    if len(places) > 1 or any(
+        isinstance(i, Var) and isinstance(i.type, Array) and i.shape != () for i in items if not _is_mask(i)
+    ):
+        raise TypeError_("a boolean array beside another array in an index is not part of the language; use np.where")
+    (place,) = places
+    mask = items[place]
+    taken = sum(item is not None and item is not Ellipsis for item in items) + mask.ndim - 1
+    if Ellipsis in items[:place]:
+        at = items.index(Ellipsis)
+        items[at : at + 1] = [slice(None)] * (x.ndim - taken)
+        place += x.ndim - taken - 1
+    axis = sum(item is not None for item in items[:place])
+    if taken > x.ndim or not all(same_size(m, n) for m, n in zip(mask.shape, x.shape[axis:])):
+        raise ShapeError(
+            f"boolean index did not match the array: the mask has shape {show_shape(mask.shape)}, and the axes from {axis} on have "
+            f"shape {show_shape(x.shape[axis:])}"
+        )
+    whole = (*items[:place], *[slice(None)] * mask.ndim, *items[place + 1 :])
+    part = getitem(b, x, whole)
+    before = sum(isinstance(item, slice) or item is None for item in items[:place])
+    behind = part.ndim - before - mask.ndim
+    wide = reshape(mask, shape=(*(1,) * before, *mask.shape, *(1,) * behind))
+    rest = part.shape[mask.ndim :] if before == 0 else ()
+    return Masked(x, whole, part, wide, rest)
+
+
+def by_positions(index) -> bool:
+    """Whether an index holds an integer array."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, list) or isinstance(i, Var) and isinstance(i.type, Array) and i.shape != () for i in items)
+
+
+def without_slices(index) -> tuple[tuple, tuple] | None:
+    """Two indices, slices and then arrays, that do what one does that has both; None where all slices are full."""
+    items = index if isinstance(index, tuple) else (index,)
+    full = slice(None)
+    if not any(isinstance(i, slice) and i != full for i in items):
+        return None
+    outer = tuple(i if isinstance(i, slice) or i is Ellipsis or i is None else full for i in items)
+    return outer, tuple(full if isinstance(i, slice) else i for i in items)
+
+
+def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Callable[[Var], Var]]:
+    """What `x[index] = value` writes where, for an index with integer arrays.
+
+    Returns:
+        x as rows; the positions of rows; the new rows; and what makes an array like x of changed rows.
+
+    Raises:
+        TypeError_: None in the index. ShapeError: the value does not fit.
+    """
+    x, value = operand(b, x, "an indexed value"), fit(b, operand(b, value, "an assigned value"), x.dtype)
+    picks = plan(b, x, index)
+    if any(p.kind not in ("all", "array", "int") and not p.single for p in picks):
+        raise TypeError_("assignment at integer arrays takes no None beside them; reshape the value instead")
+    advanced = [k for k, p in enumerate(picks) if p.kind != "all"]
+    rest = [k for k in range(x.ndim) if k not in advanced]
+    shape = broadcast_shapes("indexing", *(picks[k].at.shape for k in advanced if picks[k].kind == "array"))
+    flat = _merged(b, x, [picks[k] for k in advanced], shape)
+    # NumPy puts the axes of the positions where the arrays stand, or in front where they do not stand together.
+    together = advanced == list(range(advanced[0], advanced[-1] + 1))
+    front = [k for k in rest if together and k < advanced[0]]
+    behind = [k for k in rest if k not in front]
+    target = (*[x.shape[k] for k in front], *shape, *[x.shape[k] for k in behind])
+    while len(value.shape) > len(target) and same_size(value.shape[0], 1):
+        value = reshape(value, shape=value.shape[1:])
+    lead = len(target) - len(value.shape)
+    if lead < 0 or not all(same_size(d, 1) or same_size(d, n) for d, n in zip(value.shape, target[lead:])):
+        raise ShapeError(
+            f"could not broadcast input array from shape {show_shape(value.shape)} into shape {show_shape(target)}"
+        )
+    value = unwrap(value)
+    values = value if value.shape == target else broadcast_to(value, shape=target)
+    first, last = len(front), len(front) + len(shape)
+    values = permuted(values, (*range(first, last), *range(first), *range(last, len(target))))
+    order, own = (*advanced, *rest), tuple(x.shape[k] for k in rest)
+    moved = permuted(x, order)
+    rows = reshape(moved, shape=(product([x.shape[k] for k in advanced]), *own))
+
+    def restore(rows: Var) -> Var:
+        back = sorted(range(x.ndim), key=lambda axis: order[axis])
+        return permuted(reshape(rows, shape=moved.shape), tuple(back))
+
+    count = product(shape)
+    return rows, reshape(flat, shape=(count,)), reshape(values, shape=(count, *own)), restore
+
+
+def _merged(b: Builder, x: Var, picks: list[Pick], shape: tuple) -> Var:
+    """Positions into the merged axes of the picks."""
+    flat = None
+    for p in picks:
+        at = p.at if p.kind != "slice" else strong(size_value(b, p.start))
+        flat = at if flat is None else P.add(P.mul(flat, strong(size_value(b, x.shape[p.axis]))), at)
+    return flat if flat.shape == shape else broadcast_to(flat, shape=shape)

@@ -1,0 +1,347 @@
+"""The operators of the `relay` namespace, on staged values: activations, losses, convolution, pooling, dense layers.
+
+Layers take a single example or a batch: (C, H, W) or (N, C, H, W), (features,) or (N, features). What they compute is
+composed from primitives, so derivatives, batching and every back end follow.
+"""
+
+from __future__ import annotations
+
+from ...abstract.dims import DimLike, product
+from ...abstract.types import INTS, Array
+from ...ir.build import Builder, Var
+from ...utils.errors import ShapeError, TypeError_
+from ..ops import elementwise as P
+from ..ops import nn
+from ..ops.linalg import dot, matvec
+from ..ops.reduction import argmax as argmax_prim
+from ..ops.reduction import reduce_max
+from ..ops.shape import one_hot as one_hot_prim
+from ..rules.broadcast import reduce_sum, reshape
+from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
+from .meanings import Meaning
+from .numpy_elementwise import dtype_name
+from .numpy_reductions import reducible, refuse_empty
+from .promotion import astype, floating, operand, promote, strong, unwrap
+
+NN_OPS: dict[str, Meaning] = {}
+
+
+def op(name: str, static=()):
+    """Register a `relay.` operator under its public name."""
+
+    def register(rule):
+        NN_OPS[name] = Meaning(f"relay.{name}", rule, static)
+        return rule
+
+    return register
+
+
+# Activations and losses.
+
+
+@op("tanh")
+def tanh(b: Builder, x) -> Var:
+    """Hyperbolic tangent."""
+    return unwrap(P.tanh(floating(operand(b, x, "relay.tanh"))))
+
+
+@op("sigmoid")
+def sigmoid(b: Builder, x) -> Var:
+    """1 / (1 + exp(-x))."""
+    return unwrap(P.sigmoid(floating(operand(b, x, "relay.sigmoid"))))
+
+
+@op("relu")
+def relu(b: Builder, x) -> Var:
+    """x where x > 0, else 0. Its derivative at 0 is 0; NaN stays NaN."""
+    x = strong(operand(b, x, "relay.relu"))
+    zero = x.const(0)
+    return unwrap(P.where(P.le(x, zero), zero, x))
+
+
+@op("gelu")
+def gelu(b: Builder, x) -> Var:
+    """x times the normal distribution function of x."""
+    x = floating(operand(b, x, "relay.gelu"))
+    half, scale = x.const(0.5), x.const(0.5**0.5)
+    return unwrap(x * half * (x.const(1) + P.erf(x * scale)))
+
+
+@op("softplus")
+def softplus(b: Builder, x) -> Var:
+    """log(1 + exp(x)) without overflow."""
+    x = floating(operand(b, x, "relay.softplus"))
+    return unwrap(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x))))
+
+
+@op("erf")
+def erf(b: Builder, x) -> Var:
+    """The error function."""
+    return unwrap(P.erf(floating(operand(b, x, "relay.erf"))))
+
+
+def _stop(x: Var) -> Var:
+    from ..ops.control import stop_gradient
+
+    return stop_gradient(x)
+
+
+def _shifted(x: Var, axes: tuple[int, ...]) -> tuple[Var, Var]:
+    """x minus its maximum, so that exponentials do not overflow; and that maximum (0 where it is infinite)."""
+    top = _stop(reduce_max(x, axes=axes, keepdims=True))
+    top = P.where(P.isfinite(top), top, x.const(0))
+    return P.sub(x, top), top
+
+
+@op("logsumexp", static=("axis", "keepdims"))
+def logsumexp(b: Builder, x, axis=None, keepdims=False) -> Var:
+    """log(sum(exp(x))) without overflow."""
+    x = floating(reducible(b, x, "relay.logsumexp"))
+    axes = normalise_axes("relay.logsumexp", axis, x.ndim)
+    away, top = _shifted(x, axes)
+    out = P.log(reduce_sum(P.exp(away), axes=axes, keepdims=True)) + top
+    if keepdims:
+        return out
+    return unwrap(reshape(out, shape=tuple(d for k, d in enumerate(out.shape) if k not in axes)))
+
+
+@op("softmax", static=("axis",))
+def softmax(b: Builder, x, axis=-1) -> Var:
+    """exp(x) / sum(exp(x)) along an axis."""
+    x = floating(reducible(b, x, "relay.softmax"))
+    axes = normalise_axes("relay.softmax", axis, x.ndim)
+    weights = P.exp(_shifted(x, axes)[0])
+    return P.div(weights, reduce_sum(weights, axes=axes, keepdims=True))
+
+
+@op("log_softmax", static=("axis",))
+def log_softmax(b: Builder, x, axis=-1) -> Var:
+    """log(softmax(x)), computed without its cancellations."""
+    x = floating(reducible(b, x, "relay.log_softmax"))
+    axes = normalise_axes("relay.log_softmax", axis, x.ndim)
+    away, _ = _shifted(x, axes)
+    return P.sub(away, P.log(reduce_sum(P.exp(away), axes=axes, keepdims=True)))
+
+
+@op("softmax_cross_entropy", static=("axis",))
+def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
+    """-sum(labels * log_softmax(logits)) along the last axis: one loss for a vector, a vector of losses for a matrix.
+
+    Args:
+        b: the builder.
+        logits: (..., classes), float.
+        labels: one-hot (or any) weights of the same shape, or integer class numbers of shape (...).
+        axis: of the classes.
+    """
+    logits = floating(reducible(b, logits, "relay.softmax_cross_entropy"))
+    axis = normalise_axis("relay.softmax_cross_entropy", axis, logits.ndim)
+    labels = strong(operand(b, labels, "relay.softmax_cross_entropy"))
+    if labels.dtype in INTS and len(labels.shape) == logits.ndim - 1:
+        if axis != logits.ndim - 1:
+            raise TypeError_("softmax_cross_entropy of class numbers needs the classes in the last axis of the logits")
+        labels = one_hot_prim(labels, n=logits.shape[axis], dtype=logits.dtype)
+    labels = astype(labels, logits.dtype)
+    if len(labels.shape) != logits.ndim or not all(map(same_size, labels.shape, logits.shape)):
+        raise ShapeError(
+            f"softmax_cross_entropy: logits of shape {show_shape(logits.shape)} and labels of shape "
+            f"{show_shape(labels.shape)} differ; labels are one-hot vectors, made by relay.one_hot(labels, classes)"
+        )
+    return P.neg(reduce_sum(P.mul(labels, log_softmax(b, logits, axis)), axes=(axis,)))
+
+
+# Layers.
+
+
+def pair(value, name: str) -> tuple[int, int]:
+    """A window or stride as (vertical, horizontal), from `[1, h, w, 1]`, `[h, w]` or one int."""
+    values = (value,) * 2 if isinstance(value, int) else tuple(value)
+    if len(values) == 4:
+        if values[0] != 1 or values[3] != 1:
+            raise ShapeError(f"{name}={list(values)}: the first and the last of four must be 1 (examples and channels)")
+        values = values[1:3]
+    if len(values) != 2 or not all(isinstance(v, int) and v > 0 for v in values):
+        raise ShapeError(f"{name}={value!r} must be [1, h, w, 1], [h, w] or one positive int")
+    return (values[0], values[1])
+
+
+def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tuple[tuple[int, int], tuple[int, int]]:
+    """Padding as ((top, bottom), (left, right)).
+
+    Args:
+        padding: "valid" (none), "same" (as many windows as size / stride, rounded up; the odd one goes to the end, as
+        in
+            TensorFlow), an int for all sides, (vertical, horizontal), or ((top, bottom), (left, right)).
+        size: (H, W) of the images.
+        kernel: (kh, kw).
+        strides: (vertical, horizontal).
+        name: for messages.
+    """
+    if isinstance(padding, str):
+        if padding.lower() == "valid":
+            return ((0, 0), (0, 0))
+        if padding.lower() != "same":
+            raise TypeError_(f"{name}={padding!r}; it is 'valid', 'same' or ints")
+        out = []
+        for n, k, s in zip(size, kernel, strides, strict=True):
+            if s == 1:
+                total = k - 1
+            elif isinstance(n, int):
+                total = max((-(-n // s) - 1) * s + k - n, 0)
+            else:
+                raise TypeError_(f"{name}='same' with strides needs images of known size, and this one is {n}")
+            out.append((total // 2, total - total // 2))
+        return (out[0], out[1])
+    if isinstance(padding, int):
+        return ((padding, padding), (padding, padding))
+    sides = tuple((v, v) if isinstance(v, int) else tuple(v) for v in padding)
+    if len(sides) == 4:
+        sides = sides[1:3]
+    if len(sides) != 2 or not all(len(v) == 2 and all(isinstance(n, int) and n >= 0 for n in v) for v in sides):
+        raise ShapeError(
+            f"{name}={padding!r} must be 'valid', 'same', an int, (vertical, horizontal) or ((t, b), (l, r))"
+        )
+    return (sides[0], sides[1])
+
+
+def images(b: Builder, x, name: str) -> tuple[Var, bool]:
+    """Images with a batch axis, and whether it was added."""
+    x = operand(b, x, name)
+    x = floating(strong(x))
+    rank = len(x.shape)
+    if rank not in (3, 4):
+        raise ShapeError(
+            f"{name} takes an image (C, H, W) or a batch (N, C, H, W), and this has shape {show_shape(x.shape)}"
+        )
+    return (x, False) if rank == 4 else (reshape(x, shape=(1, *x.shape)), True)
+
+
+def without_batch(x: Var, added: bool) -> Var:
+    """The result for a single example."""
+    return reshape(x, shape=x.shape[1:]) if added else x
+
+
+@op("conv2d", static=("strides", "padding", "groups"))
+def conv2d_op(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=1) -> Var:
+    """Two-dimensional convolution with an optional bias.
+
+    Args:
+        b: the builder.
+        x: (C, H, W) or (N, C, H, W), float.
+        weight: (O, C / groups, kh, kw).
+        bias: (O,), or None.
+        strides: `[1, h, w, 1]`, `[h, w]` or one int.
+        padding: "valid", "same" or ints; see `resolve_padding`.
+        groups: number of groups of channels.
+
+    Returns:
+        (O, H', W') or (N, O, H', W').
+    """
+    x, added = images(b, x, "relay.conv2d")
+    x, weight = promote(b, x, strong(operand(b, weight, "relay.conv2d: weight")), what="relay.conv2d")
+    if len(weight.shape) != 4:
+        raise ShapeError(
+            f"relay.conv2d: filters have shape (out, in, kh, kw), and these have {show_shape(weight.shape)}"
+        )
+    kernel = tuple(int(k) for k in weight.shape[2:])
+    steps = pair(strides, "strides")
+    sides = resolve_padding(padding, x.shape[2:], kernel, steps)
+    out = nn.conv2d(x, weight, strides=steps, padding=sides, groups=groups)
+    if bias is not None:
+        bias = astype(operand(b, bias, "relay.conv2d: bias"), out.dtype)
+        if bias.shape != (weight.shape[0],):
+            raise ShapeError(f"relay.conv2d: a bias for {weight.shape[0]} filters has shape {show_shape(bias.shape)}")
+        out = P.add(out, reshape(bias, shape=(1, weight.shape[0], 1, 1)))
+    return without_batch(out, added)
+
+
+def _pool(name: str, prim):
+    def rule(b: Builder, x, ksize=2, strides=None, padding="valid") -> Var:
+        x, added = images(b, x, f"relay.{name}")
+        kernel = pair(ksize, "ksize")
+        steps = kernel if strides is None else pair(strides, "strides")
+        sides = resolve_padding(padding, x.shape[2:], kernel, steps)
+        return without_batch(prim(x, ksize=kernel, strides=steps, padding=sides), added)
+
+    rule.__doc__ = (
+        f"""{name}: each window's {"maximum" if prim is nn.max_pool else "mean"}; strides default to ksize."""
+    )
+    return op(name, static=("ksize", "strides", "padding"))(rule)
+
+
+max_pool_op = _pool("max_pool", nn.max_pool)
+avg_pool_op = _pool("avg_pool", nn.avg_pool)
+
+
+@op("flatten_layer")
+def flatten_layer(b: Builder, x) -> Var:
+    """One axis of features: (C, H, W) -> (C * H * W,), and with four axes or two (N, ...) -> (N, features)."""
+    x = operand(b, x, "relay.flatten_layer")
+    if not isinstance(x.type, Array):
+        raise ShapeError(f"relay.flatten_layer takes an array, and this is {x.type}")
+    if x.ndim in (2, 4):
+        features: DimLike = product(x.shape[1:])
+        return reshape(x, shape=(x.shape[0], features))
+    return reshape(x, shape=(product(x.shape),))
+
+
+@op("linear")
+def linear_op(b: Builder, x, weight, bias=None) -> Var:
+    """weight @ x + bias.
+
+    Args:
+        b: the builder.
+        x: (in,) or (..., in).
+        weight: (out, in).
+        bias: (out,), or None.
+
+    Returns:
+        (out,) or (..., out).
+    """
+    x = floating(strong(operand(b, x, "relay.linear")))
+    x, weight = promote(b, x, strong(operand(b, weight, "relay.linear: weight")), what="relay.linear")
+    if len(weight.shape) != 2 or not x.shape or not same_size(weight.shape[1], x.shape[-1]):
+        raise ShapeError(
+            f"relay.linear: features of shape {show_shape(x.shape)} and weights of shape {show_shape(weight.shape)} "
+            "do not fit; weights are (out, in), and images go through relay.flatten_layer first"
+        )
+    if x.ndim == 1:
+        out = matvec(weight, x)
+    else:
+        rows = product(x.shape[:-1])
+        flat = x if x.ndim == 2 else reshape(x, shape=(rows, x.shape[-1]))
+        out = dot(flat, weight, transpose_b=True)
+        if x.ndim != 2:
+            out = reshape(out, shape=(*x.shape[:-1], weight.shape[0]))
+    if bias is None:
+        return out
+    bias = astype(operand(b, bias, "relay.linear: bias"), out.dtype)
+    if bias.shape != (weight.shape[0],):
+        raise ShapeError(f"relay.linear: a bias for {weight.shape[0]} outputs has shape {show_shape(bias.shape)}")
+    return P.add(out, bias)
+
+
+@op("argmax", static=("axis",))
+def argmax(b: Builder, x, axis=None) -> Var:
+    """The position of the first greatest element: of all, or along an axis."""
+    x = reducible(b, x, "relay.argmax")
+    if axis is None:
+        x, axis = reshape(x, shape=(product(x.shape),)), 0
+    axis = normalise_axis("relay.argmax", axis, x.ndim)
+    refuse_empty(b, x, (axis,), "relay.argmax of an empty sequence")
+    return argmax_prim(x, axis=axis)
+
+
+@op("one_hot", static=("num_classes", "dtype"))
+def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
+    """Class numbers as vectors: 1 at the class, 0 elsewhere.
+
+    Args:
+        b: the builder.
+        labels: int scalar or array (...).
+        num_classes: size of the new last axis.
+        dtype: of the result.
+    """
+    labels = operand(b, labels, "relay.one_hot")
+    if labels.dtype not in INTS:
+        raise TypeError_(f"relay.one_hot takes integer labels, and this is {labels.type}; convert with .astype(int)")
+    return one_hot_prim(labels, n=num_classes, dtype=dtype_name(dtype))

@@ -1,0 +1,460 @@
+"""NumPy's elementwise functions and dtype constructors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...abstract.types import FLOATS, INTS, Array, Scalar, numpy_dtype
+from ...ir.build import Builder, Var
+from ...utils.errors import TypeError_
+from ..ops import elementwise as P
+from ..ops import special as S
+from ..rules.broadcast import as_array, as_scalar, broadcast_to, cast, reshape
+from ..rules.relations import broadcast_shapes
+from . import arithmetic as A
+from .meanings import MEANINGS, meaning, method
+from .promotion import (
+    as_int,
+    astype,
+    fit,
+    floating,
+    floating_pair,
+    is_static,
+    is_weak,
+    operand,
+    promote,
+    result_dtype,
+    static_value,
+    strong,
+    unwrap,
+    weak,
+)
+
+
+def dtype_name(dtype) -> str:
+    """The name of a dtype as users give it: np.float32, "float32", float, a dtype object."""
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        return dtype
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        raise TypeError_(f"{dtype!r} is no dtype") from None
+    if name not in (*FLOATS, *INTS, "bool"):
+        raise TypeError_(f"dtype {name} is not supported in compiled code; use a float, an integer or bool")
+    return name
+
+
+# One operand, computed in floats.
+
+for _prim in (
+    *(P.exp, P.expm1, P.log, P.log1p, P.log2, P.log10, P.sqrt, P.sin, P.cos, P.tan, P.arcsin, P.arccos, P.arctan),
+    *(P.sinh, P.cosh, P.tanh, P.rint, S.arcsinh, S.arccosh, S.arctanh, S.cbrt, S.exp2),
+):
+
+    @meaning(getattr(np, _prim.name))
+    def _(b: Builder, x, _prim=_prim) -> Var:
+        return unwrap(_prim(floating(operand(b, x, _prim.name))))
+
+
+# NumPy 2 spells some functions twice.
+for _name, _alias in (
+    *(("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan")),
+    *(("arcsinh", "asinh"), ("arccosh", "acosh"), ("arctanh", "atanh")),
+):
+    if hasattr(np, _alias):
+        MEANINGS[getattr(np, _alias)] = MEANINGS[getattr(np, _name)]
+
+# From NumPy 2.1 on, rounding leaves integers alone; before, it made floats of them.
+ROUNDED_INTS_ARE_FLOATS = np.floor(np.int64(1)).dtype.kind == "f"
+
+for _fn, _prim in ((np.floor, P.floor), (np.ceil, P.ceil), (np.trunc, P.trunc)):
+
+    @meaning(_fn)
+    def _(b: Builder, x, _prim=_prim) -> Var:
+        x = strong(operand(b, x))
+        if not x.type.is_float and ROUNDED_INTS_ARE_FLOATS:
+            x = floating(x)
+        return unwrap(_prim(x)) if x.type.is_float else unwrap(x)
+
+
+for _fn, _prim, _otherwise in ((np.isnan, P.isnan, False), (np.isinf, P.isinf, False), (np.isfinite, P.isfinite, True)):
+
+    @meaning(_fn)
+    def _(b: Builder, x, _prim=_prim, _otherwise=_otherwise) -> Var:
+        x = strong(operand(b, x))
+        if not x.type.is_float:
+            return unwrap(P.eq(x, x) if _otherwise else P.ne(x, x))
+        return unwrap(_prim(x))
+
+
+@meaning(np.negative)
+def negative(b: Builder, x) -> Var:
+    """np.negative."""
+    return A.negative(b, strong(operand(b, x)))
+
+
+@meaning(np.positive)
+def positive(b: Builder, x) -> Var:
+    """np.positive."""
+    return A.positive(b, strong(operand(b, x)))
+
+
+@meaning(np.fabs)
+def fabs(b: Builder, x) -> Var:
+    """np.fabs: a float, unlike np.abs."""
+    return unwrap(P.abs_(floating(operand(b, x))))
+
+
+@meaning(np.abs, np.absolute)
+def absolute(b: Builder, x) -> Var:
+    """np.abs."""
+    return A.absolute(b, strong(operand(b, x)))
+
+
+@meaning(np.invert, np.bitwise_not)
+def invert(b: Builder, x) -> Var:
+    """np.invert."""
+    return A.invert(b, strong(operand(b, x)))
+
+
+@meaning(np.square)
+def square(b: Builder, x) -> Var:
+    """np.square."""
+    x = strong(operand(b, x))
+    return A.mul(b, x, x) if x.dtype != "bool" else A.mul(b, *[astype(x, "int8")] * 2)
+
+
+@meaning(np.reciprocal)
+def reciprocal(b: Builder, x) -> Var:
+    """np.reciprocal of floats."""
+    x = operand(b, x)
+    if not x.type.is_float:
+        raise TypeError_("np.reciprocal of integers is 0 for all but 1 and -1; write 1 / x")
+    x = floating(x)
+    return unwrap(P.div(x.const(1), x))
+
+
+@meaning(np.sign)
+def sign(b: Builder, x) -> Var:
+    """np.sign."""
+    return unwrap(P.sign(strong(operand(b, x))))
+
+
+@meaning(np.radians, np.deg2rad)
+def radians(b: Builder, x) -> Var:
+    """np.radians."""
+    x = floating(operand(b, x))
+    return unwrap(P.mul(x, x.const(math.pi / 180)))
+
+
+@meaning(np.degrees, np.rad2deg)
+def degrees(b: Builder, x) -> Var:
+    """np.degrees."""
+    x = floating(operand(b, x))
+    return unwrap(P.mul(x, x.const(180 / math.pi)))
+
+
+@meaning(np.round, np.around, static=("decimals",))
+def round_(b: Builder, a, decimals=0) -> Var:
+    """np.round: scaled by a power of ten, rounded to even, scaled back."""
+    x = strong(operand(b, a))
+    if x.dtype == "bool":
+        if decimals:
+            raise TypeError_("np.round rounds no booleans to decimals")
+        return unwrap(P.rint(floating(x)))
+    if not x.type.is_float:
+        if decimals >= 0:
+            return unwrap(x)
+        raise TypeError_("np.round of integers to negative decimals is not supported; divide, round and multiply")
+    if decimals == 0:
+        return unwrap(P.rint(x))
+    scale = x.const(10.0 ** abs(decimals))
+    if decimals > 0:
+        return unwrap(P.div(P.rint(P.mul(x, scale)), scale))
+    return unwrap(P.mul(P.rint(P.div(x, scale)), scale))
+
+
+method("round", static=("decimals",))(round_)
+
+
+@meaning(np.logical_not)
+def logical_not(b: Builder, x) -> Var:
+    """np.logical_not."""
+    return unwrap(P.logical_not(astype(operand(b, x), "bool")))
+
+
+@meaning(np.nan_to_num, static=("nan", "posinf", "neginf"))
+def nan_to_num(b: Builder, x, nan=0.0, posinf=None, neginf=None) -> Var:
+    """np.nan_to_num: finite numbers in place of NaN and infinities."""
+    x = strong(operand(b, x))
+    if not x.type.is_float:
+        return unwrap(x)
+    info = np.finfo(numpy_dtype(x.dtype)) if x.dtype != "bfloat16" else None
+    high = posinf if posinf is not None else float(info.max)
+    low = neginf if neginf is not None else float(info.min)
+    out = P.where(P.isnan(x), x.const(nan), x)
+    infinite = P.isinf(x)
+    out = P.where(P.logical_and(infinite, P.gt(x, x.const(0))), x.const(high), out)
+    return unwrap(P.where(P.logical_and(infinite, P.lt(x, x.const(0))), x.const(low), out))
+
+
+# Two operands: the operators' rules, on NumPy scalars.
+
+for _fn, _rule in (
+    (np.add, A.add),
+    (np.subtract, A.sub),
+    (np.multiply, A.mul),
+    (np.true_divide, A.truediv),
+    (np.floor_divide, A.floordiv),
+    (np.remainder, A.mod),
+    (np.power, A.ufunc_power),
+    (np.bitwise_and, A.and_),
+    (np.bitwise_or, A.or_),
+    (np.bitwise_xor, A.xor),
+    (np.left_shift, A.lshift),
+    (np.right_shift, A.rshift),
+    (np.equal, A.eq),
+    (np.not_equal, A.ne),
+    (np.less, A.lt),
+    (np.less_equal, A.le),
+    (np.greater, A.gt),
+    (np.greater_equal, A.ge),
+):
+
+    @meaning(_fn)
+    def _(b: Builder, x1, x2, _rule=_rule) -> Var:
+        return _rule(b, *numpy_pair(b, x1, x2))
+
+
+def numpy_pair(b: Builder, x, y) -> tuple[Var, Var]:
+    """Two operands of a NumPy function: of two Python numbers both become NumPy scalars."""
+    x, y = operand(b, x), operand(b, y)
+    return (strong(x), strong(y)) if is_weak(x) and is_weak(y) else (x, y)
+
+
+@meaning(np.float_power)
+def float_power(b: Builder, x1, x2) -> Var:
+    """np.float_power: in float64 at least."""
+    x, y = (astype(operand(b, v), "float64") for v in (x1, x2))
+    return unwrap(P.pow_(x, y))
+
+
+def _promoted(prim, in_floats: bool):
+    def rule(b: Builder, x1, x2) -> Var:
+        x, y = operand(b, x1), operand(b, x2)
+        if in_floats:
+            return unwrap(prim(*floating_pair(b, x, y, prim.name)))
+        return unwrap(prim(*(strong(v) for v in promote(b, x, y, what=prim.name))))
+
+    return rule
+
+
+maximum = meaning(np.maximum)(_promoted(P.maximum, False))
+minimum = meaning(np.minimum)(_promoted(P.minimum, False))
+meaning(np.arctan2, *([np.atan2] if hasattr(np, "atan2") else []))(_promoted(P.arctan2, True))
+
+
+def _logical(prim):
+    def rule(b: Builder, x1, x2) -> Var:
+        return unwrap(prim(astype(operand(b, x1), "bool"), astype(operand(b, x2), "bool")))
+
+    return rule
+
+
+meaning(np.logical_and)(_logical(P.logical_and))
+meaning(np.logical_or)(_logical(P.logical_or))
+meaning(np.logical_xor)(_logical(P.logical_xor))
+
+
+@meaning(np.hypot)
+def hypot(b: Builder, x1, x2) -> Var:
+    """np.hypot: sqrt(x1**2 + x2**2) without overflow."""
+    x, y = (P.abs_(v) for v in floating_pair(b, operand(b, x1), operand(b, x2), "np.hypot"))
+    large, small = P.maximum(x, y), P.minimum(x, y)
+    zero = large.const(0)
+    infinite = P.logical_or(P.isinf(x), P.isinf(y))
+    ratio = P.where(P.eq(large, zero), zero, small / P.where(P.eq(large, zero), large.const(1), large))
+    out = large * P.sqrt(ratio * ratio + ratio.const(1))
+    return unwrap(P.where(infinite, large.const(math.inf), out))
+
+
+@meaning(np.heaviside)
+def heaviside(b: Builder, x1, x2) -> Var:
+    """np.heaviside: 0, x2 or 1 for x1 below, at or above 0."""
+    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.heaviside")
+    zero = x.const(0)
+    step = P.where(P.lt(x, zero), zero, P.where(P.eq(x, zero), y, x.const(1)))
+    return unwrap(P.where(P.isnan(x), x, step))
+
+
+@meaning(np.logaddexp)
+def logaddexp(b: Builder, x1, x2) -> Var:
+    """np.logaddexp: log(exp(x1) + exp(x2)) without overflow."""
+    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp")
+    # Equal infinities have no difference; their sum is right.
+    same = P.eq(x, y)
+    gap = P.where(same, x.const(0), x - y)
+    return unwrap(P.maximum(x, y) + P.log1p(P.exp(-P.abs_(gap))))
+
+
+@meaning(np.copysign)
+def copysign(b: Builder, x1, x2) -> Var:
+    """np.copysign: |x1| with the sign of x2, that of -0.0 too."""
+    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.copysign")
+    return unwrap(_copysign(x, y))
+
+
+def _copysign(x: Var, y: Var) -> Var:
+    zero = y.const(0)
+    negative_zero = P.logical_and(P.eq(y, zero), P.lt(P.div(y.const(1), y), zero))
+    size = P.abs_(x)
+    return P.where(P.logical_or(P.lt(y, zero), negative_zero), -size, size)
+
+
+@meaning(np.clip)
+def clip(b: Builder, a, a_min=None, a_max=None, *, min=None, max=None) -> Var:
+    """np.clip: min(max(a, a_min), a_max), and `a` itself where it equals a bound that is a number (so 0.0 or -0.0)."""
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    x = strong(operand(b, a))
+    if x.dtype in INTS:  # NumPy takes no notice of bounds beyond the range, which it refuses elsewhere
+        low = None if _is_python_int(b, low) and static_value(low) <= np.iinfo(x.dtype).min else low
+        high = None if _is_python_int(b, high) and static_value(high) >= np.iinfo(x.dtype).max else high
+    if low is None and high is None:
+        return unwrap(x)
+    if low is None or high is None:
+        return maximum(b, x, low) if high is None else minimum(b, x, high)
+    x, low, high = (strong(v) for v in promote(b, x, operand(b, low), operand(b, high), what="np.clip"))
+    if low.ndim or high.ndim or x.dtype == "float16":  # whose maximum is the first of equals, not the second
+        return unwrap(P.minimum(P.maximum(x, low), high))
+    return unwrap(P.minimum(high, P.maximum(low, x)))
+
+
+def _is_python_int(b: Builder, x) -> bool:
+    """Whether an operand is a known number that Python would call an int, and no bool."""
+    if x is None or not is_static(x):
+        return False
+    x = operand(b, x)
+    return is_weak(x) and x.dtype == "int64"
+
+
+method("clip")(lambda b, a, min=None, max=None: clip(b, a, min, max))
+
+
+def _where_wraps() -> bool:
+    """Whether np.where takes Python ints that do not fit, as it did before NumPy 2.5."""
+    try:
+        return bool(np.where(True, 300, np.int8(0)) == 44)
+    except OverflowError:
+        return False
+
+
+WHERE_WRAPS = _where_wraps()
+
+
+@meaning(np.where)
+def where(b: Builder, condition, x=None, y=None) -> Var:
+    """np.where with three arguments."""
+    if x is None or y is None:
+        raise TypeError_("np.where(c) without values has a result of unknown size; give both values: np.where(c, x, y)")
+    c = astype(operand(b, condition), "bool")
+    x, y = operand(b, x), operand(b, y)
+    dtype = result_dtype((x, y), "np.where")
+    x, y = (astype(v, dtype) if WHERE_WRAPS else fit(b, v, dtype) for v in (x, y))
+    shape = broadcast_shapes("np.where", c.shape, x.shape, y.shape)
+    out = P.where(c, x, y)
+    return out if isinstance(out.type, Array) and shape else (as_array(unwrap(out)))
+
+
+@meaning(np.isclose, static=("rtol", "atol", "equal_nan"))
+def isclose(b: Builder, a, b_, rtol=1e-05, atol=1e-08, equal_nan=False) -> Var:
+    """np.isclose."""
+    x, y = floating_pair(b, operand(b, a), operand(b, b_), "np.isclose")
+    near = P.le(P.abs_(x - y), P.abs_(y) * y.const(rtol) + y.const(atol))
+    near = P.logical_or(P.logical_and(near, P.isfinite(y)), P.eq(x, y))
+    if equal_nan:
+        near = P.logical_or(near, P.logical_and(P.isnan(x), P.isnan(y)))
+    return unwrap(near)
+
+
+# Conversions.
+
+
+def _constructor(dtype: str):
+    def construct(b: Builder, x=0) -> Var:
+        x = operand(b, x)
+        if dtype in INTS and is_weak(x):
+            from .operators import int_
+            from .promotion import fit
+
+            return fit(b, int_(b, x), dtype)
+        if isinstance(x.type, Array):
+            return unwrap(cast(x, dtype=dtype))
+        return cast(x, dtype=dtype, weak=False)
+
+    return construct
+
+
+for _dtype in ("bool", *INTS, "float16", "float32", "float64"):
+    meaning(np.dtype(_dtype).type, name=f"np.{_dtype}")(_constructor(_dtype))
+
+
+@method("astype", static=("dtype", "copy"))
+def _(b: Builder, x, dtype, copy=True) -> Var:
+    x = operand(b, x)
+    return cast(x, dtype=dtype_name(dtype), weak=False)
+
+
+@method("item")
+def item(b: Builder, x, *args) -> Var:
+    """`x.item()`: the Python number."""
+    from .operators import single
+    from .subscripts import getitem
+
+    x = operand(b, x)
+    if args:
+        x = getitem(b, x, tuple(args))
+    if isinstance(x.type, Array):
+        x = single(x, lambda v: TypeError_(f"only an array of size 1 is a Python scalar, not {v.type}; index it"))
+    kind = "bool" if x.dtype == "bool" else "int64" if x.dtype in INTS else "float64"
+    return weak(x, kind)
+
+
+@meaning(np.array, np.asarray, np.ascontiguousarray, np.asanyarray, static=("dtype", "copy"))
+def array(b: Builder, a, dtype=None, copy=None) -> Var:
+    """np.array: numbers, arrays, and nested lists of them."""
+    x = strong(operand(b, a, "np.array", None if dtype is None else dtype_name(dtype)))
+    return as_array(x) if isinstance(x.type, Scalar) else x
+
+
+@meaning(np.copy)
+def copy(b: Builder, a) -> Var:
+    """np.copy: the same values in an array of its own."""
+    return own(array(b, a))
+
+
+def own(x: Var) -> Var:
+    """An array that nothing else can see: another node, which costs nothing where nobody changes it in place."""
+    from ..rules.broadcast import reshape
+
+    return reshape(x, shape=x.shape) if isinstance(x.type, Array) else x
+
+
+method("copy", "__copy__")(lambda b, x: own(operand(b, x)))
+
+
+@meaning(np.result_type)
+def result_type(b: Builder, *arrays):
+    """np.result_type."""
+    return numpy_dtype(result_dtype([operand(b, a) for a in arrays]))
+
+
+@meaning(np.real)
+def real(b: Builder, val) -> Var:
+    """np.real of a real number: itself; a bool of Python's is an int."""
+    x = operand(b, val)
+    return weak(x, "int64") if is_weak(x) and x.dtype == "bool" else x
+
+
+__all__ = ["as_int", "as_scalar", "broadcast_to", "dtype_name", "numpy_pair", "reshape"]

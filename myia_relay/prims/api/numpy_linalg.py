@@ -1,0 +1,179 @@
+"""NumPy's products, norms and einsum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...abstract.dims import DimLike, product
+from ...ir.build import Builder, Var
+from ...utils.errors import ShapeError, TypeError_
+from ..ops import elementwise as P
+from ..ops.linalg import batched_dot, dot
+from ..ops.reduction import reduce_max, reduce_min
+from ..rules.broadcast import reduce_sum, reshape
+from ..rules.relations import normalise_axes, same_size, show_shape
+from . import products
+from .meanings import meaning, method
+from .numpy_reductions import reducible, sum_
+from .numpy_shape import array_of, diagonal
+from .promotion import astype, operand, promote, strong, unwrap
+
+meaning(np.matmul)(lambda b, x1, x2: products.matmul(b, x1, x2))
+meaning(np.dot)(lambda b, a, b_: products.numpy_dot(b, a, b_))
+meaning(np.inner)(lambda b, a, b_: products.inner(b, a, b_))
+meaning(np.outer)(lambda b, a, b_: products.outer(b, a, b_))
+method("dot")(lambda b, x, other: products.numpy_dot(b, x, other))
+meaning(np.tensordot, static=("axes",))(lambda b, a, b_, axes=2: products.tensordot(b, a, b_, axes))
+
+
+@meaning(np.vdot)
+def vdot(b: Builder, a, b_) -> Var:
+    """np.vdot of real arrays."""
+    x, y = (reshape(array_of(b, v, "np.vdot"), shape=(product(array_of(b, v, "np.vdot").shape),)) for v in (a, b_))
+    return products.matmul(b, x, y)
+
+
+if hasattr(np, "vecdot"):
+
+    @meaning(np.vecdot, static=("axis",))
+    def vecdot(b: Builder, x1, x2, *, axis=-1) -> Var:
+        """np.vecdot of real arrays."""
+        x, y = (strong(v) for v in promote(b, operand(b, x1), operand(b, x2), what="np.vecdot"))
+        return sum_(b, P.mul(x, y), axis)
+
+
+@meaning(np.trace, static=("offset", "axis1", "axis2"))
+def trace(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
+    """np.trace."""
+    return sum_(b, diagonal(b, a, offset, axis1, axis2), -1)
+
+
+method("trace", static=("offset", "axis1", "axis2"))(trace)
+
+
+@meaning(np.linalg.norm, static=("ord", "axis", "keepdims"))
+def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
+    """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors."""
+    x = reducible(b, x, "np.linalg.norm")
+    x = x if x.type.is_float else astype(x, "float64")
+    axes = normalise_axes("np.linalg.norm", axis, x.ndim)
+    if ord is None or (ord == 2 and len(axes) == 1) or (ord == "fro" and len(axes) == 2):
+        return P.sqrt(reduce_sum(P.mul(x, x), axes=axes, keepdims=bool(keepdims)))
+    if len(axes) == 1:
+        if ord == 1:
+            return reduce_sum(P.abs_(x), axes=axes, keepdims=bool(keepdims))
+        if ord == np.inf:
+            return reduce_max(P.abs_(x), axes=axes, keepdims=bool(keepdims))
+        if ord == -np.inf:
+            return reduce_min(P.abs_(x), axes=axes, keepdims=bool(keepdims))
+        if isinstance(ord, int | float) and ord > 0:
+            total = reduce_sum(P.pow_(P.abs_(x), x.const(ord)), axes=axes, keepdims=bool(keepdims))
+            return P.pow_(total, total.const(1 / ord))
+    raise TypeError_(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes is not supported in compiled code")
+
+
+# einsum.
+
+
+@meaning(np.einsum, static=("subscripts", "optimize"))
+def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
+    """np.einsum: operands are contracted from the left, each pair by one (batched) matrix product."""
+    if not isinstance(subscripts, str):
+        raise TypeError_("np.einsum needs its subscripts as a string, like 'ij,jk->ik'")
+    values = [array_of(b, v, "np.einsum") for v in promote(b, *(strong(operand(b, o, "np.einsum")) for o in operands))]
+    terms, output = _parse(subscripts, [v.ndim for v in values])
+    sizes: dict[str, DimLike] = {}
+    for x, labels in zip(values, terms, strict=True):
+        for label, d in zip(labels, x.shape, strict=True):
+            if not same_size(sizes.setdefault(label, d), d):
+                raise ShapeError(f"einsum '{subscripts}': axis '{label[0]}' has sizes {sizes[label]} and {d}")
+    pending = [_own_axes(b, x, labels) for x, labels in zip(values, terms, strict=True)]
+    out, labels = pending.pop(0)
+    while True:
+        needed = set(output).union(*(ls for _, ls in pending))
+        out, labels = _drop(out, labels, needed)
+        if not pending:
+            break
+        other, theirs = pending.pop(0)
+        needed = set(output).union(*(ls for _, ls in pending))
+        other, theirs = _drop(other, theirs, needed | set(labels))
+        out, labels = _contract(out, labels, other, theirs, needed)
+    out = products.permuted(out, tuple(labels.index(label) for label in output))
+    return unwrap(out)
+
+
+def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
+    """Labels of the axes of each operand and of the result; the axes of an ellipsis get labels of their own."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise TypeError_(f"einsum '{subscripts}' describes {len(terms)} operands, and {len(ranks)} were given")
+    hidden: list[str] = []
+    out = []
+    for term, rank in zip(terms, ranks, strict=True):
+        before, dots, after = term.partition("...")
+        extra = rank - len(before) - len(after)
+        if extra < 0 or (extra and not dots):
+            raise ShapeError(
+                f"einsum '{subscripts}': '{term}' names {len(before) + len(after)} axes of an array with {rank}"
+            )
+        own = [f"...{k}" for k in range(extra, 0, -1)]
+        hidden = max(hidden, own, key=len)
+        out.append([*before, *own, *after])
+    if arrow:
+        before, dots, after = right.partition("...")
+        return out, [*before, *(hidden if dots else []), *after]
+    every = [label for labels in out for label in labels]
+    return out, hidden + sorted(label for label in set(every) - set(hidden) if every.count(label) == 1)
+
+
+def _own_axes(b: Builder, x: Var, labels: list[str]) -> tuple[Var, list[str]]:
+    """An operand whose repeated labels are replaced by diagonals."""
+    while len(set(labels)) < len(labels):
+        label = next(v for v in labels if labels.count(v) > 1)
+        i = labels.index(label)
+        j = labels.index(label, i + 1)
+        x = diagonal(b, x, 0, i, j)
+        labels = [v for k, v in enumerate(labels) if k not in (i, j)] + [label]
+    return x, labels
+
+
+def _drop(x: Var, labels: list[str], needed: set[str]) -> tuple[Var, list[str]]:
+    """Sums over the axes that nothing else needs."""
+    axes = tuple(k for k, label in enumerate(labels) if label not in needed)
+    if not axes:
+        return x, labels
+    return array_of(x.builder, reduce_sum(x, axes=axes), "einsum"), [v for v in labels if v in needed]
+
+
+def _contract(x: Var, own: list[str], y: Var, theirs: list[str], needed: set[str]) -> tuple[Var, list[str]]:
+    """One operand from two."""
+    both = [v for v in own if v in theirs]
+    batch, summed = [v for v in both if v in needed], [v for v in both if v not in needed]
+    free_x, free_y = [v for v in own if v not in both], [v for v in theirs if v not in both]
+
+    def arranged(z: Var, labels, order):
+        return products.permuted(z, tuple(labels.index(v) for v in order))
+
+    def dims(z: Var, labels, chosen):
+        return tuple(z.shape[labels.index(v)] for v in chosen)
+
+    b_dims, x_dims, y_dims = dims(x, own, batch), dims(x, own, free_x), dims(y, theirs, free_y)
+    shape, labels = (*b_dims, *x_dims, *y_dims), [*batch, *free_x, *free_y]
+    if not summed:
+        left = reshape(arranged(x, own, [*batch, *free_x]), shape=(*b_dims, *x_dims, *(1,) * len(y_dims)))
+        right = reshape(arranged(y, theirs, [*batch, *free_y]), shape=(*b_dims, *(1,) * len(x_dims), *y_dims))
+        return products.plus_zero(P.mul(left, right)), labels
+    k = product(dims(x, own, summed))
+    left, right = arranged(x, own, [*batch, *free_x, *summed]), arranged(y, theirs, [*batch, *free_y, *summed])
+    m, n = product(x_dims), product(y_dims)
+    if not batch:
+        out = dot(reshape(left, shape=(m, k)), reshape(right, shape=(n, k)), transpose_b=True)
+    else:
+        size = product(b_dims)
+        out = batched_dot(reshape(left, shape=(size, m, k)), reshape(right, shape=(size, n, k)), transpose_b=True)
+    return reshape(out, shape=shape), labels
+
+
+__all__ = ["einsum", "norm", "show_shape"]

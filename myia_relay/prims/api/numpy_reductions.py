@@ -1,0 +1,230 @@
+"""NumPy's reductions: sums, means, extrema, positions of extrema."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...abstract.dims import Dim, DimLike, never_negative, product
+from ...abstract.types import INTS, Array
+from ...ir.build import Builder, Var
+from ...utils.errors import ShapeError, TypeError_
+from ..ops import elementwise as P
+from ..ops.reduction import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod
+from ..rules.broadcast import as_array, reduce_sum, reshape
+from ..rules.relations import normalise_axes, normalise_axis, show_shape
+from .meanings import meaning, method
+from .numpy_elementwise import dtype_name
+from .promotion import astype, float_dtype, guard, is_static, operand, python, size_value, static_value, strong
+
+
+def sum_dtype(dtype: str) -> str:
+    """The dtype that NumPy sums in: small integers and booleans are widened."""
+    if dtype == "bool" or (dtype in INTS and not dtype.startswith("u")):
+        return "int64"
+    return "uint64" if dtype in INTS else dtype
+
+
+def reducible(b: Builder, a, what: str) -> Var:
+    """The operand of a reduction, as an array."""
+    x = strong(operand(b, a, what))
+    return x if isinstance(x.type, Array) else as_array(x)
+
+
+def count(b: Builder, x: Var, axes: tuple[int, ...], dtype: str, less: int = 0) -> Var:
+    """How many elements a reduction takes together, as a NumPy scalar of a dtype."""
+    total: DimLike = product(x.shape[a] for a in axes) - less
+    return astype(size_value(b, total), dtype)
+
+
+@meaning(np.sum, static=("axis", "dtype", "keepdims"))
+def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) -> Var:
+    """np.sum."""
+    x = reducible(b, a, "np.sum")
+    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
+    out = reduce_sum(x, axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
+    if initial is None:
+        return out
+    start = astype(operand(b, initial), out.dtype)
+    total = P.add(out, start)
+    if not x.type.is_float or (
+        is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))
+    ):
+        return total
+    # A sum that starts at -0.0 stays there as long as it meets nothing else.
+    alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
+    return P.where(P.logical_and(alone, _is_minus_zero(start)), start, total)
+
+
+def _is_minus_zero(x: Var) -> Var:
+    zero = x.const(0)
+    return P.logical_and(P.eq(x, zero), P.lt(P.div(x.const(1), x), zero))
+
+
+@meaning(np.prod, static=("axis", "dtype", "keepdims"))
+def prod(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
+    """np.prod."""
+    x = reducible(b, a, "np.prod")
+    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
+    return reduce_prod(x, axes=normalise_axes("np.prod", axis, x.ndim), keepdims=bool(keepdims))
+
+
+def refuse_empty(b: Builder, x: Var, axes: tuple[int, ...], text: str) -> None:
+    """There is no greatest element, or position of one, where there are none: ValueError, as in NumPy.
+
+    Raises:
+        ShapeError: at compile time, where the sizes are known.
+    """
+    sizes = [x.shape[k] for k in axes]
+    if any(size == 0 for size in sizes):
+        raise ShapeError(f"{text}: the shape is {show_shape(x.shape)}")
+    for size in sizes:
+        if isinstance(size, Dim) and not never_negative(size - 1):
+            count = size_value(b, size)
+            guard(b, P.gt(count, python(b, 0)), ValueError, text)
+
+
+def _extremum(name: str, prim, pair):
+    text = f"zero-size array to reduction operation {name}imum which has no identity"
+
+    def rule(b: Builder, a, axis=None, *, keepdims=False, initial=None) -> Var:
+        x = reducible(b, a, f"np.{name}")
+        axes = normalise_axes(f"np.{name}", axis, x.ndim)
+        if initial is None:
+            refuse_empty(b, x, axes, text)
+        out = prim(x, axes=axes, keepdims=bool(keepdims))
+        return out if initial is None else pair(out, astype(operand(b, initial), out.dtype))
+
+    return rule
+
+
+max_ = _extremum("max", reduce_max, P.maximum)
+min_ = _extremum("min", reduce_min, P.minimum)
+meaning(np.max, np.amax, static=("axis", "keepdims"))(max_)
+meaning(np.min, np.amin, static=("axis", "keepdims"))(min_)
+
+
+def _in_wide_floats(x: Var) -> Var:
+    """What NumPy computes means in: integers in float64, half precision in float32."""
+    if not x.type.is_float:
+        return astype(x, "float64")
+    return astype(x, "float32") if x.dtype in ("float16", "bfloat16") else x
+
+
+@meaning(np.mean, static=("axis", "dtype", "keepdims"))
+def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
+    """np.mean."""
+    x = reducible(b, a, "np.mean")
+    if dtype is not None:
+        x = astype(x, dtype_name(dtype))
+    axes = normalise_axes("np.mean", axis, x.ndim)
+    wide = _in_wide_floats(x)
+    out = P.div(reduce_sum(wide, axes=axes, keepdims=bool(keepdims)), count(b, x, axes, wide.dtype))
+    return astype(out, x.dtype) if x.type.is_float else out
+
+
+@meaning(np.var, static=("axis", "dtype", "ddof", "keepdims"))
+def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
+    """np.var: the mean of squared distances from the mean."""
+    x = reducible(b, a, "np.var")
+    if dtype is not None:
+        x = astype(x, dtype_name(dtype))
+    axes = normalise_axes("np.var", axis, x.ndim)
+    wide = _in_wide_floats(x)
+    centre = P.div(reduce_sum(wide, axes=axes, keepdims=True), count(b, x, axes, wide.dtype))
+    away = P.sub(wide, centre)
+    out = P.div(reduce_sum(P.mul(away, away), axes=axes, keepdims=bool(keepdims)), count(b, x, axes, wide.dtype, ddof))
+    return astype(out, x.dtype) if x.type.is_float else out
+
+
+@meaning(np.std, static=("axis", "dtype", "ddof", "keepdims"))
+def std(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
+    """np.std."""
+    return P.sqrt(var(b, a, axis, dtype, ddof=ddof, keepdims=keepdims))
+
+
+@meaning(np.ptp, static=("axis", "keepdims"))
+def ptp(b: Builder, a, axis=None, *, keepdims=False) -> Var:
+    """np.ptp."""
+    return P.sub(max_(b, a, axis, keepdims=keepdims), min_(b, a, axis, keepdims=keepdims))
+
+
+def _quantifier(name: str, prim):
+    def rule(b: Builder, a, axis=None, *, keepdims=False) -> Var:
+        x = astype(reducible(b, a, f"np.{name}"), "bool")
+        return prim(x, axes=normalise_axes(f"np.{name}", axis, x.ndim), keepdims=bool(keepdims))
+
+    return rule
+
+
+all_ = meaning(np.all, static=("axis", "keepdims"))(_quantifier("all", reduce_all))
+any_ = meaning(np.any, static=("axis", "keepdims"))(_quantifier("any", reduce_any))
+
+
+@meaning(np.count_nonzero, static=("axis", "keepdims"))
+def count_nonzero(b: Builder, a, axis=None, *, keepdims=False) -> Var:
+    """np.count_nonzero."""
+    return sum_(b, astype(reducible(b, a, "np.count_nonzero"), "bool"), axis, keepdims=keepdims)
+
+
+def _position(name: str, prim):
+    def rule(b: Builder, a, axis=None, *, keepdims=False) -> Var:
+        x = reducible(b, a, f"np.{name}")
+        shape = x.shape
+        if axis is None:
+            x, at = reshape(x, shape=(product(shape),)), 0
+        else:
+            at = normalise_axis(f"np.{name}", axis, x.ndim)
+        refuse_empty(b, x, (at,), f"attempt to get {name} of an empty sequence")
+        out = prim(x, axis=at)
+        if not keepdims:
+            return out
+        kept = (1,) * len(shape) if axis is None else tuple(1 if k == at else d for k, d in enumerate(shape))
+        return reshape(out, shape=kept)
+
+    return rule
+
+
+meaning(np.argmax, static=("axis", "keepdims"))(_position("argmax", argmax))
+meaning(np.argmin, static=("axis", "keepdims"))(_position("argmin", argmin))
+
+for _name, _rule, _static in (
+    ("sum", sum_, ("axis", "dtype", "keepdims")),
+    ("prod", prod, ("axis", "dtype", "keepdims")),
+    ("mean", mean, ("axis", "dtype", "keepdims")),
+    ("var", var, ("axis", "dtype", "ddof", "keepdims")),
+    ("std", std, ("axis", "dtype", "ddof", "keepdims")),
+    ("max", max_, ("axis", "keepdims")),
+    ("min", min_, ("axis", "keepdims")),
+    ("all", all_, ("axis", "keepdims")),
+    ("any", any_, ("axis", "keepdims")),
+    ("argmax", _position("argmax", argmax), ("axis", "keepdims")),
+    ("argmin", _position("argmin", argmin), ("axis", "keepdims")),
+):
+    method(_name, static=_static)(_rule)
+
+
+_SIZE = "the size of its result depends on values, and compiled code knows the sizes of arrays beforehand"
+_POSITIONS = f"{_SIZE}; keep the mask and write np.where(mask, x, 0), or collect them in a list: [i for i in range(len(x)) if x[i]]"
+_OUTSIDE = "it is not part of compiled code; call it outside and pass the result"
+_REFUSED = {
+    np.unique: f"{_SIZE}; sort with np.sort(x), or collect the values in a list",
+    **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _POSITIONS),
+    **dict.fromkeys((np.extract, np.compress), f"{_SIZE}; write np.where(mask, x, 0)"),
+    **dict.fromkeys(
+        (np.linalg.svd, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.qr), _OUTSIDE
+    ),
+    **dict.fromkeys((np.linalg.lstsq, np.linalg.pinv), f"{_OUTSIDE}, or write np.linalg.solve(a.T @ a, a.T @ b)"),
+}
+
+
+def _refusal(function, why: str):
+    def refuse(b: Builder, *args, **kwargs):
+        raise TypeError_(f"np.{'linalg.' * ('linalg' in function.__module__)}{function.__name__}: {why}")
+
+    return refuse
+
+
+for _fn, _why in _REFUSED.items():
+    meaning(_fn)(_refusal(_fn, _why))
+
+__all__ = ["Dim", "float_dtype", "sum_dtype"]

@@ -1,0 +1,510 @@
+"""NumPy's functions on shapes: rearranging, joining, making arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...abstract.dims import Dim, DimLike, may_be_equal, never_negative, product
+from ...abstract.types import Array, numpy_dtype
+from ...ir.build import Builder, Var
+from ...utils.errors import ShapeError, TypeError_
+from ..ops import elementwise as P
+from ..ops.indexing import take
+from ..ops.reduction import cumsum, cumulative_product
+from ..ops.shape import concatenate, flip, pad, slice_
+from ..ops.shape import stack as stack_arrays
+from ..rules.broadcast import broadcast_to, full, nullary, reshape
+from ..rules.relations import normalise_axes, normalise_axis, show_shape
+from .meanings import meaning, method
+from .numpy_elementwise import dtype_name
+from .products import permuted
+from .promotion import astype, fit, guard, operand, promote, python, require_static_int, size_value, strong, unwrap
+
+
+def array_of(b: Builder, x, what: str) -> Var:
+    """An operand as an array; numbers become arrays without axes."""
+    from ..rules.broadcast import as_array
+
+    x = strong(operand(b, x, what))
+    return x if isinstance(x.type, Array) else as_array(x)
+
+
+def static_shape(shape, what: str) -> tuple[DimLike, ...]:
+    """A shape argument: an int or a tuple of ints, each known at compile time or the size of an axis."""
+    if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
+        shape = (shape,)
+    return tuple(require_static_int(d, f"{what}: a size") for d in shape)
+
+
+def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
+    """A shape with its -1 resolved."""
+    unknown = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
+    if len(unknown) > 1:
+        raise ShapeError(f"{what}: can only specify one unknown dimension")
+    if unknown:
+        known = product(d for d in shape if not (isinstance(d, int) and d == -1))
+        size = product(x.shape)
+        divides = not isinstance(known, Dim) or not getattr(size // known, "atoms", None)  # by a size that may be 0
+        if known == 0 or not divides or (isinstance(size, int) and isinstance(known, int) and size % known):
+            raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
+        shape = tuple(size // known if i == unknown[0] else d for i, d in enumerate(shape))
+    return shape
+
+
+@meaning(np.reshape)
+def numpy_reshape(b: Builder, a, shape) -> Var:
+    """np.reshape."""
+    x = array_of(b, a, "np.reshape")
+    given = static_shape(shape, "reshape")
+    shape = full_shape(x, given, "reshape")
+    have, want = product(x.shape), product(shape)
+    if have != want and may_be_equal(have, want):
+        text = ",".join("" if isinstance(d, Dim) else str(d) for d in given if d != -1)
+        ok = P.eq(size_value(b, have), size_value(b, want))
+        guard(
+            b,
+            ok,
+            ValueError,
+            "cannot reshape array of size ",
+            0,
+            f" into shape ({text})",
+            operands=(size_value(b, have),),
+        )
+    return reshape(x, shape=shape)
+
+
+@method("reshape")
+def _(b: Builder, x, *shape) -> Var:
+    return numpy_reshape(b, x, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
+
+
+@meaning(np.ravel)
+def ravel(b: Builder, a) -> Var:
+    """np.ravel: one axis."""
+    x = array_of(b, a, "np.ravel")
+    return reshape(x, shape=(product(x.shape),))
+
+
+method("ravel", "flatten")(ravel)
+
+
+@meaning(np.transpose, np.permute_dims if hasattr(np, "permute_dims") else np.transpose, static=("axes",))
+def numpy_transpose(b: Builder, a, axes=None) -> Var:
+    """np.transpose."""
+    x = array_of(b, a, "np.transpose")
+    if axes is None:
+        return permuted(x, tuple(reversed(range(x.ndim))))
+    if len(axes) != x.ndim:
+        raise ShapeError(f"transpose: axes {tuple(axes)} do not match an array of shape {show_shape(x.shape)}")
+    return permuted(x, tuple(normalise_axis("transpose", i, x.ndim) for i in axes))
+
+
+@method("transpose")
+def _(b: Builder, x, *axes) -> Var:
+    axes = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes
+    if not axes:
+        return numpy_transpose(b, x)
+    return numpy_transpose(b, x, tuple(require_static_int(i, "transpose: an axis") for i in axes))
+
+
+method("T", attribute=True)(lambda b, x: numpy_transpose(b, x))
+
+
+@meaning(np.matrix_transpose if hasattr(np, "matrix_transpose") else np.linalg.matrix_transpose)
+def matrix_transpose(b: Builder, x) -> Var:
+    """The last two axes swapped."""
+    return swapaxes(b, x, -1, -2)
+
+
+method("mT", attribute=True)(lambda b, x: matrix_transpose(b, x))
+
+
+@meaning(np.swapaxes, static=("axis1", "axis2"))
+def swapaxes(b: Builder, a, axis1, axis2) -> Var:
+    """np.swapaxes."""
+    x = array_of(b, a, "np.swapaxes")
+    perm = list(range(x.ndim))
+    i, j = (normalise_axis("swapaxes", k, x.ndim) for k in (axis1, axis2))
+    perm[i], perm[j] = perm[j], perm[i]
+    return permuted(x, tuple(perm))
+
+
+method("swapaxes", static=("axis1", "axis2"))(swapaxes)
+
+
+@meaning(np.moveaxis, static=("source", "destination"))
+def moveaxis(b: Builder, a, source, destination) -> Var:
+    """np.moveaxis."""
+    x = array_of(b, a, "np.moveaxis")
+    source = (source,) if isinstance(source, int) else tuple(source)
+    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    source = tuple(normalise_axis("moveaxis", k, x.ndim) for k in source)
+    destination = tuple(normalise_axis("moveaxis", k, x.ndim) for k in destination)
+    order = [k for k in range(x.ndim) if k not in source]
+    for to, k in sorted(zip(destination, source, strict=True)):
+        order.insert(to, k)
+    return permuted(x, tuple(order))
+
+
+@meaning(np.squeeze, static=("axis",))
+def squeeze(b: Builder, a, axis=None) -> Var:
+    """np.squeeze."""
+    x = array_of(b, a, "np.squeeze")
+    if axis is None:
+        if any(isinstance(d, Dim) for d in x.shape):
+            raise ShapeError(
+                f"squeeze: whether the sizes of an array of shape {show_shape(x.shape)} are 1 is known at run time only; name the "
+                "axes: np.squeeze(x, axis=0)"
+            )
+        axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    else:
+        axes = normalise_axes("squeeze", axis, x.ndim)
+        for i in axes:
+            if x.shape[i] != 1:
+                raise ShapeError(f"squeeze: axis {i} of shape {show_shape(x.shape)} has size {x.shape[i]}, not 1")
+    return reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+method("squeeze", static=("axis",))(squeeze)
+
+
+@meaning(np.expand_dims, static=("axis",))
+def expand_dims(b: Builder, a, axis) -> Var:
+    """np.expand_dims."""
+    x = array_of(b, a, "np.expand_dims")
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = x.ndim + len(axes)
+    axes = {normalise_axis("expand_dims", k, rank) for k in axes}
+    own = iter(x.shape)
+    return reshape(x, shape=tuple(1 if k in axes else next(own) for k in range(rank)))
+
+
+@meaning(np.broadcast_to)
+def numpy_broadcast_to(b: Builder, array, shape) -> Var:
+    """np.broadcast_to."""
+    x = strong(operand(b, array, "np.broadcast_to"))
+    return broadcast_to(x, shape=static_shape(shape, "broadcast_to"))
+
+
+@meaning(np.flip, static=("axis",))
+def numpy_flip(b: Builder, m, axis=None) -> Var:
+    """np.flip."""
+    x = array_of(b, m, "np.flip")
+    return flip(x, axes=normalise_axes("flip", axis, x.ndim))
+
+
+meaning(np.fliplr)(lambda b, m: numpy_flip(b, m, 1))
+meaning(np.flipud)(lambda b, m: numpy_flip(b, m, 0))
+
+
+# Joining.
+
+
+def _arrays(b: Builder, arrays, what: str) -> list[Var]:
+    items = [strong(operand(b, a, what)) for a in arrays]
+    if not items:
+        raise TypeError_(f"{what} needs at least one array")
+    return [array_of(b, v, what) for v in promote(b, *items, what=what)]
+
+
+@meaning(np.concatenate, static=("axis",))
+def numpy_concatenate(b: Builder, arrays, axis=0) -> Var:
+    """np.concatenate."""
+    xs = _arrays(b, arrays, "np.concatenate")
+    if axis is None:
+        xs, axis = [ravel(b, x) for x in xs], 0
+    if any(x.ndim != xs[0].ndim for x in xs) or xs[0].ndim == 0:
+        shapes = ", ".join(show_shape(x.shape) for x in xs)
+        raise ShapeError(f"np.concatenate: arrays of shapes {shapes} have different numbers of axes; use np.stack?")
+    return concatenate(*xs, axis=normalise_axis("np.concatenate", axis, xs[0].ndim))
+
+
+if hasattr(np, "concat"):
+    meaning(np.concat, static=("axis",))(numpy_concatenate)
+
+
+@meaning(np.stack, static=("axis",))
+def stack(b: Builder, arrays, axis=0) -> Var:
+    """np.stack."""
+    xs = _arrays(b, arrays, "np.stack")
+    if len({x.shape for x in xs}) > 1:
+        shapes = " and ".join(show_shape(x.shape) for x in xs)
+        raise ShapeError(f"np.stack: all input arrays must have the same shape, and these have {shapes}")
+    return stack_arrays(*xs, axis=normalise_axis("np.stack", axis, xs[0].ndim + 1))
+
+
+def _at_least_2d(x: Var) -> Var:
+    return reshape(x, shape=(1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x
+
+
+@meaning(np.vstack)
+def vstack(b: Builder, tup) -> Var:
+    """np.vstack."""
+    return numpy_concatenate(b, [_at_least_2d(x) for x in _arrays(b, tup, "np.vstack")], 0)
+
+
+@meaning(np.hstack)
+def hstack(b: Builder, tup) -> Var:
+    """np.hstack."""
+    xs = [x if x.ndim else reshape(x, shape=(1,)) for x in _arrays(b, tup, "np.hstack")]
+    return numpy_concatenate(b, xs, 0 if xs[0].ndim == 1 else 1)
+
+
+@meaning(np.column_stack)
+def column_stack(b: Builder, tup) -> Var:
+    """np.column_stack."""
+    xs = _arrays(b, tup, "np.column_stack")
+    return numpy_concatenate(b, [reshape(x, shape=(product(x.shape), 1)) if x.ndim < 2 else x for x in xs], 1)
+
+
+@meaning(np.atleast_1d)
+def atleast_1d(b: Builder, a) -> Var:
+    """np.atleast_1d of one array."""
+    x = array_of(b, a, "np.atleast_1d")
+    return x if x.ndim else reshape(x, shape=(1,))
+
+
+@meaning(np.atleast_2d)
+def atleast_2d(b: Builder, a) -> Var:
+    """np.atleast_2d of one array."""
+    return _at_least_2d(array_of(b, a, "np.atleast_2d"))
+
+
+def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -> list[Var]:
+    x = array_of(b, ary, name)
+    axis = normalise_axis(name, axis, x.ndim)
+    n = x.shape[axis]
+    if isinstance(indices_or_sections, int | np.integer):
+        count = int(indices_or_sections)
+        if count < 1:
+            raise ShapeError(f"{name}: an axis cannot be split into {count} parts")
+        if not isinstance(n, int):
+            raise TypeError_(f"{name} needs an axis of known size, and this has size {n}")
+        if equal and n % count:
+            raise ShapeError(f"{name}: an axis of size {n} does not split into {count} equal parts")
+        small, extra = divmod(n, count)
+        sizes = [small + 1] * extra + [small] * (count - extra)
+        bounds = np.cumsum([0, *sizes]).tolist()
+    else:
+        bounds = [0, *indices_or_sections, n]
+        if isinstance(n, Dim):
+            last = max([0, *indices_or_sections])
+            if any(i < 0 for i in indices_or_sections) or sorted(indices_or_sections) != list(indices_or_sections):
+                raise TypeError_(f"{name} of an axis of size {n} needs ascending bounds of at least 0")
+            text = f"{name}: the last bound is {last}, and the size "
+            guard(b, P.ge(size_value(b, n), python(b, last)), IndexError, text, 0, operands=(size_value(b, n),))
+    parts = []
+    for lo, hi in zip(bounds, bounds[1:]):
+        if isinstance(n, int):  # bounds are those of slices
+            lo, hi, _ = slice(lo, hi).indices(n)
+            lo, hi = min(lo, hi), hi
+        starts = tuple(lo if k == axis else 0 for k in range(x.ndim))
+        sizes = tuple(hi - lo if k == axis else d for k, d in enumerate(x.shape))
+        parts.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
+    return parts
+
+
+@meaning(np.split, static=("indices_or_sections", "axis"))
+def split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
+    """np.split."""
+    return _parts(b, ary, indices_or_sections, axis, True, "np.split")
+
+
+@meaning(np.array_split, static=("indices_or_sections", "axis"))
+def array_split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
+    """np.array_split."""
+    return _parts(b, ary, indices_or_sections, axis, False, "np.array_split")
+
+
+@meaning(np.tile, static=("reps",))
+def tile(b: Builder, A, reps) -> Var:
+    """np.tile."""
+    x = array_of(b, A, "np.tile")
+    reps = (reps,) if isinstance(reps, int) else tuple(reps)
+    rank = max(len(reps), x.ndim)
+    reps, shape = (1,) * (rank - len(reps)) + reps, (1,) * (rank - x.ndim) + x.shape
+    pairs = [v for r, d in zip(reps, shape) for v in (1, d)]
+    wide = [v for r, d in zip(reps, shape) for v in (r, d)]
+    out = broadcast_to(reshape(x, shape=tuple(pairs)), shape=tuple(wide))
+    return reshape(out, shape=tuple(r * d for r, d in zip(reps, shape)))
+
+
+@meaning(np.repeat, static=("repeats", "axis"))
+def repeat(b: Builder, a, repeats, axis=None) -> Var:
+    """np.repeat, every element equally often."""
+    if not isinstance(repeats, int | np.integer):
+        raise TypeError_("np.repeat takes one int in compiled code; gather with x[indices] instead")
+    x = array_of(b, a, "np.repeat")
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    axis = normalise_axis("np.repeat", axis, x.ndim)
+    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, int(repeats), *after))
+    return reshape(out, shape=(*before, n * int(repeats), *after))
+
+
+@meaning(np.pad, static=("pad_width", "mode"))
+def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0) -> Var:
+    """np.pad with constants."""
+    if mode != "constant":
+        raise TypeError_(f"np.pad with mode={mode!r} is not supported; concatenate the border yourself")
+    x = array_of(b, array, "np.pad")
+    widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
+    value = fit(b, operand(b, constant_values, "np.pad: constant_values"), x.dtype)
+    low, high = (tuple(w[k] for w in widths) for k in (0, 1))
+    return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
+
+
+@meaning(np.roll, static=("shift", "axis"))
+def roll(b: Builder, a, shift, axis=None) -> Var:
+    """np.roll by a known distance."""
+    x = array_of(b, a, "np.roll")
+    if axis is None:
+        return reshape(roll(b, ravel(b, x), shift, 0), shape=x.shape)
+    axis = normalise_axis("np.roll", axis, x.ndim)
+    n = x.shape[axis]
+    if isinstance(n, Dim):
+        size = strong(size_value(b, n))
+        at = P.mod(P.sub(nullary(x, "iota", n=n, dtype="int64"), python(b, np.int64(shift))), size)
+        return take(x, at, axis=axis)
+    at = (-shift) % n if n else 0
+    if at == 0:
+        return x
+    tail, head = _parts(b, x, [at], axis, False, "np.roll")
+    return concatenate(head, tail, axis=axis)
+
+
+# Diagonals.
+
+
+@meaning(np.diagonal, static=("offset", "axis1", "axis2"))
+def diagonal(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
+    """np.diagonal: as a new last axis."""
+    x = array_of(b, a, "np.diagonal")
+    i, j = (normalise_axis("np.diagonal", k, x.ndim) for k in (axis1, axis2))
+    rest = tuple(k for k in range(x.ndim) if k not in (i, j))
+    x = permuted(x, (*rest, i, j))
+    *outer, n, m = x.shape
+    if offset == 0 and n == m:
+        size = n
+    elif isinstance(n, int) and isinstance(m, int):
+        size = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
+    else:
+        raise TypeError_("np.diagonal needs a square matrix, or sizes known at compile time")
+    first = offset if offset >= 0 else -offset * m
+    if not isinstance(m, int):
+        return _symbolic_diagonal(x, outer, n)
+    flat, zeros = reshape(x, shape=(*outer, n * m)), (0,) * len(outer)
+    return slice_(flat, starts=(*zeros, first), sizes=(*outer, size), steps=(*(1,) * len(outer), m + 1))
+
+
+def _symbolic_diagonal(x: Var, outer, n) -> Var:
+    from ..ops.reduction import reduce_any, reduce_sum
+
+    own = nullary(x, "iota", n=n, dtype="int64")
+    on = P.eq(reshape(own, shape=(n, 1)), own)
+    if x.dtype == "bool":
+        return reduce_any(P.logical_and(on, x), axes=(len(outer) + 1,))
+    return reduce_sum(P.where(on, x, x.const(0)), axes=(len(outer) + 1,))
+
+
+method("diagonal", static=("offset", "axis1", "axis2"))(diagonal)
+
+
+@meaning(np.diag, static=("k",))
+def diag(b: Builder, v, k=0) -> Var:
+    """np.diag: the diagonal of a matrix, or a matrix with this diagonal."""
+    x = array_of(b, v, "np.diag")
+    if x.ndim == 2:
+        return diagonal(b, x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"np.diag takes a vector or a matrix, and this is {x.type}")
+    size = x.shape[0] + abs(k)
+    anchor = nullary(x, "iota", n=size, dtype="int64")
+    on = P.eq(P.add(reshape(anchor, shape=(size, 1)), anchor.const(k)), anchor)
+    padded = x if k == 0 else pad(x, x.const(0), low=(max(k, 0),), high=(max(-k, 0),), interior=(0,))
+    return P.where(on, padded, x.const(0))
+
+
+# Running sums, attributes.
+
+
+@meaning(np.cumsum, static=("axis", "dtype"))
+def numpy_cumsum(b: Builder, a, axis=None, dtype=None) -> Var:
+    """np.cumsum."""
+    from .numpy_reductions import sum_dtype
+
+    x = array_of(b, a, "np.cumsum")
+    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    return cumsum(x, axis=normalise_axis("np.cumsum", axis, x.ndim))
+
+
+method("cumsum", static=("axis", "dtype"))(numpy_cumsum)
+
+
+@meaning(np.cumprod, static=("axis", "dtype"))
+def cumprod(b: Builder, a, axis=None, dtype=None) -> Var:
+    """np.cumprod."""
+    from .numpy_reductions import sum_dtype
+
+    x = array_of(b, a, "np.cumprod")
+    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    return cumulative_product(x, normalise_axis("np.cumprod", axis, x.ndim))
+
+
+method("cumprod", static=("axis", "dtype"))(cumprod)
+
+
+@meaning(np.diff, static=("n", "axis"))
+def diff(b: Builder, a, n=1, axis=-1) -> Var:
+    """np.diff."""
+    from .arithmetic import sub
+
+    x = array_of(b, a, "np.diff")
+    axis = normalise_axis("np.diff", axis, x.ndim)
+    for _ in range(n):
+        size = x.shape[axis]
+        if isinstance(size, Dim) and not never_negative(size - 1):
+            text = "np.diff in compiled code takes no empty axis of unknown size; this one has size "
+            guard(b, P.ge(size_value(b, size - 1), python(b, 0)), ValueError, text, 0, operands=(size_value(b, size),))
+        ends = []
+        for first in (1, 0):
+            starts = tuple(first if k == axis and size != 0 else 0 for k in range(x.ndim))
+            sizes = tuple((size - 1 if size != 0 else 0) if k == axis else d for k, d in enumerate(x.shape))
+            ends.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
+        x = sub(b, *ends)
+    return x
+
+
+def shape_value(b: Builder, x: Var):
+    """The shape of an array: a tuple of ints, symbolic sizes read at run time."""
+    return tuple(size_value(b, d) if isinstance(d, Dim) else d for d in x.shape)
+
+
+meaning(np.shape)(lambda b, a: shape_value(b, operand(b, a)))
+meaning(np.ndim)(lambda b, a: operand(b, a).ndim)
+method("shape", attribute=True)(lambda b, x: shape_value(b, x))
+method("ndim", attribute=True)(lambda b, x: x.ndim)
+method("dtype", attribute=True)(lambda b, x: numpy_dtype(x.dtype))
+method("itemsize", attribute=True)(lambda b, x: numpy_dtype(x.dtype).itemsize)
+method("real", attribute=True)(lambda b, x: x)
+
+
+@meaning(np.size, static=("axis",))
+def size(b: Builder, a, axis=None):
+    """np.size."""
+    x = operand(b, a)
+    dims = x.shape if axis is None else (x.shape[axis],)
+    total = product(dims)
+    return size_value(b, total) if isinstance(total, Dim) else total
+
+
+method("size", attribute=True)(lambda b, x: size(b, x))
+
+__all__ = ["array_of", "full", "math", "shape_value", "static_shape"]

@@ -1,0 +1,243 @@
+"""What Python's operators and number builtins mean on staged values, by type.
+
+`OPERATORS` maps a callable (`operator.add`, `abs`, `max`, ...) to its rule `(b: Builder, *args: Var) -> Var`. Checks
+that may raise are emitted before the operation that they guard. Structures, strings and functions are inference's
+business.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+
+from ...abstract.dims import Dim, product
+from ...abstract.types import INTS, Array, Scalar
+from ...ir.build import Builder, Var
+from ...utils.errors import TypeError_
+from ..ops import elementwise as P
+from ..rules.broadcast import as_scalar, cast, reshape
+from . import arithmetic as A
+from .products import matmul
+from .promotion import describe, guard, is_weak, python, strong, unwrap, weak
+
+OPERATORS: dict[Callable, Callable] = {}
+
+
+def operator_rule(*callables):
+    """Register what calling these means."""
+
+    def register(rule):
+        for fn in callables:
+            OPERATORS[fn] = rule
+        return rule
+
+    return register
+
+
+for _op, _in_place, _rule in (
+    (operator.add, operator.iadd, A.add),
+    (operator.sub, operator.isub, A.sub),
+    (operator.mul, operator.imul, A.mul),
+    (operator.truediv, operator.itruediv, A.truediv),
+    (operator.floordiv, operator.ifloordiv, A.floordiv),
+    (operator.mod, operator.imod, A.mod),
+    (operator.pow, operator.ipow, A.power),
+    (operator.matmul, operator.imatmul, matmul),
+    (operator.and_, operator.iand, A.and_),
+    (operator.or_, operator.ior, A.or_),
+    (operator.xor, operator.ixor, A.xor),
+    (operator.lshift, operator.ilshift, A.lshift),
+    (operator.rshift, operator.irshift, A.rshift),
+):
+    operator_rule(_op, _in_place)(_rule)
+for _op, _rule in (
+    (operator.eq, A.eq),
+    (operator.ne, A.ne),
+    (operator.lt, A.lt),
+    (operator.le, A.le),
+    (operator.gt, A.gt),
+    (operator.ge, A.ge),
+    (operator.neg, A.negative),
+    (operator.pos, A.positive),
+    (operator.invert, A.invert),
+    (operator.inv, A.invert),
+    (operator.abs, A.absolute),
+    (builtins.abs, A.absolute),
+):
+    operator_rule(_op)(_rule)
+
+
+def truth(b: Builder, x: Var) -> Var:
+    """The truth value of a number, or of an array with one element, as a Python bool."""
+    if isinstance(x.type, Array):
+        x = single(x, _ambiguous)
+    if not isinstance(x.type, Scalar):
+        raise TypeError_(f"a {describe(x.type)} has no truth value in compiled code")
+    if x.dtype != "bool":
+        x = P.ne(x, x.const(0))  # NaN is true, as in Python
+    return weak(x, "bool")
+
+
+def _ambiguous(x: Var) -> TypeError_:
+    if x.type.size == 0:
+        return TypeError_("the truth value of an empty array is ambiguous; use `x.size > 0`")
+    return TypeError_(
+        f"the truth value of an array with more than one element is ambiguous, and this is {x.type}; use np.any(x) or "
+        "np.all(x), or np.where(x, a, b) to choose element by element"
+    )
+
+
+def single(x: Var, error: Callable[[Var], Exception]) -> Var:
+    """The only element of an array, as a NumPy scalar."""
+    size = product(x.shape)
+    if isinstance(size, Dim) or size != 1:
+        raise error(x)
+    return as_scalar(x if x.shape == () else reshape(x, shape=()))
+
+
+@operator_rule(operator.not_)
+def not_(b: Builder, x: Var) -> Var:
+    """`not x`."""
+    return P.logical_not(truth(b, x))
+
+
+@operator_rule(operator.truth, builtins.bool)
+def bool_(b: Builder, x: Var | None = None) -> Var:
+    """`bool(x)`."""
+    return python(b, False) if x is None else truth(b, x)
+
+
+def scalar_of(x: Var, what: str) -> Var:
+    """A scalar; arrays without axes are scalars, others are refused as NumPy refuses them."""
+    if isinstance(x.type, Array):
+        if x.shape != ():
+            raise TypeError_(
+                f"{what}: only 0-dimensional arrays can be converted to Python scalars, not {x.type}; index it first"
+            )
+        return as_scalar(x)
+    if not isinstance(x.type, Scalar):
+        raise TypeError_(f"{what} takes a number, and this is a {describe(x.type)}")
+    return x
+
+
+def float_to_int(b: Builder, x: Var) -> Var:
+    """A whole float scalar as a Python int, checked."""
+    guard(b, P.logical_not(P.isnan(x)), ValueError, "cannot convert float NaN to integer")
+    guard(b, P.isfinite(x), OverflowError, "cannot convert float infinity to integer")
+    limit = float(1 << 63)
+    wide = cast(x, dtype="float64")  # 2 ** 63 exists in every float dtype but float16, which stays below it
+    inside = P.logical_and(P.ge(wide, wide.const(-limit)), P.lt(wide, wide.const(limit)))
+    guard(b, inside, OverflowError, "int too large: int(", 0, ") does not fit into 64 bits", operands=(x,))
+    return cast(x, dtype="int64", weak=True)
+
+
+@operator_rule(builtins.int)
+def int_(b: Builder, x: Var | None = None) -> Var:
+    """`int(x)`: towards zero."""
+    if x is None:
+        return python(b, 0)
+    x = scalar_of(x, "int()")
+    if x.type.is_float:
+        return float_to_int(b, x)
+    if x.dtype == "uint64":
+        guard(
+            b,
+            P.le(x, x.const((1 << 63) - 1)),
+            OverflowError,
+            "int too large: ",
+            0,
+            " does not fit into 64 bits",
+            operands=(x,),
+        )
+    return weak(x, "int64")
+
+
+@operator_rule(builtins.float)
+def float_(b: Builder, x: Var | None = None) -> Var:
+    """`float(x)`."""
+    return python(b, 0.0) if x is None else weak(scalar_of(x, "float()"), "float64")
+
+
+@operator_rule(operator.index)
+def index_(b: Builder, x: Var) -> Var:
+    """`operator.index(x)`."""
+    x = unwrap(x)
+    whole = isinstance(x.type, Scalar) and (x.dtype in INTS or (x.dtype == "bool" and is_weak(x)))
+    if not whole:
+        raise TypeError_(f"'{describe(x.type)}' object cannot be interpreted as an integer; convert it with int(...)")
+    return int_(b, x)
+
+
+@operator_rule(builtins.round)
+def round_(b: Builder, x: Var, ndigits: Var | None = None) -> Var:
+    """`round(x)`: to the nearest int, ties to even."""
+    from .promotion import static_int
+
+    if isinstance(x.type, Array) and x.shape != ():
+        raise TypeError_("round() takes a number; use np.round for arrays")
+    x = scalar_of(x, "round()")
+    if ndigits is not None:
+        digits = static_int(ndigits)
+        if x.dtype in INTS and isinstance(digits, int) and digits >= 0:
+            return x
+        if x.dtype == "bool" and is_weak(x) and isinstance(digits, int) and digits >= 0:
+            return weak(x, "int64")
+        if digits != 0:
+            raise TypeError_(
+                "round(x, n) to n decimal digits is decided on the decimal text of a number; in compiled code write "
+                "np.round(x, n), which scales, rounds and scales back"
+            )
+        return P.rint(x) if x.type.is_float else x
+    if not x.type.is_float:
+        return int_(b, x)
+    return float_to_int(b, P.rint(x))
+
+
+def _extremum(name: str, better):
+    def rule(b: Builder, *operands: Var) -> Var:
+        out = operands[0]
+        for x in operands[1:]:
+            out = _pair(b, out, x)
+        return out
+
+    def _pair(b: Builder, x: Var, y: Var) -> Var:
+        x, y = unwrap(x), unwrap(y)
+        for v in (x, y):
+            if isinstance(v.type, Array):
+                raise TypeError_(
+                    f"{name}() decides by comparison, which is ambiguous for arrays; use np.{name}imum(x, y)"
+                )
+            if not isinstance(v.type, Scalar):
+                raise TypeError_(f"{name}() compares numbers, and this is a {describe(v.type)}")
+        if x.type != y.type:
+            if x.dtype == y.dtype:
+                x, y = strong(x), strong(y)  # float and np.float64: a NumPy float is a Python float
+            else:
+                from .promotion import is_static, static_value
+
+                if is_static(x) and is_static(y):
+                    return y if better.meaning(static_value(y), static_value(x)) else x
+                raise TypeError_(
+                    f"{name}({x.type}, {y.type}) has one type or the other, depending on values; give both one type, "
+                    f"as in {name}(float(x), 0.0)"
+                )
+        # The first of equals, and the first where a comparison with NaN is false: as in CPython.
+        return P.where(better(y, x), y, x)
+
+    return rule
+
+
+operator_rule(builtins.max)(_extremum("max", P.gt))
+operator_rule(builtins.min)(_extremum("min", P.lt))
+
+
+@operator_rule(builtins.pow)
+def pow_(b: Builder, x: Var, y: Var, modulus: Var | None = None) -> Var:
+    """`pow(x, y)`."""
+    if modulus is not None:
+        raise TypeError_("pow() with three arguments is not part of the language; write (x ** y) % m")
+    return A.power(b, x, y)
+
+
+__all__ = ["OPERATORS", "is_weak", "operator_rule", "truth"]

@@ -1,0 +1,295 @@
+"""Staged operands: static values, run-time checks, promotion to a common dtype.
+
+What the meanings of Python and NumPy (`arithmetic`, `operators`, `numpy_*`) are written with. Promotion is NumPy 2's
+(NEP 50): a Python number is weak, its dtype yields to that of arrays and NumPy scalars.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...abstract.dims import Dim, DimLike
+from ...abstract.types import FLOATS, INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, numpy_dtype
+from ...ir.build import Builder, Var
+from ...ir.node import Apply, Constant
+from ...utils.errors import CompileError, ShapeError, TypeError_
+from ..ops.control import dim_size
+from ..ops.effects import check
+from ..ops.elementwise import ge, le, logical_and, lt
+from ..rules.broadcast import as_scalar, cast
+
+PYTHON_DTYPES = ("bool", "int64", "float64")
+
+# Static values.
+
+
+def is_static(x) -> bool:
+    """Whether the value of an operand is known: a plain Python object, or a constant."""
+    return not isinstance(x, Var) or isinstance(x.node, Constant)
+
+
+def static_value(x):
+    """The known value of an operand, itself where it is no staged value."""
+    return x.node.value if isinstance(x, Var) else x
+
+
+def static_int(x) -> DimLike | None:
+    """The known value of an int operand: an int, or a symbolic dimension where it is the size of an axis; else None."""
+    if isinstance(x, Dim) or (isinstance(x, int | np.integer) and not isinstance(x, bool)):
+        return x if isinstance(x, Dim) else int(x)
+    if isinstance(x, Var):
+        if isinstance(x.node, Constant) and isinstance(x.node.value, int | np.integer):
+            return int(x.node.value)
+        if isinstance(x.node, Apply) and getattr(x.node.fn, "name", "") == "dim_size":
+            return x.node.attrs["dim"]
+    return None
+
+
+def require_static_int(x, what: str) -> DimLike:
+    """`static_int`, or an error that says what must be known."""
+    value = static_int(x)
+    if value is None:
+        kind = x.type if isinstance(x, Var) else type(x).__name__
+        raise TypeError_(
+            f"{what} must be an int known at compile time, and this is a {kind} computed at run time; write a literal, "
+            "take it from x.shape, or name the parameter in @relay(static=...)"
+        )
+    return value
+
+
+def size_value(b: Builder, dim: DimLike) -> Var:
+    """A dimension as a Python int: a constant, or read at run time."""
+    if isinstance(dim, Dim):
+        return b.var(b.emit(dim_size, (), {"dim": dim}))
+    return python(b, int(dim))
+
+
+def python(b: Builder, value) -> Var:
+    """A Python or NumPy number, or an array, as a constant."""
+    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+        raise TypeError_(
+            f"the int {value} does not fit into 64 bits, which is what an int has in compiled code; write it as a float"
+        )
+    return b.var(b.constant(value))
+
+
+# Run-time checks.
+
+
+def guard(b: Builder, ok: Var, exception: type, *parts, operands: tuple = ()) -> None:
+    """Raise `exception` at run time unless `ok`; nothing is emitted where it is known to hold.
+
+    Args:
+        b: the builder.
+        ok: bool scalar.
+        exception: exception class.
+        *parts: the message: strings, and ints that number the operands.
+        operands: staged values shown in the message.
+    """
+    if isinstance(ok.node, Constant) and bool(ok.node.value):
+        return
+    formatted = tuple((p, -1, "") if isinstance(p, int) else p for p in parts)
+    b.emit(check, (ok.node, *(o.node for o in operands)), {"exception": exception, "parts": formatted})
+
+
+def message(thunk) -> str:
+    """The text of the exception that this CPython raises: texts differ from version to version."""
+    try:
+        thunk()
+    except ArithmeticError as error:
+        return str(error)
+    raise AssertionError("no exception")  # pragma: no cover
+
+
+# Kinds.
+
+
+def is_weak(x: Var) -> bool:
+    """Whether a staged value is a Python number."""
+    return isinstance(x.type, Scalar) and x.type.weak
+
+
+def is_number(x) -> bool:
+    """Whether a staged value is a number or an array of numbers (or booleans)."""
+    return isinstance(x, Var) and isinstance(x.type, Scalar | Array)
+
+
+def describe(t: Type) -> str:
+    """A type in the user's words."""
+    if isinstance(t, Struct):
+        return t.kind if t.kind != "record" else getattr(t.cls, "__name__", "record")
+    if isinstance(t, NoneT | Str):
+        return str(t)
+    return str(t)
+
+
+def unsupported(symbol: str, *operands: Var) -> CompileError:
+    """CPython's words for operands that an operator does not take."""
+    kinds = " and ".join(f"'{describe(x.type)}'" for x in operands)
+    advice = ""
+    if any(isinstance(x.type, Struct) and x.type.kind in ("list", "tuple") for x in operands):
+        advice = "; make an array of it first: np.array(...)"
+    return TypeError_(f"unsupported operand type(s) for {symbol}: {kinds}{advice}")
+
+
+def strong(x: Var) -> Var:
+    """A Python number as a NumPy scalar; anything else itself."""
+    return cast(x, dtype=x.dtype, weak=False) if is_weak(x) else x
+
+
+def weak(x: Var, dtype: str) -> Var:
+    """A Python number as a Python number of another type."""
+    return x if x.type == Scalar(dtype, True) else cast(x, dtype=dtype, weak=True)
+
+
+def astype(x: Var, dtype: str) -> Var:
+    """A number or array with another dtype; Python numbers become NumPy scalars."""
+    return x if x.dtype == dtype and not is_weak(x) else cast(x, dtype=dtype, weak=False)
+
+
+def unwrap(x: Var) -> Var:
+    """What NumPy returns from operations: a scalar in place of an array without axes."""
+    return as_scalar(x) if isinstance(x.type, Array) and x.shape == () else x
+
+
+# Promotion.
+
+
+def result_dtype(operands, what: str = "operands") -> str:
+    """The dtype that operands promote to; Python numbers among them yield."""
+    strong_dtypes = {x.dtype for x in operands if not is_weak(x)}
+    weak_kinds = {x.dtype for x in operands if is_weak(x)}
+    if not strong_dtypes:
+        return max(weak_kinds, key=PYTHON_DTYPES.index)
+    if "bfloat16" in strong_dtypes and not weak_kinds - set(PYTHON_DTYPES) and len(strong_dtypes) == 1:
+        return "bfloat16"
+    values = {"bool": False, "int64": 0, "float64": 0.0}
+    try:
+        common = np.result_type(*map(numpy_dtype, sorted(strong_dtypes)))
+        return np.result_type(common, *(values[k] for k in weak_kinds)).name if common.kind in "biuf" else common.name
+    except TypeError:
+        names = " and ".join(sorted(strong_dtypes))
+        raise TypeError_(f"{what} of dtypes {names} have no common dtype; convert one with .astype(...)") from None
+
+
+def fit(b: Builder, x: Var, dtype: str) -> Var:
+    """An operand in another dtype; a Python number that an integer dtype cannot hold raises, as in NumPy 2."""
+    if is_weak(x) and x.dtype == "float64" and dtype in INTS:
+        from .operators import float_to_int
+
+        x = float_to_int(b, x)
+    if is_weak(x) and x.dtype == "int64" and dtype in INTS and dtype != "int64":
+        info = np.iinfo(dtype)
+        inside = None
+        if info.min > -(1 << 63):
+            inside = ge(x, x.const(int(info.min)))
+        if info.max < (1 << 63) - 1:
+            below = le(x, x.const(int(info.max)))
+            inside = below if inside is None else logical_and(inside, below)
+        guard(b, inside, OverflowError, "Python integer ", 0, f" out of bounds for {dtype}", operands=(x,))
+    return astype(x, dtype)
+
+
+def promote(b: Builder, *operands: Var, what: str = "operands") -> list[Var]:
+    """Operands in their common dtype. If all are Python numbers they stay so."""
+    dtype = result_dtype(operands, what)
+    if all(is_weak(x) for x in operands):
+        return [weak(x, dtype) for x in operands]
+    return [fit(b, x, dtype) for x in operands]
+
+
+def float_dtype(dtype: str) -> str:
+    """The float dtype that NumPy's float functions compute integers and booleans in."""
+    if dtype in FLOATS:
+        return dtype
+    if dtype in ("bool", "int8", "uint8"):
+        return "float16"
+    return "float32" if dtype in ("int16", "uint16") else "float64"
+
+
+def floating(x: Var) -> Var:
+    """An operand of a NumPy function that computes in floats."""
+    if is_weak(x) and x.dtype != "bool":  # a bool of Python's is one of NumPy's
+        return astype(x, "float64")
+    return astype(x, float_dtype(x.dtype))
+
+
+def floating_pair(b: Builder, x: Var, y: Var, what: str) -> list[Var]:
+    """Two operands of a NumPy function that computes in floats, in its common float dtype."""
+    firm = [v for v in (x, y) if not is_weak(v) or v.dtype == "bool"]
+    # A Python float is float64 beside integers, a Python int beside booleans.
+    wider = any(
+        (v.dtype == "float64" and not any(f.type.is_float for f in firm))
+        or (v.dtype == "int64" and all(f.dtype == "bool" for f in firm))
+        for v in (x, y)
+        if is_weak(v)
+    )
+    if wider:
+        return [astype(v, "float64") for v in (x, y)]
+    dtype = result_dtype([astype(v, float_dtype(v.dtype)) for v in firm], what)
+    return [astype(v, dtype) for v in (x, y)]
+
+
+# Operands of NumPy functions.
+
+
+def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -> Var:
+    """A number, array or nested list or tuple of them as a staged number or array.
+
+    Args:
+        b: the builder.
+        x: the operand.
+        what: it is, for messages.
+        dtype: that each number is converted to; by default that of a list is what NumPy finds for its numbers.
+    """
+    if isinstance(x, Var):
+        if isinstance(x.type, Scalar | Array):
+            return x if dtype is None else fit(b, x, dtype)
+        if isinstance(x.type, Struct) and x.type.kind in ("tuple", "list"):
+            return operand(b, tuple(x), what, dtype)
+        raise TypeError_(f"{what} must be a number or an array, and this is {describe(x.type)}")
+    if isinstance(x, tuple | list):
+        from ..ops.shape import stack
+
+        if not x:
+            return python(b, np.zeros((0,), numpy_dtype(dtype or "float64")))
+        parts = [strong(operand(b, e, what, dtype)) for e in x]  # NumPy takes a Python float for a float64 there
+        shapes = {p.shape for p in parts}
+        if len(shapes) > 1:
+            raise ShapeError(f"{what}: elements of shapes {', '.join(sorted(map(str, shapes)))} make no array")
+        return stack(*promote(b, *parts), axis=0)
+    if isinstance(x, bool | int | float | np.generic | np.ndarray):
+        return python(b, x) if dtype is None else fit(b, python(b, x), dtype)
+    raise TypeError_(f"{what} must be a number or an array, and this is {x!r}")
+
+
+def as_int(b: Builder, x, what: str) -> Var:
+    """An operand that Python accepts as an index (`__index__`), as a Python int."""
+    x = operand(b, x, what)
+    if x.shape != () or x.dtype not in INTS:
+        raise TypeError_(f"{what} must be an int, and this is {describe(x.type)}; convert it with int(...)")
+    if x.dtype == "uint64":
+        top = x.const((1 << 63) - 1)
+        guard(b, le(unwrap(x), top), OverflowError, "the index ", 0, " does not fit into 64 bits", operands=(x,))
+    return weak(unwrap(x), "int64")
+
+
+__all__ = [
+    "INT",
+    "as_int",
+    "astype",
+    "fit",
+    "floating",
+    "guard",
+    "is_weak",
+    "lt",
+    "operand",
+    "promote",
+    "python",
+    "result_dtype",
+    "size_value",
+    "static_int",
+    "strong",
+    "unwrap",
+    "weak",
+]

@@ -1,0 +1,1 @@
+"""The primitives themselves, whole, by family."""

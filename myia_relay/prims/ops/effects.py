@@ -1,0 +1,78 @@
+"""Effects: what happens in program order. Raising, printing, reading and writing a model's arrays.
+
+`check` is the one primitive that raises conditionally; Python's arithmetic errors, index errors and assertions are a check
+and a pure operation after it. A native function stores the site number and the operands of a failed check and returns a
+status; the caller formats the message and raises with the user's file and line.
+"""
+
+from __future__ import annotations
+
+from ...abstract.types import NONE, Ref
+from ...ir.prim import primitive
+from ...utils.errors import InternalError
+
+
+@primitive("effect", effect="raise")
+def check(ok, *operands, exception, parts):
+    """Raise `exception` unless `ok`.
+
+    Args:
+        ok: a bool scalar.
+        *operands: values that the message shows.
+        exception: an exception class.
+        parts: the message, as a tuple of `str` and `(operand index, conversion, format spec)`: an f-string.
+    """
+    raise InternalError("effects", "check is implemented by the executors")
+
+
+@check.infer
+def _(ok, *operands, exception, parts):
+    return NONE
+
+
+@primitive("effect", effect="raise")
+def raise_(*operands, exception, parts, type):
+    """Raise `exception`; as an expression it has the type `type` that its context needs."""
+    raise InternalError("effects", "raise is implemented by the executors")
+
+
+@raise_.infer
+def _(*operands, exception, parts, type):
+    return type
+
+
+@primitive("effect", effect="io")
+def print_(*operands, parts, end):
+    """Write a line to `sys.stdout`, formatted by `parts` as in `check`."""
+    raise InternalError("effects", "print is implemented by the executors")
+
+
+@print_.infer
+def _(*operands, parts, end):
+    return NONE
+
+
+@primitive("effect", effect="read")
+def ref_read(ref, *, index):
+    """Array `index` of a reference (a model's parameter, an optimiser's state), as it is now."""
+    raise InternalError("effects", "ref_read is implemented by the executors")
+
+
+@ref_read.infer
+def _(ref, *, index):
+    assert isinstance(ref, Ref)
+    return ref.elems[index]
+
+
+@primitive("effect", effect="write")
+def ref_write(ref, value, *, index):
+    """Replace array `index` of a reference; in place, seen through every alias and by the caller."""
+    raise InternalError("effects", "ref_write is implemented by the executors")
+
+
+@ref_write.infer
+def _(ref, value, *, index):
+    assert isinstance(ref, Ref)
+    if value != ref.elems[index]:
+        raise InternalError("ref_write", f"{value} into {ref.elems[index]}")
+    return NONE

@@ -1,0 +1,224 @@
+"""Matrix products. Kernels of the back end; flags instead of transposes, so adjoints move no data.
+
+C = A @ B  =>  dA = dC @ B^T,  dB = A^T @ dC
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...abstract.types import Array
+from ...ir.prim import primitive
+from ...utils.errors import ShapeError
+from ..rules.batching import materialise, materialise_all
+from ..rules.broadcast import reshape, shape_of
+from ..rules.forward import bilinear
+from ..rules.relations import NUMBERS, require_array, same_dtype, same_size, show_shape
+from .elementwise import where
+from .shape import transpose
+
+FEW, SMALL = 31, 64
+"""Products of so few matrices, with results of so few elements, are not worth being turned to be one product."""
+
+
+def _rows_columns(shape, flip: bool):
+    return (shape[1], shape[0]) if flip else (shape[0], shape[1])
+
+
+def _require_inner(name: str, k, l, a, b):
+    if not same_size(k, l):
+        raise ShapeError(
+            f"{name}: shapes {show_shape(a.shape)} and {show_shape(b.shape)} do not fit: inner sizes are {k} and {l}"
+        )
+
+
+@primitive("opaque")
+def dot(a, b, *, transpose_a=False, transpose_b=False):
+    """Matrix product of two matrices, either read transposed.
+
+    Args:
+        a: (m, k), or (k, m) with transpose_a.
+        b: (k, n), or (n, k) with transpose_b; of the dtype of a.
+
+    Returns:
+        (m, n). Costs 2 m n k operations.
+    """
+    return np.matmul(np.transpose(a) if transpose_a else a, np.transpose(b) if transpose_b else b)
+
+
+@dot.infer
+def _(a, b, *, transpose_a=False, transpose_b=False):
+    require_array("@", a, 2, NUMBERS)
+    require_array("@", b, 2, NUMBERS)
+    (m, k), (l, n) = _rows_columns(a.shape, transpose_a), _rows_columns(b.shape, transpose_b)
+    _require_inner("@", k, l, a, b)
+    return Array(same_dtype("@", a, b), (m, n))
+
+
+def _product_cotangents(product, a, b, dout, transpose_a, transpose_b):
+    """The cotangents of either product: again products, with flags for transposes."""
+    if transpose_a:
+        da = product(b, dout, transpose_a=transpose_b, transpose_b=True)
+    else:
+        da = product(dout, b, transpose_a=False, transpose_b=not transpose_b)
+    if transpose_b:
+        db = product(dout, a, transpose_a=True, transpose_b=transpose_a)
+    else:
+        db = product(a, dout, transpose_a=not transpose_a, transpose_b=False)
+    return da, db
+
+
+@dot.vjp
+def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
+    return _product_cotangents(dot, a, b, dout, transpose_a, transpose_b)
+
+
+dot.jvp(bilinear(dot))
+
+
+@dot.batch
+def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
+    if all(batched):
+        return batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    if batched[0]:
+        if transpose_a:
+            a = transpose(a, perm=(0, 2, 1))
+        _, m, k = shape_of(a)
+        out = dot(reshape(a, shape=(size * m, k)), b, transpose_b=transpose_b)
+        return reshape(out, shape=(size, m, shape_of(out)[1]))
+    m, n = (shape_of(x)[axis] for x, axis in ((a, int(transpose_a)), (b, 1 if transpose_b else 2)))
+    if all(isinstance(d, int) for d in (size, m, n)) and size <= FEW and m * n <= SMALL:
+        a = materialise(size, False, a)
+        return batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    # C^T = B^T A^T puts the batch axis in front: one big product, and one transpose of its result.
+    if not transpose_b:
+        b = transpose(b, perm=(0, 2, 1))
+    _, n, k = shape_of(b)
+    out = dot(reshape(b, shape=(size * n, k)), a, transpose_b=not transpose_a)
+    return transpose(reshape(out, shape=(size, n, shape_of(out)[1])), perm=(0, 2, 1))
+
+
+@primitive("opaque", differentiable=False)
+def triangular_dot(a, b, *, transpose_a=False, transpose_b=False, which, lower):
+    """A matrix product of which one matrix, once transposed as the flags say, is a square triangle: made by
+    `opt.kernels.triangular_products`.
+
+    Args:
+        a, b: as in `dot`.
+        which: "left" or "right", where the operand is known to be zero beside its triangle; "result", where only the
+        triangle
+            is asked for.
+        lower: whether the triangle is on and below the diagonal, or on and above it.
+
+    Returns:
+        (m, n), zeros beside a triangular result. Costs half of the operations of `dot`.
+    """
+    out = dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    return out if which != "result" else np.tril(out) if lower else np.triu(out)
+
+
+@triangular_dot.infer
+def _(a, b, *, transpose_a=False, transpose_b=False, which, lower):
+    return dot.infer_rule(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@triangular_dot.batch
+def _(size, batched, a, b, *, transpose_a=False, transpose_b=False, which, lower):
+    out = dot.batch_rule(size, batched, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    if which != "result":
+        return out
+    mask = np.tri(shape_of(out)[1], dtype=bool)
+    return where(mask if lower else mask.T, out, out.const(0))
+
+
+@primitive("opaque")
+def batched_dot(a, b, *, transpose_a=False, transpose_b=False):
+    """Matrix products of equally many pairs of matrices.
+
+    Args:
+        a: (batch, m, k), or (batch, k, m) with transpose_a.
+        b: (batch, k, n), or (batch, n, k) with transpose_b; of the dtype of a.
+
+    Returns:
+        (batch, m, n).
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    return np.matmul(a.swapaxes(1, 2) if transpose_a else a, b.swapaxes(1, 2) if transpose_b else b)
+
+
+@batched_dot.infer
+def _(a, b, *, transpose_a=False, transpose_b=False):
+    require_array("@", a, 3, NUMBERS)
+    require_array("@", b, 3, NUMBERS)
+    if not same_size(a.shape[0], b.shape[0]):
+        raise ShapeError(f"@: {show_shape(a.shape)} and {show_shape(b.shape)} are different numbers of matrices")
+    (m, k), (l, n) = _rows_columns(a.shape[1:], transpose_a), _rows_columns(b.shape[1:], transpose_b)
+    _require_inner("@", k, l, a, b)
+    return Array(same_dtype("@", a, b), (a.shape[0], m, n))
+
+
+@batched_dot.vjp
+def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
+    return _product_cotangents(batched_dot, a, b, dout, transpose_a, transpose_b)
+
+
+batched_dot.jvp(bilinear(batched_dot))
+
+
+@batched_dot.batch
+def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
+    a, b = materialise_all(size, batched, (a, b))
+    n = shape_of(a)[1]
+    a, b = (reshape(x, shape=(size * n, *shape_of(x)[2:])) for x in (a, b))
+    out = batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    return reshape(out, shape=(size, n, *shape_of(out)[1:]))
+
+
+@primitive("opaque")
+def matvec(a, x, *, transpose=False):
+    """Matrix times vector.
+
+    Args:
+        a: (m, k), or (k, m) with transpose.
+        x: (k,), of the dtype of a.
+
+    Returns:
+        (m,).
+    """
+    return np.matmul(np.transpose(a) if transpose else a, x)
+
+
+@matvec.infer
+def _(a, x, *, transpose=False):
+    require_array("@", a, 2, NUMBERS)
+    require_array("@", x, 1, NUMBERS)
+    m, k = _rows_columns(a.shape, transpose)
+    _require_inner("@", k, x.shape[0], a, x)
+    return Array(same_dtype("@", a, x), (m,))
+
+
+def outer(x, y):
+    """x y^T of two vectors: a broadcast product."""
+    return reshape(x, shape=(shape_of(x)[0], 1)) * reshape(y, shape=(1, shape_of(y)[0]))
+
+
+@matvec.vjp
+def _(a, x, out, dout, *, transpose=False):
+    da = outer(x, dout) if transpose else outer(dout, x)
+    return da, matvec(a, dout, transpose=not transpose)
+
+
+matvec.jvp(bilinear(matvec))
+
+
+@matvec.batch
+def _(size, batched, a, x, *, transpose=False):
+    if not batched[0]:
+        return dot(x, a, transpose_b=not transpose)
+    if not batched[1] and not transpose:
+        _, m, k = shape_of(a)
+        return reshape(matvec(reshape(a, shape=(size * m, k)), x), shape=(size, m))
+    x = materialise(size, batched[1], x)
+    column = reshape(x, shape=(*shape_of(x), 1))
+    out = batched_dot(a, column, transpose_a=transpose)
+    return reshape(out, shape=shape_of(out)[:2])

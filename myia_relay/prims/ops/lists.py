@@ -1,0 +1,254 @@
+"""Run-time lists: sequences of one element type whose length is known at run time only.
+
+In typed graphs a list is a value like any other: `list_push` gives a new list, and the old one is as it was. In the user's
+program a change is one of a local that nothing else can see, so the old value is dead as a rule, and every executor changes
+memory in place then. Indices are in range and not negative: inference emits the checks.
+
+In Python a list is an `Items` (`abstract.structures`).
+
+Input: entries of one type, as Python values (a tuple or record where the element type is a structure).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...abstract.structures import Items, part, rebuild
+from ...abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type
+from ...ir.build import as_type, placeholder
+from ...ir.prim import primitive
+from ...utils.errors import InternalError
+
+
+def _list(t: Type, what: str) -> List:
+    if not isinstance(t, List):
+        raise InternalError(what, f"{t} is no list")
+    return t
+
+
+def _entry(t: Type, entry: Type, what: str) -> List:
+    if _list(t, what).elem != entry:
+        raise InternalError(what, f"an entry of type {entry} for {t}")
+    return t
+
+
+@primitive("struct")
+def list_new(*entries, elem=None):
+    """A list of these entries; `elem` is their type."""
+    return Items(list(entries))
+
+
+@list_new.infer
+def _(*entries, elem):
+    for entry in entries:
+        _entry(List(elem), entry, "list_new")
+    return List(elem)
+
+
+@primitive("struct")
+def list_from_array(array):
+    """The entries of an array with one axis, as Python numbers. Linear time."""
+    return Items(array.tolist())
+
+
+@list_from_array.infer
+def _(array):
+    if not isinstance(array, Array) or len(array.shape) != 1:
+        raise InternalError("list_from_array", f"{array} has not one axis")
+    return List(Scalar(array.dtype, True))
+
+
+@primitive("struct", differentiable=False)
+def list_len(xs):
+    """How many entries."""
+    return len(xs)
+
+
+@list_len.infer
+def _(xs):
+    _list(xs, "list_len")
+    return INT
+
+
+@primitive("struct")
+def list_get(xs, index):
+    """Entry `index`, which is in range; any value where it is not and nobody looks at the result."""
+    entries = xs.read()
+    return entries[index] if 0 <= index < len(entries) else 0
+
+
+@list_get.infer
+def _(xs, index):
+    return _list(xs, "list_get").elem
+
+
+@primitive("struct")
+def list_set(xs, index, entry):
+    """The list with another entry at `index`."""
+    if not 0 <= index < len(xs):
+        return xs
+    old = xs.read()[index]
+    return xs.change(lambda e: e.__setitem__(index, entry), lambda e: e.__setitem__(index, old))
+
+
+@list_set.infer
+def _(xs, index, entry):
+    return _entry(xs, entry, "list_set")
+
+
+@primitive("struct")
+def list_push(xs, entry):
+    """The list with one more entry at its end. Amortised constant time."""
+    return xs.change(lambda e: e.append(entry), lambda e: e.pop())
+
+
+@list_push.infer
+def _(xs, entry):
+    return _entry(xs, entry, "list_push")
+
+
+@primitive("struct")
+def list_truncate(xs, count):
+    """The first `count` entries, all of them where there are fewer."""
+    rest = xs.read()[count:]
+    return xs.change(lambda e: e.__delitem__(slice(count, None)), lambda e: e.extend(rest))
+
+
+@list_truncate.infer
+def _(xs, count):
+    return _list(xs, "list_truncate")
+
+
+@primitive("struct")
+def list_insert(xs, index, entry):
+    """The list with a new entry before `index`, which is at most its length. Linear time."""
+    return xs.change(lambda e: e.insert(index, entry), lambda e: e.__delitem__(index))
+
+
+@list_insert.infer
+def _(xs, index, entry):
+    return _entry(xs, entry, "list_insert")
+
+
+@primitive("struct")
+def list_delete(xs, index):
+    """The list without entry `index`. Linear time."""
+    if not 0 <= index < len(xs):
+        return xs
+    old = xs.read()[index]
+    return xs.change(lambda e: e.__delitem__(index), lambda e: e.insert(index, old))
+
+
+@list_delete.infer
+def _(xs, index):
+    return _list(xs, "list_delete")
+
+
+@primitive("struct")
+def list_concat(xs, ys):
+    """The entries of both. Takes time for those of `ys` where `xs` is not looked at any more."""
+    more, count = list(ys.read()), len(xs)
+    return xs.change(lambda e: e.extend(more), lambda e: e.__delitem__(slice(count, None)))
+
+
+@list_concat.infer
+def _(xs, ys):
+    if xs != ys:
+        raise InternalError("list_concat", f"{xs} and {ys}")
+    return _list(xs, "list_concat")
+
+
+@primitive("struct")
+def list_slice(xs, start, count, step):
+    """A new list of `count` entries: those at `start`, `start + step`, ..., all in range; empty where count is negative."""
+    entries = xs.read()
+    return Items([entries[start + k * step] for k in range(max(0, count))])
+
+
+@list_slice.infer
+def _(xs, start, count, step):
+    return _list(xs, "list_slice")
+
+
+@primitive("struct")
+def list_repeat(xs, count):
+    """`xs * count`, a new list."""
+    return Items(xs.read() * count)
+
+
+@list_repeat.infer
+def _(xs, count):
+    return _list(xs, "list_repeat")
+
+
+# Of derivatives. The tangent or cotangent of a list is a list that may be shorter: entries that it lacks are zero.
+
+
+def zero(t: Type) -> Any:
+    """The zero of an entry's type; of an array of unknown size a number, which is added alike."""
+    if isinstance(t, Struct):
+        return rebuild(t, [zero(e) for e in t.elems])
+    if isinstance(t, List):
+        return Items([])
+    value = placeholder(t)
+    return 0.0 if value is None and isinstance(t, Array) else value
+
+
+def plus(a: Any, b: Any, t: Type) -> Any:
+    """The sum of two entries of a type."""
+    if isinstance(t, Struct):
+        return rebuild(t, [plus(part(a, t, i), part(b, t, i), e) for i, e in enumerate(t.elems)])
+    return None if isinstance(t, NoneT) else as_type(a + b, t)
+
+
+@primitive("struct")
+def list_at(xs, index, *, elem):
+    """Entry `index`, or zero where the list is too short; `elem` is the type of an entry."""
+    entries = xs.read()
+    return entries[index] if index < len(entries) else zero(elem)
+
+
+@list_at.infer
+def _(xs, index, *, elem):
+    return _list(xs, "list_at").elem
+
+
+@primitive("struct")
+def list_resize(xs, count, *, elem):
+    """A list of `count` entries: the first ones, then zeros."""
+    entries = xs.read()
+    return Items(entries[: max(0, count)] + [zero(elem) for _ in range(count - len(entries))])
+
+
+@list_resize.infer
+def _(xs, count, *, elem):
+    return _list(xs, "list_resize")
+
+
+@primitive("struct")
+def list_accumulate(xs, index, entry, *, elem):
+    """The list with something added to entry `index`; longer by zeros where it is too short."""
+    if index >= len(xs):
+        xs = list_resize.meaning(xs, index + 1, elem=elem)
+    return list_set.meaning(xs, index, plus(xs.read()[index], entry, elem))
+
+
+@list_accumulate.infer
+def _(xs, index, entry, *, elem):
+    return _entry(xs, entry, "list_accumulate")
+
+
+@primitive("struct")
+def list_to_array(xs, *, size):
+    """An array with `size` elements: the entries of a list of numbers, then zeros."""
+    out = np.zeros(size)
+    entries = xs.read()[:size]
+    out[: len(entries)] = entries
+    return out
+
+
+@list_to_array.infer
+def _(xs, *, size):
+    return Array(_list(xs, "list_to_array").elem.dtype, (size,))

@@ -1,0 +1,1 @@
+"""What the rules of primitives are written with: shared type relations, broadcasting, batching and forward rules."""

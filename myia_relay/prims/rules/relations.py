@@ -1,0 +1,141 @@
+"""Type relations that many primitives share: operand checks, broadcasting, the kind of a result.
+
+Input: abstract types. Output: an abstract type, or a `TypeError_` or `ShapeError` (without a place: the builder
+adds it) that shows what met what.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...abstract.dims import Dim, DimLike
+from ...abstract.types import FLOATS, INTS, Array, Scalar, Type, numpy_dtype
+from ...ir.build import Var, type_of_constant
+from ...utils.errors import ShapeError, TypeError_
+
+BOOLS = ("bool",)
+NUMBERS = FLOATS + INTS
+ANY = NUMBERS + BOOLS
+BITS = INTS + BOOLS
+
+
+def type_of(x) -> Type:
+    """The type of a staged value or of a number: rules run on both."""
+    return x.type if isinstance(x, Var) else type_of_constant(x)
+
+
+def shape_of(x) -> tuple[DimLike, ...]:
+    """The shape of a staged value or of a number."""
+    return type_of(x).shape
+
+
+def dtype_of(x) -> str:
+    """The dtype name of a staged value or of a number."""
+    return type_of(x).dtype
+
+
+def const_like(x, value):
+    """A scalar constant of the dtype of `x` (and weak where `x` is a Python number)."""
+    if isinstance(x, Var):
+        return x.const(value)
+    return value if isinstance(x, bool | int | float) else numpy_dtype(dtype_of(x)).type(value)
+
+
+def show_shape(shape) -> str:
+    """A shape as Python writes it: ``(2, 3)``, ``(n,)``."""
+    inner = ", ".join(map(str, shape))
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def require(name: str, t: Type, accepts: tuple[str, ...]) -> Type:
+    """`t` itself, if it is a number or array of one of these dtypes."""
+    if not isinstance(t, Scalar | Array):
+        raise TypeError_(f"{name} takes numbers and arrays, and this is {t}")
+    if t.dtype not in accepts:
+        names = {
+            FLOATS: "floats",
+            INTS: "integers",
+            NUMBERS: "numbers",
+            BOOLS: "booleans",
+            BITS: "integers and booleans",
+        }
+        advice = "; convert it with .astype(...) or float(...)" if accepts == FLOATS else ""
+        raise TypeError_(f"{name} takes {names.get(accepts, ', '.join(accepts))}, and this is {t}{advice}")
+    return t
+
+
+def require_array(name: str, t: Type, ndim: int | None = None, accepts: tuple[str, ...] = ANY) -> Array:
+    """`t` itself, if it is an array with this many axes."""
+    require(name, t, accepts)
+    if not isinstance(t, Array) or (ndim is not None and len(t.shape) != ndim):
+        wanted = "an array" if ndim is None else f"an array with {ndim} axes"
+        raise ShapeError(f"{name} takes {wanted}, and this is {t}")
+    return t
+
+
+def same_dtype(name: str, *types: Type) -> str:
+    """The common dtype of strict operands. A difference is a bug of the layer above, which promotes."""
+    dtypes = {t.dtype for t in types}
+    if len(dtypes) != 1:
+        raise TypeError_(f"{name} of different dtypes: {', '.join(map(str, types))}; convert one with .astype(...)")
+    return dtypes.pop()
+
+
+def same_size(a: DimLike, b: DimLike) -> bool:
+    """Whether two dimensions are the same for sure."""
+    return a == b
+
+
+def broadcast_shapes(name: str, *shapes) -> tuple[DimLike, ...]:
+    """The shape that shapes broadcast to, as NumPy has it; equal symbols match, a size 1 meets anything.
+
+    Raises:
+        ShapeError: naming the shapes and the axis. A symbol meets another size only if that is 1: whether "n"
+            happens to be 3 is not known when compiling.
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    out: list[DimLike] = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, rank - len(shape)):
+            if same_size(out[axis], size) or same_size(size, 1):
+                continue
+            if same_size(out[axis], 1):
+                out[axis] = size
+                continue
+            text = " and ".join(show_shape(s) for s in shapes if s != ())
+            why = f"sizes {out[axis]} and {size} meet in axis {axis - rank}"
+            if isinstance(size, Dim) or isinstance(out[axis], Dim):
+                why += "; sizes with different names are different sizes: use one name for both, or none"
+            raise ShapeError(f"{name}: shapes {text} do not broadcast: {why}")
+    return tuple(out)
+
+
+def join_kind(dtype: str, shape, *types: Type) -> Type:
+    """An array if any operand is one, else a NumPy scalar, or a Python number if all operands are."""
+    if any(isinstance(t, Array) for t in types):
+        return Array(dtype, tuple(shape))
+    weak = all(t.weak for t in types) and dtype in ("int64", "float64", "bool")
+    return Scalar(dtype, weak)
+
+
+def array_or_scalar(dtype: str, shape) -> Type:
+    """What NumPy makes of a computed shape: an array, or a NumPy scalar where no axis is left."""
+    return Array(dtype, tuple(shape)) if shape else Scalar(dtype)
+
+
+def normalise_axis(name: str, axis: int, ndim: int) -> int:
+    """A non-negative axis."""
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{name}: axis {axis} is out of bounds for array of dimension {ndim}")
+    return int(axis) % ndim
+
+
+def normalise_axes(name: str, axes, ndim: int) -> tuple[int, ...]:
+    """Sorted non-negative axes; None means all of them, an int one."""
+    if axes is None:
+        return tuple(range(ndim))
+    axes = (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
+    out = tuple(sorted(normalise_axis(name, a, ndim) for a in axes))
+    if len(set(out)) != len(out):
+        raise ShapeError(f"{name}: duplicate axis in {axes}")
+    return out
