@@ -64,7 +64,7 @@ class Slots:
 def _c_free() -> Callable:
     if sys.platform == "win32":
         return ctypes.cdll.msvcrt.free
-    return ctypes.CDLL(None).free
+    return ctypes.CDLL(None).free  # what `library` gives to the code
 
 
 free = _c_free()

@@ -36,6 +36,9 @@ _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 # Functions of the C library that have several versions. The loader binds a name without a version to the oldest, so `__got_NAME`
 # is exported for whoever loads the code to put in the one that everybody else uses.
 VERSIONED = tuple(f + kind for f in ("exp", "exp2", "exp10", "log", "log2", "pow", "fmod") for kind in ("", "f"))
+# Memory goes from code to Python and back, so both must use one allocator. A library in front of the C library (glibc's
+# libc_malloc_debug) may offer a version that the loader binds and `dlsym` does not find: these too are put in by who loads.
+ALLOCATOR = ("malloc", "realloc", "free")
 
 
 class LinkError(Exception):
@@ -228,8 +231,8 @@ class _Linker:
         """The name by which whoever loads the code finds a place of the table."""
         if self._is_slot(number):
             return f"__{self.symbols[number].name}"
-        versioned = self._is_import(number) and self.symbols[number].name in VERSIONED
-        return f"__got_{self.symbols[number].name}" if versioned else None
+        chosen = self._is_import(number) and self.symbols[number].name in (*VERSIONED, *ALLOCATOR)
+        return f"__got_{self.symbols[number].name}" if chosen else None
 
     def _place(self) -> None:
         """Addresses, which are offsets in the file too."""

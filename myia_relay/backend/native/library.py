@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .elf import VERSIONED
+from .elf import ALLOCATOR, VERSIONED
 
 SERVE = "myia_relay_serve"  # what compiled code calls for a request, through the variable `__myia_relay_serve`
 LAUNCH = "TVMBackendParallelLaunch"
@@ -129,6 +129,13 @@ def _launcher() -> int:
     return _address(_runtime("tvm", "libtvm_runtime.so")[LAUNCH])
 
 
+@functools.cache
+def _allocator() -> dict[str, int]:
+    """The addresses of C's allocator, found as `area.free` is."""
+    process = ctypes.CDLL(None)
+    return {name: _address(process[name]) for name in ALLOCATOR}
+
+
 def _address(symbol: Any) -> int:
     return ctypes.cast(symbol, ctypes.c_void_p).value or 0
 
@@ -161,6 +168,8 @@ class Library:
             self._set(LAUNCH, _launcher())
         for name in VERSIONED:
             self._set(f"got_{name}", None)
+        for name, address in _allocator().items():
+            self._set(f"got_{name}", address)
 
     def _open(self, file: str | bytes) -> ctypes.CDLL:
         if isinstance(file, str):

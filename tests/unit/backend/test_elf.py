@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import shutil
 import struct
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from myia_relay.backend.native import elf, library
 
 pytestmark = pytest.mark.skipif(not library.supported(), reason="code is not linked here")
+ROOT = Path(__file__).resolve().parents[3]
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="objects for these tests come from a C compiler")
 
 SOURCE = r"""
@@ -148,3 +152,36 @@ def test_code_is_unloaded_when_nobody_has_it(tmp_path):
 
 def eval_free(x):
     return x * 2.0 + 1.0
+
+
+LISTS = """
+from myia_relay import relay
+
+@relay
+def squares(n):
+    xs, rows = [], []
+    for i in range(n):
+        xs.append(i * i)
+        rows.append([i, n])
+    while len(xs) > 3:
+        xs.pop()
+    return xs, rows
+
+for n in range(100):
+    squares(n)
+print(squares(5))
+"""
+
+
+def test_memory_is_freed_by_the_allocator_that_it_is_from(tmp_path):
+    """glibc's debugging allocator hides its names from `dlsym`, not from the loader: code once got memory from it, and
+    Python gave that back to the C library."""
+    (tmp_path / "lists.py").write_text(LISTS)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "LD_PRELOAD": "libc_malloc_debug.so.0", "MALLOC_CHECK_": "3"}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "lists.py")], env=env, capture_output=True, text=True, timeout=600
+    )
+    if "cannot be preloaded" in done.stderr:
+        pytest.skip("no libc_malloc_debug.so.0 here")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "([0, 1, 4], [[0, 5], [1, 5], [2, 5], [3, 5], [4, 5]])\n"
