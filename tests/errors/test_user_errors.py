@@ -354,7 +354,12 @@ CASES = [
     (float_range, lambda f: f(2.0), myia_relay.TypeError_, "float cannot be interpreted as an integer"),
     (too_many_indices, lambda f: f(A), myia_relay.TypeError_, "array is 2-dimensional, but 3 were indexed"),
     (bad_reshape, lambda f: f(A), myia_relay.ShapeError, "cannot reshape array of shape (3, 4) into shape (5, 5)"),
-    (bad_axis, lambda f: f(A), myia_relay.ShapeError, "axis 2 is out of bounds for array of dimension 2"),
+    (
+        bad_axis,
+        lambda f: f(A),
+        myia_relay.ShapeError,
+        "axis 2 is out of bounds for array of dimension 2; the shape is (3, 4)",
+    ),
     (written_out, lambda f: f(1.5), myia_relay.TypeError_, "object of type str made at run time has no len()"),
     (creates_in_a_loop, lambda f: f(X), myia_relay.LoweringError, "create it there, or outside, and pass it in"),
 ]

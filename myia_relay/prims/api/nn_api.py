@@ -97,7 +97,7 @@ def _shifted(x: Var, axes: tuple[int, ...]) -> tuple[Var, Var]:
 def logsumexp(b: Builder, x, axis=None, keepdims=False) -> Var:
     """log(sum(exp(x))) without overflow."""
     x = floating(reducible(b, x, "relay.logsumexp"))
-    axes = normalise_axes("relay.logsumexp", axis, x.ndim)
+    axes = normalise_axes("relay.logsumexp", axis, x.shape)
     away, top = _shifted(x, axes)
     out = P.log(reduce_sum(P.exp(away), axes=axes, keepdims=True)) + top
     if keepdims:
@@ -109,7 +109,7 @@ def logsumexp(b: Builder, x, axis=None, keepdims=False) -> Var:
 def softmax(b: Builder, x, axis=-1) -> Var:
     """exp(x) / sum(exp(x)) along an axis."""
     x = floating(reducible(b, x, "relay.softmax"))
-    axes = normalise_axes("relay.softmax", axis, x.ndim)
+    axes = normalise_axes("relay.softmax", axis, x.shape)
     weights = P.exp(_shifted(x, axes)[0])
     return P.div(weights, reduce_sum(weights, axes=axes, keepdims=True))
 
@@ -118,7 +118,7 @@ def softmax(b: Builder, x, axis=-1) -> Var:
 def log_softmax(b: Builder, x, axis=-1) -> Var:
     """log(softmax(x)), computed without its cancellations."""
     x = floating(reducible(b, x, "relay.log_softmax"))
-    axes = normalise_axes("relay.log_softmax", axis, x.ndim)
+    axes = normalise_axes("relay.log_softmax", axis, x.shape)
     away, _ = _shifted(x, axes)
     return P.sub(away, P.log(reduce_sum(P.exp(away), axes=axes, keepdims=True)))
 
@@ -134,7 +134,7 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
         axis: of the classes.
     """
     logits = floating(reducible(b, logits, "relay.softmax_cross_entropy"))
-    axis = normalise_axis("relay.softmax_cross_entropy", axis, logits.ndim)
+    axis = normalise_axis("relay.softmax_cross_entropy", axis, logits.shape)
     labels = strong(operand(b, labels, "relay.softmax_cross_entropy"))
     if labels.dtype in INTS and len(labels.shape) == logits.ndim - 1:
         if axis != logits.ndim - 1:
@@ -326,7 +326,7 @@ def argmax(b: Builder, x, axis=None) -> Var:
     x = reducible(b, x, "relay.argmax")
     if axis is None:
         x, axis = reshape(x, shape=(product(x.shape),)), 0
-    axis = normalise_axis("relay.argmax", axis, x.ndim)
+    axis = normalise_axis("relay.argmax", axis, x.shape)
     refuse_empty(b, x, (axis,), "relay.argmax of an empty sequence")
     return argmax_prim(x, axis=axis)
 

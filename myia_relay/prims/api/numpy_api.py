@@ -49,7 +49,7 @@ def _take():
         x, i = array_of(b, a, "np.take"), operand(b, indices, "np.take")
         if axis is None:
             x, axis = ravel(b, x), 0
-        axis = normalise_axis("np.take", axis, x.ndim)
+        axis = normalise_axis("np.take", axis, x.shape)
         if i.shape == ():
             return getitem(b, x, (slice(None),) * axis + (i,))
         return take(x, _positions(b, i, x.shape[axis], axis), axis=axis)

@@ -56,7 +56,7 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
     """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors."""
     x = reducible(b, x, "np.linalg.norm")
     x = x if x.type.is_float else astype(x, "float64")
-    axes = normalise_axes("np.linalg.norm", axis, x.ndim)
+    axes = normalise_axes("np.linalg.norm", axis, x.shape)
     if ord is None or (ord == 2 and len(axes) == 1) or (ord == "fro" and len(axes) == 2):
         return P.sqrt(reduce_sum(P.mul(x, x), axes=axes, keepdims=bool(keepdims)))
     if len(axes) == 1:

@@ -41,7 +41,7 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
     """np.sum."""
     x = reducible(b, a, "np.sum")
     x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
-    out = reduce_sum(x, axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
+    out = reduce_sum(x, axes=normalise_axes("np.sum", axis, x.shape), keepdims=bool(keepdims))
     if initial is None:
         return out
     start = astype(operand(b, initial), out.dtype)
@@ -51,7 +51,7 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
     ):
         return total
     # A sum that starts at -0.0 stays there as long as it meets nothing else.
-    alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.ndim), keepdims=bool(keepdims))
+    alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.shape), keepdims=bool(keepdims))
     return P.where(P.logical_and(alone, _is_minus_zero(start)), start, total)
 
 
@@ -65,7 +65,7 @@ def prod(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     """np.prod."""
     x = reducible(b, a, "np.prod")
     x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
-    return reduce_prod(x, axes=normalise_axes("np.prod", axis, x.ndim), keepdims=bool(keepdims))
+    return reduce_prod(x, axes=normalise_axes("np.prod", axis, x.shape), keepdims=bool(keepdims))
 
 
 def refuse_empty(b: Builder, x: Var, axes: tuple[int, ...], text: str) -> None:
@@ -88,7 +88,7 @@ def _extremum(name: str, prim, pair):
 
     def rule(b: Builder, a, axis=None, *, keepdims=False, initial=None) -> Var:
         x = reducible(b, a, f"np.{name}")
-        axes = normalise_axes(f"np.{name}", axis, x.ndim)
+        axes = normalise_axes(f"np.{name}", axis, x.shape)
         if initial is None:
             refuse_empty(b, x, axes, text)
         out = prim(x, axes=axes, keepdims=bool(keepdims))
@@ -116,7 +116,7 @@ def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     x = reducible(b, a, "np.mean")
     if dtype is not None:
         x = astype(x, dtype_name(dtype))
-    axes = normalise_axes("np.mean", axis, x.ndim)
+    axes = normalise_axes("np.mean", axis, x.shape)
     wide = _in_wide_floats(x)
     out = P.div(reduce_sum(wide, axes=axes, keepdims=bool(keepdims)), count(b, x, axes, wide.dtype))
     return astype(out, x.dtype) if x.type.is_float else out
@@ -128,7 +128,7 @@ def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
     x = reducible(b, a, "np.var")
     if dtype is not None:
         x = astype(x, dtype_name(dtype))
-    axes = normalise_axes("np.var", axis, x.ndim)
+    axes = normalise_axes("np.var", axis, x.shape)
     wide = _in_wide_floats(x)
     centre = P.div(reduce_sum(wide, axes=axes, keepdims=True), count(b, x, axes, wide.dtype))
     away = P.sub(wide, centre)
@@ -151,7 +151,7 @@ def ptp(b: Builder, a, axis=None, *, keepdims=False) -> Var:
 def _quantifier(name: str, prim):
     def rule(b: Builder, a, axis=None, *, keepdims=False) -> Var:
         x = astype(reducible(b, a, f"np.{name}"), "bool")
-        return prim(x, axes=normalise_axes(f"np.{name}", axis, x.ndim), keepdims=bool(keepdims))
+        return prim(x, axes=normalise_axes(f"np.{name}", axis, x.shape), keepdims=bool(keepdims))
 
     return rule
 
@@ -173,7 +173,7 @@ def _position(name: str, prim):
         if axis is None:
             x, at = reshape(x, shape=(product(shape),)), 0
         else:
-            at = normalise_axis(f"np.{name}", axis, x.ndim)
+            at = normalise_axis(f"np.{name}", axis, x.shape)
         refuse_empty(b, x, (at,), f"attempt to get {name} of an empty sequence")
         out = prim(x, axis=at)
         if not keepdims:

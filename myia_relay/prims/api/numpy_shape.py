@@ -98,7 +98,20 @@ def numpy_transpose(b: Builder, a, axes=None) -> Var:
         return permuted(x, tuple(reversed(range(x.ndim))))
     if len(axes) != x.ndim:
         raise ShapeError(f"transpose: axes {tuple(axes)} do not match an array of shape {show_shape(x.shape)}")
-    return permuted(x, tuple(normalise_axis("transpose", i, x.ndim) for i in axes))
+    return permuted(x, _distinct("transpose", axes, x))
+
+
+def _distinct(name: str, axes, x: Var, new: int = 0) -> tuple[int, ...]:
+    """Non-negative axes in the order given, one of them as a number or several in a tuple or list.
+
+    Raises:
+        ShapeError: an axis that the array does not have, or one named twice.
+    """
+    given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+    out = tuple(normalise_axis(name, k, x.shape, new) for k in given)
+    if len(set(out)) != len(out):
+        raise ShapeError(f"{name}: repeated axis in {given}; the shape is {show_shape(x.shape)}")
+    return out
 
 
 @method("transpose")
@@ -126,7 +139,7 @@ def swapaxes(b: Builder, a, axis1, axis2) -> Var:
     """np.swapaxes."""
     x = array_of(b, a, "np.swapaxes")
     perm = list(range(x.ndim))
-    i, j = (normalise_axis("swapaxes", k, x.ndim) for k in (axis1, axis2))
+    i, j = (normalise_axis("swapaxes", k, x.shape) for k in (axis1, axis2))
     perm[i], perm[j] = perm[j], perm[i]
     return permuted(x, tuple(perm))
 
@@ -138,10 +151,12 @@ method("swapaxes", static=("axis1", "axis2"))(swapaxes)
 def moveaxis(b: Builder, a, source, destination) -> Var:
     """np.moveaxis."""
     x = array_of(b, a, "np.moveaxis")
-    source = (source,) if isinstance(source, int) else tuple(source)
-    destination = (destination,) if isinstance(destination, int) else tuple(destination)
-    source = tuple(normalise_axis("moveaxis", k, x.ndim) for k in source)
-    destination = tuple(normalise_axis("moveaxis", k, x.ndim) for k in destination)
+    source, destination = _distinct("moveaxis", source, x), _distinct("moveaxis", destination, x)
+    if len(source) != len(destination):
+        raise ShapeError(
+            "moveaxis: source and destination must have the same number of axes, and these have "
+            f"{len(source)} and {len(destination)}"
+        )
     order = [k for k in range(x.ndim) if k not in source]
     for to, k in sorted(zip(destination, source, strict=True)):
         order.insert(to, k)
@@ -160,7 +175,7 @@ def squeeze(b: Builder, a, axis=None) -> Var:
             )
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
     else:
-        axes = normalise_axes("squeeze", axis, x.ndim)
+        axes = normalise_axes("squeeze", axis, x.shape)
         for i in axes:
             if x.shape[i] != 1:
                 raise ShapeError(f"squeeze: axis {i} of shape {show_shape(x.shape)} has size {x.shape[i]}, not 1")
@@ -174,11 +189,9 @@ method("squeeze", static=("axis",))(squeeze)
 def expand_dims(b: Builder, a, axis) -> Var:
     """np.expand_dims."""
     x = array_of(b, a, "np.expand_dims")
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    rank = x.ndim + len(axes)
-    axes = {normalise_axis("expand_dims", k, rank) for k in axes}
+    axes = _distinct("expand_dims", axis, x, new=len(axis) if isinstance(axis, tuple | list) else 1)
     own = iter(x.shape)
-    return reshape(x, shape=tuple(1 if k in axes else next(own) for k in range(rank)))
+    return reshape(x, shape=tuple(1 if k in axes else next(own) for k in range(x.ndim + len(axes))))
 
 
 @meaning(np.broadcast_to)
@@ -192,7 +205,7 @@ def numpy_broadcast_to(b: Builder, array, shape) -> Var:
 def numpy_flip(b: Builder, m, axis=None) -> Var:
     """np.flip."""
     x = array_of(b, m, "np.flip")
-    return flip(x, axes=normalise_axes("flip", axis, x.ndim))
+    return flip(x, axes=normalise_axes("flip", tuple(axis) if isinstance(axis, list) else axis, x.shape))
 
 
 meaning(np.fliplr)(lambda b, m: numpy_flip(b, m, 1))
@@ -218,7 +231,7 @@ def numpy_concatenate(b: Builder, arrays, axis=0) -> Var:
     if any(x.ndim != xs[0].ndim for x in xs) or xs[0].ndim == 0:
         shapes = ", ".join(show_shape(x.shape) for x in xs)
         raise ShapeError(f"np.concatenate: arrays of shapes {shapes} have different numbers of axes; use np.stack?")
-    return concatenate(*xs, axis=normalise_axis("np.concatenate", axis, xs[0].ndim))
+    return concatenate(*xs, axis=normalise_axis("np.concatenate", axis, xs[0].shape))
 
 
 if hasattr(np, "concat"):
@@ -232,7 +245,7 @@ def stack(b: Builder, arrays, axis=0) -> Var:
     if len({x.shape for x in xs}) > 1:
         shapes = " and ".join(show_shape(x.shape) for x in xs)
         raise ShapeError(f"np.stack: all input arrays must have the same shape, and these have {shapes}")
-    return stack_arrays(*xs, axis=normalise_axis("np.stack", axis, xs[0].ndim + 1))
+    return stack_arrays(*xs, axis=normalise_axis("np.stack", axis, xs[0].shape, new=1))
 
 
 def _at_least_2d(x: Var) -> Var:
@@ -274,7 +287,7 @@ def atleast_2d(b: Builder, a) -> Var:
 
 def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -> list[Var]:
     x = array_of(b, ary, name)
-    axis = normalise_axis(name, axis, x.ndim)
+    axis = normalise_axis(name, axis, x.shape)
     n = x.shape[axis]
     if isinstance(indices_or_sections, int | np.integer):
         count = int(indices_or_sections)
@@ -339,7 +352,7 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
     x = array_of(b, a, "np.repeat")
     if axis is None:
         x, axis = ravel(b, x), 0
-    axis = normalise_axis("np.repeat", axis, x.ndim)
+    axis = normalise_axis("np.repeat", axis, x.shape)
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, int(repeats), *after))
     return reshape(out, shape=(*before, n * int(repeats), *after))
@@ -363,7 +376,7 @@ def roll(b: Builder, a, shift, axis=None) -> Var:
     x = array_of(b, a, "np.roll")
     if axis is None:
         return reshape(roll(b, ravel(b, x), shift, 0), shape=x.shape)
-    axis = normalise_axis("np.roll", axis, x.ndim)
+    axis = normalise_axis("np.roll", axis, x.shape)
     n = x.shape[axis]
     if isinstance(n, Dim):
         size = strong(size_value(b, n))
@@ -383,7 +396,7 @@ def roll(b: Builder, a, shift, axis=None) -> Var:
 def diagonal(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
     """np.diagonal: as a new last axis."""
     x = array_of(b, a, "np.diagonal")
-    i, j = (normalise_axis("np.diagonal", k, x.ndim) for k in (axis1, axis2))
+    i, j = (normalise_axis("np.diagonal", k, x.shape) for k in (axis1, axis2))
     rest = tuple(k for k in range(x.ndim) if k not in (i, j))
     x = permuted(x, (*rest, i, j))
     *outer, n, m = x.shape
@@ -440,7 +453,7 @@ def numpy_cumsum(b: Builder, a, axis=None, dtype=None) -> Var:
     x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
     if axis is None:
         x, axis = ravel(b, x), 0
-    return cumsum(x, axis=normalise_axis("np.cumsum", axis, x.ndim))
+    return cumsum(x, axis=normalise_axis("np.cumsum", axis, x.shape))
 
 
 method("cumsum", static=("axis", "dtype"))(numpy_cumsum)
@@ -455,7 +468,7 @@ def cumprod(b: Builder, a, axis=None, dtype=None) -> Var:
     x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
     if axis is None:
         x, axis = ravel(b, x), 0
-    return cumulative_product(x, normalise_axis("np.cumprod", axis, x.ndim))
+    return cumulative_product(x, normalise_axis("np.cumprod", axis, x.shape))
 
 
 method("cumprod", static=("axis", "dtype"))(cumprod)
@@ -467,7 +480,7 @@ def diff(b: Builder, a, n=1, axis=-1) -> Var:
     from .arithmetic import sub
 
     x = array_of(b, a, "np.diff")
-    axis = normalise_axis("np.diff", axis, x.ndim)
+    axis = normalise_axis("np.diff", axis, x.shape)
     for _ in range(n):
         size = x.shape[axis]
         if isinstance(size, Dim) and not never_negative(size - 1):

@@ -123,19 +123,30 @@ def array_or_scalar(dtype: str, shape) -> Type:
     return Array(dtype, tuple(shape)) if shape else Scalar(dtype)
 
 
-def normalise_axis(name: str, axis: int, ndim: int) -> int:
-    """A non-negative axis."""
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"{name}: axis {axis} is out of bounds for array of dimension {ndim}")
-    return int(axis) % ndim
+def axis_number(name: str, axis) -> int:
+    """An axis as a user gives it, as an int; NumPy takes no booleans and no floats there."""
+    if isinstance(axis, bool | np.bool_) or not isinstance(axis, int | np.integer):
+        raise TypeError_(f"{name}: an axis is an int known at compile time, and this is {axis!r}")
+    return int(axis)
 
 
-def normalise_axes(name: str, axes, ndim: int) -> tuple[int, ...]:
-    """Sorted non-negative axes; None means all of them, an int one."""
+def normalise_axis(name: str, axis: int, shape: tuple[DimLike, ...], new: int = 0) -> int:
+    """A non-negative axis of an array of a shape, or of one with `new` more axes."""
+    number, ndim = axis_number(name, axis), len(shape) + new
+    if not -ndim <= number < ndim:
+        grown = f" with {new} more ax{'is' if new == 1 else 'es'}" if new else ""
+        raise ShapeError(
+            f"{name}: axis {number} is out of bounds for array of dimension {ndim}; the shape is {show_shape(shape)}{grown}"
+        )
+    return number % ndim
+
+
+def normalise_axes(name: str, axes, shape: tuple[DimLike, ...]) -> tuple[int, ...]:
+    """Sorted non-negative axes of an array of a shape; None means all of them, an int one."""
     if axes is None:
-        return tuple(range(ndim))
-    axes = (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
-    out = tuple(sorted(normalise_axis(name, a, ndim) for a in axes))
+        return tuple(range(len(shape)))
+    axes = axes if isinstance(axes, tuple) else (axes,)
+    out = tuple(sorted(normalise_axis(name, a, shape) for a in axes))
     if len(set(out)) != len(out):
-        raise ShapeError(f"{name}: duplicate axis in {axes}")
+        raise ShapeError(f"{name}: duplicate axis in {axes}; the shape is {show_shape(shape)}")
     return out
