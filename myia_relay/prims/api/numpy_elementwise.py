@@ -299,6 +299,14 @@ def logaddexp(b: Builder, x1, x2) -> Var:
     return unwrap(P.maximum(x, y) + P.log1p(P.exp(-P.abs_(gap))))
 
 
+@meaning(np.logaddexp2)
+def logaddexp2(b: Builder, x1, x2) -> Var:
+    """np.logaddexp2: log2(2**x1 + 2**x2) without overflow."""
+    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp2")
+    gap = P.where(P.eq(x, y), x.const(0), x - y)
+    return unwrap(P.maximum(x, y) + P.log1p(S.exp2(-P.abs_(gap))) * x.const(1 / math.log(2)))
+
+
 @meaning(np.copysign)
 def copysign(b: Builder, x1, x2) -> Var:
     """np.copysign: |x1| with the sign of x2, that of -0.0 too."""

@@ -7,6 +7,7 @@ import numpy as np
 from ...abstract.dims import Dim, DimLike, never_negative, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
+from ...library import refusals
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
 from ..ops.reduction import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod
@@ -226,5 +227,16 @@ def _refusal(function, why: str):
 
 for _fn, _why in _REFUSED.items():
     meaning(_fn)(_refusal(_fn, _why))
+
+
+@meaning(refusals.unsupported, static=("why",))
+def _(b: Builder, why):
+    raise TypeError_(why)
+
+
+@meaning(refusals.misfit, static=("why",))
+def _(b: Builder, why):
+    raise ShapeError(why)
+
 
 __all__ = ["Dim", "float_dtype", "sum_dtype"]

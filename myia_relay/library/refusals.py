@@ -1,0 +1,24 @@
+"""How functions of the library refuse a call: at compile time, at the user's line.
+
+`raise` in the library is for what only a run tells, a singular matrix. What shapes and dtypes tell is refused before.
+"""
+
+from __future__ import annotations
+
+
+def unsupported(why):
+    """Refuse operands of a kind that a function does not take, or that compiled code does not.
+
+    Raises:
+        TypeError: `why`, which is known at compile time.
+    """
+    raise TypeError(why)
+
+
+def misfit(why):
+    """Refuse operands whose shapes do not fit.
+
+    Raises:
+        ValueError: `why`, which is known at compile time.
+    """
+    raise ValueError(why)
