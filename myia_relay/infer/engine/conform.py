@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...abstract.types import Data
 from ...ir.node import Node
+from ...prims.ops.control import undef
 from ...utils.errors import InternalError
 from ..values.treedef import Skeleton, skeleton, unknown
 from ..values.values import (
@@ -37,7 +38,6 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
 
     Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
     """
-    from ...prims.ops.control import undef
     from ..language.data import adapt
     from ..language.lists import leaf_node
     from ..values.unions import conform_choice

@@ -11,10 +11,12 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...abstract.types import Type
+from ...abstract.types import Type, tuple_of
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.syntax import Handing
+from ...ir.walk import free_variables
+from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import InternalError
 from ...utils.source import NOWHERE, Origin
 from ..values.sharing import mark_like
@@ -244,7 +246,6 @@ class Frame:
         """The free variables of a closure with their values, as seen from this frame."""
         if closure.env is not None:
             return closure.env
-        from ...ir.walk import free_variables
 
         frame, chain = self, []
         while frame is not None and frame is not closure.frame:
@@ -332,7 +333,6 @@ def explode(frame: Frame, node: Node, skel: Skeleton) -> Val:
     leaves = list(skel.leaves())
     if len(leaves) == 1:
         return rebuild(skel, iter([node]))
-    from ...prims.ops.structure import get_item
 
     return rebuild(skel, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))]))
 
@@ -341,16 +341,12 @@ def pack(frame: Frame, nodes: list[Node]) -> Node:
     """The node that carries leaves out of a graph: one leaf bare, several (or none) as a tuple."""
     if len(nodes) == 1:
         return nodes[0]
-    from ...abstract.types import tuple_of
-    from ...prims.ops.structure import make_struct
 
     return frame.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
 
 
 def packed_type(skel: Skeleton) -> Type:
     """The type of what `pack` makes of a value with this skeleton."""
-    from ...abstract.types import tuple_of
-
     leaves = [leaf.info for leaf in skel.leaves()]
     return leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
 

@@ -8,13 +8,16 @@ import functools
 import operator
 import sys
 
-from ...abstract.types import Array, Scalar
+import numpy as np
+
+from ...abstract.types import Array, Scalar, numpy_dtype
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...library import lists as prelude
+from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
-from ...prims.ops.effects import print_
+from ...prims.ops.effects import check, print_
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
@@ -84,8 +87,6 @@ async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
         if step.node.value == 0:
             raise TypeError_("range() arg 3 must not be zero")
     else:
-        from ...prims.ops.effects import check
-
         ok = operate(engine, frame, operator.ne, [step, zero])
         attrs = {"exception": ValueError, "parts": ("range() arg 3 must not be zero",)}
         frame.builder.emit(check, (ok.node,), attrs)
@@ -163,9 +164,6 @@ def is_instance(value: Val, classes) -> bool | None:
 
 def python_class(value: Val) -> type:
     """The Python class of a value."""
-    import numpy as np
-
-    from ...abstract.types import numpy_dtype
 
     if is_list(value):
         return list
@@ -349,8 +347,6 @@ async def reduce_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> V
 
 
 def _extreme(name: str):
-    from ...prims.api.operators import OPERATORS
-
     fn = getattr(builtins, name)
     empty = (
         f"{name}() arg is an empty sequence" if sys.version_info < (3, 12) else f"{name}() iterable argument is empty"

@@ -6,6 +6,7 @@ math functions (by table, or written in Python in `library`), decorated and plai
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import operator
@@ -512,8 +513,6 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
             "record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls
         )
     if hasattr(cls, "__dataclass_fields__"):
-        import dataclasses
-
         if not cls.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {cls.__name__} is mutable; declare it @dataclass(frozen=True)")
         fields = dataclasses.fields(cls)

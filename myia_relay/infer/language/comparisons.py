@@ -5,6 +5,10 @@ from __future__ import annotations
 import operator
 
 from ...abstract.types import Array, Scalar
+from ...ir.prim import REGISTRY
+from ...prims.api.numpy_reductions import any_
+from ...prims.api.operators import truth
+from ...prims.ops.effects import check
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
@@ -76,7 +80,6 @@ def sequence_class(a: Seq) -> str:
 
 def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
     """`a < b` of tuples or lists of Python numbers: what the first elements that differ say. None for what has no order."""
-    from ...ir.prim import REGISTRY
     from .calls import operate
 
     pairs = list(zip(a.elems, b.elems))
@@ -96,8 +99,6 @@ def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
 
 def _both(frame: Frame, a: Dyn, b: Dyn) -> Dyn:
     """`a and b` of bools."""
-    from ...ir.prim import REGISTRY
-
     for one, other in ((a, b), (b, a)):
         if one.known:
             return other if one.node.value else one
@@ -109,10 +110,6 @@ def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn,
 
     Which object a NaN is cannot be told from its value, so that two of them raise ValueError, where the comparison is `reached`.
     """
-    from ...ir.prim import REGISTRY
-    from ...prims.api.operators import truth
-    from ...prims.ops.effects import check
-
     if by_identity and isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
         return frame.constant(True)
     if all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.is_float and not _is_number(x) for x in (a, b)):
@@ -132,7 +129,6 @@ def _is_number(x: Dyn) -> bool:
 
 def _equal_option(engine: Engine, frame: Frame, choice: Choice, other: Val) -> Dyn:
     """Whether a choice equals another value: the option that it is does. Comparing the others' placeholders does no harm."""
-    from ...ir.prim import REGISTRY
 
     def emit(name: str, *values: Dyn) -> Dyn:
         return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))
@@ -153,7 +149,6 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
     if isinstance(container, Seq):
         if container.kind == "dict":
             return frame.constant(to_python(item, "a dict key") in container.fields)
-        from ...ir.prim import REGISTRY
 
         result: Dyn = frame.constant(False)
         for elem in items(container, "__iter__", "__contains__"):
@@ -170,8 +165,6 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
             result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))
         return result
     if isinstance(container, Dyn) and isinstance(container.type, Array) and isinstance(item, Dyn):
-        from ...prims.api.numpy_reductions import any_
-        from ...prims.api.operators import truth
         from .calls import operate
 
         same = operate(engine, frame, operator.eq, [container, item])

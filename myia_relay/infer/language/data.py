@@ -24,6 +24,7 @@ from ...abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, is
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
+from ...prims.ops.control import undef
 from ...prims.ops.data import data_as, data_field, data_is, data_make, data_same
 from ...prims.ops.data_functions import choose
 from ...prims.ops.effects import check
@@ -263,7 +264,6 @@ async def by_variant(
         run: coroutine.
         site: the construct, for its place.
     """
-    from ...prims.ops.control import undef
     from .syntax import branch
 
     if len(groups) == 1:

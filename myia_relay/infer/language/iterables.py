@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from ...abstract.types import Array
 from ...ir.node import Constant
+from ...ir.prim import REGISTRY
+from ...prims.ops.control import dim_size
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
@@ -49,8 +51,6 @@ def reach(origin: Frame, frame: Frame, value: Val) -> Val:
 
 def array_length(frame: Frame, value: Dyn) -> Dyn:
     """The size of the first axis."""
-    from ...prims.ops.control import dim_size
-
     size = value.type.shape[0]
     if isinstance(size, int):
         return frame.constant(size)
@@ -59,8 +59,6 @@ def array_length(frame: Frame, value: Dyn) -> Dyn:
 
 def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Val:
     """`value[index]` without a bounds check: the index comes from a loop over the very array."""
-    from ...ir.prim import REGISTRY
-
     return Dyn(frame.builder.emit(REGISTRY["dynamic_index"], (value.node, index.node), {"axis": 0}))
 
 
@@ -158,8 +156,6 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
                 not (shortest.known and count.known and shortest.node.value == count.node.value)
                 and shortest.node is not count.node
             ):
-                from ...ir.prim import REGISTRY
-
                 shortest = Dyn(frame.builder.emit(REGISTRY["minimum"], (shortest.node, count.node)))
 
         def together(body: Frame, index: Dyn) -> Val:
@@ -222,8 +218,6 @@ def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
         return operate(engine, frame, fn, list(args))
 
     if steps.start.known and steps.step.known and steps.start.node.value == 0 and steps.step.node.value == 1:
-        from ...ir.prim import REGISTRY
-
         if steps.stop.known:
             return frame.constant(max(0, steps.stop.node.value))
         zero = frame.constant(0)
@@ -231,6 +225,5 @@ def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
     distance = op(operator.sub, steps.stop, steps.start)
     # ceil(a / b) == -(-a // b) for either sign of b
     turns = op(operator.neg, op(operator.floordiv, op(operator.neg, distance), steps.step))
-    from ...ir.prim import REGISTRY
 
     return Dyn(frame.builder.emit(REGISTRY["maximum"], (turns.node, frame.constant(0).node)))

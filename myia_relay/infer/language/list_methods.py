@@ -14,6 +14,7 @@ from typing import Any
 
 from ...abstract.types import FLOAT, Array, List, Scalar
 from ...ir import syntax as S
+from ...ir.build import as_type
 from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
 from ...library import lists as prelude
@@ -255,8 +256,6 @@ async def totalled(engine: Engine, frame: Frame, xs: Val, start: Val, compensate
 
 
 def _zero(value: Any, t: Any) -> Any:
-    from ...ir.build import as_type
-
     return as_type(float(value) if t.is_float else int(value), t)
 
 

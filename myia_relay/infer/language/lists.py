@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ...abstract.types import INT, List, NoneT, Scalar, Struct, Type
+from ...abstract.types import INT, List, NoneT, Scalar, Struct, Type, tuple_of
 from ...ir.node import Apply, Constant, Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.effects import check, raise_
@@ -372,8 +372,6 @@ def with_entry(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -
 
 def failing(frame: Frame, exception: type, message: str) -> Val:
     """Raise when this is reached."""
-    from ...abstract.types import tuple_of
-
     frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
     return NEVER
 

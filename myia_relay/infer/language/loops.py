@@ -8,6 +8,7 @@ list of functions, or arrays whose sizes depend on the turn.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from ...ir import syntax as S
 from ...ir.node import Apply, Graph
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import for_loop, while_loop
+from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_turn
 from ..engine.drift import TypeDrift, settling, undoing
@@ -297,8 +299,6 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
 
 def close_body(turn: Frame, result: Val, carried: list[Skeleton]) -> None:
     """Set the output of a loop body: the carried leaves, always as a tuple."""
-    from ...prims.ops.structure import make_struct
-
     if result is NEVER:
         nodes = [n for s in carried for n in conform(turn, UNBOUND_VAL, s)]
     else:
@@ -308,8 +308,6 @@ def close_body(turn: Frame, result: Val, carried: list[Skeleton]) -> None:
 
 def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
     """The carried values after a loop."""
-    from ...prims.ops.structure import get_item
-
     count = sum(len(list(s.leaves())) for s in carried)
     nodes = iter([frame.builder.emit(get_item, (apply,), {"index": i}) for i in range(count)])
     return [rebuild(s, nodes) for s in carried]
@@ -450,8 +448,6 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     """Whether a counter has not reached its end."""
-    import operator
-
     from .calls import operate
 
     if step.known:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import types
 from typing import Any
 
-from ...abstract.types import BOOL, NONE, Array, Ref, Scalar, Struct, Type, tuple_of
+from ...abstract.types import BOOL, NONE, Array, Ref, Scalar, Str, Struct, Type, tuple_of
 from ...ir.build import Var
 from ...ir.node import Constant, Node
+from ...ir.prim import REGISTRY
+from ...prims.api.numpy_api import METHODS
+from ...prims.api.subscripts import getitem
+from ...prims.ops.effects import check, raise_
+from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import AttributeError_, TypeError_, ValueError_, nearest
 from ..engine.engine import Engine
 from ..engine.frames import Frame
@@ -22,8 +28,6 @@ from .data import test as data_test
 
 def to_node(frame: Frame, value: Val) -> Node:
     """A value as one node: structures are put together; strings and None become constants (for messages only)."""
-    from ...prims.ops.structure import make_struct
-
     if isinstance(value, Dyn):
         return value.node
     if isinstance(value, Listed):
@@ -35,8 +39,6 @@ def to_node(frame: Frame, value: Val) -> Node:
         type_ = Struct(value.kind, tuple(n.type for n in nodes), value.fields, value.cls)
         return frame.builder.emit(make_struct, nodes, {"type": type_})
     if isinstance(value, Static) and (value.value is None or isinstance(value.value, str)):
-        from ...abstract.types import Str
-
         return Constant(value.value, NONE if value.value is None else Str())
     raise TypeError_(f"{describe(value)} is not a value that compiled code can hold; it exists at compile time only")
 
@@ -56,8 +58,6 @@ def lift(engine: Engine, frame: Frame, result: Any) -> Val:
 
 def from_node(frame: Frame, node: Node) -> Val:
     """A node as a value; structures are taken apart."""
-    from ...prims.ops.structure import get_item
-
     if node.type == NONE:
         return NONE_VAL
     if isinstance(node.type, Struct):
@@ -138,7 +138,6 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
 def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
-    from ...ir.prim import REGISTRY
     from . import lists
 
     if op is operator.getitem:
@@ -218,8 +217,6 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
 
 
 def operate_not(frame: Frame, value: Dyn) -> Dyn:
-    from ...ir.prim import REGISTRY
-
     return Dyn(frame.builder.emit(REGISTRY["logical_not"], (value.node,)))
 
 
@@ -282,8 +279,6 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return _choose(engine, frame, value, index)
         raise TypeError_(f"{value.kind} indices must be integers or slices, not {describe(index)}")
     if isinstance(value, Dyn) and isinstance(value.type, Array):
-        from ...prims.api.subscripts import getitem
-
         return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
     if isinstance(value, Dyn) and isinstance(value.type, Scalar) and not value.type.weak and is_empty(index):
         return value  # `x[()]`: of an array without axes the number, of a NumPy number itself
@@ -306,7 +301,6 @@ def is_empty(value: Val) -> bool:
 
 def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
     """What raises whatever happens, when it is reached, as in Python."""
-    from ...prims.ops.effects import raise_
     from ..values.values import NEVER
 
     frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
@@ -320,8 +314,6 @@ def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
 
 def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     """A tuple indexed at run time: its elements must be alike."""
-    from ...ir.prim import REGISTRY
-    from ...prims.ops.effects import check
     from ..values.treedef import Mismatch, join, rebuild, skeleton, unknown
 
     n = len(value.elems)
@@ -490,8 +482,6 @@ def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val
 
 def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields: tuple[str, ...], name: str) -> Val:
     """A method, property or class attribute of an instance of a class."""
-    import inspect
-
     try:
         found = inspect.getattr_static(cls, name)
     except AttributeError:
@@ -522,7 +512,6 @@ PYTHON = {"float64": float, "int64": int, "bool": bool}
 
 def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
     """An attribute of an array, a scalar or a reference."""
-    from ...prims.api.numpy_api import METHODS
     from .calls import METHODS_OF_REFS
 
     t: Type = value.type

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Node
+from ...prims.api.operators import truth as numeric_truth
 from ...prims.ops.control import cond
 from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_, ValueError_
@@ -174,7 +175,6 @@ def unpacked(engine: Engine, frame: Frame, node: Apply, value: Val, wrong: type[
 
 async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     """Python's truth value: a bool where it is known at compile time, else a bool scalar."""
-    from ...prims.api.operators import truth as numeric_truth
     from .lists import emit, is_run_time, length
 
     if isinstance(value, Static):

@@ -7,6 +7,8 @@ from typing import Any
 
 from ...abstract.types import Scalar
 from ...ir.node import Node
+from ...ir.prim import REGISTRY
+from ...prims.ops.effects import ref_read
 from ...utils.errors import GradError, TypeError_
 from ...utils.source import Origin
 from ..engine.engine import Context, Engine
@@ -22,8 +24,6 @@ def parameter_key(spec: Any, name: str) -> Hashable:
 
 def read_parameters(frame: Frame, model: Dyn, origin: Origin) -> list[Node]:
     """The arrays of a reference as they are now."""
-    from ...prims.ops.effects import ref_read
-
     builder = frame.at(origin)
     return [builder.emit(ref_read, (model.node,), {"index": i}) for i in range(len(model.type.names))]
 
@@ -65,7 +65,5 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
 
 def zeros(frame: Frame, node: Node, type_) -> Dyn:
     """A zero of a parameter's type, for parameters that the loss does not use."""
-    from ...ir.prim import REGISTRY
-
     zero = frame.constant(0.0, Scalar(type_.dtype))
     return Dyn(frame.builder.emit(REGISTRY["broadcast_to"], (zero.node,), {"shape": type_.shape}))

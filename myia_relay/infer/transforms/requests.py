@@ -13,6 +13,7 @@ from ...abstract.types import Array, Data, Ref, Scalar, Type, has_tangent, tange
 from ...ir.node import Graph, Node
 from ...prims.ops.control import value_and_grad as P_value_and_grad
 from ...prims.ops.list_functions import whole
+from ...prims.ops.structure import get_item
 from ...utils.errors import GradError, nearest
 from ...utils.source import Origin
 from ..engine.engine import Context, Engine
@@ -270,8 +271,6 @@ def emit_value_and_grad(
     engine: Engine, frame: Frame, spec: Specialisation, nodes: list[Node], wrt: list[int], has_aux: bool, origin: Origin
 ) -> tuple[Val, list[Node]]:
     """Emit the request for a value and gradients by the parameters `wrt` of a specialisation."""
-    from ...prims.ops.structure import get_item
-
     leaves = [leaf.info for leaf in spec.result.leaves()]
     value_skel = spec.result
     if has_aux:

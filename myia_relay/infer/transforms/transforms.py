@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...abstract.types import Array, Ref, Scalar
 from ...ir.node import Node
+from ...ir.prim import REGISTRY
+from ...prims.api.numpy_api import MEANINGS
+from ...prims.ops.control import stop_gradient
+from ...prims.ops.control import vmap as P_vmap
+from ...prims.ops.structure import get_item
 from ...utils.errors import GradError, ShapeError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.engine import Engine
@@ -80,8 +87,6 @@ def request_batch(transform: str):
 
 def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Val], list[list[bool]], Any]:
     """The arguments with their batch axis first, which of their leaves are batched, and the batch size."""
-    from ...ir.prim import REGISTRY
-
     refuse_run_time(args, "vmap")
     for axis in in_axes if isinstance(in_axes, tuple) else (in_axes,):
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
@@ -140,9 +145,6 @@ def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
 
 async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origin: Origin, site) -> tuple[Val, Any]:
     """`vmap(fn)(*args)` with the batch axis of the results first, and the batch size."""
-    from ...prims.ops.control import vmap as P_vmap
-    from ...prims.ops.structure import get_item
-
     args, flags, size = batched_leaves(frame, list(args), in_axes)
     examples = [example_of(frame, a, f) for a, f in zip(args, flags, strict=True)]
     dynamic = tuple(True for _ in args)
@@ -166,8 +168,6 @@ async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origi
 
 @derived("vmap")
 async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
-    from ...ir.prim import REGISTRY
-
     if kwargs:
         raise TypeError_("a vmapped function takes positional arguments only")
     result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
@@ -191,9 +191,6 @@ async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
 
 @derived("batch_mean")
 async def call_batch_mean(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
-    import numpy as np
-
-    from ...prims.api.numpy_api import MEANINGS
     from ..language.structures import lift
 
     result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
@@ -210,8 +207,6 @@ async def at_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> V
 
 async def stop_gradient_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     """`stop_gradient(x)` on any tree."""
-    from ...prims.ops.control import stop_gradient
-
     leaves: list[Node] = []
     skel = skeleton(args[0], leaves, True, frame.captured)
     return rebuild(skel, iter([frame.builder.emit(stop_gradient, (n,)) for n in leaves]))

@@ -12,6 +12,7 @@ import operator
 
 from ...abstract.types import Array, Scalar
 from ...ir.node import Apply, Constant, Node
+from ...ir.prim import REGISTRY
 from ...ir.syntax import FreeName
 from ...prims.ops.control import undef
 from ...utils.errors import CompileError
@@ -292,8 +293,6 @@ def each_option(values: tuple[int, ...] | int = 0):
 
 async def single_float(engine, frame, value: Val) -> Val:
     """A choice between real scalars as one NumPy float; any other value as it is. For derivatives, whose kind is that."""
-    from ...ir.prim import REGISTRY
-
     if not isinstance(value, Choice) or not all(
         isinstance(o, Dyn) and isinstance(o.type, Scalar | Array) and o.type.shape == () for o in value.options
     ):
@@ -333,7 +332,6 @@ def merged(frame, values: list[Val]) -> list[Val]:
 
 def as_one_float(frame, choice: Choice) -> Dyn:
     """A choice between floats of one dtype as a NumPy float."""
-    from ...ir.prim import REGISTRY
 
     def emit(name: str, *nodes, **attrs):
         return frame.builder.emit(REGISTRY[name], nodes, attrs)
