@@ -19,6 +19,7 @@ from ..utils.source import Origin
 from .build import Builder
 from .node import Apply, Constant, Graph, Node
 from .prim import Primitive
+from .termination import ends
 
 Env = dict[Node, Node]
 NO_EFFECTS: frozenset[str] = frozenset()
@@ -303,6 +304,7 @@ class Effects:
 
     def __init__(self):
         self.memo: dict[Graph, frozenset[str]] = {}
+        self.ending: dict[Graph, bool] = {}
 
     def of_graph(self, graph: Graph) -> frozenset[str]:
         """Effects of running a graph: a set of "raise", "read", "write", "io"."""
@@ -320,6 +322,26 @@ class Effects:
             for graph in inner_graphs(node):
                 own |= self.of_graph(graph)
         return own
+
+    def stays(self, node: Apply) -> bool:
+        """Whether an application is to be kept though nobody uses its value: it has an effect, or may never end."""
+        return bool(self.of_node(node) - {"read"}) or not self.ends(node)
+
+    def ends(self, node: Apply) -> bool:
+        """Whether an application is known to end, or to raise."""
+        if not node.attrs and type(node.fn) is not Graph:
+            return True
+        if type(node.fn) is Primitive and node.fn.name == "while_loop" and not ends(node):
+            return False
+        return all(map(self.graph_ends, inner_graphs(node)))
+
+    def graph_ends(self, graph: Graph) -> bool:
+        """Whether running a graph is known to end, or to raise, as endless recursion does."""
+        found = self.ending.get(graph)
+        if found is None:
+            self.ending[graph] = True  # seen again only where it calls itself
+            found = self.ending[graph] = all(map(self.ends, graph.nodes))
+        return found
 
 
 def components(graph: Graph, without: Callable[[Graph], bool] | None = None) -> list[list[Graph]]:
@@ -424,7 +446,7 @@ class Recursion:
 
 
 def drop_dead(graph: Graph, effects: Effects | None = None) -> int:
-    """Remove applications whose value nobody uses and that have no effect but reading; returns how many went.
+    """Remove applications whose value nobody uses, that end and have no effect but reading; returns how many went.
 
     Works in place: for a graph that a pass has just built.
     """
@@ -432,7 +454,7 @@ def drop_dead(graph: Graph, effects: Effects | None = None) -> int:
     live: set[Node] = {graph.output}
     kept = []
     for node in reversed(graph.nodes):
-        if node in live or effects.of_node(node) - {"read"}:
+        if node in live or effects.stays(node):
             live.update(node.args)
             kept.append(node)
     gone = len(graph.nodes) - len(kept)

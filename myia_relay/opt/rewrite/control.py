@@ -220,7 +220,7 @@ def thin_cond(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     keep = [path for path in keep if path not in outer]
     if not inputs.changed and (paths == [()] or flat) and len(keep) == len(paths):
         return None
-    if not keep and not any(p.effects.of_graph(g) for g in branches):
+    if not keep and not any(p.effects.of_graph(g) or not p.effects.graph_ends(g) for g in branches):
         result = None
     else:
         new_branches = []
@@ -306,7 +306,7 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     inputs = Inputs(b, given, [place in read for place in places], [body.params[place].name for place in places])
     if not inputs.changed and len(moving) == n:
         return None
-    if not moving and not any(p.effects.of_graph(g) for g in graphs):
+    if not moving and p.effects.ends(node) and not any(p.effects.of_graph(g) for g in graphs):
         result = None
     else:
         new_graphs = []
@@ -394,7 +394,7 @@ def _needed_parameters(p: _Thin, graph: Graph, roots: Sequence[Node]) -> set[int
     """Indices of the parameters that some results, and the effects, of a graph depend on."""
     needed: dict[Node, frozenset[int] | None] = dict.fromkeys(roots)  # which parts; None: as a whole
     for node in reversed(graph.nodes):
-        if node not in needed and not p.effects.of_node(node) - {"read"}:
+        if node not in needed and not p.effects.stays(node):
             continue
         name = applied(node)
         if name == "get_item":

@@ -1,0 +1,106 @@
+"""Which loops are known to end: only these may go where nobody uses their values.
+
+    while i < n: i += 1        ends: an integer goes towards a bound that stays
+    while err > tol: ...       may turn for ever, and CPython's would
+
+Idea: a loop ends if its condition implies a comparison of a carried integer with something that stays the same, and each iteration
+moves that integer towards it. A counter that could jump over its bound and wrap is not trusted, unless it is a Python integer, whose
+sums are checked. A counted loop ends if what is in it does. Everything else counts as a loop that may not end.
+
+Input: an application of a typed graph. Output: whether it is known to end.
+"""
+
+from __future__ import annotations
+
+from ..abstract.types import Scalar
+from .node import Apply, Constant, Graph, Node, Parameter
+from .prim import Primitive
+
+TOWARDS = {"lt": 1, "le": 1, "gt": -1, "ge": -1}
+FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _name(node: Node) -> str:
+    return node.fn.name if isinstance(node, Apply) and type(node.fn) is Primitive else ""
+
+
+def ends(loop: Apply) -> bool:
+    """Whether a `while_loop` ends whatever it is given, but for loops inside of it."""
+    condition, body = loop.attrs["cond"], loop.attrs["body"]
+    carried = loop.attrs["carried"]
+    if isinstance(condition.output, Constant):
+        return not condition.output.value
+    if _name(body.output) != "make_struct":
+        return False
+    after = dict(zip(condition.params, body.output.args[:carried]))
+    before = dict(zip(condition.params, body.params))
+    return any(_approaches(test, after, before, body) for test in _implied(condition))
+
+
+def _implied(graph: Graph) -> list[tuple[Apply, dict[Node, Node]]]:
+    """Comparisons that hold where a graph's output is true, each with what its parameters are in the outermost graph."""
+    found: list[tuple[Apply, dict[Node, Node]]] = []
+    stack: list[tuple[Node, dict[Node, Node]]] = [(graph.output, {p: p for p in graph.params})]
+    while stack:
+        node, env = stack.pop()
+        name = _name(node)
+        if name == "logical_and":
+            stack += [(a, env) for a in node.args]
+        elif name == "cond" and _is_false(node.attrs["orelse"].output):
+            stack.append((node.args[0], env))
+            then = node.attrs["then"]
+            stack.append((then.output, {p: env.get(a, a) for p, a in zip(then.params, node.args[1:])}))
+        elif name in TOWARDS:
+            found.append((node, env))
+        elif name == "where" and _directed(node):
+            found.append((node, env))
+    return found
+
+
+def _is_false(node: Node) -> bool:
+    return isinstance(node, Constant) and node.value is False
+
+
+def _directed(node: Apply) -> bool:
+    """`i < stop if step > 0 else i > stop`, as `range` has it where the sign of its step is not known."""
+    up, down = node.args[1:]
+    return _name(up) == "lt" and _name(down) == "gt" and up.args == down.args
+
+
+def _approaches(test: tuple[Apply, dict[Node, Node]], after: dict, before: dict, body: Graph) -> bool:
+    """Whether each iteration moves one side of a comparison towards the other, which stays."""
+    node, env = test
+    if _name(node) == "where":
+        left, right = (env.get(a, a) for a in node.args[1].args)
+        new = after.get(left)
+        # `range` has checked that its step is not zero, and its sign is that of the test.
+        step = new.args[1] if _name(new) == "add" and new.args[0] is before[left] else None
+        return step in body.params[len(after) :] and _stays(right, after, before)
+    name = _name(node)
+    left, right = (env.get(a, a) for a in node.args)
+    return _moves(left, right, name, after, before) or _moves(right, left, FLIPPED[name], after, before)
+
+
+def _moves(counter: Node, bound: Node, name: str, after: dict, before: dict) -> bool:
+    """Whether `counter` is a carried integer that each iteration moves towards a bound that stays."""
+    new = after.get(counter)
+    t = counter.type
+    if new is None or not isinstance(t, Scalar) or "int" not in t.dtype or not _stays(bound, after, before):
+        return False
+    if _name(new) not in ("add", "sub"):
+        return False
+    a, b = new.args
+    if b is before[counter] and _name(new) == "add":
+        a, b = b, a
+    if a is not before[counter] or not isinstance(b, Constant):
+        return False
+    step = int(b.value) * (1 if _name(new) == "add" else -1) * TOWARDS[name]
+    # In steps of one a counter does not miss its bound, unless that is the last number and may be reached.
+    return step > 0 and (t.weak or step == 1 and name in ("lt", "gt"))
+
+
+def _stays(node: Node, after: dict, before: dict) -> bool:
+    """Whether a value of the condition is the same in every iteration."""
+    if isinstance(node, Constant):
+        return True
+    return isinstance(node, Parameter) and (node not in after or after[node] is before[node])
