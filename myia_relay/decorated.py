@@ -11,6 +11,7 @@ from typing import Any
 
 from .abstract.annotations import TensorAnnotation
 from .abstract.families import note_scope
+from .utils.attributes import own_attribute
 from .utils.errors import TypeError_
 from .utils.source import is_ours
 
@@ -26,11 +27,11 @@ def note_local_classes() -> None:
 
 def wrapped_by(function: Any) -> Any:
     """What a wrapper or a transform is of; None where it is neither."""
-    derived = getattr(function, "__relay_derived__", None)
+    derived = own_attribute(function, "__relay_derived__")
     if derived is not None:
         return derived[1]
-    inner = getattr(function, "__relay_function__", None)
-    return inner if inner is not None else getattr(function, "__relay_model__", None)
+    inner = own_attribute(function, "__relay_function__")
+    return inner if inner is not None else own_attribute(function, "__relay_model__")
 
 
 def layers(function: Any) -> Iterator[Any]:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.native.format import Unportable
+from ..utils.attributes import has_own
 
 # Modules whose functions are what their names say, for the versions that are part of every key.
 LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names} - {"__main__"}
@@ -236,13 +237,13 @@ class _Describer:
     def other(self, value: Any) -> Any:
         """Objects of this package and of its users' record classes."""
         kind = type(value)
-        if hasattr(value, "__relay_derived__"):
+        if has_own(value, "__relay_derived__"):
             transform, function, options = value.__relay_derived__
             settings = getattr(value, "options", {})
             return ["derived", transform, self.any(function), self.options(options), self.any(settings)]
-        if hasattr(value, "__relay_function__"):
+        if has_own(value, "__relay_function__"):
             return ["relay", self.any(value.__relay_function__), self.any(value.options), self.any(value.static)]
-        if hasattr(value, "__relay_model__"):
+        if has_own(value, "__relay_model__"):
             return ["model", self.any(value.__relay_model__)]
         if isinstance(value, functools._lru_cache_wrapper):
             return ["cached", self.any(value.__wrapped__)]

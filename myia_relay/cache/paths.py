@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..backend.native.format import Unportable
+from ..utils.attributes import has_own
 
 Step = tuple[str, Any]
 
@@ -55,6 +56,8 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
             for i, base in enumerate(value.__bases__):
                 yield ("base", i), base
     elif isinstance(value, list | tuple):
+        if hasattr(value, "_fields"):
+            yield ("class", 0), type(value)
         for i, item in enumerate(value):
             yield ("item", i), item
     elif type(value) is dict:
@@ -63,16 +66,17 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
                 yield ("item", key), item
     elif _is_ours(value):
         for name in ("__relay_derived__", "__relay_function__", "__relay_model__"):
-            if hasattr(value, name):
+            if has_own(value, name):
                 yield ("attribute", name), getattr(value, name)
-    elif hasattr(value, "__dataclass_fields__"):
+    elif hasattr(type(value), "__dataclass_fields__"):
+        yield ("class", 0), type(value)
         for name in value.__dataclass_fields__:
             if hasattr(value, name):
                 yield ("attribute", name), getattr(value, name)
 
 
 def _is_ours(value: Any) -> bool:
-    return any(hasattr(value, name) for name in ("__relay_derived__", "__relay_function__", "__relay_model__"))
+    return any(has_own(value, name) for name in ("__relay_derived__", "__relay_function__", "__relay_model__"))
 
 
 STEPS = {
@@ -82,6 +86,7 @@ STEPS = {
     "member": lambda value, name: vars(value)[name],
     "base": lambda value, i: value.__bases__[i],
     "item": lambda value, key: value[key],
+    "class": lambda value, _: type(value),
 }
 
 

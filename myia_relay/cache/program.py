@@ -144,6 +144,8 @@ def describe_skeleton(skel: Skeleton, statics: list[Any]) -> list:
         data = describe(info.value)
     elif tag == "seq":
         data = [info[0], list(info[1]), describe(info[2])]
+        if info[2] is not None:
+            statics.append(info[2])
     elif tag == "again":
         data = info
     else:
@@ -158,11 +160,16 @@ def _held(d: Dependency, value: Any) -> Any:
     """The description of what a dependency holds."""
     if d.type is not None:
         return ["type", *describe_type(d.type)]
-    if d.kind == "code":
+    if d.kind in ("code", "members"):
         return describe(d.place)
     if d.kind == "content":
         return describe(tuple(value) if value is not None else None)
     return describe(value)
+
+
+def _leads_on(kind: str, place: Any, value: Any) -> Any:
+    """Where further paths may begin: what a dependency holds, or the class whose members it is about."""
+    return place if kind == "members" else value
 
 
 def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> list[list]:
@@ -176,7 +183,7 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
         if _in_library(d.place):  # this package's sources are part of every key
             continue
         out.append([d.kind, paths.path(d.place), d.name, _held(d, d.value)])
-        paths.add(d.value)
+        paths.add(_leads_on(d.kind, d.place, d.value))
     return out
 
 
@@ -200,7 +207,7 @@ def decode_dependencies(data: list[list], roots: list[Any]) -> list[Dependency] 
         except (LookupError, AttributeError, TypeError, ValueError, Unportable):
             return None
         out.append(d)
-        paths.values.append(value)
+        paths.values.append(_leads_on(kind, place, value))
     return out
 
 

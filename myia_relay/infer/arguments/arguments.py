@@ -140,7 +140,7 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
             key.append(kind)
             key.append(inner)
             continue
-        elif not (named := issubclass(kind, tuple)) and hasattr(v, "__relay_ref__") and kind is not type:
+        elif not (named := issubclass(kind, tuple)) and hasattr(kind, "__relay_ref__"):
             if any(v is leaf for leaf in leaves):
                 return None  # the same model twice is one argument
             spec = getattr(v, "spec", None)
@@ -221,19 +221,17 @@ def describe_argument(
         return Skeleton("dyn", data)
     if value is None or isinstance(value, str):
         return Skeleton("static", Identity(value))
-    ref = getattr(value, "__relay_ref__", None)
-    if ref is not None and not isinstance(value, type):
+    if hasattr(kind, "__relay_ref__"):
         if id(value) in refs:
             return Skeleton("again", refs[id(value)])
         refs[id(value)] = len(leaves)
         leaves.append(value)
-        return Skeleton("dyn", ref())
-    tree = getattr(value, "__relay_tree__", None)
-    if tree is not None and not isinstance(value, type):
+        return Skeleton("dyn", value.__relay_ref__())
+    if hasattr(kind, "__relay_tree__"):
         # Symbolic sizes are named by position, so that two datasets in one call may differ in length.
-        kind, fields, cls, parts = tree(f"{type(value).__name__.lower()}{len(leaves)}")
+        form, fields, cls, parts = value.__relay_tree__(f"{kind.__name__.lower()}{len(leaves)}")
         skels = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
-        return Skeleton("seq", (kind, fields, cls), skels)
+        return Skeleton("seq", (form, fields, cls), skels)
 
     def parts(values, names=None) -> tuple[Skeleton, ...]:
         values = list(values)
@@ -252,7 +250,7 @@ def describe_argument(
         if not all(isinstance(k, str) for k in value):
             raise TypeError_("a dict passed to compiled code must have string keys")
         return Skeleton("seq", ("dict", tuple(value), None), parts(value.values()))
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+    if hasattr(kind, "__dataclass_fields__"):
         if not value.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
         family = None if structural else family_of(kind)

@@ -2,11 +2,13 @@
 
 Python reads globals, closure cells and attributes when a function runs. Compiled code has numbers, strings and functions
 found there built in, so it is good only while they stay; arrays and models are passed in at every call (`Hidden`), so there
-it is enough that the new one has the old one's type. Containers are compared by content, functions by their code too.
+it is enough that the new one has the old one's type. Containers are compared by content, functions by their code and defaults
+too, and classes of records by what is in them: methods, properties and operators may be bound anew.
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +27,7 @@ def type_of_hidden(value: Any) -> Type | None:
     family = family_of(type(value))
     if family is not None:
         return Data(family)
-    ref = getattr(value, "__relay_ref__", None)
-    return ref() if ref is not None and not isinstance(value, type) else None
+    return value.__relay_ref__() if hasattr(type(value), "__relay_ref__") else None
 
 
 def content(value: Any) -> tuple | None:
@@ -35,36 +36,45 @@ def content(value: Any) -> tuple | None:
         return tuple(value)
     if isinstance(value, dict):
         return (*value, *value.values())
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+    if hasattr(type(value), "__dataclass_fields__"):
         return tuple(getattr(value, f, None) for f in value.__dataclass_fields__)
     return None
 
 
 def code_of(function: types.FunctionType) -> tuple:
     """What calling a function runs: its code and defaults, which tools that reload modules replace in place."""
-    return (function.__code__, function.__defaults__, function.__kwdefaults__)
+    named = function.__kwdefaults__  # a dict, which may be changed in place
+    return (function.__code__, function.__defaults__, *((tuple(named), *named.values()) if named else ()))
 
 
-def same(now: Any, then: Any) -> bool:
-    """Whether compiled code cannot tell two values apart."""
-    if now is then:
-        return True
-    if type(now) is not type(then):
-        return False
-    if isinstance(now, tuple):
-        return len(now) == len(then) and all(map(same, now, then))
-    if isinstance(now, types.MethodType):
-        return now.__self__ is then.__self__ and now.__func__ is then.__func__
-    # By text: 0.0 is not -0.0, and NaN is NaN.
-    return isinstance(now, int | float | str | np.number | np.bool_) and repr(now) == repr(then)
+def classes_of(cls: type) -> list[type]:
+    """A class of records and its bases, but for those of the standard library, which stay as they are."""
+    return [c for c in cls.__mro__ if c.__module__.split(".")[0] not in sys.stdlib_module_names or c.__module__ == MAIN]
 
 
+def members(cls: type) -> tuple:
+    """What is written in a class: names, then values; without what Python, or this package, notes there on the way."""
+    own = {k: v for k, v in vars(cls).items() if k not in NOTED and not k.startswith(("_abc_", "__relay_"))}
+    return (*own, *own.values())
+
+
+MAIN = "__main__"
+NOTED = {
+    "__doc__",
+    "__annotations__",
+    "__annotate_func__",
+    "__annotations_cache__",
+    "__abstractmethods__",
+    "__weakref__",
+    "__dict__",
+}
 READERS: dict[str, Callable[[Any, str], Any]] = {
     "cell": lambda place, name: place.cell_contents,
     "dict": lambda place, name: place[name],
     "attribute": getattr,
     "content": lambda place, name: content(place),
     "code": lambda place, name: code_of(place),
+    "members": lambda place, name: members(place),
     "absent": lambda place, name: name not in place,
 }
 
@@ -75,7 +85,7 @@ class Dependency:
 
     Attributes:
         kind: how it is read: one of `READERS`.
-        place: the cell, dictionary, object, container or function.
+        place: the cell, dictionary, object, container, function or class.
         name: the name, where the kind has one.
         value: what it held.
         type: for an array or model: any other of this type will do, as it is passed in anew.
@@ -111,7 +121,8 @@ CHECKS = {
     "dict": "p{i}[{name!r}] is v{i}",
     "attribute": "p{i}.{name} is v{i}",
     "absent": "{name!r} not in p{i}",
-    "code": "p{i}.__code__ is v{i}[0] and p{i}.__defaults__ is v{i}[1]",
+    "code": "p{i}.__code__ is v{i}[0] and p{i}.__defaults__ is v{i}[1] and not p{i}.__kwdefaults__",
+    "members": "p{i}.__dict__ == v{i}",
 }
 
 
@@ -130,6 +141,8 @@ def checker(dependencies: list[Dependency], count: int, run: Callable, again: Ca
     slow = []
     for i, d in enumerate(dependencies):
         names |= {f"p{i}": d.place, f"v{i}": d.value}
+        if d.kind == "members":  # with all that is noted there
+            names[f"v{i}"] = dict(vars(d.place)) if d.holds() else None
         if d.kind in CHECKS and d.type is None and (d.kind != "attribute" or d.name.isidentifier()):
             conditions.append(CHECKS[d.kind].format(i=i, name=d.name))
         else:

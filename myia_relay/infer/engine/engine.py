@@ -33,6 +33,7 @@ from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Context, Frame, Source, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
 from .program import Program
+from .record_classes import is_record_class, watch, watch_arguments
 from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
@@ -100,6 +101,7 @@ class Engine:
             CompileError: at the user's place.
         """
         count = len(params.params)
+        watch_arguments(self.depend, [*args, *kwargs.values()])
 
         def again() -> CompileError | None:
             self.start_over(params, count)
@@ -224,23 +226,26 @@ class Engine:
         if isinstance(value, np.ndarray):
             name = getattr(dependency, "name", "array")
             return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
-        closure = getattr(value, "__relay_value__", None)
-        if closure is not None and not isinstance(value, type):
-            return closure(self, frame)
-        ref = getattr(value, "__relay_ref__", None)
-        if ref is not None and not isinstance(value, type):
-            return self.hide(frame, Hidden(dependency, value), ref(), getattr(dependency, "name", "model"))
-        family = family_of(type(value)) if not self.structural else None
+        kind = type(value)  # objects may answer every attribute, classes have what they have
+        if hasattr(kind, "__relay_value__"):
+            return value.__relay_value__(self, frame)
+        if hasattr(kind, "__relay_ref__"):
+            return self.hide(
+                frame, Hidden(dependency, value), value.__relay_ref__(), getattr(dependency, "name", "model")
+            )
+        family = family_of(kind) if not self.structural else None
         if family is not None:
             self.uses_data = True
+            watch(self.depend, kind)
             return self.hide(frame, Hidden(dependency, value), Data(family), getattr(dependency, "name", "data"))
         held = content(value)
         if held is not None:
             self.depend("content", value, "", held)
-        tree = getattr(value, "__relay_tree__", None)
-        if tree is not None and not isinstance(value, type):
-            kind, fields, cls, parts = tree(f"{getattr(dependency, 'name', 'data')}_n")
-            return Seq(kind, tuple(self.from_python(frame, part, None) for part, _ in parts), fields, cls)
+        if hasattr(kind, "__relay_tree__"):
+            form, fields, cls, parts = value.__relay_tree__(f"{getattr(dependency, 'name', 'data')}_n")
+            return Seq(form, tuple(self.from_python(frame, part, None) for part, _ in parts), fields, cls)
+        if is_record_class(kind) or is_record_class(value):
+            watch(self.depend, kind if is_record_class(kind) else value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, type(value))
         if isinstance(value, list | tuple):
@@ -249,7 +254,7 @@ class Engine:
             )
         if isinstance(value, dict) and all(isinstance(k, str) for k in value):
             return Seq("dict", tuple(self.from_python(frame, v, None) for v in value.values()), tuple(value))
-        if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        if hasattr(kind, "__dataclass_fields__"):
             fields = tuple(value.__dataclass_fields__)
             return Seq(
                 "record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, type(value)

@@ -23,6 +23,7 @@ from ...ir.node import Apply, Graph
 from ...library import SOURCES
 from ...prims.api.numpy_api import MEANINGS, METHODS
 from ...prims.api.operators import OPERATORS
+from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import CompileError, ParseError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.cells import frozen
@@ -143,7 +144,7 @@ def takes_choices(fn: Val) -> bool:
         value = fn.value
         if lookup(SPECIAL, value) is not None or lookup(OPERATORS, value) is not None:
             return False
-        return isinstance(value, types.FunctionType | type) or hasattr(value, "__relay_function__")
+        return isinstance(value, types.FunctionType | type) or has_own(value, "__relay_function__")
     return isinstance(fn, Closure)
 
 
@@ -200,15 +201,15 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     written = lookup(SOURCES, value)
     if written is not None:
         return await call_python(engine, frame, written, args, kwargs, origin, site)
-    transformed = getattr(value, "__relay_derived__", None)
+    transformed = own_attribute(value, "__relay_derived__")
     if transformed is not None:
         transform, inner, options = transformed
         fn = Derived(transform, engine.from_python(frame, inner, None), options)
         return await call_value(engine, frame, fn, args, kwargs, origin, site)
-    function = getattr(value, "__relay_function__", None)
+    function = own_attribute(value, "__relay_function__")
     if function is not None:
         return await call_static(engine, frame, function, args, kwargs, origin, site)
-    model = getattr(value, "__relay_model__", None)
+    model = own_attribute(value, "__relay_model__")
     if model is not None:
         return await call_model_function(engine, frame, value, args, kwargs, origin, site)
     if isinstance(value, types.FunctionType):
@@ -228,6 +229,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_static(engine, frame, value.__wrapped__, args, kwargs, origin, site)
     method = type(value).__call__ if callable(value) else None
     if isinstance(method, types.FunctionType):
+        engine.depend("attribute", type(value), "__call__", method)
         return await call_static(engine, frame, types.MethodType(method, value), args, kwargs, origin, site)
     if not callable(value):
         raise TypeError_(f"'{type(value).__name__}' object is not callable")
@@ -344,7 +346,7 @@ def user_method(value: Val, name: str) -> Any:
 def written_method(cls: type, name: str) -> Any:
     """The Python function behind a special method that a class defines itself, or None."""
     found = getattr(cls, name, None)
-    function = getattr(found, "__relay_function__", found)
+    function = own_attribute(found, "__relay_function__", found)
     # What dataclasses and NamedTuples generate (comparison by fields) has no source; `structures` knows it.
     written = isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
     return function if written else None

@@ -28,6 +28,7 @@ from ...prims.ops.control import undef
 from ...prims.ops.data import data_as, data_field, data_is, data_make, data_same
 from ...prims.ops.data_functions import choose
 from ...prims.ops.effects import check
+from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, TypeError_, nearest
 from ..values.treedef import describe
 from ..values.values import NONE_VAL, Bound, Choice, Dyn, Known, Raised, Seq, Static, Val
@@ -305,7 +306,7 @@ MISSING = object()
 
 
 def is_method(found: Any) -> bool:
-    return isinstance(found, types.FunctionType) or hasattr(found, "__relay_function__")
+    return isinstance(found, types.FunctionType) or has_own(found, "__relay_function__")
 
 
 async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:

@@ -15,6 +15,7 @@ from ...prims.api.numpy_api import METHODS
 from ...prims.api.subscripts import getitem
 from ...prims.ops.effects import check, raise_
 from ...prims.ops.structure import get_item, make_struct
+from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, TypeError_, ValueError_, nearest
 from ..engine.engine import Engine
 from ..engine.frames import Frame
@@ -493,7 +494,7 @@ def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields:
         return Static(found.__func__)
     if isinstance(found, classmethod):
         return Bound(Static(cls), found.__func__)
-    if isinstance(found, types.FunctionType) or hasattr(found, "__relay_function__"):
+    if isinstance(found, types.FunctionType) or has_own(found, "__relay_function__"):
         return Bound(value, found)
     if isinstance(found, property):
         return PropertyVal(value, found.fget)

@@ -14,6 +14,7 @@ from ...ir.node import Graph, Node
 from ...prims.ops.control import value_and_grad as P_value_and_grad
 from ...prims.ops.list_functions import whole
 from ...prims.ops.structure import get_item
+from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import GradError, nearest
 from ...utils.source import Origin
 from ..engine.engine import Context, Engine
@@ -102,10 +103,10 @@ def graph_of(engine: Engine, fn: Val) -> Graph | None:
         return graph_of(engine, Static(fn.function))
     if isinstance(fn, Static):
         value = fn.value
-        inner = getattr(value, "__relay_derived__", None)
+        inner = own_attribute(value, "__relay_derived__")
         if inner is not None:
             return graph_of(engine, Static(inner[1]))
-        function = getattr(value, "__relay_function__", None) or getattr(value, "__relay_model__", None) or value
+        function = own_attribute(value, "__relay_function__") or own_attribute(value, "__relay_model__") or value
         if isinstance(function, types.MethodType):
             function = function.__func__
         if isinstance(function, types.FunctionType):
@@ -122,8 +123,8 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
     while isinstance(fn, Derived):
         fn = fn.function
     value = fn.value if isinstance(fn, Static) else None
-    while hasattr(value, "__relay_derived__") or hasattr(value, "__relay_function__"):
-        value = value.__relay_derived__[1] if hasattr(value, "__relay_derived__") else value.__relay_function__
+    while has_own(value, "__relay_derived__") or has_own(value, "__relay_function__"):
+        value = value.__relay_derived__[1] if has_own(value, "__relay_derived__") else value.__relay_function__
     bound = isinstance(value, types.MethodType) or (isinstance(fn, Bound) and not isinstance(fn.function, str))
     return names[1:] if bound else names
 

@@ -107,6 +107,16 @@ CHANGES = {
         "from typing import NamedTuple\nclass P(NamedTuple):\n    a: float\n    def m(self): return -self.a\n"
         "@relay\ndef f(x):\n    return P(x).m()\n",
     ),
+    "default by keyword": (
+        "def h(x, *, k=2.0): return x * k\n@relay\ndef f(x):\n    return h(x)\n",
+        "def h(x, *, k=2.0): return x * k\n@relay\ndef f(x):\n    return h(x)\nh.__kwdefaults__['k'] = 3.0\n",
+    ),
+    "method bound anew": (
+        "from typing import NamedTuple\nclass P(NamedTuple):\n    a: float\n    def m(self): return self.a\n"
+        "@relay\ndef f(x):\n    return P(x).m()\n",
+        "from typing import NamedTuple\nclass P(NamedTuple):\n    a: float\n    def m(self): return self.a\n"
+        "@relay\ndef f(x):\n    return P(x).m()\n\ndef other(self): return -self.a\nP.m = other\n",
+    ),
     "default of a field": (
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass P:\n    a: float\n    b: float = 1.0\n"
         "@relay\ndef f(x):\n    return P(x).b\n",
@@ -175,6 +185,38 @@ def test_free_names_are_watched_after_loading(folder):
     assert module.f(1.0) == 5.0
     module.h = lambda x: x - 1.0
     assert module.f(1.0) == 0.0
+
+
+CLASSES = """
+from dataclasses import dataclass
+
+def h(x, *, k=2.0): return x * k
+
+@dataclass(frozen=True)
+class P:
+    a: float
+    def m(self): return self.a
+    @property
+    def p(self): return 10.0
+    def __mul__(self, x): return self.a * x
+
+@relay
+def f(p): return p.m() + p.p + p * 2.0 + h(p.a)
+"""
+
+
+def test_members_and_keyword_defaults_are_watched_after_loading(folder):
+    first = imported(folder, CLASSES)
+    assert first.f(first.P(1.0)) == 1.0 + 10.0 + 2.0 + 2.0
+    module = imported(folder, CLASSES)
+    p = module.P(1.0)
+    assert module.f(p) == 15.0 and loaded(module.f)
+    module.h.__kwdefaults__["k"] = 3.0
+    assert module.f(p) == 16.0
+    module.P.p = property(lambda self: 20.0)
+    assert module.f(p) == 26.0
+    module.P.__mul__ = lambda self, x: 100.0
+    assert module.f(p) == 124.0
 
 
 def test_arrays_in_free_names_are_arguments(folder):
