@@ -3,9 +3,9 @@
     while i < n: i += 1        ends: an integer goes towards a bound that stays
     while err > tol: ...       may turn for ever, and CPython's would
 
-Idea: a loop ends if its condition implies a comparison of a carried integer with something that stays the same, and each iteration
-moves that integer towards it. A counter that could jump over its bound and wrap is not trusted, unless it is a Python integer, whose
-sums are checked. A counted loop ends if what is in it does. Everything else counts as a loop that may not end.
+Idea: a loop ends if its condition implies a comparison of a carried integer with something that stays the same, and each
+iteration moves that integer towards it. A counter that could jump over its bound and wrap is not trusted, unless it is a Python
+integer, whose sums are checked. A counted loop ends if what is in it does. Everything else counts as a loop that may not end.
 
 Input: an application of a typed graph. Output: whether it is known to end.
 """
