@@ -8,7 +8,6 @@ too, and classes of records by what is in them: methods, properties and operator
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,8 +47,8 @@ def code_of(function: types.FunctionType) -> tuple:
 
 
 def classes_of(cls: type) -> list[type]:
-    """A class of records and its bases, but for those of the standard library, which stay as they are."""
-    return [c for c in cls.__mro__ if c.__module__.split(".")[0] not in sys.stdlib_module_names or c.__module__ == MAIN]
+    """A class of records and its bases, but for Python's own, which stay as they are."""
+    return [c for c in cls.__mro__ if c.__module__ not in ("builtins", "typing", "abc")]
 
 
 def members(cls: type) -> tuple:
@@ -58,7 +57,20 @@ def members(cls: type) -> tuple:
     return (*own, *own.values())
 
 
-MAIN = "__main__"
+def same(now: Any, then: Any) -> bool:
+    """Whether compiled code cannot tell two values apart."""
+    if now is then:
+        return True
+    if type(now) is not type(then):
+        return False
+    if isinstance(now, tuple):
+        return len(now) == len(then) and all(map(same, now, then))
+    if isinstance(now, types.MethodType):
+        return now.__self__ is then.__self__ and now.__func__ is then.__func__
+    # By text: 0.0 is not -0.0, and NaN is NaN.
+    return isinstance(now, int | float | str | np.number | np.bool_) and repr(now) == repr(then)
+
+
 NOTED = {
     "__doc__",
     "__annotations__",
