@@ -28,6 +28,7 @@ import numpy as np
 
 from ..utils.errors import OverflowError_, TypeError_
 from .annotations import annotated_type, no_field
+from .family import Family, Variant
 from .types import Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves, numpy_dtype, tuple_of
 
 _MARK = "__relay_family__"  # the attribute of a class that holds what is known of it
@@ -52,96 +53,6 @@ class Misfit(TypeError_):
 
 class Vague(Exception):
     """An annotation that does not determine a type."""
-
-
-@dataclass(eq=False)
-class Variant:
-    """One class of a family.
-
-    Attributes:
-        cls: the class.
-        number: its number in the family, from 1 on; 0 is None.
-        fields: names of the fields.
-        types: their types.
-        starts: for each field the position of its first leaf among all leaves of the variant.
-        leaves: types of the leaves: numbers, arrays, references.
-    """
-
-    cls: type
-    number: int
-    fields: tuple[str, ...] = ()
-    types: tuple[Type, ...] = ()
-    starts: tuple[int, ...] = ()
-    leaves: tuple[Type, ...] = ()
-
-    def place(self, field: str) -> tuple[int, Type]:
-        """The position of the first leaf of a field, and the field's type."""
-        at = self.fields.index(field)
-        return self.starts[at], self.types[at]
-
-
-class Family:
-    """An algebraic data type.
-
-    Attributes:
-        name: as users write it: "Leaf | Node".
-        variants: its classes; the k-th has the number k + 1.
-        recursive: whether its values have no fixed shape: then constructing one gives a run-time value.
-    """
-
-    def __init__(self, classes: list[type], recursive: bool):
-        self.variants = tuple(Variant(cls, k) for k, cls in enumerate(classes, 1))
-        self.name = " | ".join(c.__name__ for c in classes)
-        self.recursive = recursive
-        self.numbers = {v.cls: v.number for v in self.variants}
-        self.evidence: list[tuple] = []
-
-    def reachable(self) -> list[Family]:
-        """This family and all that its records refer to."""
-        families = [self]
-        for family in families:
-            for v in family.variants:
-                families += [t.family for t in v.leaves if isinstance(t, Data) and t.family not in families]
-        return families
-
-    def __repr__(self) -> str:
-        """The whole definition, that of other families in it included."""
-        text = [
-            f"{v.cls.__module__}.{v.cls.__qualname__}({', '.join(f'{n}: {t}' for n, t in zip(v.fields, v.types, strict=True))})"
-            for family in self.reachable()
-            for v in family.variants
-        ]
-        return f"<family {self.name}: {'; '.join(text)}>"
-
-    @functools.cached_property
-    def tangent(self) -> Family | None:
-        """The family of tangents; None where no float is in any value. See `abstract.tangents`."""
-        from .tangents import derive
-
-        derive(self)
-        return self.__dict__["tangent"]
-
-    @functools.cached_property
-    def gradient(self) -> Family:
-        """The family of gradients, as users get them. See `abstract.tangents`."""
-        from .tangents import derive
-
-        derive(self)
-        return self.__dict__["gradient"]
-
-    def variant(self, cls: type) -> Variant:
-        """The variant of a class."""
-        return self.variants[self.numbers[cls] - 1]
-
-    def holds(self) -> bool:
-        """Whether the names in its annotations still mean what they did (a notebook cell may have been run again)."""
-        for namespace, name, value in self.evidence:
-            if namespace is None:
-                if tuple(name.__subclasses__()) != value:
-                    return False
-            elif namespace.get(name, value) is not value:
-                return False
-        return True
 
 
 def is_record_class(cls: Any) -> bool:

@@ -209,7 +209,7 @@ def with_dtype(t: Type, dtype: str) -> Type:
 def tangent(t: Type) -> Type:
     """The type of derivatives of a `t`: floats are their own, integers and strings have none, structures go part by part.
 
-    That of a `Data` is one of a second family (see `abstract.tangents`): the same classes, fields of the tangents' types, and
+    That of a `Data` is one of a second family (see `abstract.family`): the same classes, fields of the tangents' types, and
     references that may be None, which is a zero for a whole tree.
     """
     if isinstance(t, Scalar | Array):

@@ -11,19 +11,24 @@ from typing import Any
 
 import numpy as np
 
+from ..abstract.batched import batched_type
+from ..abstract.dims import DimLike
 from ..abstract.types import Array, Data, Scalar, Struct, Type, holds, tangent, tuple_of
 from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, emit_like
+from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, emit_like, same_interface
 from ..prims.ops.data_functions import Functions
 from ..utils.errors import GradError
 from ..utils.source import Origin
 from . import data, lists  # noqa: F401  registers their adjoints
+from .batch.vmap import inline_vmap
 from .common.activity import full
 from .common.cotangents import has_tangent, materialise, split
 from .custom import inline_vjp, without_custom
-from .forward.forward import Forward, inline_jvp
+from .forward.forward import Forward
+from .forward.jvp import inline_jvp
+from .jacobian.jacobian import inline_jacobian
 from .reverse import control  # noqa: F401  registers their adjoints
 from .reverse.reverse import Adjoint, Context
 
@@ -56,6 +61,22 @@ def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
     cts = adjoint.backward(split(b, dout))
     new.output = _pair(b, out, [materialise(b, cts[i], tangent(graph.params[i].type)) for i in wrt])
     drop_dead(new)
+    return new
+
+
+def vmap_graph(graph: Graph, batched: tuple, size: DimLike) -> Graph:
+    """The batched version of a graph, transforms in it expanded.
+
+    Args:
+        graph: typed, closed; a function of one example.
+        batched: for each parameter whether it has a batch axis; for a structure maybe a tuple, for its parts.
+        size: of the batch axis.
+    """
+    graph = expand(graph)
+    new, _ = same_interface(graph, f"{graph.name}.vmap")
+    for param, flag in zip(new.params, batched, strict=True):
+        param.type = batched_type(param.type, size, flag)
+    new.output = inline_vmap(Builder(new, graph.origin), new.params, graph, batched, size)
     return new
 
 
@@ -107,12 +128,8 @@ class Expand(Rewriter):
         self.changed = True
         builder.origin = node.origin
         if name == "vmap":
-            from .batch.batch import inline_vmap
-
             return inline_vmap(builder, args, **attrs)
         if name == "jacobian":
-            from .jacobian.jacobian import inline_jacobian
-
             return inline_jacobian(builder, args, **attrs)
         active = [args[i].type for i in attrs["wrt"]]
         if name != "value_and_grad":

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
-
-if TYPE_CHECKING:
-    from .context import Context
 
 IN_PLACE = {
     ast.Add: operator.iadd,
@@ -55,7 +52,21 @@ _NEW_ARRAYS = frozenset(
 Objects = frozenset[Node]
 
 
-def objects(p: Context, node: Node, through: syntax.Handing | None = None) -> tuple[Objects, Objects]:
+class Facts(Protocol):
+    """What is asked here of the function that is being parsed: attributes of `frontend.context.Context`."""
+
+    root: Graph
+    families: Families
+    flows: dict[Node, tuple[Node, ...]]
+    items: dict[Node, Node]
+    extended: dict[Node, tuple[tuple[Node, ...], tuple[Node, ...]]]
+    closures: dict[Graph, Any]
+    solved: syntax.Solved
+    marks: list[tuple[tuple[int, ...], int]]
+    checks: list[Any]
+
+
+def objects(p: Facts, node: Node, through: syntax.Handing | None = None) -> tuple[Objects, Objects]:
     """The objects, by the node that made them, that a value may be (or be a view of), and that it may be or hold.
 
     Loops make these equations recursive, so they are iterated to the least solution; what is solved is kept.
@@ -97,12 +108,12 @@ def objects(p: Context, node: Node, through: syntax.Handing | None = None) -> tu
     return known[node]
 
 
-def _solved(p: Context, through: syntax.Handing | None) -> syntax.Solved:
+def _solved(p: Facts, through: syntax.Handing | None) -> syntax.Solved:
     """What is known already."""
     return p.solved if through is None else through.solved
 
 
-def origin_of(p: Context, node: Node, through: syntax.Handing | None = None) -> Node:
+def origin_of(p: Facts, node: Node, through: syntax.Handing | None = None) -> Node:
     """The value before that a value surely is the same object as, on every way that it can have come here; or itself.
 
     As redundant φ functions are removed in M. Braun et al., "Simple and Efficient Construction of Static Single Assignment Form"
@@ -164,7 +175,7 @@ def is_literal(node: Node) -> bool:
     )
 
 
-def sources_of(p: Context, node: Node) -> Sources:
+def sources_of(p: Facts, node: Node) -> Sources:
     """Where a value may come from."""
     if node in p.flows:
         held, copied = p.extended.get(node, ((), ()))
@@ -221,7 +232,7 @@ def _is_dict(node: Node) -> bool:
     return value is dict or isinstance(value, syntax.FreeName) and value.name == "dict"
 
 
-def is_array(p: Context, node: Node) -> bool:
+def is_array(p: Facts, node: Node) -> bool:
     """Whether a value is, on every way that it can have come here, an array that a NumPy function made."""
     known = p.solved.arrays
     if node not in known:
@@ -229,7 +240,7 @@ def is_array(p: Context, node: Node) -> bool:
     return known[node]
 
 
-def _is_array(p: Context, node: Node) -> bool:
+def _is_array(p: Facts, node: Node) -> bool:
     """What `is_array` keeps."""
     seen: set[Node] = set()
     stack = [node]
@@ -259,7 +270,7 @@ Place = tuple[Node, bool]
 
 
 def levels(
-    p: Context, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None
+    p: Facts, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None
 ) -> dict[Place, int]:
     """How deep inside of which objects a value may lie, or what it holds: 0 the object itself, 1 an element of it, ...
 
@@ -279,7 +290,7 @@ def levels(
     return known[key]
 
 
-def _levels_of(p: Context, node: Node, most: bool, views: bool, through: syntax.Handing | None) -> dict[Place, int]:
+def _levels_of(p: Facts, node: Node, most: bool, views: bool, through: syntax.Handing | None) -> dict[Place, int]:
     """What `levels` keeps."""
     out: dict[Place, int] = {}
     # With the outermost loop around of those through the end of whose turn the way goes: what is in it was made in an earlier turn.
@@ -333,7 +344,7 @@ class Families:
         self.outsiders: dict[Node, dict[Any, Node]] = {}
         self.joined: dict[Node, None] = {}
 
-    def of(self, p: Context, node: Node) -> Node:
+    def of(self, p: Facts, node: Node) -> Node:
         """The family of a value: the value that stands for it."""
         stack = [node]
         while stack:
@@ -386,7 +397,7 @@ def is_slice(node: Node) -> bool:
     return applies(node, (operator.getitem,)) and applies(node.args[1], (slice,))
 
 
-def is_own(p: Context, root: Node) -> bool:
+def is_own(p: Facts, root: Node) -> bool:
     """Whether an object is one that a function has made itself."""
     if isinstance(root, Apply):
         return is_within(root.graph, p.root)
@@ -400,7 +411,7 @@ def is_within(graph: Graph | None, root: Graph) -> bool:
     return graph is root
 
 
-def loop_begins(p: Context, initial: list[Node]) -> None:
+def loop_begins(p: Facts, initial: list[Node]) -> None:
     """Note what is known: what is found out in a loop may be other when its end is known.
 
     Args:
@@ -413,7 +424,7 @@ def loop_begins(p: Context, initial: list[Node]) -> None:
     p.marks.append((p.solved.mark(), len(p.families.joined)))
 
 
-def loop_ends(p: Context) -> None:
+def loop_ends(p: Facts) -> None:
     """Forget what was found out in a loop, now that it is complete, and run the checks again once all are."""
     solved, joined = p.marks.pop()
     p.solved.forget(solved)

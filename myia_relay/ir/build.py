@@ -184,16 +184,14 @@ class Var:
     def __len__(self) -> int:
         return len(self.type.elems) if isinstance(self.type, Struct) else self.type.shape[0]
 
+    def apply_primitive(self, prim: Primitive, args: tuple, attrs: dict) -> Var:
+        """Apply a primitive to values of which this is the first staged one; Python numbers and NumPy arrays become constants."""
+        numeric = next((a for a in args if isinstance(a, Var) and isinstance(a.type, Scalar | Array)), self)
+        nodes = tuple(a.node if isinstance(a, Var) else numeric.const(a).node for a in args)
+        return Var(self.builder, self.builder.emit(prim, nodes, attrs))
+
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
         return f"Var({self.node.type})"
-
-
-def emit(prim: Primitive, args: tuple, attrs: dict) -> Var:
-    """Apply a primitive to staged values; Python numbers and NumPy constants among the arguments become constants."""
-    lead = next(a for a in args if isinstance(a, Var))
-    numeric = next((a for a in args if isinstance(a, Var) and isinstance(a.type, Scalar | Array)), lead)
-    nodes = tuple(a.node if isinstance(a, Var) else numeric.const(a).node for a in args)
-    return Var(lead.builder, lead.builder.emit(prim, nodes, attrs))

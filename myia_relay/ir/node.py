@@ -18,12 +18,10 @@ Nodes have identity, types have equality.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..utils.source import NOWHERE, Origin
-
-if TYPE_CHECKING:
-    from .prim import Primitive
+from .prim import Primitive
 
 
 class Node:

@@ -110,8 +110,8 @@ class Primitive:
 
     def __call__(self, *args, **attrs):
         for arg in args:
-            if isinstance(arg, build.Var):
-                return build.emit(self, args, attrs)
+            if hasattr(arg, "apply_primitive"):  # a staged value: `ir.build.Var`
+                return arg.apply_primitive(self, args, attrs)
         return self.meaning(*args, **attrs)
 
     def __repr__(self) -> str:
@@ -125,6 +125,3 @@ def primitive(kind: str, *, name: str | None = None, effect=None, differentiable
         return Primitive(name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, **columns)
 
     return declare
-
-
-from . import build  # noqa: E402  which imports this module

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.types import FLOAT, INT
-from myia_relay.ad.batch.batch import vmap_graph
+from myia_relay.ad.expand import vmap_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.verify import verify
 from tests.typed_graphs import P, assert_close, build, call, cond, expanded, for_, grad, numeric, run_all, staged

@@ -34,7 +34,7 @@ from ...abstract.types import Array, Data, Scalar, Struct, Tape, Type
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Recursion, as_call, emit_like, same_interface
+from ...ir.rewrite import Recursion, emit_like
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import CompileError, InternalError, TypeError_
 
@@ -88,13 +88,14 @@ class Batcher:
 
     Attributes:
         size: of the batch axis.
+        recursive_version: makes the batched version of a function that calls itself: `ad.batch.recursion`.
         once: whether what is the same for all is printed once, as where the examples are the directions of a Jacobian.
         tapes: which parts of the entries of tapes are batched from the start, by type of the tape: of those of recursions, and of
             those of which only one of two branches knows that they are.
     """
 
-    def __init__(self, size: DimLike, once: bool = False):
-        self.size, self.once = size, once
+    def __init__(self, size: DimLike, recursive_version: Callable, once: bool = False):
+        self.size, self.once, self.recursive_version = size, once, recursive_version
         self.graphs: dict = {}
         self.tapes: dict[Type, Flag] = {}
         self.recursion = Recursion()
@@ -108,9 +109,7 @@ class Batcher:
         key = (graph, flags, want)
         if key not in self.graphs:
             if self.recursion.component(graph) is not None:
-                from .recursion import recursive_version
-
-                self.graphs[key] = recursive_version(self, graph, flags, want)
+                self.graphs[key] = self.recursive_version(self, graph, flags, want)
             else:
                 new = Graph(graph.name, None, graph.origin)
                 self.graphs[key] = new, self.build(new, graph, flags, want)
@@ -348,41 +347,3 @@ RULES: dict[str, Rule] = {
     "ref_write": _ref_write,
 }
 """Batching of what is no ordinary primitive; `ad.batch.control` adds control."""
-
-
-def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, size: DimLike) -> Node:
-    """Emit the batched graph; every array of the result gets a batch axis."""
-    from . import control  # noqa: F401  registers its rules
-    from .recursion import one_by_one
-
-    p = Batcher(size, graph.flags.get("once", False))
-    flags = [expanded_flag(f, q.type) for f, q in zip(batched, graph.params, strict=True)]
-    graph = graph if p.recursion.component(graph) is None else as_call(graph)
-    nodes = b.graph.nodes[:]
-    while True:
-        try:
-            out, flag = p.inline(b, graph, args, flags)
-            return p.match(b, out, graph.output.type, flag, full(graph.output.type))
-        except OneByOne:
-            b.graph.nodes = nodes
-            return one_by_one(b, args, graph, flags, size)
-        except Restart:
-            b.graph.nodes, p.graphs = nodes[:], {}
-
-
-def vmap_graph(graph: Graph, batched: tuple, size: DimLike) -> Graph:
-    """The batched version of a graph, transforms in it expanded.
-
-    Args:
-        graph: typed, closed; a function of one example.
-        batched: for each parameter whether it has a batch axis; for a structure maybe a tuple, for its parts.
-        size: of the batch axis.
-    """
-    from ..expand import expand
-
-    graph = expand(graph)
-    new, _ = same_interface(graph, f"{graph.name}.vmap")
-    for param, flag in zip(new.params, batched, strict=True):
-        param.type = batched_type(param.type, size, flag)
-    new.output = inline_vmap(Builder(new, graph.origin), new.params, graph, batched, size)
-    return new

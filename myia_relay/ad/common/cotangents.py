@@ -21,6 +21,7 @@ from ...ir.prim import REGISTRY
 from ...prims.ops import data_functions as data
 from ...prims.rules.broadcast import match_kind
 from ...utils.errors import InternalError
+from .list_sums import add_lists
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,6 @@ def add(builder: Builder, functions: data.Functions, a: Cotangent, b: Cotangent)
     if isinstance(a.type, Tape):
         raise InternalError("ad", "a tape is used twice: two cotangents meet")
     if isinstance(a.type, List):
-        from ..lists import add_lists
-
         return add_lists(builder, a, b)
     return builder.emit(REGISTRY["add"], (a, b))
 

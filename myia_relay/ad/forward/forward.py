@@ -23,7 +23,7 @@ from ...abstract.types import Array, Scalar, Struct, Tape, Type, tangent, tuple_
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Effects, Recursion, as_call, drop_dead, emit_like
+from ...ir.rewrite import Effects, Recursion, drop_dead, emit_like
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import CompileError, GradError, InternalError
 from ..common.activity import Act, full
@@ -287,30 +287,6 @@ RULES: dict[str, Rule] = {
     "stop_gradient": _stop,
 }
 """Tangents of what is no ordinary primitive; `ad.forward.control` adds to them."""
-
-
-def inline_jvp(f: Forward, b: Builder, args: Sequence[Node], graph: Graph, wrt: tuple[int, ...]) -> Node:
-    """Emit a graph with its tangent; returns the pair (value, tuple of tangents of its float leaves).
-
-    Args:
-        f: shared memos.
-        b: where.
-        args: the graph's arguments, then a tangent for each index in `wrt`.
-        graph: typed, closed, transforms expanded.
-        wrt: which arguments have a tangent.
-    """
-    from . import control  # noqa: F401  registers its rules
-
-    origin = b.origin
-    n = len(graph.params)
-    tangents: list[Cotangent] = [None] * n
-    for i, t in zip(wrt, args[n:], strict=True):
-        tangents[i] = t
-    graph = as_call(graph) if f.is_recursive(graph) else graph
-    out, t = f.inline(b, graph, args[:n], tangents)
-    b.origin = origin.derive("jvp")
-    result = graph.output.type
-    return pack(b, [out, pack(b, leaf_nodes(b, t, float_pattern(result), result))])
 
 
 def float_pattern(t) -> Pattern:

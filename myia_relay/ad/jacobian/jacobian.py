@@ -23,7 +23,7 @@ from ...ir.prim import REGISTRY
 from ...prims.ops.data_functions import zero
 from ...prims.rules.broadcast import reshape
 from ...utils.switches import is_left_out
-from ..batch.batch import inline_vmap
+from ..batch.vmap import inline_vmap
 from .colouring import colouring
 from .sparsity import BRIEF, LONG, NoPattern, Pattern, patterns
 

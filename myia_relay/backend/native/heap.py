@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.families import Family, Misfit, Variant, misfit
+from ...abstract.families import Misfit, misfit
+from ...abstract.family import Family, Variant
 from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, NoneT, Scalar, Struct, Type, numpy_dtype
 from ...utils.errors import OverflowError_

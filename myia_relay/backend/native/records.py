@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from ...abstract.families import Family
+from ...abstract.family import Family
 from ...abstract.types import Array, NoneT, Type, numpy_dtype
 
 TOP, END, LIMIT = 0, 1, 2  # slots of a heap: the first free byte, where to look whether it is enough, where memory ends

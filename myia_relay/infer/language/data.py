@@ -19,7 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...abstract.families import Family, FieldError, Variant
+from ...abstract.families import FieldError
+from ...abstract.family import Family, Variant
 from ...abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node

@@ -12,8 +12,8 @@ from ..ops import special as S
 from .arithmetic import nonzero, power
 from .meanings import meaning
 from .numpy_elementwise import _copysign, hypot
-from .operators import float_, float_to_int, int_, scalar_of
-from .promotion import guard, is_weak, operand, python, unwrap, weak
+from .operators import float_, int_, scalar_of
+from .promotion import float_to_int, guard, is_weak, operand, python, unwrap, weak
 
 DOMAIN = "math domain error"
 RANGE = "math range error"

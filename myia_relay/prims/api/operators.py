@@ -16,10 +16,10 @@ from ...abstract.types import INTS, Array, Scalar
 from ...ir.build import Builder, Var
 from ...utils.errors import TypeError_
 from ..ops import elementwise as P
-from ..rules.broadcast import as_scalar, cast, reshape
+from ..rules.broadcast import as_scalar, reshape
 from . import arithmetic as A
 from .products import matmul
-from .promotion import describe, guard, is_weak, python, strong, unwrap, weak
+from .promotion import describe, float_to_int, guard, is_weak, python, strong, unwrap, weak
 
 OPERATORS: dict[Callable, Callable] = {}
 
@@ -119,17 +119,6 @@ def scalar_of(x: Var, what: str) -> Var:
     if not isinstance(x.type, Scalar):
         raise TypeError_(f"{what} takes a number, and this is a {describe(x.type)}")
     return x
-
-
-def float_to_int(b: Builder, x: Var) -> Var:
-    """A whole float scalar as a Python int, checked."""
-    guard(b, P.logical_not(P.isnan(x)), ValueError, "cannot convert float NaN to integer")
-    guard(b, P.isfinite(x), OverflowError, "cannot convert float infinity to integer")
-    limit = float(1 << 63)
-    wide = cast(x, dtype="float64")  # 2 ** 63 exists in every float dtype but float16, which stays below it
-    inside = P.logical_and(P.ge(wide, wide.const(-limit)), P.lt(wide, wide.const(limit)))
-    guard(b, inside, OverflowError, "int too large: int(", 0, ") does not fit into 64 bits", operands=(x,))
-    return cast(x, dtype="int64", weak=True)
 
 
 @operator_rule(builtins.int)

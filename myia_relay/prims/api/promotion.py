@@ -15,7 +15,7 @@ from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ShapeError, TypeError_
 from ..ops.control import dim_size
 from ..ops.effects import check
-from ..ops.elementwise import ge, le, logical_and, lt
+from ..ops.elementwise import ge, isfinite, isnan, le, logical_and, logical_not, lt
 from ..rules.broadcast import as_scalar, cast
 
 PYTHON_DTYPES = ("bool", "int64", "float64")
@@ -172,11 +172,20 @@ def result_dtype(operands, what: str = "operands") -> str:
         raise TypeError_(f"{what} of dtypes {names} have no common dtype; convert one with .astype(...)") from None
 
 
+def float_to_int(b: Builder, x: Var) -> Var:
+    """A whole float scalar as a Python int, checked."""
+    guard(b, logical_not(isnan(x)), ValueError, "cannot convert float NaN to integer")
+    guard(b, isfinite(x), OverflowError, "cannot convert float infinity to integer")
+    limit = float(1 << 63)
+    wide = cast(x, dtype="float64")  # 2 ** 63 exists in every float dtype but float16, which stays below it
+    inside = logical_and(ge(wide, wide.const(-limit)), lt(wide, wide.const(limit)))
+    guard(b, inside, OverflowError, "int too large: int(", 0, ") does not fit into 64 bits", operands=(x,))
+    return cast(x, dtype="int64", weak=True)
+
+
 def fit(b: Builder, x: Var, dtype: str) -> Var:
     """An operand in another dtype; a Python number that an integer dtype cannot hold raises, as in NumPy 2."""
     if is_weak(x) and x.dtype == "float64" and dtype in INTS:
-        from .operators import float_to_int
-
         x = float_to_int(b, x)
     if is_weak(x) and x.dtype == "int64" and dtype in INTS and dtype != "int64":
         info = np.iinfo(dtype)

@@ -9,7 +9,7 @@ tuple has several).
 
 from __future__ import annotations
 
-from ...abstract.families import Variant
+from ...abstract.family import Variant
 from ...abstract.structures import part, rebuild
 from ...abstract.types import BOOL, Data, NoneT, Struct, Type
 from ...ir.prim import primitive

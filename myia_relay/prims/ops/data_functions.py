@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...abstract.families import Family, Variant
+from ...abstract.family import Family, Variant
 from ...abstract.types import NONE, Array, Data, NoneT, Scalar, Type, tangent, tuple_of
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Constant, Graph, Node

@@ -9,6 +9,8 @@ broadcasts it.
 
 from __future__ import annotations
 
+from .broadcast import zeros_like
+
 
 def elementwise(prim):
     """The rule of an elementwise primitive, from its vjp rule: the Jacobian is diagonal, so it is its own transpose.
@@ -35,8 +37,6 @@ def linear(prim, *positions: int):
     given), the others being parameters such as indices."""
 
     def rule(*args, **attrs):
-        from .broadcast import zeros_like
-
         *xs, _out, tangents = args
         for i in positions or range(len(xs)):
             xs[i] = tangents[i] if tangents[i] is not None else zeros_like(xs[i])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.types import FLOAT, INT, Array, Scalar, Struct, tuple_of
-from myia_relay.ad.batch.batch import vmap_graph
+from myia_relay.ad.expand import vmap_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Builder, Var
 from myia_relay.ir.verify import verify

@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.families import Variant
+from ....abstract.family import Variant
 from ....abstract.types import Array, Data, List, NoneT, Tape, Type, leaves
 from ....ir.node import Apply, Graph
 from ....opt.analysis.fusion import is_scalar

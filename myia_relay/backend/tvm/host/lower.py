@@ -291,9 +291,7 @@ class Lowering:
         env = self.scope.env
         if isinstance(node.fn, Graph):
             if self.calls is not None and node.fn in self.calls.called:
-                from .recursion import emit
-
-                emit(self, node)
+                self.calls.emit(self, node)
                 return
             args = [self.value(a) for a in node.args]
             self.flush_all()

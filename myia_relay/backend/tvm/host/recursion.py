@@ -157,41 +157,40 @@ class Calls:
         ]
         return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
 
-
-def emit(lowering: Lowering, node: Apply) -> None:
-    """Call a recursive function."""
-    calls, state, block = lowering.calls, lowering.state, lowering.block
-    function = calls.function(node)
-    values = [lowering.value(a) for a in node.args]
-    lowering.flush_all()
-    lowering.plan.tick()
-    args: list[Any] = []
-    for arg, value in zip(node.args, values):
-        for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
-            if is_scalar(t):
-                args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
-            for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
+    def emit(self, lowering: Lowering, node: Apply) -> None:
+        """Call one of the functions, from the main function or from another of them."""
+        state, block = lowering.state, lowering.block
+        function = self.function(node)
+        values = [lowering.value(a) for a in node.args]
+        lowering.flush_all()
+        lowering.plan.tick()
+        args: list[Any] = []
+        for arg, value in zip(node.args, values):
+            for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
+                if is_scalar(t):
+                    args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
+                for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
+                    lowering.plan.touch(view.storage)
+                    args.append(_address(view))
+        results: list[Any] = []
+        for t in function.results:
+            if isinstance(t, Array) and not is_scalar(t):
+                view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
                 lowering.plan.touch(view.storage)
                 args.append(_address(view))
-    results: list[Any] = []
-    for t in function.results:
-        if isinstance(t, Array) and not is_scalar(t):
-            view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
-            lowering.plan.touch(view.storage)
-            args.append(_address(view))
-            results.append(view)
-        else:
-            results.append(None)
-    frame = lowering.next_frame()
-    block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [state.address, frame, *args], ret_ty="int32")))
-    with block.when(expect(tirx.NE(state.get(calls.status), idx(0)), False)):
-        lowering.relay()
-    for k, offset in function.places.items():
-        t = function.results[k]
-        stored = "int8" if t.dtype == "bool" else t.dtype
-        value = block.let(load(_word(block, frame, offset, stored), 0))
-        results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
-    lowering.scope.env[node] = unflatten(results, node.type)
+                results.append(view)
+            else:
+                results.append(None)
+        frame = lowering.next_frame()
+        block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [state.address, frame, *args], ret_ty="int32")))
+        with block.when(expect(tirx.NE(state.get(self.status), idx(0)), False)):
+            lowering.relay()
+        for k, offset in function.places.items():
+            t = function.results[k]
+            stored = "int8" if t.dtype == "bool" else t.dtype
+            value = block.let(load(_word(block, frame, offset, stored), 0))
+            results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
+        lowering.scope.env[node] = unflatten(results, node.type)
 
 
 def _address(view: View) -> Any:
@@ -351,4 +350,4 @@ def _again(function: Function) -> Any:
     return pipeline.prim_func([area, frame], block.stmt(), noalias=False)
 
 
-__all__ = ["Calls", "Frame", "emit"]
+__all__ = ["Calls", "Frame"]
