@@ -62,6 +62,7 @@ class Facts(Protocol):
     extended: dict[Node, tuple[tuple[Node, ...], tuple[Node, ...]]]
     closures: dict[Graph, Any]
     solved: syntax.Solved
+    loops: list[set[str]]
     marks: list[tuple[tuple[int, ...], int]]
     checks: list[Any]
 
