@@ -14,8 +14,10 @@ A primitive is declared by its NumPy meaning, and everything else about it is at
     def _(a, b, out, dout):
         return dout * b, dout * a
 
-    @mul.batch                                # vmap: see `ad.batch.batch`; elementwise kinds need none
+    @mul.batch                                # vmap, where the axes do not say it: see `prims.rules.batching`
     @mul.lower                                # back end: see below
+
+How it treats the axes of its operands is declared with it (`ir.axes`): `@primitive("opaque", axes="nc..->nc..")`.
 
 Positional parameters are data, keyword-only ones static attributes. Rules are written in the language itself: calling a
 primitive on `Var`s (staged values, `ir.build`) emits applications with their types; calling it on NumPy values computes. So
@@ -38,7 +40,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+
+from .axes import POINTWISE, Axes
 
 REGISTRY: dict[str, Primitive] = {}
 KINDS = ("elementwise", "injective", "reduce", "opaque", "struct", "control", "effect")
@@ -54,11 +57,15 @@ class Primitive:
         effect: None, or "raise", "read", "write", "io": ordered with the other effects, never removed (a "read" may be) or
             merged.
         differentiable: False where the derivative is zero or undefined by nature (comparisons, integers, rounding).
-        linear_in: positions of arguments in which it is linear (the adjoint needs no primal value there).
-        columns: further columns by name ("fusion", "layout", "quantise", ...).
+        axes: how it treats the axes of its operands; None where it has no arrays, or says nothing of them.
+        linear_in: positions of the arguments in which it is linear together (`prims.rules.forward.linear`), the others being
+            parameters such as positions; None where that is not declared.
+        bilinear: whether it is linear in each of its two arguments.
+        view: whether the result is elements of the first operand, at positions that follow from the result's by strides: what NumPy
+            returns a view for.
     """
 
-    def __init__(self, name, kind, meaning, effect=None, differentiable=True, **columns):
+    def __init__(self, name, kind, meaning, effect=None, differentiable=True, axes=None, view=False):
         if kind not in KINDS:
             raise ValueError(f"primitive {name}: unknown kind {kind!r}")
         self.name = name
@@ -66,7 +73,12 @@ class Primitive:
         self.meaning = meaning
         self.effect = effect
         self.differentiable = differentiable
-        self.columns: dict[str, Any] = columns
+        self.axes: Axes | None = Axes(axes) if isinstance(axes, str) else axes
+        if axes is None and kind == "elementwise":
+            self.axes = POINTWISE
+        self.view = view
+        self.linear_in: tuple[int, ...] | None = None
+        self.bilinear = False
         self.infer_rule: Callable | None = None
         self.vjp_rule: Callable | None = None
         self.jvp_rule: Callable | None = None
@@ -99,7 +111,8 @@ class Primitive:
         return rule
 
     def batch(self, rule):
-        """Attach the batching rule `(size, batched, *args, **attrs) -> out`, batch axis first; see `ad.batch.batch`."""
+        """Attach the batching rule `(size, batched, *args, **attrs) -> out`, batch axis first, of what the declared axes do not
+        say; it returns None where they do."""
         self.batch_rule = rule
         return rule
 
@@ -118,10 +131,12 @@ class Primitive:
         return f"P.{self.name}"
 
 
-def primitive(kind: str, *, name: str | None = None, effect=None, differentiable=True, **columns):
+def primitive(
+    kind: str, *, name: str | None = None, effect=None, differentiable=True, axes: Axes | str | None = None, view=False
+):
     """Declare a primitive; the decorated function is its NumPy meaning."""
 
     def declare(meaning) -> Primitive:
-        return Primitive(name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, **columns)
+        return Primitive(name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, axes, view)
 
     return declare

@@ -43,8 +43,8 @@ def missing_rules() -> list[str]:
 
 
 for _prim in REGISTRY.values():
-    if _prim.kind == "elementwise" and _prim.batch_rule is None:
-        _prim.batch(batching.batch_elementwise(_prim))
+    if _prim.axes is not None:
+        _prim.batch(batching.from_axes(_prim))
     if _prim.kind == "elementwise" and _prim.jvp_rule is None and _prim.vjp_rule is not None:
         _prim.jvp(forward.elementwise(_prim))
 

@@ -15,7 +15,6 @@ import numpy as np
 from ...abstract.types import FLOATS, with_dtype
 from ...ir.node import Constant
 from ...ir.prim import REGISTRY, Primitive
-from ..rules.batching import batch_elementwise
 from ..rules.broadcast import filled_like, match_kind, type_of, unbroadcast
 from ..rules.relations import ANY, BITS, INTS, NUMBERS, broadcast_shapes, const_like, join_kind, require, same_dtype
 
@@ -41,7 +40,6 @@ def unary(name: str, ufunc, accepts, doc: str, result: str | None = None, differ
     meaning.__doc__ = doc
     prim = Primitive(name, "elementwise", meaning, differentiable=differentiable)
     prim.infer(infer)
-    prim.batch(batch_elementwise(prim))
     return prim
 
 
@@ -60,7 +58,6 @@ def binary(name: str, ufunc, accepts, doc: str, result: str | None = None, diffe
     meaning.__doc__ = doc
     prim = Primitive(name, "elementwise", meaning, differentiable=differentiable)
     prim.infer(infer)
-    prim.batch(batch_elementwise(prim))
     return prim
 
 
@@ -275,7 +272,6 @@ def _where():
 
 
 where = _where()
-where.batch(batch_elementwise(where))
 
 
 @where.infer
@@ -322,7 +318,6 @@ def _overflows(name: str, operation: str):
         return join_kind("bool", broadcast_shapes(prim.name, a.shape, b.shape), a, b)
 
     prim.infer(infer)
-    prim.batch(batch_elementwise(prim))
     return prim
 
 
@@ -351,7 +346,6 @@ def _int_truediv():
 
 
 int_truediv = _int_truediv()
-int_truediv.batch(batch_elementwise(int_truediv))
 
 
 @int_truediv.infer

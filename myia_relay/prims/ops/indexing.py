@@ -13,6 +13,7 @@ import numpy as np
 
 from ...abstract.dims import Dim
 from ...abstract.types import Array
+from ...ir.axes import AXIS, Axes, Relation, along, without
 from ...ir.build import Var
 from ...ir.prim import primitive
 from ...utils.errors import ShapeError, TypeError_
@@ -42,7 +43,11 @@ def _pick(shape, axis, index):
     return (*(slice(None),) * axis, index)
 
 
-@primitive("injective")
+def _at(axes, axis):
+    return Relation((without(axes, axis, None), ()), without(axes, axis))
+
+
+@primitive("injective", axes=along(_at, leading=(0,)), view=True)
 def dynamic_index(x, i, *, axis):
     """The element or subarray at position i of an axis, which disappears; i is clamped into range.
 
@@ -80,7 +85,7 @@ dynamic_index.jvp(linear(dynamic_index, 0))
 @dynamic_index.batch
 def _(size, batched, x, i, *, axis):
     if not batched[1]:
-        return dynamic_index(x, i, axis=axis + 1)
+        return None
     x = materialise(size, batched[0], x)
     n = shape_of(x)[axis + 1]
     return take(_rows(x, axis), _example_rows(x, size, n, i), axis=0)
@@ -138,7 +143,12 @@ def _(b, index, x, i, *, in_types, out_type, axis):
     return x([*index[:axis], at, *index[axis:]])
 
 
-@primitive("injective")
+def _window(axes, axis):
+    kept = without(axes, axis, None)
+    return Relation((kept, ()), kept)
+
+
+@primitive("injective", axes=along(_window, leading=(0,)), view=True)
 def dynamic_slice(x, start, *, axis, length):
     """`length` neighbours along an axis from position `start` on; start is clamped so that they fit.
 
@@ -173,7 +183,7 @@ dynamic_slice.jvp(linear(dynamic_slice, 0))
 @dynamic_slice.batch
 def _(size, batched, x, start, *, axis, length):
     if not batched[1]:
-        return dynamic_slice(x, start, axis=axis + 1, length=length)
+        return None
     # A window is `length` positions of its example.
     x, n = materialise(size, batched[0], x), length
     shape = shape_of(x)
@@ -197,7 +207,11 @@ def _require_part(name: str, x, v, shape):
         raise ShapeError(f"{name}: a value of shape {show_shape(v.shape)} where shape {show_shape(shape)} belongs")
 
 
-@primitive("injective")
+def _updated(axes, axis):
+    return Relation((axes, without(axes, axis), ()), axes, located=frozenset({axis}))
+
+
+@primitive("injective", axes=along(_updated, leading=(0, 1)))
 def dynamic_update(x, v, i, *, axis):
     """`x` with `v` at position i (clamped) of an axis: `x[..., i, ...] = v`, as a new value.
 
@@ -213,7 +227,7 @@ def dynamic_update(x, v, i, *, axis):
     return out
 
 
-@primitive("injective")
+@primitive("injective", axes=along(_updated, leading=(0, 1)))
 def index_add(x, v, i, *, axis):
     """`x` with `v` added at position i (clamped) of an axis."""
     out = np.array(x)
@@ -260,9 +274,9 @@ def _hits(near, size, n, i, rank, axis):
 
 def _batch_at(prim, combine):
     def rule(size, batched, x, v, i, *, axis):
-        x, v = materialise_all(size, batched[:2], (x, v))
         if not batched[2]:
-            return prim(x, v, i, axis=axis + 1)
+            return None
+        x, v = materialise_all(size, batched[:2], (x, v))
         # Each example has its own position: a mask instead.
         shape = shape_of(x)
         hit = _hits(x, size, shape[axis + 1], i, len(shape) - 1, axis)
@@ -290,7 +304,11 @@ dynamic_update.lower(_lower_at(lambda b, old, new: new))
 index_add.lower(_lower_at(lambda b, old, new: b.add(old, new)))
 
 
-@primitive("injective")
+def _window_updated(axes, axis):
+    return Relation((axes, without(axes, axis, None), ()), axes, located=frozenset({axis}))
+
+
+@primitive("injective", axes=along(_window_updated, leading=(0, 1)))
 def dynamic_update_slice(x, v, start, *, axis):
     """`x` with the neighbours from position `start` of an axis on replaced by `v`; start is clamped so that they fit.
 
@@ -307,7 +325,7 @@ def dynamic_update_slice(x, v, start, *, axis):
     return out
 
 
-@primitive("injective")
+@primitive("injective", axes=along(_window_updated, leading=(0, 1)))
 def slice_add(x, v, start, *, axis):
     """`x` with `v` added to the neighbours from position `start` (clamped) of an axis on."""
     out = np.array(x)
@@ -349,9 +367,9 @@ slice_add.jvp(linear(slice_add, 0, 1))
 
 def _batch_window(prim, combine):
     def rule(size, batched, x, v, start, *, axis):
-        x, v = materialise_all(size, batched[:2], (x, v))
         if not batched[2]:
-            return prim(x, v, start, axis=axis + 1)
+            return None
+        x, v = materialise_all(size, batched[:2], (x, v))
         # Each example has its own window: position p takes element p - start of v, where that is inside of v.
         shape, n, m = shape_of(x), shape_of(v)[axis + 1], shape_of(x)[axis + 1]
         start = reshape(_within(x, start, m - n + 1), shape=(size, 1))
@@ -387,7 +405,12 @@ dynamic_update_slice.lower(_lower_window(lambda b, old, new: new))
 slice_add.lower(_lower_window(lambda b, old, new: b.add(old, new)))
 
 
-@primitive("injective")
+def _gathered(shapes, out, *, axis):
+    axes, own = range(len(shapes[0])), tuple(("index", k) for k in range(len(shapes[1])))
+    return Relation((without(tuple(axes), axis, None), own), without(tuple(axes), axis, *own))
+
+
+@primitive("injective", axes=Axes(_gathered, leading=(0,), axis=AXIS))
 def take(x, indices, *, axis):
     """Gather: the subarrays of `x` at positions of an axis; positions are clamped into range.
 
@@ -421,7 +444,7 @@ take.jvp(linear(take, 0))
 @take.batch
 def _(size, batched, x, indices, *, axis):
     if not batched[1]:
-        return take(x, indices, axis=axis + 1)
+        return None
     if not batched[0]:
         out = take(x, indices, axis=axis)  # (before..., size, i..., after...)
         rank = len(shape_of(out))
@@ -439,7 +462,12 @@ def _(b, index, x, indices, *, in_types, out_type, axis):
     return x([*index[:axis], at, *index[axis + r :]])
 
 
-@primitive("opaque")
+def _scattered(shapes, out, *, axis):
+    axes, own = tuple(range(len(out))), tuple(("index", k) for k in range(len(shapes[1])))
+    return Relation((axes, own, without(axes, axis, *own)), axes, "add", frozenset({axis}), base=0)
+
+
+@primitive("opaque", axes=Axes(_scattered, leading=(0, 2), axis=AXIS))
 def scatter_add(x, indices, updates, *, axis):
     """`x` with `updates` added at positions (clamped) of an axis; repeated positions accumulate: the adjoint of
     `take`.
@@ -474,9 +502,9 @@ scatter_add.jvp(linear(scatter_add, 0, 2))
 
 @scatter_add.batch
 def _(size, batched, x, indices, updates, *, axis):
-    x, updates = materialise_all(size, (batched[0], batched[2]), (x, updates))
     if not batched[1]:
-        return scatter_add(x, indices, updates, axis=axis + 1)
+        return None
+    x, updates = materialise_all(size, (batched[0], batched[2]), (x, updates))
     shape, r = shape_of(x), len(shape_of(indices)) - 1
     n = shape[axis + 1]
     rank = len(shape_of(updates))

@@ -5,12 +5,15 @@ C = A @ B  =>  dA = dC @ B^T,  dB = A^T @ dC
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...abstract.types import Array
+from ...ir.axes import Axes
 from ...ir.prim import primitive
 from ...utils.errors import ShapeError
-from ..rules.batching import materialise, materialise_all
+from ..rules.batching import materialise
 from ..rules.broadcast import reshape, shape_of
 from ..rules.forward import bilinear
 from ..rules.relations import NUMBERS, require_array, same_dtype, same_size, show_shape
@@ -32,7 +35,10 @@ def _require_inner(name: str, k, l, a, b):
         )
 
 
-@primitive("opaque")
+_PRODUCT = Axes("mk,kn->mn", swapped={"transpose_a": 0, "transpose_b": 1})
+
+
+@primitive("opaque", axes=_PRODUCT)
 def dot(a, b, *, transpose_a=False, transpose_b=False):
     """Matrix product of two matrices, either read transposed.
 
@@ -81,11 +87,7 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
     if all(batched):
         return batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     if batched[0]:
-        if transpose_a:
-            a = transpose(a, perm=(0, 2, 1))
-        _, m, k = shape_of(a)
-        out = dot(reshape(a, shape=(size * m, k)), b, transpose_b=transpose_b)
-        return reshape(out, shape=(size, m, shape_of(out)[1]))
+        return None
     m, n = (shape_of(x)[axis] for x, axis in ((a, int(transpose_a)), (b, 1 if transpose_b else 2)))
     if all(isinstance(d, int) for d in (size, m, n)) and size <= FEW and m * n <= SMALL:
         a = materialise(size, False, a)
@@ -98,7 +100,14 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
     return transpose(reshape(out, shape=(size, n, shape_of(out)[1])), perm=(0, 2, 1))
 
 
-@primitive("opaque", differentiable=False)
+def _triangular(shapes, out, *, which, lower, **flags):
+    """Where an element of a triangle is matters."""
+    product = _PRODUCT.relation(shapes, out, flags)
+    triangle = (*product.operands, product.result)[("left", "right", "result").index(which)]
+    return replace(product, located=frozenset(triangle))
+
+
+@primitive("opaque", differentiable=False, axes=Axes(_triangular, any_rank=False))
 def triangular_dot(a, b, *, transpose_a=False, transpose_b=False, which, lower):
     """A matrix product of which one matrix, once transposed as the flags say, is a square triangle: made by
     `opt.kernels.triangular_products`.
@@ -131,7 +140,7 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False, which, lower
     return where(mask if lower else mask.T, out, out.const(0))
 
 
-@primitive("opaque")
+@primitive("opaque", axes=Axes("bmk,bkn->bmn", swapped={"transpose_a": 0, "transpose_b": 1}))
 def batched_dot(a, b, *, transpose_a=False, transpose_b=False):
     """Matrix products of equally many pairs of matrices.
 
@@ -165,16 +174,7 @@ def _(a, b, out, dout, *, transpose_a=False, transpose_b=False):
 batched_dot.jvp(bilinear(batched_dot))
 
 
-@batched_dot.batch
-def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
-    a, b = materialise_all(size, batched, (a, b))
-    n = shape_of(a)[1]
-    a, b = (reshape(x, shape=(size * n, *shape_of(x)[2:])) for x in (a, b))
-    out = batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
-    return reshape(out, shape=(size, n, *shape_of(out)[1:]))
-
-
-@primitive("opaque")
+@primitive("opaque", axes=Axes("mk,k->m", swapped={"transpose": 0}))
 def matvec(a, x, *, transpose=False):
     """Matrix times vector.
 
@@ -216,8 +216,7 @@ def _(size, batched, a, x, *, transpose=False):
     if not batched[0]:
         return dot(x, a, transpose_b=not transpose)
     if not batched[1] and not transpose:
-        _, m, k = shape_of(a)
-        return reshape(matvec(reshape(a, shape=(size * m, k)), x), shape=(size, m))
+        return None
     x = materialise(size, batched[1], x)
     column = reshape(x, shape=(*shape_of(x), 1))
     out = batched_dot(a, column, transpose_a=transpose)

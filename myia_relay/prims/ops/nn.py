@@ -15,6 +15,7 @@ import numpy as np
 
 from ...abstract.dims import DimLike
 from ...abstract.types import FLOATS, Array
+from ...ir.axes import Axes, Relation
 from ...ir.prim import primitive
 from ...utils.errors import ShapeError
 from ..rules.batching import materialise_all, merge, unmerge
@@ -74,7 +75,23 @@ def _check_window(name, size, kernel, padding):
             )
 
 
-@primitive("opaque")
+def _convolved(text: str) -> Axes:
+    """The axes of a convolution's maps; with groups channels are more than summed."""
+    plain = Axes(text)
+
+    def rule(shapes, out, *, groups, **attrs):
+        relation = plain.relation(shapes, out, {})
+        if groups == 1:
+            return relation
+        *operands, result = (
+            tuple("n" if x == "n" else None for x in own) for own in (*relation.operands, relation.result)
+        )
+        return Relation(tuple(operands), result, relation.combine)
+
+    return Axes(rule, any_rank=False)
+
+
+@primitive("opaque", axes=_convolved("nc..,oc..->no.."))
 def conv2d(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
     """Two-dimensional convolution.
 
@@ -138,16 +155,14 @@ conv2d.jvp(bilinear(conv2d))
 
 @conv2d.batch
 def _(size, batched, x, w, *, groups=1, **attrs):
-    if not batched[1]:
-        return unmerge(conv2d(merge(x), w, groups=groups, **attrs), size, shape_of(x)[1])
-    o = shape_of(w)[1]
-    if not batched[0] and groups == 1:  # more filters for the same images
-        return _channels_outer(conv2d(x, merge(w), **attrs), size, o)
+    if not batched[1] or not batched[0] and groups == 1:  # more images, or more filters
+        return None
     x, w = materialise_all(size, batched, (x, w))
+    o = shape_of(w)[1]
     return _channels_outer(conv2d(_channels_inner(x, groups), merge(w), groups=size * groups, **attrs), size, o)
 
 
-@primitive("opaque")
+@primitive("opaque", axes=_convolved("no..,oc..->nc.."))
 def conv2d_grad_input(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
     """The cotangent of the images of `conv2d`: what reaches each pixel through all windows it is in.
 
@@ -187,14 +202,14 @@ conv2d_grad_input.jvp(bilinear(conv2d_grad_input))
 
 @conv2d_grad_input.batch
 def _(size, batched, dout, w, *, groups=1, **attrs):
-    if not batched[1]:
-        return unmerge(conv2d_grad_input(merge(dout), w, groups=groups, **attrs), size, shape_of(dout)[1])
+    if not batched[1] or not batched[0] and groups == 1:
+        return None
     dout, w = materialise_all(size, batched, (dout, w))
     out = conv2d_grad_input(_channels_inner(dout, groups), merge(w), groups=size * groups, **attrs)
     return _channels_outer(out, size, shape_of(w)[2] * groups)
 
 
-@primitive("opaque")
+@primitive("opaque", axes=_convolved("nc..,no..->oc.."))
 def conv2d_grad_weight(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
     """The cotangent of the filters of `conv2d`: each window times the cotangent of what it gave, summed.
 
@@ -230,6 +245,8 @@ conv2d_grad_weight.jvp(bilinear(conv2d_grad_weight))
 
 @conv2d_grad_weight.batch
 def _(size, batched, x, dout, *, groups=1, **attrs):
+    if not all(batched) and groups == 1:
+        return None
     x, dout = materialise_all(size, batched, (x, dout))
     o = shape_of(dout)[2]
     out = conv2d_grad_weight(_channels_inner(x, groups), _channels_inner(dout, groups), groups=size * groups, **attrs)
@@ -250,16 +267,6 @@ def _infer_pool(name):
     return infer
 
 
-def _batch_merged(prim):
-    """Pooling treats images apart: examples are more images."""
-
-    def rule(size, batched, *args, **attrs):
-        args = materialise_all(size, batched, args)
-        return unmerge(prim(*(merge(x) for x in args), **attrs), size, shape_of(args[0])[1])
-
-    return rule
-
-
 def _maxima(x, ksize, strides, padding):
     """The windows flattened, (N, C, H', W', kh * kw), and the position of the first maximum of each."""
     windows = _windows(_pad(x, padding, -np.inf), ksize, strides)
@@ -267,7 +274,7 @@ def _maxima(x, ksize, strides, padding):
     return flat, np.argmax(flat, axis=-1)[..., None]
 
 
-@primitive("opaque")
+@primitive("opaque", axes="nc..->nc..")
 def max_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The maximum of each window; NaN if there is one.
 
@@ -285,7 +292,6 @@ def max_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
 
 
 max_pool.infer(_infer_pool("max_pool"))
-max_pool.batch(_batch_merged(max_pool))
 
 
 @max_pool.vjp
@@ -298,7 +304,7 @@ def _(x, out, tangents, **attrs):
     return max_pool_gather(x, tangents[0], **attrs)
 
 
-@primitive("opaque")
+@primitive("opaque", axes="nc..,nc..->nc..")
 def max_pool_grad(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The cotangent of `max_pool`: that of a window goes to its FIRST maximum in row-major order, as in PyTorch.
 
@@ -325,9 +331,6 @@ def _(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
     return Array(same_dtype("max_pool_grad", x, dout), x.shape)
 
 
-max_pool_grad.batch(_batch_merged(max_pool_grad))
-
-
 @max_pool_grad.jvp
 def _(x, dout, out, tangents, **attrs):
     # Where the maxima are does not depend on small changes of x.
@@ -339,7 +342,7 @@ def _(x, dout, out, g, **attrs):
     return None, max_pool_gather(x, g, **attrs)
 
 
-@primitive("opaque")
+@primitive("opaque", axes="nc..,nc..->nc..")
 def max_pool_gather(x, g, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The elements of `g` at the positions of the first maxima of the windows of `x`: the transpose of
     `max_pool_grad`.
@@ -363,9 +366,6 @@ def _(x, g, **attrs):
     return _infer_pool("max_pool_gather")(x, **attrs)
 
 
-max_pool_gather.batch(_batch_merged(max_pool_gather))
-
-
 @max_pool_gather.jvp
 def _(x, g, out, tangents, **attrs):
     return None if tangents[1] is None else max_pool_gather(x, tangents[1], **attrs)
@@ -376,7 +376,7 @@ def _(x, g, out, dout, **attrs):
     return None, max_pool_grad(x, dout, **attrs)
 
 
-@primitive("opaque")
+@primitive("opaque", axes="nc..->nc..")
 def avg_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The mean of each window; padding counts as zeros. Arguments as for `max_pool`."""
     x = np.asarray(x)
@@ -384,7 +384,6 @@ def avg_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
 
 
 avg_pool.infer(_infer_pool("avg_pool"))
-avg_pool.batch(_batch_merged(avg_pool))
 avg_pool.jvp(linear(avg_pool))
 
 
@@ -393,7 +392,7 @@ def _(x, out, dout, **attrs):
     return (avg_pool_grad(dout, in_shape=shape_of(x)[2:], **attrs),)
 
 
-@primitive("opaque")
+@primitive("opaque", axes="nc..->nc..")
 def avg_pool_grad(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
     """The cotangent of `avg_pool`: that of a window in equal shares.
 
@@ -417,7 +416,6 @@ def _(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
     return Array(dout.dtype, (*dout.shape[:2], *in_shape))
 
 
-avg_pool_grad.batch(_batch_merged(avg_pool_grad))
 avg_pool_grad.jvp(linear(avg_pool_grad))
 
 

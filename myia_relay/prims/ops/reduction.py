@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.axes import Relation, along, reduction, without
 from ...ir.prim import primitive
 from ...utils.errors import TypeError_
 from ..rules.broadcast import cast, filled_like, full, nullary, reduce_sum, reduced_shape, reshape, spread
@@ -34,41 +35,34 @@ def _infer_reduction(name, accepts):
     return infer
 
 
-def _batch_reduction(prim):
-    def rule(size, batched, x, *, axes, keepdims=False):
-        return prim(x, axes=tuple(a + 1 for a in axes), keepdims=keepdims)
-
-    return rule
-
-
-@primitive("reduce")
+@primitive("reduce", axes=reduction("maximum"))
 def reduce_max(x, *, axes, keepdims=False):
     """The greatest element over axes; NaN if there is one. The lowest value of the dtype over no elements."""
     x = np.asarray(x)
     return np.max(x, axis=tuple(axes), keepdims=keepdims, initial=_extreme(x.dtype.name, False))
 
 
-@primitive("reduce")
+@primitive("reduce", axes=reduction("minimum"))
 def reduce_min(x, *, axes, keepdims=False):
     """The smallest element over axes; NaN if there is one. The highest value of the dtype over no elements."""
     x = np.asarray(x)
     return np.min(x, axis=tuple(axes), keepdims=keepdims, initial=_extreme(x.dtype.name, True))
 
 
-@primitive("reduce")
+@primitive("reduce", axes=reduction("mul"))
 def reduce_prod(x, *, axes, keepdims=False):
     """The product over axes, in the dtype of `x`; integers wrap."""
     x = np.asarray(x)
     return np.prod(x, axis=tuple(axes), keepdims=keepdims, dtype=x.dtype)
 
 
-@primitive("reduce", differentiable=False)
+@primitive("reduce", differentiable=False, axes=reduction("logical_and"))
 def reduce_all(x, *, axes, keepdims=False):
     """Whether all elements over axes hold."""
     return np.all(x, axis=tuple(axes), keepdims=keepdims)
 
 
-@primitive("reduce", differentiable=False)
+@primitive("reduce", differentiable=False, axes=reduction("logical_or"))
 def reduce_any(x, *, axes, keepdims=False):
     """Whether any element over axes holds."""
     return np.any(x, axis=tuple(axes), keepdims=keepdims)
@@ -82,7 +76,6 @@ for _prim, _accepts in (
     (reduce_any, ("bool",)),
 ):
     _prim.infer(_infer_reduction(_prim.name.removeprefix("reduce_"), _accepts))
-    _prim.batch(_batch_reduction(_prim))
 
 reduce_max.lower(lambda b: (b.const(_extreme(b.dtype, False), b.dtype), b.maximum))
 reduce_min.lower(lambda b: (b.const(_extreme(b.dtype, True), b.dtype), b.minimum))
@@ -179,7 +172,12 @@ def cumulative_product(x, axis: int):
     return transpose(out, perm=tuple(perm.index(k) for k in range(len(shape))))
 
 
-@primitive("opaque")
+def _running(axes, axis):
+    kept = without(axes, axis, None)
+    return Relation((kept,), kept)
+
+
+@primitive("opaque", axes=along(_running))
 def cumsum(x, *, axis, reverse=False):
     """Running sums along an axis, from its start or (reverse) from its end; in the dtype of `x`."""
     x = np.asarray(x)
@@ -201,18 +199,16 @@ def _(x, out, dout, *, axis, reverse=False):
 cumsum.jvp(linear(cumsum))
 
 
-@cumsum.batch
-def _(size, batched, x, *, axis, reverse=False):
-    return cumsum(x, axis=axis + 1, reverse=reverse)
+_POSITION = along(lambda axes, axis: Relation((without(axes, axis, None),), without(axes, axis)))
 
 
-@primitive("opaque", differentiable=False)
+@primitive("opaque", differentiable=False, axes=_POSITION)
 def argmax(x, *, axis):
     """Position of the first greatest element along an axis, which disappears; that of the first NaN if there is one."""
     return np.argmax(x, axis=axis)
 
 
-@primitive("opaque", differentiable=False)
+@primitive("opaque", differentiable=False, axes=_POSITION)
 def argmin(x, *, axis):
     """Position of the first smallest element along an axis, which disappears; that of the first NaN if there is one."""
     return np.argmin(x, axis=axis)
@@ -228,8 +224,6 @@ def _infer_position(name):
 
 for _prim in (argmax, argmin):
     _prim.infer(_infer_position(_prim.name))
-argmax.batch(lambda size, batched, x, *, axis: argmax(x, axis=axis + 1))
-argmin.batch(lambda size, batched, x, *, axis: argmin(x, axis=axis + 1))
 
 __all__ = [
     "argmax",

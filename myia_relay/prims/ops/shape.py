@@ -9,6 +9,7 @@ import numpy as np
 
 from ...abstract.dims import DimLike
 from ...abstract.types import Array, numpy_dtype
+from ...ir.axes import AXES, AXIS, ORDER, SHAPE, Axes, Relation, without
 from ...ir.prim import primitive
 from ...utils.errors import InternalError, ShapeError, TypeError_
 from ..rules.batching import materialise_all
@@ -19,7 +20,11 @@ from ..rules.relations import ANY, INTS, const_like, require, require_array, sam
 from .elementwise import where
 
 
-@primitive("injective")
+def _transposed(shapes, out, *, perm):
+    return Relation((tuple(range(len(perm))),), tuple(perm))
+
+
+@primitive("injective", axes=Axes(_transposed, perm=ORDER), view=True)
 def transpose(x, *, perm):
     """Axes in another order: axis i of the result is axis `perm[i]` of `x`."""
     return np.transpose(x, perm)
@@ -41,17 +46,18 @@ def _(x, out, dout, *, perm):
 transpose.jvp(linear(transpose))
 
 
-@transpose.batch
-def _(size, batched, x, *, perm):
-    return transpose(x, perm=(0, *(i + 1 for i in perm)))
-
-
 @transpose.lower
 def _(b, index, x, *, in_types, out_type, perm):
     return x([index[perm.index(i)] for i in range(len(perm))])
 
 
-@primitive("injective")
+def _sliced(shapes, out, *, starts, sizes, steps):
+    whole = zip(starts, sizes, steps, shapes[0], strict=True)
+    kept = tuple(k if (start, step) == (0, 1) and size == n else None for k, (start, size, step, n) in enumerate(whole))
+    return Relation((kept,), kept)
+
+
+@primitive("injective", axes=Axes(_sliced, starts=(0,), sizes=SHAPE, steps=(1,)), view=True)
 def slice_(x, *, starts, sizes, steps):
     """A rectangle of elements: along each axis those at `start + k * step` for k < size.
 
@@ -98,17 +104,17 @@ def _(x, out, dout, *, starts, sizes, steps):
 slice_.jvp(linear(slice_))
 
 
-@slice_.batch
-def _(size, batched, x, *, starts, sizes, steps):
-    return slice_(x, starts=(0, *starts), sizes=(size, *sizes), steps=(1, *steps))
-
-
 @slice_.lower
 def _(b, index, x, *, in_types, out_type, starts, sizes, steps):
     return x([b.dim(start) + i * step for i, start, step in zip(index, starts, steps, strict=True)])
 
 
-@primitive("injective")
+def _padded(shapes, out, *, low, high, interior):
+    kept = tuple(None if any(widths) else k for k, widths in enumerate(zip(low, high, interior)))
+    return Relation((kept, ()), kept)
+
+
+@primitive("injective", axes=Axes(_padded, leading=(0,), low=(0,), high=(0,), interior=(0,)))
 def pad(x, value, *, low, high, interior):
     """`x` with `value` around it and between its elements: the adjoint of `slice`.
 
@@ -159,9 +165,9 @@ pad.jvp(linear(pad))
 
 @pad.batch
 def _(size, batched, x, value, *, low, high, interior):
-    attrs = {"low": (0, *low), "high": (0, *high), "interior": (0, *interior)}
     if not batched[1]:
-        return pad(x, value, **attrs)
+        return None
+    attrs = {"low": (0, *low), "high": (0, *high), "interior": (0, *interior)}
     # A border value for each example: pad with zeros, and put the values where the padding is.
     x, value = materialise_all(size, batched, (x, value))
     yes, no = (cast(const_like(x, v), dtype="bool") for v in (1, 0))
@@ -187,7 +193,12 @@ def _(b, index, x, value, *, in_types, out_type, low, high, interior):
     return b.select(inside, x(picks), value([])) if picks else x([])
 
 
-@primitive("injective")
+def _flipped(shapes, out, *, axes):
+    kept = tuple(None if k in axes else k for k in range(len(out)))
+    return Relation((kept,), kept)
+
+
+@primitive("injective", axes=Axes(_flipped, axes=AXES), view=True)
 def flip(x, *, axes):
     """Elements in reverse order along axes."""
     return np.flip(x, tuple(axes))
@@ -206,17 +217,17 @@ def _(x, out, dout, *, axes):
 flip.jvp(linear(flip))
 
 
-@flip.batch
-def _(size, batched, x, *, axes):
-    return flip(x, axes=tuple(a + 1 for a in axes))
-
-
 @flip.lower
 def _(b, index, x, *, in_types, out_type, axes):
     return x([b.dim(n) - 1 - i if k in axes else i for k, (i, n) in enumerate(zip(index, out_type.shape))])
 
 
-@primitive("injective")
+def _joined(shapes, out, *, axis):
+    kept = without(tuple(range(len(out))), axis, None)
+    return Relation((kept,) * len(shapes), kept)
+
+
+@primitive("injective", axes=Axes(_joined, axis=AXIS))
 def concatenate(*xs, axis):
     """Arrays one after the other along an axis; the other sizes agree."""
     return np.concatenate(xs, axis)
@@ -251,11 +262,6 @@ def _(*args, axis):
 
 
 concatenate.jvp(linear(concatenate))
-
-
-@concatenate.batch
-def _(size, batched, *xs, axis):
-    return concatenate(*materialise_all(size, batched, xs), axis=axis + 1)
 
 
 @concatenate.lower
@@ -293,7 +299,7 @@ def expand_dims(x, axis: int):
 # Arrays made from their index.
 
 
-@primitive("injective", differentiable=False)
+@primitive("injective", differentiable=False, axes="->.")
 def iota(*, n, dtype):
     """0, 1, ..., n - 1."""
     return np.arange(n).astype(numpy_dtype(dtype))
@@ -304,17 +310,12 @@ def _(*, n, dtype):
     return Array(dtype, (n,))
 
 
-@iota.batch
-def _(size, batched, *, n, dtype):
-    raise InternalError("vmap", "iota has no argument that could carry a batch axis")
-
-
 @iota.lower
 def _(b, index, *, in_types, out_type, n, dtype):
     return b.cast(index[0], dtype)
 
 
-@primitive("injective", differentiable=False)
+@primitive("injective", differentiable=False, axes="->..")
 def tri_mask(*, n, m, k):
     """Bool matrix (n, m): on and below diagonal k, `column <= row + k`."""
     return np.tri(n, m, k, dtype=bool)
@@ -325,17 +326,17 @@ def _(*, n, m, k):
     return Array("bool", (n, m))
 
 
-@tri_mask.batch
-def _(size, batched, *, n, m, k):
-    raise InternalError("vmap", "tri_mask has no argument that could carry a batch axis")
-
-
 @tri_mask.lower
 def _(b, index, *, in_types, out_type, n, m, k):
     return b.le(index[1], index[0] + b.dim(k))
 
 
-@primitive("injective", differentiable=False)
+def _one_hot(shapes, out, **attrs):
+    own = tuple(range(len(out) - 1))
+    return Relation((own,), (*own, "class"), located=frozenset({"class"}))
+
+
+@primitive("injective", differentiable=False, axes=Axes(_one_hot))
 def one_hot(labels, *, n, dtype):
     """One new last axis of size n, 1 at the label and 0 elsewhere; all 0 for a label out of range.
 
@@ -354,11 +355,6 @@ def _(labels, *, n, dtype):
         raise TypeError_(f"one_hot takes integer labels, and these are {labels}; convert them with .astype(np.int64)")
     require("one_hot", labels, ANY)
     return Array(dtype, (*labels.shape, n))
-
-
-@one_hot.batch
-def _(size, batched, labels, *, n, dtype):
-    return one_hot(labels, n=n, dtype=dtype)
 
 
 @one_hot.lower

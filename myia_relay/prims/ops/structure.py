@@ -48,10 +48,6 @@ def _(struct: Type, *, index):
     return struct.elems[index]
 
 
-# The adjoint of get_item puts the cotangent at its place among zeros; `ad.reverse.reverse` does so without building zeros.
-get_item.columns["vjp_special"] = True
-
-
 @primitive("struct", differentiable=False)
 def none():
     """The value None."""

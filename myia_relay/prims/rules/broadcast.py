@@ -13,6 +13,7 @@ import numpy as np
 
 from ...abstract.dims import may_be_equal, product
 from ...abstract.types import FLOATS, Array, Scalar, Type, numpy_dtype
+from ...ir.axes import BROADCAST, SHAPE, Axes, Relation, reduction
 from ...ir.build import Var, as_type
 from ...ir.prim import REGISTRY, primitive
 from ...utils.errors import InternalError, ShapeError, TypeError_
@@ -108,7 +109,7 @@ as_scalar.jvp(_linear(as_scalar))
 
 @as_scalar.batch
 def _(size, batched, x):
-    return x
+    return x  # a batched scalar is an array
 
 
 @as_scalar.lower
@@ -145,7 +146,7 @@ def _(b, x):
     return x
 
 
-@primitive("injective")
+@primitive("injective", axes=BROADCAST, view=True)
 def broadcast_to(x, *, shape):
     """`x` (scalar or array) repeated along new leading axes and axes of size 1.
 
@@ -172,13 +173,6 @@ def _(x, out, dout, *, shape):
 broadcast_to.jvp(_linear(broadcast_to))
 
 
-@broadcast_to.batch
-def _(size, batched, x, *, shape):
-    have = shape_of(x)
-    ones = (1,) * (len(shape) - len(have) + 1)
-    return broadcast_to(reshape(x, shape=(size, *ones, *have[1:])), shape=(size, *shape))
-
-
 @broadcast_to.lower
 def _(b, index, x, *, in_types, out_type, shape):
     have = in_types[0].shape
@@ -186,7 +180,17 @@ def _(b, index, x, *, in_types, out_type, shape):
     return x([b.const(0, "int64") if d == 1 else i for d, i in zip(have, tail)])
 
 
-@primitive("injective")
+def _reshaped(shapes, out, **attrs):
+    """Axes of equal size with as many elements before them are the same."""
+    (have,) = shapes
+    if 0 in have:
+        return Relation(((None,) * len(have),), (None,) * len(out))
+    before = {(product(have[:k]), n): k for k, n in enumerate(have) if n != 1}
+    result = tuple(before.get((product(out[:k]), n)) if n != 1 else None for k, n in enumerate(out))
+    return Relation((tuple(k if k in result else None for k in range(len(have))),), result)
+
+
+@primitive("injective", axes=Axes(_reshaped, shape=SHAPE), view=True)
 def reshape(x, *, shape):
     """The elements of `x` in row-major order under another shape with the same number of elements.
 
@@ -213,11 +217,6 @@ def _(x, out, dout, *, shape):
 reshape.jvp(_linear(reshape))
 
 
-@reshape.batch
-def _(size, batched, x, *, shape):
-    return reshape(x, shape=(size, *shape))
-
-
 @reshape.lower
 def _(b, index, x, *, in_types, out_type, shape):
     have, want = in_types[0].shape, tuple(shape)
@@ -231,7 +230,7 @@ def _(b, index, x, *, in_types, out_type, shape):
     return x([*index[:same], *split_index(b, flat, have[same:])])
 
 
-@primitive("reduce")
+@primitive("reduce", axes=reduction("add"))
 def reduce_sum(x, *, axes, keepdims=False):
     """The sum over axes, in the dtype of `x` (integers wrap). Without axes left the result is a NumPy scalar.
 
@@ -274,11 +273,6 @@ def _(x, out, dout, *, axes, keepdims=False):
 
 
 reduce_sum.jvp(_linear(reduce_sum))
-
-
-@reduce_sum.batch
-def _(size, batched, x, *, axes, keepdims=False):
-    return reduce_sum(x, axes=tuple(a + 1 for a in axes), keepdims=keepdims)
 
 
 @reduce_sum.lower

@@ -36,6 +36,8 @@ def linear(prim, *positions: int):
     """The rule of a primitive that is linear in the arguments at `positions` together (all of them where none is
     given), the others being parameters such as indices."""
 
+    prim.linear_in = positions
+
     def rule(*args, **attrs):
         *xs, _out, tangents = args
         for i in positions or range(len(xs)):
@@ -47,6 +49,7 @@ def linear(prim, *positions: int):
 
 def bilinear(prim):
     """The rule of a primitive that is linear in each of its two arguments."""
+    prim.bilinear = True
 
     def rule(a, b, out, tangents, **attrs):
         ta, tb = tangents
