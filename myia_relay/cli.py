@@ -160,7 +160,7 @@ def _train(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     seconds = time.perf_counter() - start
-    steps = len(history.losses)
+    steps = history.steps
     last = history["loss"][-1] if "loss" in history.columns() else history.losses[-1]
     print(f"loss           {last:.4f} (first step {history.losses[0]:.4f})")
     print(f"test accuracy  {100 * program.accuracy(model, test):.2f} %")

@@ -2,14 +2,17 @@
 
 - Compiled code and downloads go to a temporary cache, shared by the workers of one run and removed after it.
 - `data_dir` is the folder of datasets, `executor` runs a test once in each executor.
+- A test that sends itself Ctrl-C has the argument `interruptible`.
 - Tests marked `serial` run while no other worker runs anything.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,3 +111,18 @@ def mnist_dir(data_dir: Path) -> Path:
 def executor(request: pytest.FixtureRequest) -> str:
     """The name of an executor: a test with this argument runs once in each."""
     return request.param
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handler of SIGINT, even where this process was started with SIGINT ignored (`nohup`, some CI runners).
+
+    These tests run programs that would take years: where the interrupt is not heard in minutes, the process ends.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.dump_traceback_later(300, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGINT, before)

@@ -90,7 +90,7 @@ class Checkpoint:
         """Write everything, whole or not at all."""
         arrays = {f"model/{n}": a for n, a in model.params.items()}
         arrays |= {f"optimizer/{n}": a for n, a in optimizer.state().items()}
-        arrays["losses"] = np.asarray(history.losses, np.float64)
+        arrays["losses"] = history.step_losses()
         save_safetensors(self.path, arrays, {k: str(v) for k, v in position.items()})
 
     def load(
@@ -169,7 +169,7 @@ def fit(
         for epoch in range(at["epoch"], epochs):
             order = epoch_order(len(inputs), batch_size, shuffle, seed, epoch)
             started, chunk = time.perf_counter(), 1
-            first_loss = len(history.losses) - step
+            first_loss = history.steps - step
             with progress(total=len(order), desc=f"epoch {epoch + 1}/{epochs}", unit="step", enabled=verbose) as bar:
                 bar.update(step)
                 while step < len(order):
@@ -190,8 +190,8 @@ def fit(
                         saved = time.monotonic()
             seconds = time.perf_counter() - started
             measured = {name: fn(model) for name, fn in (metrics or {}).items()}
-            losses = history.losses[first_loss:]
-            history.record_epoch(loss=float(np.mean(losses)), seconds=seconds, steps=len(order), **measured)
+            mean = float(np.mean(history.step_losses(first_loss).astype(np.float64)))
+            history.record_epoch(loss=mean, seconds=seconds, steps=len(order), **measured)
             step = 0
             if store:
                 store.save(model, optimizer, {**settings, "epoch": epoch + 1, "step": 0}, history)

@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import math
+from array import array
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,20 +25,47 @@ class History:
     Attributes:
         epochs: a dict for each finished epoch, with `"epoch"` counted from 1 and what was measured: `"loss"` (mean over
             the epoch's steps), `"seconds"`, `"steps"`, and the metrics.
-        losses: the loss of every step, in order.
     """
 
     def __init__(self, epochs: Iterable[dict[str, Any]] = (), losses: Iterable[float] = ()):
         self.epochs: list[dict[str, Any]] = [dict(row) for row in epochs]
-        self.losses: list[float] = [float(loss) for loss in losses]
+        # A run may have billions of steps: float32, as `fit` computes them, until one comes that is none.
+        self._steps = array("f")
+        self._list: list[float] | None = None  # what `losses` has made of it
+        self.record_steps(list(losses))
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of every step, in order."""
+        if self._list is None:
+            self._list = self._steps.tolist()
+        return self._list
+
+    @property
+    def steps(self) -> int:
+        """How many steps were recorded."""
+        return len(self._steps)
+
+    def step_losses(self, first: int = 0) -> np.ndarray:
+        """The losses of the steps from one on, as an array: float32, where that is what they are."""
+        return np.array(self._steps[first:])
 
     def record_step(self, loss: float) -> None:
         """Add the loss of one step."""
-        self.losses.append(float(loss))
+        self.record_steps((float(loss),))
 
     def record_steps(self, losses: Iterable[float] | np.ndarray) -> None:
         """Add the losses of several steps."""
-        self.losses.extend(np.asarray(losses, dtype=np.float64).ravel().tolist())
+        values = np.asarray(losses).ravel()
+        if self._steps.typecode == "f":
+            with np.errstate(over="ignore", invalid="ignore"):
+                narrow = values.astype(np.float32)
+            if values.dtype == np.float32 or np.array_equal(narrow, values.astype(np.float64), equal_nan=True):
+                values = narrow
+            else:
+                self._steps = array("d", self._steps)
+        self._steps.frombytes(np.ascontiguousarray(values, self._steps.typecode).tobytes())
+        self._list = None
 
     def record_epoch(self, **values: Any) -> None:
         """Add a row for a finished epoch, numbered after the last one unless `epoch=` says otherwise."""
@@ -58,14 +86,14 @@ class History:
     def __str__(self) -> str:
         columns = self.columns()
         if not columns:
-            return f"History: no finished epoch, {len(self.losses)} steps"
+            return f"History: no finished epoch, {self.steps} steps"
         rows = [columns, *([_cell(row.get(name)) for name in columns] for row in self.epochs)]
         widths = [max(map(len, column)) for column in zip(*rows)]
         return "\n".join("  ".join(text.rjust(width) for text, width in zip(row, widths)) for row in rows)
 
     def __repr__(self) -> str:
-        last = f", loss {_cell(self.losses[-1])}" if self.losses else ""
-        return f"<History: {len(self.epochs)} epochs, {len(self.losses)} steps{last}>"
+        last = f", loss {_cell(self._steps[-1])}" if self._steps else ""
+        return f"<History: {len(self.epochs)} epochs, {self.steps} steps{last}>"
 
     def plot(self, ax=None):
         """Draw the loss of every step, and a smoothed curve.
@@ -83,7 +111,7 @@ class History:
             from matplotlib.figure import Figure
 
             ax = Figure(figsize=(6.4, 3.6), layout="constrained").subplots()
-        losses = np.asarray(self.losses, dtype=np.float64)
+        losses = self.step_losses().astype(np.float64)
         steps = np.arange(1, len(losses) + 1)
         ax.plot(steps, losses, color="tab:blue", alpha=0.35, linewidth=0.8, label="each step")
         width = max(1, round(_SMOOTHING * len(losses)))
@@ -107,7 +135,7 @@ class History:
 
     def _repr_png_(self) -> bytes | None:
         """The loss curve as a picture; None without matplotlib or without steps."""
-        if not self.losses:
+        if not self._steps:
             return None
         try:
             axes = self.plot()

@@ -1,7 +1,8 @@
 """Ctrl-C between whole steps, for the executors that run in Python.
 
 A step of training writes many arrays; an interrupt between two of them would leave half a step. While a program that writes
-references runs, SIGINT is only noted, and `poll`, called after every turn of a loop that writes, raises it there.
+references runs, SIGINT is only noted, and `poll`, called after every turn of a loop that writes, handles it there, by the
+handler that the process has: Python's own raises `KeyboardInterrupt`, another does what it does.
 (The native executor polls by itself.)
 """
 
@@ -9,44 +10,54 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 _pending = False
 _held = 0
+_handler: Callable[[int, Any], Any] = signal.default_int_handler  # what the process does about SIGINT
 
 
 def poll() -> None:
-    """Raise a noted interrupt: this is a place between whole steps."""
+    """Handle a noted interrupt: this is a place between whole steps.
+
+    Raises:
+        KeyboardInterrupt: or what the handler of the process raises.
+    """
     global _pending
     if _pending:
         _pending = False
-        raise KeyboardInterrupt
+        _handler(signal.SIGINT, sys._getframe())
+
+
+def _note(number: int, frame: Any) -> None:
+    global _pending
+    _pending = True
 
 
 @contextlib.contextmanager
 def whole_steps() -> Iterator[None]:
-    """Note SIGINT instead of raising it anywhere; it is raised at the next `poll`, or at the end.
+    """Note SIGINT instead of handling it anywhere; it is handled at the next `poll`, or at the end.
 
-    Only the main thread receives signals; elsewhere this does nothing.
+    Only the main thread receives signals; elsewhere this does nothing, nor where no Python function handles SIGINT: it is
+    ignored, or ends the process.
     """
-    global _held, _pending
-    if threading.current_thread() is not threading.main_thread():
+    global _held, _pending, _handler
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-
-    def note(number, frame):
-        global _pending
-        _pending = True
-
-    before = signal.signal(signal.SIGINT, note) if _held == 0 else None
+    if before is not _note:
+        _handler = before
+        signal.signal(signal.SIGINT, _note)
     _held += 1
     try:
         yield
     finally:
         _held -= 1
         if _held == 0:
-            signal.signal(signal.SIGINT, before if before is not None else signal.default_int_handler)
-            noted, _pending = _pending, False
-            if noted:
-                raise KeyboardInterrupt
+            if signal.getsignal(signal.SIGINT) is _note:
+                signal.signal(signal.SIGINT, _handler)
+            poll()

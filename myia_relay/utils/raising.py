@@ -21,7 +21,7 @@ LIBRARIES = (f"{os.sep}tvm{os.sep}", f"{os.sep}tvm_ffi{os.sep}", f"{os.sep}numpy
 ITSELF = (
     "itself"  # the conversion of an operand that is an exception's argument as it is: KeyError(3), not KeyError("3")
 )
-FOREIGN = (".cc", ".cpp", ".h", ".hpp", ".pyx", ".pxi")
+FOREIGN = (".cc", ".cpp", ".h", ".hpp", ".pyx", ".pxi", "<unknown>")
 
 
 def format_parts(parts, values) -> str:
@@ -152,8 +152,9 @@ def _of_program(error: Exception) -> bool:
             return True
         after = [] if is_ours(code.co_filename) else [*after, code.co_filename]
         tb = tb.tb_next
-    # What our innermost frame called: TVM shows the frames of its C++ too.
-    return bool(after) and not any(f.endswith(FOREIGN) or any(part in f for part in LIBRARIES) for f in after)
+    # What our innermost frame called: TVM shows the frames of its C++ too. A library may have called a user's function, or
+    # have been interrupted by a signal whose handler is the user's: its last frame tells who raised.
+    return bool(after) and not any(f.endswith(FOREIGN) for f in after) and not any(p in after[-1] for p in LIBRARIES)
 
 
 def _module(error: Exception) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 # With x = 1 and a loss that adds up all outputs, every gradient is 1: after k whole steps all parameters are equal.
 PROGRAM = """
-    import resource, sys
+    import resource, signal, sys
     import numpy as np
     from myia_relay import Float, Tensor, relay, relay_model
 
@@ -35,6 +35,7 @@ PROGRAM = """
     x = np.ones(40, np.float32)
     train(model, x, 3)
     steps = int(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # even where this was started with SIGINT ignored
     print("start", flush=True)
     try:
         train(model, x, steps)
@@ -60,7 +61,10 @@ def start(tmp_path, executor: str, steps: int) -> subprocess.Popen:
 
 def finish(process: subprocess.Popen) -> tuple[str, int, float, int]:
     """How it ended, how many different values the parameters have, whole steps, and peak memory in KiB."""
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
     lines = out.split("\n")
     assert process.returncode == 0 and len(lines) >= 2, err
     values, steps, memory = lines[-2].split()

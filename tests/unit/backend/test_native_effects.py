@@ -229,7 +229,7 @@ def test_references_must_be_writable():
         program(Model(arr(8)[::2]))
 
 
-def test_interrupt_leaves_whole_steps():
+def test_interrupt_leaves_whole_steps(interruptible):
     m = Model(np.zeros(1000, "float32"), np.zeros(1000, "float32"))
 
     def f(model, n):

@@ -437,6 +437,7 @@ try:
 except RecursionError as error:
     print("RecursionError")
 print(spin(10))
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     spin(10**12)

@@ -340,7 +340,7 @@ class TestCheckpoint:
 
 
 class TestInterrupt:
-    def test_ctrl_c_leaves_a_whole_step(self, monkeypatch):
+    def test_ctrl_c_leaves_a_whole_step(self, monkeypatch, interruptible):
         """SIGINT while a chunk runs: every parameter has seen the same number of steps."""
         x, y = data()
         states = {tuple(p.tobytes() for p in make_model().arrays)}
@@ -378,13 +378,13 @@ class TestInterrupt:
         assert tuple(p.tobytes() for p in model.arrays) in states
 
     @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer to interrupt with")
-    def test_ctrl_c_within_a_native_chunk(self, monkeypatch):
+    def test_ctrl_c_within_a_native_chunk(self, monkeypatch, interruptible):
         """The signal comes in the middle of thousands of native steps, and stops them early, between two of them."""
         x, y = data(4096)
         model = make_model()
         twin = make_model()
         optimiser = relay.optim.adam(model, lr=1e-3)
-        options = {"epochs": 10**6, "batch_size": 1, "shuffle": False, "verbose": False}
+        options = {"epochs": 10**4, "batch_size": 1, "shuffle": False, "verbose": False}
         relay.fit(twin, LOSSES["native"], (x[:2], y[:2]), batch_size=1, verbose=False)  # compiled before the clock runs
         monkeypatch.setattr(fit_module, "CHUNK_SECONDS", 1e9)  # chunks as long as an epoch
         old = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))

@@ -146,7 +146,7 @@ def for_ever(n):
     return x
 
 
-def test_an_interrupt_is_heard():
+def test_an_interrupt_is_heard(interruptible):
     compiled = relay(for_ever)
     assert compiled(0) == 0.0
     threading.Timer(0.3, _thread.interrupt_main).start()
