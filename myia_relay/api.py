@@ -320,10 +320,10 @@ class Relay:
         self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
     ):
         from .frontend import parse
-        from .infer.engine.engine import Engine
+        from .infer.entry import new_engine
         from .pipeline import compress
 
-        engine = Engine(parse, compress, structural)
+        engine = new_engine(parse, compress, structural)
         engine.static_lists, engine.promotes = static, chosen
         try:
             return self._inferred(engine, skels, keywords)
@@ -332,7 +332,6 @@ class Relay:
 
     def _inferred(self, engine: Any, skels: list[Skeleton], keywords: tuple[str, ...]):
         from .infer.engine.frames import Context
-        from .infer.transforms import transforms  # noqa: F401  registers grad and its kin
 
         entry = Graph(getattr(self, "__name__", "f"))
         nodes: list = []

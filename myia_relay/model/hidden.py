@@ -16,6 +16,7 @@ from ..abstract.types import Array, Ref
 from ..infer.engine.dependencies import Dependency
 from ..infer.engine.engine import Context, Engine
 from ..infer.engine.frames import Frame
+from ..infer.entry import new_engine
 from ..infer.transforms.model_gradients import parameter_key
 from ..infer.values.values import Dyn, Static
 from ..ir.node import Graph
@@ -141,7 +142,7 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
 
     entry = Graph(graph.name)
     values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
-    program = Engine(parse, compress).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
+    program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
     spec.dependencies = program.dependencies
     return spec

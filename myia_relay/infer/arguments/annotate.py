@@ -8,7 +8,7 @@ from typing import Any
 
 from ...abstract.annotations import ScalarAnnotation, TensorAnnotation, check_annotation, normalise
 from ...utils.errors import CompileError, TypeError_
-from ..language.data import instances_of, is_data, possible
+from ..values.kinds import instances_of, is_data, possible
 from ..values.treedef import describe
 from ..values.values import Choice, Dyn, Seq, Static, Val
 

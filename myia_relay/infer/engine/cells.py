@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ...ir import syntax as S
-from ...ir.node import Apply, Constant, Node
+from ...ir.node import Constant, Node
 from ...ir.walk import graphs_reachable
 from ...utils.errors import CompileError, NameError_, TypeError_
 from ..values.sharing import arrays_of
 from ..values.treedef import Skeleton
-from ..values.unions import dispatch
-from ..values.values import NONE_VAL, UNBOUND_VAL, Bound, Cell, Choice, Closure, Derived, Iter, Seq, UnboundVal, Val
+from ..values.values import UNBOUND_VAL, Bound, Cell, Choice, Closure, Derived, Iter, NeverVal, Seq, UnboundVal, Val
 from .frames import Frame
 
 PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has filled
@@ -164,8 +163,6 @@ def after_branch(
     frame: Frame, regions: list[Frame], values: list[Val | None], cells: list[Cell], contents: Iterable[Val]
 ) -> None:
     """Put what comes out of a branch into the cells; `values` are the arms' results, NEVER where they do not return."""
-    from ..values.values import NeverVal
-
     for cell, content in zip(cells, contents, strict=True):
         new = not frame.has_cell(cell)
         found = [
@@ -268,67 +265,6 @@ def holds_cell(skel: Skeleton) -> Cell | None:
     return None
 
 
-async def new_cell(engine, frame: Frame, node: Apply) -> Val:
-    """A cell with nothing in it."""
-    cell = engine.cell_of(frame, node)
-    frame.new_cell(cell, UNBOUND_VAL)
-    engine.with_cells = True
-    return cell
-
-
-async def cell_get(engine, frame: Frame, node: Apply) -> Val:
-    """What the cell of a variable holds."""
-    return await read(engine, frame, engine.value(frame, node.args[0]), node)
-
-
-async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
-    """What is in a cell."""
-    from ..language.syntax import emit_raise, unbound
-    from ..values.values import Raised, Static
-
-    if isinstance(cell, Choice):
-        return await dispatch(
-            engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
-        )
-    if isinstance(cell, Seq):
-        return cell.elems[0]  # frozen
-    name = node.attrs["name"]
-    if not frame.has_cell(cell):
-        raise out_of_reach(name)
-    value = frame.cell(cell)
-    if value in UNCERTAIN:
-        raise NameError_(f"'{name}' may not be bound here; bind it before the branch")
-    if isinstance(value, UnboundVal):
-        kind, message = unbound(name, node.attrs["free"])
-        return await emit_raise(engine, frame, Raised(kind, Static(message)))
-    return value
-
-
-async def cell_set(engine, frame: Frame, node: Apply) -> Val:
-    """An assignment to the variable of a cell."""
-    cell, value = (engine.value(frame, a) for a in node.args)
-    return await write(engine, frame, cell, value, node)
-
-
-async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val:
-    """Put a value into a cell."""
-    from ..language.iterables import reach
-
-    if isinstance(cell, Choice):
-
-        async def into(region: Frame, option: Val) -> Val:
-            return await write(engine, region, option, reach(frame, region, value), node)
-
-        return await dispatch(engine, frame, cell, into, node, node.origin)
-    name = node.attrs["name"]
-    if not frame.has_cell(cell):
-        raise out_of_reach(name)
-    if not frame.may_set(cell):
-        raise unseen(name)
-    frame.set_cell(cell, value)
-    return NONE_VAL
-
-
 def unseen(name: str) -> CompileError:
     """The error for a change that nothing after it would see."""
     return TypeError_(
@@ -343,9 +279,6 @@ def out_of_reach(name: str) -> CompileError:
         f"'{name}', which changes while an inner function holds it, cannot be used inside of a function that is differentiated or "
         "batched; pass its value as an argument"
     )
-
-
-MEANINGS = {S.new_cell: new_cell, S.cell_get: cell_get, S.cell_set: cell_set}
 
 
 class Recaptured(CompileError):

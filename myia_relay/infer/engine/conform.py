@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from ...abstract.types import Data
+from ...abstract.types import Data, List, NoneT, Struct, Type
 from ...ir.node import Node
+from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
-from ...utils.errors import InternalError
-from ..values.treedef import Skeleton, skeleton, unknown
+from ...utils.errors import InternalError, TypeError_
+from ..values.treedef import Mismatch, Skeleton, entries_of, from_type, join, skeleton, type_of, unknown
 from ..values.values import (
     Bound,
+    Choice,
     Closure,
     Derived,
+    Dyn,
     Iter,
+    Listed,
     NeverVal,
     PoisonVal,
     Raised,
@@ -21,7 +25,8 @@ from ..values.values import (
     UnboundVal,
     Val,
 )
-from .frames import Frame
+from .frames import Frame, emit
+from .records import adapt
 
 
 def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
@@ -38,10 +43,6 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
 
     Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
     """
-    from ..language.data import adapt
-    from ..language.lists import leaf_node
-    from ..values.unions import conform_choice
-
     nodes: list[Node] = []
 
     def go(value: Val, skel: Skeleton) -> None:
@@ -76,3 +77,155 @@ def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
 
     go(value, skel)
     return nodes
+
+
+LONG = 32  # entries: `[x] * n` with a larger known n is a run-time list from the start
+
+
+def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
+    """A list as a run-time list.
+
+    Args:
+        frame: where.
+        value: any list.
+        elem: the type of its entries; needed where it is empty.
+
+    Raises:
+        TypeError_: its entries are no entries of a run-time list: they differ in type, or exist at compile time only.
+    """
+    if isinstance(value, Listed | Dyn):
+        made = emit(frame, "list_from_array", value.array) if isinstance(value, Listed) else value
+        if elem is not None and made.type.elem != elem:
+            raise TypeError_(
+                f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}"
+            )
+        return made
+    if elem is None:
+        elem = entry_type(frame, value)
+    elems = value.elems
+    if len(elems) > LONG and all(e is elems[0] for e in elems):
+        one = Dyn(frame.builder.emit(REGISTRY["list_new"], (entry_node(frame, elems[0], elem),), {"elem": elem}))
+        return emit(frame, "list_repeat", one, frame.constant(len(elems)))
+    nodes = tuple(entry_node(frame, e, elem) for e in elems)
+    made = frame.builder.emit(REGISTRY["list_new"], nodes, {"elem": elem})
+    if value in frame.spec.shared:
+        frame.spec.shared.add(made)
+    return Dyn(made)
+
+
+def leaf_node(frame: Frame, value: Val, t: Type) -> Node:
+    """The node of a leaf of a joined type: a list is promoted where it must be."""
+    if isinstance(t, List) and not isinstance(value, Dyn):
+        value = promoted(frame, value, t.elem)
+    return value.node
+
+
+def entry_type(frame: Frame, value: Val) -> Type:
+    """The type of the entries of a list.
+
+    Raises:
+        TypeError_: they have none in common, or the list is empty.
+    """
+    if isinstance(value, Dyn):
+        return value.type.elem
+    try:
+        common = entries_of(skeleton(value, capture=frame.captured))
+        if common is None:
+            raise TypeError_("the type of the entries of this list is not known: it is empty")
+        return type_of(common)
+    except Mismatch as error:
+        raise TypeError_(_no_entry(error)) from None
+
+
+def _no_entry(error: Mismatch) -> str:
+    if error.a is error.b:
+        return f"a list whose length is known at run time only cannot hold {error.a}; numbers, arrays, tuples and records it can"
+    return f"a list whose length is known at run time only has entries of one type, but this one has {error.a} and {error.b}"
+
+
+def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
+    """A value as an entry of a list.
+
+    Raises:
+        TypeError_: it is of another type.
+    """
+    want = from_type(elem)
+    have = unknown(skeleton(value, capture=frame.captured))
+    try:
+        fits = join(want, have) == want
+    except Mismatch:
+        fits = False
+    if not fits:
+        hint = "; write 0.0 rather than 0 where floats are meant" if str(want) == "float" and str(have) == "int" else ""
+        raise TypeError_(f"a list has entries of one type: this one has {want}, and is given {have}{hint}")
+    return _assembled(frame, elem, iter(conform(frame, value, want)))
+
+
+def _assembled(frame: Frame, t: Type, leaves) -> Node:
+    if isinstance(t, Struct):
+        return frame.builder.emit(
+            REGISTRY["make_struct"], tuple(_assembled(frame, e, leaves) for e in t.elems), {"type": t}
+        )
+    if isinstance(t, NoneT):
+        return frame.builder.emit(REGISTRY["none"], ())
+    return next(leaves)
+
+
+def common_elem(frame: Frame, *lists: Val) -> Type:
+    """The type of the entries of several lists, of which some may be empty."""
+    try:
+        common = None
+        for value in lists:
+            entry = entries_of(skeleton(value, capture=frame.captured))
+            if entry is not None:
+                common = entry if common is None else unknown(join(common, entry))
+        if common is None:
+            raise TypeError_("the type of the entries of these lists is not known: they are empty")
+        return type_of(common)
+    except Mismatch as error:
+        raise TypeError_(_no_entry(error)) from None
+
+
+def has_entry_type(frame: Frame, value: Val) -> bool:
+    """Whether a list can be promoted."""
+    try:
+        entry_type(frame, value)
+    except TypeError_:
+        return False
+    return True
+
+
+def conform_choice(frame, value: Val, skel: Skeleton, conform) -> list:
+    """The leaves of a value in the form of a choice: the tag, then the leaves of every option."""
+    tag_skel, *option_skels = skel.parts
+    nodes: list = []
+    if isinstance(value, Choice):
+        places = [place_of(option_skels, skeleton(o, capture=frame.captured)) for o in value.options]
+        tag = value.tag
+        if places != list(range(len(places))):
+            tag = frame.constant(places[0])
+            for old, new in list(enumerate(places))[1:]:
+                hit = emit(frame, "eq", value.tag, frame.constant(old))
+                tag = emit(frame, "where", hit, frame.constant(new), tag)
+        given = dict(zip(places, value.options, strict=True))
+    else:
+        place = place_of(option_skels, skeleton(value, capture=frame.captured))
+        tag, given = frame.constant(place), {place: value}
+    nodes.append(tag.node)
+    for index, option in enumerate(option_skels):
+        if index in given:
+            nodes.extend(conform(frame, given[index], option))
+        else:
+            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in option.leaves())
+    return nodes
+
+
+def place_of(options: list[Skeleton], have: Skeleton) -> int:
+    """Which option of a choice a value is."""
+    for index, option in enumerate(options):
+        try:
+            if join(option, have) == option:
+                return index
+        except Mismatch:
+            continue
+    raise Mismatch(options[0], have)

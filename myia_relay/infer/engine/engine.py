@@ -4,14 +4,14 @@
 skeletons of its arguments and captured values, context); calls refer to the specialised graphs. What a Python operation
 means for the types at hand is decided by tables: `infer.language.syntax` for the language's own constructs,
 `infer.language.builtins` for Python's builtins, `prims.api.operators` and `prims.api.numpy_api` for numbers and arrays,
-and `special` for whatever higher layers register.
+and `special` for whatever higher layers register. The engine is handed them as a `Language` (`infer.engine.protocol`).
 """
 
 from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -24,15 +24,19 @@ from ...ir.syntax import UNBOUND, FreeName, Syntax
 from ...prims.ops.data_functions import Functions
 from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
-from ..values.sharing import hands_on, lists_of, mark_result, note_handing
+from ..arguments.annotate import check_value
+from ..values.protocols import starred
+from ..values.sharing import hands_on, lists_of, mark_result
 from ..values.treedef import Skeleton, rebuild, skeleton
-from ..values.values import NEVER, NONE_VAL, POISON, UNBOUND_VAL, Cell, Choice, Closure, Dyn, Seq, Static, Val
+from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, Choice, Closure, Dyn, Seq, Spread, Static, Val
 from . import cells as cell_rules
 from .cells import Recaptured
 from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from .frames import Context, Frame, Source, Specialisation, explode, is_active, leaf_nodes, located, pack, packed_type
+from .frames import Context, Frame, Source, Specialisation, explode, is_active, located, pack, packed_type
+from .handing import note_handing
 from .program import Program
+from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
 from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
 from .scheduler import Any_, Join, Loop, Task
@@ -51,19 +55,23 @@ class Engine:
     """One compilation.
 
     Attributes:
+        language: what constructs and calls mean.
         parse: `(function) -> Graph`, the front end.
         compress: `(linear graph, seeds, forward) -> Compression`: the type of a sparse Jacobian depends on it.
-        calls, list_methods, syntax: modules beside this one, which import it.
         dependencies: free names read so far.
         recursion: what is assumed of the results of recursive functions.
         structural: whether values of recursive dataclasses keep their structure in their types.
         uses_data: whether any value was of an algebraic data type.
     """
 
-    def __init__(self, parse: Callable[[types.FunctionType], Graph], compress: Callable, structural: bool = False):
-        from ..language import calls, list_methods, syntax
-
-        self.calls, self.list_methods, self.syntax = calls, list_methods, syntax
+    def __init__(
+        self,
+        language: Language,
+        parse: Callable[[types.FunctionType], Graph],
+        compress: Callable,
+        structural: bool = False,
+    ):
+        self.language, self.constructs = language, language.constructs
         self.parse, self.compress, self.structural, self.uses_data = parse, compress, structural, False
         self.functions, self.loop = Functions(), Loop(self.break_deadlock)
         self.specs: dict[Hashable, Specialisation] = {}
@@ -289,12 +297,12 @@ class Engine:
             return POISON
         try:
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
-                return await self.syntax.SYNTAX[node.fn.value](self, frame, node)
+                return await self.constructs[node.fn.value](self, frame, node)
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
                 for option in args[0].options if isinstance(args[0], Choice) else args[:1]:
-                    self.list_methods.refuse_in_place(self, frame, node, option)
+                    self.language.refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             note_handing(self, frame, node, fn, result)
@@ -310,11 +318,11 @@ class Engine:
         args: list[Val] = []
         named: list[tuple[str, Val]] = []
         for value in values[:count]:
-            if isinstance(value, self.syntax.Spread):
+            if isinstance(value, Spread):
                 if value.double:
                     named.extend(zip(value.value.fields, value.value.elems, strict=True))
                 else:
-                    args.extend(self.syntax.starred(value))
+                    args.extend(starred(value))
             else:
                 args.append(value)
         named.extend(zip(node.keywords, values[count:], strict=True))
@@ -324,11 +332,11 @@ class Engine:
             raise TypeError_(f"the call has two values for the keyword argument '{twice}'")
         return args, kwargs
 
-    async def call(
+    def call(
         self, frame: Frame, fn: Val, args: list[Val], kwargs: dict[str, Val], origin: Origin, site: Apply | None = None
-    ) -> Val:
+    ) -> Awaitable[Val]:
         """Call a value."""
-        return await self.calls.call_value(self, frame, fn, args, kwargs, origin, site)
+        return self.language.call(self, frame, fn, args, kwargs, origin, site)
 
     # Specialisation.
 
@@ -519,8 +527,6 @@ class Engine:
 
     def check_annotations(self, frame: Frame, graph: Graph) -> None:
         """Check the arguments of a function against its annotations."""
-        from ..arguments.annotate import check_value
-
         signature = graph.signature
         if signature is None:
             return
@@ -538,8 +544,6 @@ class Engine:
 
     def check_result(self, frame: Frame, graph: Graph, result: Val) -> None:
         """Check the result of a function against its annotation."""
-        from ..arguments.annotate import check_value
-
         signature = graph.signature
         if signature is None or -1 not in signature.annotations or result is NEVER:
             return
@@ -583,6 +587,3 @@ class Engine:
                 self.loop.resolve(spec.known)
                 return True
         return False
-
-
-__all__ = ["NONE_VAL", "Dependency", "Engine", "Hidden", "Program", "conform", "leaf_nodes", "located"]

@@ -14,6 +14,7 @@ from typing import Any
 from ...abstract.types import Type, tuple_of
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.prim import REGISTRY
 from ...ir.syntax import Handing
 from ...ir.walk import free_variables
 from ...prims.ops.structure import get_item, make_struct
@@ -357,3 +358,19 @@ def leaf_nodes(values: Iterator[Val], frame: Frame) -> list[Node]:
     for value in values:
         skeleton(value, out, keep_constants=False, capture=frame.captured)
     return out
+
+
+def reach(origin: Frame, frame: Frame, value: Val) -> Val:
+    """A value of `origin` as seen from a frame nested in it at any depth."""
+    chain = []
+    while frame is not origin:
+        chain.append(frame)
+        frame = frame.parent
+    for inner in reversed(chain):
+        value = inner.bring(value)
+    return value
+
+
+def emit(frame: Frame, name: str, *values: Dyn) -> Dyn:
+    """Apply a primitive by name."""
+    return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))

@@ -8,9 +8,7 @@ import functools
 import operator
 import sys
 
-import numpy as np
-
-from ...abstract.types import Array, Scalar, numpy_dtype
+from ...abstract.types import Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
@@ -19,17 +17,15 @@ from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
 from ...prims.ops.effects import check, print_
 from ...utils.errors import TypeError_
+from ..engine.conform import LONG
 from ..engine.engine import Engine
-from ..engine.frames import Frame
-from ..values.protocols import is_dataclass
+from ..engine.frames import Frame, reach
+from ..values.kinds import class_of, instances, is_data, is_instance, is_list, is_run_time, possible, python_class
+from ..values.protocols import is_dataclass, user_method
 from ..values.treedef import describe
-from ..values.unions import each_option, nested_choice, without_choices
 from ..values.values import (
     NONE_VAL,
-    Bound,
     Choice,
-    Closure,
-    Derived,
     Dyn,
     Iter,
     Raised,
@@ -40,20 +36,21 @@ from ..values.values import (
     Val,
 )
 from . import data, list_methods, lists
-from .calls import call_value, operate, require_plain, special, user_method
-from .iterables import array_length, reach, walk
-from .lists import LONG, is_list, is_run_time, length, pushed, static_items
+from .calls import call_value, operate, require_plain, special
+from .iterables import array_length, walk
+from .lists import length, pushed, static_items
 from .structures import PropertyVal, as_sequence, attribute, raising, to_node, to_python
 from .syntax import branch, emit_raise, meaning, text_parts, truth
+from .unions import each_option, nested_choice, without_choices
 
 
 @special(builtins.getattr)
 async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    if data.is_data(args[0]):
+    if is_data(args[0]):
         name = to_python(args[1], "an attribute name")
         result = await data.attribute(engine, frame, args[0], name, site)
         before = frame.find(site.args[0]) if site is not None and site.args else None
-        if data.is_data(before) and before.node is args[0].node:
+        if is_data(before) and before.node is args[0].node:
             # It has the attribute, or has raised: what follows need not look again.
             frame.env[site.args[0]] = data.having(args[0], name)
         return result
@@ -147,54 +144,20 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     value, classes = args
     known = to_python(classes, "isinstance: the class")
-    if data.is_data(value):
-        found = data.test(frame, value, data.instances(value.type.family, known))
+    if is_data(value):
+        found = data.test(frame, value, instances(value.type.family, known))
         return frame.constant(found) if isinstance(found, bool) else found
     return frame.constant(is_instance(value, known))
 
 
-def is_instance(value: Val, classes) -> bool | None:
-    """`isinstance` of an inferred value: a class, a tuple of classes or a union; None where only running it tells."""
-    if data.is_data(value):
-        hits = {n in data.instances(value.type.family, classes) for n in data.possible(value)}
-        return hits.pop() if len(hits) == 1 else None
-    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
-    return any(issubclass(python_class(value), c) for c in wanted)
-
-
-def python_class(value: Val) -> type:
-    """The Python class of a value."""
-
-    if is_list(value):
-        return list
-    if isinstance(value, Dyn):
-        if isinstance(value.type, Array):
-            return np.ndarray
-        if isinstance(value.type, Scalar):
-            if value.type.weak:
-                return {"int64": int, "float64": float, "bool": bool}[value.type.dtype]
-            return numpy_dtype(value.type.dtype).type
-    if isinstance(value, Seq):
-        return (
-            value.cls
-            if value.kind in ("record", "dataset")
-            else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
-        )
-    if isinstance(value, Static):
-        return type(value.value)
-    if isinstance(value, Text):
-        return str
-    return type(lambda: 0) if isinstance(value, Closure | Bound | Derived) else object
-
-
 @special(builtins.type)
 async def type_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    if data.is_data(args[0]):
-        if len(data.possible(args[0])) > 1:
+    if is_data(args[0]):
+        if len(possible(args[0])) > 1:
             raise TypeError_(
                 "type(x): the class of x is known at run time only; test it with isinstance(x, ...), or match it"
             )
-        return Static(data.class_of(args[0]) or type(None))
+        return Static(class_of(args[0]) or type(None))
     return Static(python_class(args[0]))
 
 
@@ -436,7 +399,7 @@ async def sorted_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> V
 @special(dataclasses.replace)
 async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args
-    if data.is_data(value):
+    if is_data(value):
         return await data.replaced(engine, frame, value, kwargs, site)
     if not isinstance(value, Seq) or value.kind != "record":
         raise TypeError_(f"dataclasses.replace: {describe(value)} is no dataclass")
@@ -453,7 +416,7 @@ async def _match_class(engine: Engine, frame: Frame, subject: Val, cls: Static, 
     position = node.attrs["position"]
     if position >= len(names):
         raise TypeError_(f"{cls.value.__name__}() accepts {len(names)} positional sub-patterns ({position + 1} given)")
-    if data.is_data(subject):
+    if is_data(subject):
         return await data.attribute(engine, frame, subject, names[position], node)
     return attribute(engine, frame, subject, names[position])
 
@@ -497,7 +460,5 @@ if hasattr(S, "list_append"):
             return pushed(engine, frame, xs, x)
         raise TypeError_(f"append: {describe(xs)} is no list")
 
-
-from . import sums  # noqa: E402, F401  registers sum
 
 __all__ = ["Iter", "Text", "to_node"]

@@ -28,16 +28,15 @@ from ...utils.errors import CompileError, ParseError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.cells import frozen
 from ..engine.engine import IN_PLACE, Context, Engine
-from ..engine.frames import Frame
-from ..values.protocols import is_dataclass, lookup, truth_method
+from ..engine.frames import Frame, reach
+from ..values.kinds import class_of, is_data, is_list, is_run_time
+from ..values.protocols import is_dataclass, lookup, truth_method, user_method
 from ..values.sharing import arrays_of
 from ..values.treedef import describe
-from ..values.unions import dispatch, first_choice, merged, without_choices
 from ..values.values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Iter, Raised, Seq, Static, Val
 from . import data
-from .iterables import reach
-from .lists import is_list, is_run_time
 from .structures import lift, structural, to_argument
+from .unions import dispatch, first_choice, merged, without_choices
 
 # Operators that structures and compile-time objects have too; `structures.structural` knows them.
 STRUCTURAL = dict.fromkeys(
@@ -122,7 +121,7 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         return result
     if (method := user_method(fn, "__call__")) is not None:
         return await call_value(engine, frame, Static(method), [fn, *args], kwargs, origin, site)
-    if data.is_data(fn) and data.defines(fn, "__call__"):
+    if is_data(fn) and data.defines(fn, "__call__"):
         return await data.call_method(engine, frame, fn, "__call__", args, kwargs, site)
     if isinstance(fn, Dyn) and isinstance(fn.type, Ref):
         return await METHODS_OF_REFS["__call__"](engine, frame, fn, args, kwargs, origin, site)
@@ -333,25 +332,6 @@ def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val
     return values
 
 
-def user_method(value: Val, name: str) -> Any:
-    """The Python function behind a special method that a record's class defines itself, or None."""
-    if isinstance(value, Seq) and value.kind == "record":
-        return written_method(value.cls, name)
-    if data.is_data(value) and len(data.possible(value)) == 1:
-        cls = data.class_of(value)
-        return written_method(cls, name) if cls is not None else None
-    return None
-
-
-def written_method(cls: type, name: str) -> Any:
-    """The Python function behind a special method that a class defines itself, or None."""
-    found = getattr(cls, name, None)
-    function = own_attribute(found, "__relay_function__", found)
-    # What dataclasses and NamedTuples generate (comparison by fields) has no source; `structures` knows it.
-    written = isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
-    return function if written else None
-
-
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 AUGMENTED = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")
 
@@ -361,7 +341,7 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
     base = op.__name__.strip("_")
     plain = base.removeprefix("i") if base in AUGMENTED else base
     mirrored = MIRRORED.get(plain, "r" + plain)
-    if any(map(data.is_data, args)):
+    if any(map(is_data, args)):
 
         async def again(region: Frame, values: list[Val]) -> Val:
             own = await operator_method(engine, region, op, values, origin, site)
@@ -410,7 +390,7 @@ def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> 
         and left.type.weak
     ):
         return left
-    cls = data.class_of(right) if data.is_data(right) else right.cls
+    cls = class_of(right) if is_data(right) else right.cls
     if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy stands back
         return left
     sequence = any(hasattr(cls, name) for name in ("__array__", "__len__", "__getitem__"))
@@ -585,7 +565,5 @@ def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, .
             values[name] = engine.from_python(frame, defaults[name], None)
     return tuple(values[n] for n in names)
 
-
-from . import builtins  # noqa: E402, F401  registers Python's builtins
 
 __all__ = ["ParseError", "bind", "call_value", "derived", "numeric", "operate", "special"]

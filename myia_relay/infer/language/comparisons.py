@@ -12,10 +12,11 @@ from ...prims.ops.effects import check
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..values.kinds import is_data, is_run_time
 from ..values.protocols import equal_by_fields, items
 from ..values.treedef import describe
 from ..values.values import Choice, Closure, Dyn, Seq, Static, Text, Val
-from .data import AS_TUPLES, NAN, is_data
+from .data import AS_TUPLES, NAN
 from .data import equality as data_equality
 
 
@@ -35,7 +36,6 @@ def identical(a: Val, b: Val) -> bool:
 def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """`a == b` as a bool scalar."""
     from .calls import operate
-    from .lists import is_run_time
 
     for choice, other in ((a, b), (b, a)):
         if isinstance(choice, Choice):

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Graph
+from ..engine.conform import LONG
 from ..engine.engine import Engine
-from ..engine.frames import Frame
-from ..values.unions import dispatch
+from ..engine.frames import Frame, reach
 from ..values.values import NEVER, Choice, Iter, Seq, Val
-from .iterables import reach, walk
-from .lists import LONG, concatenated, keeps_static, pushed
+from .iterables import walk
+from .lists import concatenated, keeps_static, pushed
 from .loops import counted
 from .syntax import arms_of, branch, meaning, truth
+from .unions import dispatch
 
 
 @meaning(S.comprehension)

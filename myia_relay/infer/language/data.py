@@ -14,24 +14,25 @@ import functools
 import inspect
 import sys
 import types
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...abstract.families import FieldError
 from ...abstract.family import Family, Variant
 from ...abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
-from ...prims.ops.data import data_as, data_field, data_is, data_make, data_same
+from ...prims.ops.data import data_as, data_field, data_is, data_same
 from ...prims.ops.data_functions import choose
 from ...prims.ops.effects import check
 from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, TypeError_, nearest
-from ..values.treedef import describe
+from ..engine.frames import reach
+from ..engine.records import adapt, record
+from ..values.kinds import is_data, name_of, possible, restricted
+from ..values.protocols import written_method
 from ..values.values import NONE_VAL, Bound, Choice, Dyn, Known, Raised, Seq, Static, Val
 
 
@@ -46,29 +47,6 @@ class Method:
 def method(name: str) -> Method:
     """The method of a name; one object each, as skeletons compare functions by identity."""
     return Method(name)
-
-
-def is_data(value: Val) -> bool:
-    """Whether a value is one of an algebraic data type."""
-    return isinstance(value, Dyn) and isinstance(value.type, Data)
-
-
-def possible(value: Dyn) -> tuple[int, ...]:
-    """The numbers of the variants that a value may be of; 0 is None."""
-    if isinstance(value, Known):
-        return value.variants
-    numbers = tuple(v.number for v in value.type.family.variants)
-    return (0, *numbers) if value.type.nullable else numbers
-
-
-def class_of(value: Dyn) -> type | None:
-    """The class of a value of which the variant is known; None for None."""
-    (number,) = possible(value)
-    return value.type.family.variants[number - 1].cls if number else None
-
-
-def name_of(family: Family, number: int) -> str:
-    return family.variants[number - 1].cls.__name__ if number else "NoneType"
 
 
 # Construction.
@@ -92,69 +70,12 @@ async def settled(engine, frame, value: Val, t: Type, what: str) -> Val:
     """A field's value with choices between variants, or a variant and None, made one value."""
     if not isinstance(value, Choice) or not isinstance(t, Data):
         return value
-    from ..values.unions import dispatch
+    from .unions import dispatch
 
     async def arm(region, option: Val) -> Val:
         return Dyn(adapt(region, option, t, what))
 
     return await dispatch(engine, frame, value, arm, None, frame.builder.origin)
-
-
-def record(frame, family: Family, variant: Variant, values) -> Dyn:
-    """A new record of a variant."""
-    nodes: list[Node] = []
-    for name, value, t in zip(variant.fields, values, variant.types, strict=True):
-        nodes += field_nodes(frame, value, t, f"the field '{name}' of {variant.cls.__name__}")
-    made = frame.builder.emit(data_make, tuple(nodes), {"type": Data(family), "variant": variant.number})
-    return Known(made, (variant.number,))
-
-
-def field_nodes(frame, value: Val, t: Type, what: str) -> list[Node]:
-    """The leaves of a value that is to have a type.
-
-    Raises:
-        FieldError: it has another.
-    """
-    if isinstance(t, Data):
-        return [adapt(frame, value, t, what)]
-    if (
-        isinstance(t, Struct)
-        and isinstance(value, Seq)
-        and (value.kind, value.fields, value.cls) == (t.kind, t.fields, t.cls)
-    ):
-        if len(value.elems) == len(t.elems):
-            return [n for v, e in zip(value.elems, t.elems) for n in field_nodes(frame, v, e, what)]
-    if isinstance(t, NoneT) and isinstance(value, Static) and value.value is None:
-        return [frame.builder.emit(REGISTRY["none"], ())]
-    if isinstance(value, Dyn) and value.type == t:
-        return [value.node]
-    have, hint = describe(value), ""
-    if isinstance(value, Dyn) and str(t) == "float" and str(value.type) in ("int", "bool", "np.float64"):
-        hint = ": write float(x), or 1.0 for 1, or annotate the field with what it holds"
-    elif isinstance(value, Dyn) and isinstance(t, Array) and isinstance(value.type, Array):
-        hint = f": convert it, .astype(np.{t.dtype})" if t.dtype != value.type.dtype else ""
-        t = f"an array of {t.dtype} with shape {t.shape}"
-    raise FieldError(f"{what} is annotated {t}, and is given {have}{hint}")
-
-
-def adapt(frame, value: Val, t: Data, what: str = "the value") -> Node:
-    """The node of a value as one of a `Data` type: None, a variant, or a record that is still taken apart.
-
-    Raises:
-        FieldError: it is not of the family, or may be None where that has no place.
-    """
-    if isinstance(value, Static) and value.value is None and t.nullable:
-        return Constant(None, t)
-    if is_data(value) and value.type.family is t.family:
-        if value.type == t:
-            return value.node
-        if t.nullable or 0 not in possible(value):
-            return frame.builder.emit(data_as, (value.node,), {"type": t})
-        raise FieldError(f"{what} is annotated {t}, and may be None here; test it before: if x is not None")
-    if isinstance(value, Seq) and value.kind == "record" and value.cls in t.family.numbers:
-        made = record(frame, t.family, t.family.variant(value.cls), value.elems)
-        return adapt(frame, made, t, what)
-    raise FieldError(f"{what} is annotated {t}, and is given {describe(value)}")
 
 
 def value_of(engine, nodes: list[Node], t: Type) -> Val:
@@ -192,36 +113,6 @@ def test(frame, value: Dyn, numbers) -> Dyn | bool:
         return 0 in hits
     attrs = {"type": Data(value.type.family), "variants": hits}
     return Dyn(frame.builder.emit(data_is, (value.node,), attrs))
-
-
-def instances(family: Family, classes) -> tuple[int, ...]:
-    """The variants that are instances of a class, a tuple of classes or a union."""
-    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
-    flat = []
-    for c in wanted:
-        flat += c if isinstance(c, tuple) else getattr(c, "__args__", (c,)) if not isinstance(c, type) else (c,)
-    numbers = [v.number for v in family.variants if any(issubclass(v.cls, c) for c in flat)]
-    if any(c is None or issubclass(types.NoneType, c) for c in flat):
-        numbers.insert(0, 0)
-    return tuple(numbers)
-
-
-def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
-    """The variants that an annotation allows; None where it says nothing about classes."""
-    plain = (
-        annotation is None
-        or isinstance(annotation, type | types.UnionType)
-        or typing.get_origin(annotation) is typing.Union
-    )
-    try:
-        return instances(family, type(None) if annotation is None else annotation) if plain else None
-    except TypeError:  # a part of the union is no class
-        return None
-
-
-def restricted(value: Dyn, numbers) -> Known:
-    """A value known to be of one of some variants."""
-    return Known(value.node, tuple(n for n in possible(value) if n in numbers))
 
 
 def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
@@ -365,7 +256,6 @@ async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) 
     The attribute has been found before, but for `__call__`, which nobody names.
     """
     from .calls import call_value
-    from .iterables import reach
     from .syntax import emit_raise
 
     family = value.type.family
@@ -389,8 +279,6 @@ async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) 
 
 def defines(value: Val, name: str) -> bool:
     """Whether the class of a variant that a value may be of defines a special method itself."""
-    from .calls import written_method
-
     family = value.type.family
     return any(n and written_method(family.variants[n - 1].cls, name) is not None for n in possible(value))
 
@@ -401,7 +289,6 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
     Returns:
         The result, or None where no class defines one, or all that is to be known about variants is known.
     """
-    from .iterables import reach
     from .syntax import emit_raise
 
     for position, arg in enumerate(args):
@@ -423,7 +310,6 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
 async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> Val:
     """`dataclasses.replace(value, **changes)`."""
     from .calls import require_plain
-    from .iterables import reach
 
     family = value.type.family
 

@@ -17,15 +17,17 @@ from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.source import Origin
+from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..values.kinds import is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
-from ..values.unions import each_option
 from ..values.values import NEVER, At, Chosen, Dyn, Seq, SliceVal, Static, Val
 from . import lists
 from .structures import UPDATES, get, index_argument, lift, to_argument, to_python
 from .syntax import meaning
+from .unions import each_option
 
 
 def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
@@ -49,7 +51,7 @@ async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: V
 
 async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val) -> Val:
     """`x[index] = new` as a new value of `x`; of an array the index may also be as the primitives take it."""
-    if lists.is_list(value):
+    if is_list(value):
         return lists.with_entry(engine, frame, value, index, new)
     if isinstance(value, Seq) and value.kind == "dict":
         key = to_python(index, "a dict key")
@@ -152,7 +154,7 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     from .list_methods import refuse_conflicts
 
     array = isinstance(entry, Dyn) and isinstance(entry.type, Array)
-    if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not lists.is_list(entry):
+    if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not is_list(entry):
         return
     kind, name = "array" if array else "list", node.attrs["name"]
 
@@ -177,19 +179,19 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
         raise TypeError_("this changes a copy, as a slice of a list is one; name the entries by their indices")
     known = isinstance(index, Static) or isinstance(index, Dyn) and index.known
     if isinstance(whole, Seq) and whole.kind == "list" and whole.elems and not known:
-        whole = lists.promoted(frame, whole)
+        whole = promoted(frame, whole)
     entry = get(engine, frame, whole, index)
     if entry is NEVER:
         return NEVER
     refuse_shared_entry(engine, frame, node, whole, entry)
-    if lists.is_run_time(whole):
+    if is_run_time(whole):
         if not node.attrs["own"]:
             raise TypeError_(
                 f"an entry of {describe(whole)} that came out of a call is changed in place, and whether something else holds that "
                 "entry is not known; change a copy of it and put that back: row = x[i].copy(); row[j] = v; x[i] = row"
             )
         engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
-        if lists.is_run_time(entry):
+        if is_run_time(entry):
             empty = Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": entry.type.elem}))
             whole = lists.with_entry(engine, frame, whole, index, empty)
     return Seq("tuple", (entry, whole))

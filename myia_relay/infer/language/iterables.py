@@ -11,8 +11,10 @@ from ...ir.node import Constant
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import dim_size
 from ...utils.errors import TypeError_
+from ..engine.conform import promoted
 from ..engine.engine import Engine
-from ..engine.frames import Frame
+from ..engine.frames import Frame, reach
+from ..values.kinds import is_run_time
 from ..values.protocols import items
 from ..values.treedef import describe
 from ..values.values import NONE_VAL, Dyn, Iter, Seq, Static, Val
@@ -38,17 +40,6 @@ class Walk:
     item: Callable[[Frame, Dyn], Val] | None = None
 
 
-def reach(origin: Frame, frame: Frame, value: Val) -> Val:
-    """A value of `origin` as seen from a frame nested in it at any depth."""
-    chain = []
-    while frame is not origin:
-        chain.append(frame)
-        frame = frame.parent
-    for inner in reversed(chain):
-        value = inner.bring(value)
-    return value
-
-
 def array_length(frame: Frame, value: Dyn) -> Dyn:
     """The size of the first axis."""
     size = value.type.shape[0]
@@ -68,7 +59,7 @@ def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
     Raises:
         TypeError_: it is not iterable.
     """
-    from .lists import entry, is_run_time, length
+    from .lists import entry, length
 
     if isinstance(value, Seq):
         if value.kind == "dict":
@@ -171,8 +162,6 @@ def _at_run_time(engine: Engine, frame: Frame, steps: Walk) -> Walk:
     Raises:
         TypeError_: the items differ in type.
     """
-    from .lists import promoted
-
     if steps.items is None:
         return steps
     if not steps.items:

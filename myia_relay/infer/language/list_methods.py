@@ -21,30 +21,26 @@ from ...library import lists as prelude
 from ...prims.ops.control import undef
 from ...prims.ops.effects import check
 from ...utils.errors import CompileError, ParseError, TypeError_
+from ..engine.conform import entry_node, entry_type, has_entry_type, promoted
 from ..engine.engine import Engine
-from ..engine.frames import Frame, located
+from ..engine.frames import Frame, emit, located, reach
+from ..values.kinds import is_list, is_run_time
+from ..values.sharing import require_own
 from ..values.treedef import describe
 from ..values.values import NEVER, NONE_VAL, Closure, Dyn, Iter, Seq, SliceVal, Static, Val
 from .calls import call_value
-from .iterables import reach, walk
+from .iterables import walk
 from .lists import (
     as_index,
     bounds,
     concatenated,
-    emit,
     entry,
-    entry_node,
-    entry_type,
     failing,
     get,
-    has_entry_type,
-    is_list,
-    is_run_time,
     length,
     mark_entries,
     operate,
     position,
-    promoted,
     pushed,
     repeated,
 )
@@ -501,8 +497,6 @@ def refuse_shared(engine: Engine, frame: Frame, node: Apply, value: Val) -> None
     Raises:
         ParseError: with the front end's words.
     """
-    from ..values.sharing import require_own
-
     require_own(engine.shared, value)
     refuse_conflicts(engine, frame, node, not is_list(value), lambda reason: ParseError(reason, node.origin))
 
@@ -513,8 +507,6 @@ def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> No
     Raises:
         TypeError_: with advice.
     """
-    from ..values.sharing import require_own
-
     kind = "array" if isinstance(value, Dyn) and isinstance(value.type, Array) else "list"
     if isinstance(value, Seq) and value.kind == "dict":
         kind = "dict"

@@ -11,32 +11,18 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ...abstract.types import INT, List, NoneT, Scalar, Struct, Type, tuple_of
-from ...ir.node import Apply, Constant, Node
+from ...abstract.types import INT, List, Struct, tuple_of
+from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
 from ...prims.ops.effects import check, raise_
 from ...utils.errors import TypeError_
-from ..engine.engine import Engine, conform
-from ..engine.frames import Frame
-from ..values.treedef import Mismatch, Skeleton, describe, entries_of, from_type, join, skeleton, type_of, unknown
+from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted
+from ..engine.engine import Engine
+from ..engine.frames import Frame, emit
+from ..values.kinds import is_index, is_list, is_run_time
+from ..values.sharing import arrays_of, lists_of
+from ..values.treedef import Skeleton, describe
 from ..values.values import NEVER, Dyn, Listed, Seq, SliceVal, Static, Val
-
-LONG = 32  # entries: `[x] * n` with a larger known n is a run-time list from the start
-
-
-def is_run_time(value: Val) -> bool:
-    """Whether a value is a list of run-time length."""
-    return isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List)
-
-
-def is_list(value: Val) -> bool:
-    """Whether a value is a list."""
-    return is_run_time(value) or isinstance(value, Seq) and value.kind == "list"
-
-
-def emit(frame: Frame, name: str, *values: Dyn) -> Dyn:
-    """Apply a primitive by name."""
-    return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))
 
 
 def operate(engine: Engine, frame: Frame, op: Any, *values: Val) -> Dyn:
@@ -49,114 +35,10 @@ def operate(engine: Engine, frame: Frame, op: Any, *values: Val) -> Dyn:
 # Promotion.
 
 
-def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
-    """A list as a run-time list.
-
-    Args:
-        frame: where.
-        value: any list.
-        elem: the type of its entries; needed where it is empty.
-
-    Raises:
-        TypeError_: its entries are no entries of a run-time list: they differ in type, or exist at compile time only.
-    """
-    if isinstance(value, Listed | Dyn):
-        made = emit(frame, "list_from_array", value.array) if isinstance(value, Listed) else value
-        if elem is not None and made.type.elem != elem:
-            raise TypeError_(
-                f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}"
-            )
-        return made
-    if elem is None:
-        elem = entry_type(frame, value)
-    elems = value.elems
-    if len(elems) > LONG and all(e is elems[0] for e in elems):
-        one = Dyn(frame.builder.emit(REGISTRY["list_new"], (entry_node(frame, elems[0], elem),), {"elem": elem}))
-        return emit(frame, "list_repeat", one, frame.constant(len(elems)))
-    nodes = tuple(entry_node(frame, e, elem) for e in elems)
-    made = frame.builder.emit(REGISTRY["list_new"], nodes, {"elem": elem})
-    if value in frame.spec.shared:
-        frame.spec.shared.add(made)
-    return Dyn(made)
-
-
-def leaf_node(frame: Frame, value: Val, t: Type) -> Node:
-    """The node of a leaf of a joined type: a list is promoted where it must be."""
-    if isinstance(t, List) and not isinstance(value, Dyn):
-        value = promoted(frame, value, t.elem)
-    return value.node
-
-
 def keeps_static(engine: Engine) -> bool:
     """Whether a long list of known length is to be static; asking means that it matters."""
     engine.promotes.append(True)
     return engine.static_lists
-
-
-def entry_type(frame: Frame, value: Val) -> Type:
-    """The type of the entries of a list.
-
-    Raises:
-        TypeError_: they have none in common, or the list is empty.
-    """
-    if isinstance(value, Dyn):
-        return value.type.elem
-    try:
-        common = entries_of(skeleton(value, capture=frame.captured))
-        if common is None:
-            raise TypeError_("the type of the entries of this list is not known: it is empty")
-        return type_of(common)
-    except Mismatch as error:
-        raise TypeError_(_no_entry(error)) from None
-
-
-def _no_entry(error: Mismatch) -> str:
-    if error.a is error.b:
-        return f"a list whose length is known at run time only cannot hold {error.a}; numbers, arrays, tuples and records it can"
-    return f"a list whose length is known at run time only has entries of one type, but this one has {error.a} and {error.b}"
-
-
-def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
-    """A value as an entry of a list.
-
-    Raises:
-        TypeError_: it is of another type.
-    """
-    want = from_type(elem)
-    have = unknown(skeleton(value, capture=frame.captured))
-    try:
-        fits = join(want, have) == want
-    except Mismatch:
-        fits = False
-    if not fits:
-        hint = "; write 0.0 rather than 0 where floats are meant" if str(want) == "float" and str(have) == "int" else ""
-        raise TypeError_(f"a list has entries of one type: this one has {want}, and is given {have}{hint}")
-    return _assembled(frame, elem, iter(conform(frame, value, want)))
-
-
-def _assembled(frame: Frame, t: Type, leaves) -> Node:
-    if isinstance(t, Struct):
-        return frame.builder.emit(
-            REGISTRY["make_struct"], tuple(_assembled(frame, e, leaves) for e in t.elems), {"type": t}
-        )
-    if isinstance(t, NoneT):
-        return frame.builder.emit(REGISTRY["none"], ())
-    return next(leaves)
-
-
-def common_elem(frame: Frame, *lists: Val) -> Type:
-    """The type of the entries of several lists, of which some may be empty."""
-    try:
-        common = None
-        for value in lists:
-            entry = entries_of(skeleton(value, capture=frame.captured))
-            if entry is not None:
-                common = entry if common is None else unknown(join(common, entry))
-        if common is None:
-            raise TypeError_("the type of the entries of these lists is not known: they are empty")
-        return type_of(common)
-    except Mismatch as error:
-        raise TypeError_(_no_entry(error)) from None
 
 
 def static_items(frame: Frame, value: Val) -> list[Val] | None:
@@ -239,18 +121,7 @@ def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
 
 def mark_entries(engine: Engine, value: Val) -> None:
     """Arrays and lists that are entries of lists are not changed in place: the lists would show it."""
-    from ..values.sharing import arrays_of, lists_of
-
     engine.shared.update([*arrays_of(value), *lists_of(value)])
-
-
-def is_index(value: Val) -> bool:
-    """Whether a value is an integer."""
-    return (
-        isinstance(value, Dyn)
-        and isinstance(value.type, Scalar)
-        and value.type.dtype.lstrip("u").startswith(("int", "bool"))
-    )
 
 
 def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
@@ -408,15 +279,6 @@ def repeated(engine: Engine, frame: Frame, value: Val, count: Dyn) -> Val:
         promoted(frame, value),
         as_index(engine, frame, count, "can't multiply sequence by non-int"),
     )
-
-
-def has_entry_type(frame: Frame, value: Val) -> bool:
-    """Whether a list can be promoted."""
-    try:
-        entry_type(frame, value)
-    except TypeError_:
-        return False
-    return True
 
 
 def holds_lists(frame: Frame, value: Val) -> bool:

@@ -15,22 +15,21 @@ from dataclasses import replace
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
 from ...ir.node import Apply, Graph
-from ...ir.prim import REGISTRY
 from ...prims.ops.control import for_loop, while_loop
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_turn
 from ..engine.drift import TypeDrift, settling, undoing
 from ..engine.engine import Engine, conform
-from ..engine.frames import Frame
+from ..engine.frames import Frame, emit, reach
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, Skeleton, join, rebuild, skeleton, unknown
-from ..values.unions import dispatch, test_of
 from ..values.values import NEVER, UNBOUND_VAL, Choice, Dyn, Raised, Seq, Static, Val
 from .accumulators import converting
 from .data import split
-from .iterables import Walk, reach, walk
+from .iterables import Walk, walk
 from .syntax import give_imports, meaning, truth
+from .unions import dispatch, test_of
 
 LONG = 32  # turns: a loop of no more is spelt out where it cannot stay one
 MAX_ROUNDS = 8  # of generalising the carried types
@@ -434,7 +433,7 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
 
         async def rest(region: Frame, values) -> Val:
             start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
-            later = Walk(None, Dyn(operate_node(region, "add", start, step)), stop, step, None)
+            later = Walk(None, emit(region, "add", start, step), stop, step, None)
             later.item = lambda inner, index: steps.item(inner, index)
             return await stable_counted(engine, region, node, later, values, names, run)
 
@@ -455,7 +454,7 @@ def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     up = operate(engine, region, operator.lt, [index, stop])
     down = operate(engine, region, operator.gt, [index, stop])
     forward = operate(engine, region, operator.gt, [step, region.constant(0)])
-    return Dyn(operate_node(region, "where", forward, up, down))
+    return emit(region, "where", forward, up, down)
 
 
 async def turn_with_cells(frame: Frame, turn: Frame, cells: list, body, values: list[Val]) -> Val:
@@ -524,7 +523,7 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
     async def condition(region: Frame, values):
         index, go_on, *_ = values
         stop, step = (reach(frame, region, v) for v in (steps.stop, steps.step))
-        return Dyn(operate_node(region, "logical_and", go_on, in_range(engine, region, index, stop, step)))
+        return emit(region, "logical_and", go_on, in_range(engine, region, index, stop, step))
 
     async def body(region: Frame, values):
         index, _, *carried = values
@@ -533,17 +532,9 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
             return NEVER
         *carried, go_on = parts_of(result)
         step = reach(frame, region, steps.step)
-        following = Dyn(operate_node(region, "add", index, step))
+        following = emit(region, "add", index, step)
         return Seq("tuple", (following, go_on, *carried))
 
     start = [steps.start, frame.constant(True), *init]
     result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body)
     return result if result is NEVER else Seq("tuple", result.elems[2:])
-
-
-def operate_node(frame: Frame, name: str, *values: Dyn):
-    """Apply a primitive by name."""
-    return frame.builder.emit(REGISTRY[name], tuple(v.node for v in values))
-
-
-from . import comprehensions  # noqa: E402, F401  registers them

@@ -17,13 +17,15 @@ from ...prims.ops.effects import check, raise_
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, TypeError_, ValueError_, nearest
-from ..engine.engine import Engine
+from ..engine.conform import LONG, has_entry_type, promoted
+from ..engine.engine import Engine, conform
 from ..engine.frames import Frame
+from ..values.kinds import is_data, is_index, is_run_time, possible
 from ..values.protocols import is_dataclass, items
-from ..values.treedef import describe
-from ..values.values import NONE_VAL, At, Bound, Dyn, Listed, Raised, Seq, SliceVal, Static, Text, Val
+from ..values.treedef import Mismatch, describe, join, rebuild, skeleton, unknown
+from ..values.values import NEVER, NONE_VAL, At, Bound, Dyn, Listed, Raised, Seq, SliceVal, Static, Text, Val
 from .comparisons import contains, equality, identical, ordering, sequence_class
-from .data import either, is_data, possible
+from .data import either
 from .data import test as data_test
 
 
@@ -32,8 +34,6 @@ def to_node(frame: Frame, value: Val) -> Node:
     if isinstance(value, Dyn):
         return value.node
     if isinstance(value, Listed):
-        from .lists import promoted
-
         return promoted(frame, value).node
     if isinstance(value, Seq):
         nodes = tuple(to_node(frame, e) for e in value.elems)
@@ -72,7 +72,7 @@ def from_node(frame: Frame, node: Node) -> Val:
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
     """A value as an argument of a NumPy meaning: a plain Python value where the parameter is static, else staged."""
-    from .lists import array_of, is_run_time
+    from .lists import array_of
 
     if static:
         return to_python(value, f"{function}: {parameter}")
@@ -119,7 +119,7 @@ def to_python(value: Val, what: str) -> Any:
 def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
     """The elements of something of static length: a structure, or an array by its first axis."""
     from .iterables import first_axis, walk
-    from .lists import is_run_time, static_items
+    from .lists import static_items
 
     if is_run_time(value) and (items := static_items(frame, value)) is not None:
         return items
@@ -191,11 +191,11 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             return concat_text(a, b)
     if op in (operator.mul, operator.imul):
         for seq, count in ((a, b), (b, a)):
-            if isinstance(seq, Static) and isinstance(seq.value, str) and lists.is_index(count) and count.known:
+            if isinstance(seq, Static) and isinstance(seq.value, str) and is_index(count) and count.known:
                 return Static(seq.value * operator.index(count.node.value))
-            if isinstance(seq, Seq) and seq.kind == "list" and isinstance(count, Dyn) and lists.is_index(count):
-                long = count.known and len(seq.elems) * count.node.value > lists.LONG
-                if not count.known or long and lists.has_entry_type(frame, seq) and not lists.keeps_static(engine):
+            if isinstance(seq, Seq) and seq.kind == "list" and isinstance(count, Dyn) and is_index(count):
+                long = count.known and len(seq.elems) * count.node.value > LONG
+                if not count.known or long and has_entry_type(frame, seq) and not lists.keeps_static(engine):
                     return lists.repeated(engine, frame, seq, count)
             if (
                 isinstance(seq, Seq)
@@ -246,7 +246,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     """`value[index]`."""
     from . import lists
 
-    if lists.is_run_time(value):
+    if is_run_time(value):
         return lists.get(engine, frame, value, index)
     if isinstance(value, Seq):
         items(value, "__getitem__")
@@ -267,13 +267,8 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
                 return _out_of_range(engine, frame, value)
             except TypeError:
                 pass
-        if (
-            value.kind == "list"
-            and lists.is_index(index)
-            and len(value.elems) > lists.LONG
-            and lists.has_entry_type(frame, value)
-        ):
-            return lists.get(engine, frame, lists.promoted(frame, value), index)
+        if value.kind == "list" and is_index(index) and len(value.elems) > LONG and has_entry_type(frame, value):
+            return lists.get(engine, frame, promoted(frame, value), index)
         if isinstance(index, SliceVal):
             return lists.sliced(engine, frame, value, index)
         if isinstance(index, Dyn) and isinstance(index.type, Scalar) and index.type.dtype.startswith(("int", "uint")):
@@ -302,8 +297,6 @@ def is_empty(value: Val) -> bool:
 
 def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
     """What raises whatever happens, when it is reached, as in Python."""
-    from ..values.values import NEVER
-
     frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
     return NEVER
 
@@ -315,8 +308,6 @@ def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
 
 def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     """A tuple indexed at run time: its elements must be alike."""
-    from ..values.treedef import Mismatch, join, rebuild, skeleton, unknown
-
     n = len(value.elems)
     if n == 0:
         return _out_of_range(engine, frame, value)
@@ -328,7 +319,6 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
         raise TypeError_(
             f"a {value.kind} indexed by a run-time value must have elements of one type, but it has {error.a} and {error.b}"
         ) from None
-    from ..engine.engine import conform
 
     i = frame.var(index)
     negative = i < 0
@@ -385,8 +375,8 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
     if isinstance(value, Seq) and name == "_asdict":
         return Seq("dict", value.elems, value.fields)
     if isinstance(value, Seq) and name == "_replace":
-        if unknown := [k for k in kwargs if k not in value.fields]:
-            raise ValueError_(f"Got unexpected field names: {unknown!r}")
+        if misfits := [k for k in kwargs if k not in value.fields]:
+            raise ValueError_(f"Got unexpected field names: {misfits!r}")
         return Seq(
             value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls
         )
@@ -416,8 +406,6 @@ LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasse
 
 def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     """`value.name`."""
-    from .lists import is_run_time
-
     if is_run_time(value):
         return method_of(list, value, name)
     if isinstance(value, Seq):

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
@@ -18,13 +16,13 @@ from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_, ValueError_
 from ...utils.raising import ITSELF
 from ..arguments.annotate import check_value
-from ..engine.cells import MEANINGS, Recaptured, after_branch, changed_in_branch, held, with_contents
+from ..engine.cells import Recaptured, after_branch, changed_in_branch, held, with_contents
 from ..engine.engine import Engine, conform
-from ..engine.frames import Frame, explode, pack, packed_type
-from ..values.protocols import is_dataclass, items, truth_method
+from ..engine.frames import Frame, emit, explode, pack, packed_type
+from ..values.kinds import is_data, is_run_time, possible
+from ..values.protocols import is_dataclass, starred, truth_method
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, Skeleton, describe, join, skeleton, unknown
-from ..values.unions import dispatch, each_option, narrowed, test_of, without_choices
 from ..values.values import (
     NEVER,
     NONE_VAL,
@@ -37,22 +35,17 @@ from ..values.values import (
     NeverVal,
     Raised,
     Seq,
+    Spread,
     Static,
     Text,
     UnboundVal,
     Val,
 )
 from . import data
+from .unions import dispatch, each_option, narrowed, test_of, without_choices
+from .variables import MEANINGS, unbound
 
 SYNTAX: dict[S.Syntax, Callable] = dict(MEANINGS)
-
-
-@dataclass(frozen=True, eq=False)
-class Spread(Val):
-    """A starred argument: its elements take its place."""
-
-    value: Val
-    double: bool = False
 
 
 def meaning(op: S.Syntax):
@@ -73,17 +66,6 @@ def spread(values: list[Val]) -> tuple[Val, ...]:
     return tuple(out)
 
 
-def starred(value: Spread) -> tuple[Val, ...]:
-    """What takes the place of a starred value.
-
-    Raises:
-        TypeError_: its length is not known at compile time.
-    """
-    if not isinstance(value.value, Seq):
-        raise TypeError_(f"*: cannot spread {describe(value.value)} here; its length must be known at compile time")
-    return items(value.value)
-
-
 @meaning(S.make_tuple)
 async def make_tuple(engine: Engine, frame: Frame, node: Apply) -> Val:
     return Seq("tuple", spread([engine.value(frame, a) for a in node.args]))
@@ -91,7 +73,7 @@ async def make_tuple(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.make_list)
 async def make_list(engine: Engine, frame: Frame, node: Apply) -> Val:
-    from .lists import concatenated, is_run_time
+    from .lists import concatenated
 
     values = [engine.value(frame, a) for a in node.args]
     if not any(isinstance(v, Spread) and is_run_time(v.value) for v in values):
@@ -115,7 +97,6 @@ async def make_dict(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.star)
 async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
-    from .lists import is_run_time
     from .structures import as_sequence
 
     value = engine.value(frame, node.args[0])
@@ -151,7 +132,6 @@ async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
 def unpacked(engine: Engine, frame: Frame, node: Apply, value: Val, wrong: type[CompileError] = TypeError_) -> Val:
     """The parts of a sequence, as its unpacking takes them; `wrong` is the class of the complaint about its length."""
     from .list_methods import unpacked as unpacked_list
-    from .lists import is_run_time
     from .structures import as_sequence
 
     before, starred, after = node.attrs["before"], node.attrs["star"], node.attrs["after"]
@@ -175,7 +155,7 @@ def unpacked(engine: Engine, frame: Frame, node: Apply, value: Val, wrong: type[
 
 async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     """Python's truth value: a bool where it is known at compile time, else a bool scalar."""
-    from .lists import emit, is_run_time, length
+    from .lists import length
 
     if isinstance(value, Static):
         return bool(value.value)
@@ -189,13 +169,13 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     if is_run_time(value):
         count = length(engine, frame, value)
         return count.node.value > 0 if count.known else emit(frame, "ne", count, frame.constant(0))
-    if data.is_data(value):
+    if is_data(value):
         for name in ("__bool__", "__len__"):
             if data.defines(value, name):
                 raise TypeError_(
                     f"the truth value of {describe(value)} is that of its {name}; call it by a name of its own"
                 )
-        return data.test(frame, value, [n for n in data.possible(value) if n])
+        return data.test(frame, value, [n for n in possible(value) if n])
     if isinstance(value, Dyn):
         if value.known:
             return bool(value.node.value)
@@ -415,15 +395,6 @@ async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     return value
 
 
-def unbound(name: str, free: bool) -> tuple[type[NameError], str]:
-    """What CPython raises where a variable has no value: one of the function itself, or of a function around it (`free`)."""
-    what, where = ("free", " in enclosing scope") if free else ("local", "")
-    kind = NameError if free else UnboundLocalError
-    if sys.version_info < (3, 11):
-        return kind, f"{what} variable '{name}' referenced before assignment{where}"
-    return kind, f"cannot access {what} variable '{name}' where it is not associated with a value{where}"
-
-
 @meaning(S.assert_)
 async def assert_(engine: Engine, frame: Frame, node: Apply) -> Val:
     condition, message = node.args
@@ -537,6 +508,3 @@ async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
         if isinstance(value, Closure) and value.graph in graphs:
             raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
     return NONE_VAL
-
-
-from . import item_changes, loops  # noqa: E402, F401  register theirs

@@ -27,9 +27,9 @@ from ...utils.source import Origin
 from ..engine.engine import Engine
 from ..engine.frames import Frame, Specialisation, explode
 from ..language.calls import call_value, derived
-from ..language.data import is_data
 from ..language.lists import refuse_run_time, refuse_run_time_result
 from ..language.structures import to_python
+from ..values.kinds import is_data
 from ..values.treedef import Skeleton, describe, skeleton
 from ..values.values import NONE_VAL, Derived, Dyn, Seq, Static, Val
 from .requests import (

@@ -18,16 +18,15 @@ from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.source import Origin
 from ..engine.engine import Engine, conform
-from ..engine.frames import Frame
+from ..engine.frames import Frame, emit, reach
 from ..language.calls import call_value, derived
-from ..language.iterables import Walk, array_length, first_axis, reach
+from ..language.iterables import Walk, array_length, first_axis
 from ..language.lists import refuse_run_time
 from ..language.loops import (
     counted,
     emit_while,
     generalise,
     initial_nodes,
-    operate_node,
     region_with_parameters,
     unpack_carried,
 )
@@ -171,7 +170,7 @@ async def scan(
     inputs = [*starts, *stacks]
     bounds = [frame.constant(0), count, frame.constant(1)]
     if backwards:
-        bounds = [Dyn(operate_node(frame, "sub", count, frame.constant(1))), frame.constant(-1), frame.constant(-1)]
+        bounds = [emit(frame, "sub", count, frame.constant(1)), frame.constant(-1), frame.constant(-1)]
     node = frame.graph.apply(
         for_loop,
         *[v.node for v in bounds],

@@ -20,8 +20,8 @@ from ...utils.source import Origin
 from ..engine.engine import Context, Engine
 from ..engine.frames import Frame, Source, Specialisation
 from ..language.calls import call_value
+from ..language.unions import single_float
 from ..values.treedef import Skeleton, describe, rebuild, skeleton
-from ..values.unions import single_float
 from ..values.values import NONE_VAL, Bound, Choice, Closure, Derived, Dyn, Listed, Seq, Static, Val
 
 

@@ -23,7 +23,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..language.calls import derived
 from ..language.lists import refuse_run_time, refuse_run_time_result
-from ..language.structures import to_python
+from ..language.structures import lift, to_python
 from ..values.treedef import describe, rebuild, skeleton
 from ..values.values import At, Derived, Dyn, Seq, Val
 from .model_gradients import model_gradient
@@ -191,8 +191,6 @@ async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
 
 @derived("batch_mean")
 async def call_batch_mean(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
-    from ..language.structures import lift
-
     result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
     if not isinstance(result, Dyn) or not result.type.is_float or len(result.type.shape) != 1:
         raise TypeError_("batch_mean: the function must return one float")

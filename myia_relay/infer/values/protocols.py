@@ -8,11 +8,14 @@ Input: an inferred structure. Output: its items, or None. Source: the data model
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
+from ...utils.attributes import own_attribute
 from ...utils.errors import TypeError_
+from .kinds import class_of, is_data, possible
 from .treedef import describe
-from .values import Seq, Val
+from .values import Seq, Spread, Val
 
 
 def is_record(value: Val) -> bool:
@@ -30,7 +33,6 @@ def items(value: Seq, *names: str) -> tuple[Val, ...]:
     Raises:
         TypeError_: it is a dataclass, or its class writes one of these methods itself.
     """
-    from ..language.calls import written_method
 
     if value.kind != "record":
         return value.elems
@@ -47,7 +49,6 @@ def items(value: Seq, *names: str) -> tuple[Val, ...]:
 
 def truth_method(value: Val) -> object:
     """The method that a record's truth value is asked of; None where there is none."""
-    from ..language.calls import user_method
 
     for name in ("__bool__", "__len__"):
         if (method := user_method(value, name)) is not None and is_record(value):
@@ -66,7 +67,6 @@ def equal_by_fields(value: Val) -> None:
     Raises:
         TypeError_: its class decides by itself, or it equals nothing but itself.
     """
-    from ..language.calls import written_method
 
     if not is_record(value):
         return
@@ -88,3 +88,33 @@ def lookup(table: dict, key: Any) -> Any:
         return table.get(key)
     except TypeError:
         return None
+
+
+def user_method(value: Val, name: str) -> Any:
+    """The Python function behind a special method that a record's class defines itself, or None."""
+    if isinstance(value, Seq) and value.kind == "record":
+        return written_method(value.cls, name)
+    if is_data(value) and len(possible(value)) == 1:
+        cls = class_of(value)
+        return written_method(cls, name) if cls is not None else None
+    return None
+
+
+def written_method(cls: type, name: str) -> Any:
+    """The Python function behind a special method that a class defines itself, or None."""
+    found = getattr(cls, name, None)
+    function = own_attribute(found, "__relay_function__", found)
+    # What dataclasses and NamedTuples generate (comparison by fields) has no source; `structures` knows it.
+    written = isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
+    return function if written else None
+
+
+def starred(value: Spread) -> tuple[Val, ...]:
+    """What takes the place of a starred value.
+
+    Raises:
+        TypeError_: its length is not known at compile time.
+    """
+    if not isinstance(value.value, Seq):
+        raise TypeError_(f"*: cannot spread {describe(value.value)} here; its length must be known at compile time")
+    return items(value.value)

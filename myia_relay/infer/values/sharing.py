@@ -8,19 +8,14 @@ marks the results of such calls, and whatever carries them into branches and loo
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ...abstract.types import Array, Data, List, Struct, Type
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
-from ...ir.syntax import VIEWING
-from ...library import SOURCES
-from ...prims.api.numpy_api import MEANINGS
+from ...abstract.types import Array, List
+from ...ir.node import Apply, Graph, Node, Parameter
 from ...prims.ops.control import LEAD
 from ...utils.errors import ParseError, TypeError_
-from .protocols import lookup
 from .treedef import skeleton
-from .values import At, Bound, Choice, Closure, Derived, Dyn, Iter, Listed, NeverVal, Seq, Static, Text, Val
+from .values import Choice, Dyn, Listed, Seq, Val
 
 # NumPy answers these with a view of the first argument.
 VIEWS = frozenset(
@@ -147,110 +142,6 @@ def hands_on(shared: set[Node | Seq], result: Val) -> bool:
     return any(v in shared for v in lists_of(result)) or any(
         n in shared and isinstance(n.type, List) for n in arrays_of(result)
     )
-
-
-def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
-    """Write down which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`."""
-    if not may_hand_on(fn, result):
-        return
-    given = [
-        fn,
-        *(v.value if isinstance(v, engine.syntax.Spread) else v for v in (engine.value(frame, a) for a in node.args)),
-    ]
-    elsewhere = False
-    if isinstance(fn, Closure):
-        defaults = [frame.find(d) for d in fn.graph.signature.defaults.values() if not isinstance(d, Constant)]
-        elsewhere = None in defaults  # of a function that was made in another one
-        captured = [value for _, value in frame.captured(fn)]
-        given[0] = Seq("tuple", (*captured, *(v for v in defaults if v is not None)))
-    numpy = numpy_name(fn)
-    if numpy is None:
-        places = hands_on_given(engine.shared, given, result) | ({0} if elsewhere else set())
-    else:  # what a function returns in compiled code says nothing of NumPy's
-        views = numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
-        places = set(range(len(given))) if views else set()
-    if places:
-        nodes = (node.fn, *node.args)
-        frame.spec.handing.calls.setdefault(node, set()).update(nodes[k] for k in places)
-
-
-def numpy_name(fn: Val) -> str | None:
-    """The name of a NumPy function, or of a method of an array; None for what is neither."""
-    if isinstance(fn, Bound) and isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array):
-        return fn.function if isinstance(fn.function, str) else None
-    if isinstance(fn, Static) and (lookup(MEANINGS, fn.value) or lookup(SOURCES, fn.value)) is not None:
-        return getattr(fn.value, "__name__", "")
-    return None
-
-
-def may_hand_on(fn: Val, result: Val) -> bool:
-    """Whether to ask for `hands_on_given`: the front end does not know what is called, and the result can hold something."""
-    if isinstance(result, Static | Text | NeverVal) or isinstance(result, Dyn) and not _holds(result.type):
-        return False
-    return not isinstance(fn, Derived) and not (isinstance(fn, Static) and any(fn.value is known for known in KNOWN))
-
-
-KNOWN = (operator.getitem, list, tuple, dict, sorted, reversed, zip, enumerate, iter)
-"""Of which the front end knows what their results hold."""
-
-
-def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val) -> set[int]:
-    """Which of the values given to a call it may have returned, in whole or in part, or put into what it returned.
-
-    What is not taken apart here (run-time lists of lists, data types, functions, iterators) is taken to hold what it can.
-
-    Returns:
-        their positions.
-    """
-    own = {k: leaves for k, value in enumerate(given) if (leaves := set(_mutable(value)))}
-    found: set[int] = set()
-    origins = Origins()
-    for leaf in _mutable(result) if own else ():
-        if isinstance(leaf, Node):
-            everything = isinstance(leaf.type, Data) or isinstance(leaf.type, List) and _holds(leaf.type.elem)
-            same = origins.of(leaf)
-            constants = {n for leaves in own.values() for n in leaves if isinstance(n, Constant)}
-            if any(
-                isinstance(n, Constant) and n not in constants for n in same
-            ):  # it may be a part of another one, folded
-                same |= constants
-        else:
-            everything = not isinstance(leaf, Seq) or leaf in shared
-            same = {leaf}
-        found.update(k for k, leaves in own.items() if everything or not leaves.isdisjoint(same))
-    return found
-
-
-def _mutable(value: Val) -> Iterator[Node | Val]:
-    """The arrays and run-time lists of a value by their nodes, its lists of known length, and what is not taken apart."""
-    stack = [value]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Seq | Choice):
-            stack.extend(top.elems if isinstance(top, Seq) else top.options)
-            if isinstance(top, Seq) and top.kind == "list":
-                yield top
-        elif isinstance(top, Dyn):
-            if _holds(top.type):
-                yield top.node
-        elif isinstance(top, Bound):
-            stack.append(top.receiver)
-        elif isinstance(top, At):
-            stack.append(top.array)
-        elif isinstance(top, Iter):
-            stack.extend(top.parts)
-            yield top
-        elif isinstance(top, Closure | Derived | Listed):
-            yield top
-
-
-def _holds(t: Type) -> bool:
-    """Whether values of a type are or hold arrays or lists."""
-    if isinstance(t, Data):
-        return any(
-            isinstance(leaf, Array | List) for f in t.family.reachable() for v in f.variants for leaf in v.leaves
-        )
-    return isinstance(t, Array | List) or isinstance(t, Struct) and any(map(_holds, t.elems))
 
 
 def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[Node]) -> None:

@@ -162,7 +162,7 @@ class At(Val):
 
 @dataclass(frozen=True, eq=False)
 class Choice(Val):
-    """One of several values, told apart at run time by a tag; see `infer.values.unions`."""
+    """One of several values, told apart at run time by a tag; see `infer.language.unions`."""
 
     tag: Dyn
     options: tuple[Val, ...]
@@ -191,3 +191,11 @@ UNBOUND_VAL = UnboundVal()
 POISON = PoisonVal()
 NEVER = NeverVal()
 NONE_VAL = Static(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(Val):
+    """A starred argument: its elements take its place."""
+
+    value: Val
+    double: bool = False

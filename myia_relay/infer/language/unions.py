@@ -16,8 +16,9 @@ from ...ir.prim import REGISTRY
 from ...ir.syntax import FreeName
 from ...prims.ops.control import undef
 from ...utils.errors import CompileError
-from .treedef import Mismatch, Skeleton, join, skeleton
-from .values import Choice, Dyn, Raised, Seq, Static, Text, Val
+from ..engine.frames import emit, reach
+from ..values.kinds import is_data, is_instance, possible, python_class
+from ..values.values import Choice, Dyn, Raised, Seq, Static, Text, Val
 
 
 def first_choice(values: list[Val]) -> int | None:
@@ -35,7 +36,7 @@ async def dispatch(engine, frame, choice: Choice, run, node: Apply | None, origi
         node: the construct, for names of results.
         origin: its place.
     """
-    from ..language.syntax import branch, emit_raise
+    from .syntax import branch, emit_raise
 
     failed: list[CompileError] = []
 
@@ -55,10 +56,9 @@ async def dispatch(engine, frame, choice: Choice, run, node: Apply | None, origi
     async def options(region, tag: Dyn, rest: tuple[Val, ...], first: int) -> Val:
         if len(rest) == 1:
             return await arm(region, rest[0])
-        from ..language.loops import operate_node
 
         region.at(origin)
-        here = Dyn(operate_node(region, "eq", tag, region.constant(first)))
+        here = emit(region, "eq", tag, region.constant(first))
 
         async def this(inner) -> Val:
             return await arm(inner, inner.bring(rest[0]))
@@ -92,12 +92,11 @@ def restrict(frame, value: Choice, kept: list[int]) -> Val:
     """A choice that is known to be one of some of its options."""
     if len(kept) == 1:
         return value.options[kept[0]]
-    from ..language.loops import operate_node
 
     tag = frame.constant(0)
     for new, old in enumerate(kept[1:], 1):
-        hit = Dyn(operate_node(frame, "eq", value.tag, frame.constant(old)))
-        tag = Dyn(operate_node(frame, "where", hit, frame.constant(new), tag))
+        hit = emit(frame, "eq", value.tag, frame.constant(old))
+        tag = emit(frame, "where", hit, frame.constant(new), tag)
     return Choice(tag, tuple(value.options[i] for i in kept))
 
 
@@ -107,9 +106,6 @@ def test_of(engine, frame, condition: Apply):
     Known are `isinstance(x, C)`, `x is None`, `x == "a"` for strings, `type(x) is C`, `x` itself where it is of an algebraic
     data type, and their negations.
     """
-    from ..language.builtins import is_instance, python_class
-    from ..language.data import is_data, possible
-
     if not isinstance(condition, Constant) and is_data(frame.find(condition)):
         return condition, lambda option: bool(possible(option)[0])
 
@@ -171,44 +167,6 @@ def operation(engine, frame, node) -> tuple:
     return fn, node.args
 
 
-def conform_choice(frame, value: Val, skel: Skeleton, conform) -> list:
-    """The leaves of a value in the form of a choice: the tag, then the leaves of every option."""
-    tag_skel, *option_skels = skel.parts
-    nodes: list = []
-    if isinstance(value, Choice):
-        places = [place_of(option_skels, skeleton(o, capture=frame.captured)) for o in value.options]
-        tag = value.tag
-        if places != list(range(len(places))):
-            from ..language.loops import operate_node
-
-            tag = frame.constant(places[0])
-            for old, new in list(enumerate(places))[1:]:
-                hit = Dyn(operate_node(frame, "eq", value.tag, frame.constant(old)))
-                tag = Dyn(operate_node(frame, "where", hit, frame.constant(new), tag))
-        given = dict(zip(places, value.options, strict=True))
-    else:
-        place = place_of(option_skels, skeleton(value, capture=frame.captured))
-        tag, given = frame.constant(place), {place: value}
-    nodes.append(tag.node)
-    for index, option in enumerate(option_skels):
-        if index in given:
-            nodes.extend(conform(frame, given[index], option))
-        else:
-            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in option.leaves())
-    return nodes
-
-
-def place_of(options: list[Skeleton], have: Skeleton) -> int:
-    """Which option of a choice a value is."""
-    for index, option in enumerate(options):
-        try:
-            if join(option, have) == option:
-                return index
-        except Mismatch:
-            continue
-    raise Mismatch(options[0], have)
-
-
 def nested_choice(values: list[Val]) -> tuple[int, ...] | None:
     """The path to the first choice among values, in structures and in strings made at run time too."""
     for i, value in enumerate(values):
@@ -241,8 +199,6 @@ async def without_choices(engine, frame, values: list[Val], run) -> Val:
 
     For those who look into their arguments: NumPy functions, messages, `print`.
     """
-    from ..language.iterables import reach
-
     path = nested_choice(values)
     if path is None:
         return await run(frame, values)
@@ -270,8 +226,6 @@ def each_option(values: tuple[int, ...] | int = 0):
             return await go(engine, frame, node, [engine.value(frame, a) for a in node.args])
 
         async def go(engine, frame, node: Apply, given: list[Val]) -> Val:
-            from ..language.iterables import reach
-
             if len(given) == 3:  # x[i] = v
                 given[0], given[2] = merged(frame, [given[0], given[2]])
             place = next((p for p in places if isinstance(given[p], Choice)), None)

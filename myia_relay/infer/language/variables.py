@@ -1,0 +1,86 @@
+"""Variables that inner functions assign to: reading and writing their cells.
+
+How cells pass through branches, loops and calls is in `infer.engine.cells`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ...ir import syntax as S
+from ...ir.node import Apply
+from ...utils.errors import NameError_
+from ..engine.cells import UNCERTAIN, out_of_reach, unseen
+from ..engine.frames import Frame, reach
+from ..values.values import NONE_VAL, UNBOUND_VAL, Choice, Raised, Seq, Static, UnboundVal, Val
+from .unions import dispatch
+
+
+async def new_cell(engine, frame: Frame, node: Apply) -> Val:
+    """A cell with nothing in it."""
+    cell = engine.cell_of(frame, node)
+    frame.new_cell(cell, UNBOUND_VAL)
+    engine.with_cells = True
+    return cell
+
+
+async def cell_get(engine, frame: Frame, node: Apply) -> Val:
+    """What the cell of a variable holds."""
+    return await read(engine, frame, engine.value(frame, node.args[0]), node)
+
+
+async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
+    """What is in a cell."""
+    from .syntax import emit_raise
+
+    if isinstance(cell, Choice):
+        return await dispatch(
+            engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
+        )
+    if isinstance(cell, Seq):
+        return cell.elems[0]  # frozen
+    name = node.attrs["name"]
+    if not frame.has_cell(cell):
+        raise out_of_reach(name)
+    value = frame.cell(cell)
+    if value in UNCERTAIN:
+        raise NameError_(f"'{name}' may not be bound here; bind it before the branch")
+    if isinstance(value, UnboundVal):
+        kind, message = unbound(name, node.attrs["free"])
+        return await emit_raise(engine, frame, Raised(kind, Static(message)))
+    return value
+
+
+async def cell_set(engine, frame: Frame, node: Apply) -> Val:
+    """An assignment to the variable of a cell."""
+    cell, value = (engine.value(frame, a) for a in node.args)
+    return await write(engine, frame, cell, value, node)
+
+
+async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val:
+    """Put a value into a cell."""
+    if isinstance(cell, Choice):
+
+        async def into(region: Frame, option: Val) -> Val:
+            return await write(engine, region, option, reach(frame, region, value), node)
+
+        return await dispatch(engine, frame, cell, into, node, node.origin)
+    name = node.attrs["name"]
+    if not frame.has_cell(cell):
+        raise out_of_reach(name)
+    if not frame.may_set(cell):
+        raise unseen(name)
+    frame.set_cell(cell, value)
+    return NONE_VAL
+
+
+MEANINGS = {S.new_cell: new_cell, S.cell_get: cell_get, S.cell_set: cell_set}
+
+
+def unbound(name: str, free: bool) -> tuple[type[NameError], str]:
+    """What CPython raises where a variable has no value: one of the function itself, or of a function around it (`free`)."""
+    what, where = ("free", " in enclosing scope") if free else ("local", "")
+    kind = NameError if free else UnboundLocalError
+    if sys.version_info < (3, 11):
+        return kind, f"{what} variable '{name}' referenced before assignment{where}"
+    return kind, f"cannot access {what} variable '{name}' where it is not associated with a value{where}"

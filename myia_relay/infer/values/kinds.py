@@ -1,0 +1,120 @@
+"""What kind of thing a value is, as far as is known before it runs: a list, a value of a data type and its variants, its class."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from ...abstract.family import Family
+from ...abstract.types import Array, Data, List, Scalar, numpy_dtype
+from .values import Bound, Closure, Derived, Dyn, Known, Listed, Seq, Static, Text, Val
+
+
+def is_data(value: Val) -> bool:
+    """Whether a value is one of an algebraic data type."""
+    return isinstance(value, Dyn) and isinstance(value.type, Data)
+
+
+def possible(value: Dyn) -> tuple[int, ...]:
+    """The numbers of the variants that a value may be of; 0 is None."""
+    if isinstance(value, Known):
+        return value.variants
+    numbers = tuple(v.number for v in value.type.family.variants)
+    return (0, *numbers) if value.type.nullable else numbers
+
+
+def class_of(value: Dyn) -> type | None:
+    """The class of a value of which the variant is known; None for None."""
+    (number,) = possible(value)
+    return value.type.family.variants[number - 1].cls if number else None
+
+
+def name_of(family: Family, number: int) -> str:
+    """The name of the class of a variant."""
+    return family.variants[number - 1].cls.__name__ if number else "NoneType"
+
+
+def instances(family: Family, classes) -> tuple[int, ...]:
+    """The variants that are instances of a class, a tuple of classes or a union."""
+    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
+    flat = []
+    for c in wanted:
+        flat += c if isinstance(c, tuple) else getattr(c, "__args__", (c,)) if not isinstance(c, type) else (c,)
+    numbers = [v.number for v in family.variants if any(issubclass(v.cls, c) for c in flat)]
+    if any(c is None or issubclass(types.NoneType, c) for c in flat):
+        numbers.insert(0, 0)
+    return tuple(numbers)
+
+
+def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
+    """The variants that an annotation allows; None where it says nothing about classes."""
+    plain = (
+        annotation is None
+        or isinstance(annotation, type | types.UnionType)
+        or typing.get_origin(annotation) is typing.Union
+    )
+    try:
+        return instances(family, type(None) if annotation is None else annotation) if plain else None
+    except TypeError:  # a part of the union is no class
+        return None
+
+
+def restricted(value: Dyn, numbers) -> Known:
+    """A value known to be of one of some variants."""
+    return Known(value.node, tuple(n for n in possible(value) if n in numbers))
+
+
+def is_run_time(value: Val) -> bool:
+    """Whether a value is a list of run-time length."""
+    return isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List)
+
+
+def is_list(value: Val) -> bool:
+    """Whether a value is a list."""
+    return is_run_time(value) or isinstance(value, Seq) and value.kind == "list"
+
+
+def is_index(value: Val) -> bool:
+    """Whether a value is an integer."""
+    return (
+        isinstance(value, Dyn)
+        and isinstance(value.type, Scalar)
+        and value.type.dtype.lstrip("u").startswith(("int", "bool"))
+    )
+
+
+def is_instance(value: Val, classes) -> bool | None:
+    """`isinstance` of an inferred value: a class, a tuple of classes or a union; None where only running it tells."""
+    if is_data(value):
+        hits = {n in instances(value.type.family, classes) for n in possible(value)}
+        return hits.pop() if len(hits) == 1 else None
+    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
+    return any(issubclass(python_class(value), c) for c in wanted)
+
+
+def python_class(value: Val) -> type:
+    """The Python class of a value."""
+
+    if is_list(value):
+        return list
+    if isinstance(value, Dyn):
+        if isinstance(value.type, Array):
+            return np.ndarray
+        if isinstance(value.type, Scalar):
+            if value.type.weak:
+                return {"int64": int, "float64": float, "bool": bool}[value.type.dtype]
+            return numpy_dtype(value.type.dtype).type
+    if isinstance(value, Seq):
+        return (
+            value.cls
+            if value.kind in ("record", "dataset")
+            else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
+        )
+    if isinstance(value, Static):
+        return type(value.value)
+    if isinstance(value, Text):
+        return str
+    return type(lambda: 0) if isinstance(value, Closure | Bound | Derived) else object
