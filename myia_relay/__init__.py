@@ -57,6 +57,7 @@ _PLACES = {
         + ["logsumexp", "softmax_cross_entropy", "argmax", "one_hot"],
         "model.layers",
     ),
+    **dict.fromkeys(["register_op", "TensorType"], "operators"),
     "fit": "model.fit",
     "load_compiled": "cache.export",
     "History": "model.history",

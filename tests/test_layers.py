@@ -37,6 +37,7 @@ LAYERS = {
     "api": 11,
     "transform": 12,
     "derivatives": 12,
+    "operators": 13,
     "model": 13,
     "": 14,
 }

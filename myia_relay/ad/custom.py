@@ -17,10 +17,10 @@ from ..abstract.types import Data, has_tangent, tangent
 from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Effects, Rewriter, all_graphs, inline, lookup
+from ..ir.rewrite import Effects, Rewriter, all_graphs, emit_like, inline, lookup
 from ..utils.errors import TypeError_
 from .batch.batch import RULES as BATCH_RULES
-from .batch.batch import Batcher
+from .batch.batch import Batcher, OneByOne
 from .batch.batch import full as all_batched
 from .common.activity import SPECIAL, full
 from .common.cotangents import Cotangent, leaf_nodes, materialise, unflatten
@@ -131,6 +131,9 @@ SPECIAL.update(
             full(node.type) if any(acts[i] is not False for i in node.attrs["wrt"]) else False
         ),
         "checkpoint": lambda activity, node, acts: activity.of_run(node, node.attrs["graph"], acts),
+        "call_operator": lambda activity, node, acts: full(
+            node.type
+        ),  # an effect, but not for that without a derivative
     }
 )
 
@@ -165,4 +168,18 @@ def _checkpoint_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     return b.emit(node.fn, tuple(args), {"graph": graph}), flag
 
 
-BATCH_RULES.update({"custom_vjp": _custom_batch, "checkpoint": _checkpoint_batch})
+def _operator_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
+    """An elementwise operator takes its arguments with the axis, any other one runs for each example."""
+    batched = tuple(f is not False for f in flags)
+    if mask is not None:
+        raise OneByOne
+    if not any(batched):
+        return emit_like(b, node, tuple(args)), False
+    out = all_batched(node.type)
+    if node.attrs["op"].elementwise and not node.attrs["levels"]:
+        args = [p.match(b, x, a.type, f, True) for x, a, f in zip(args, node.args, flags, strict=True)]
+        return b.emit(node.fn, tuple(args), {**node.attrs, "kinds": ("array",) * len(args)}), out
+    return b.emit(node.fn, tuple(args), {**node.attrs, "levels": (batched, *node.attrs["levels"])}), out
+
+
+BATCH_RULES.update({"custom_vjp": _custom_batch, "checkpoint": _checkpoint_batch, "call_operator": _operator_batch})

@@ -23,6 +23,7 @@ from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import Effects, components, inner_graphs
 from ..opt.rewrite.tail_calls import MESSAGE
+from ..prims.ops.registered import call_registered
 from ..utils.errors import InternalError
 from ..utils.interrupts import poll
 from ..utils.raising import exception_argument, format_parts, raise_at
@@ -294,6 +295,11 @@ def _print(m: Machine, node: Apply, inputs):
     return lambda s: sys.stdout.write(format_parts(parts, [s[i] for i in inputs]) + end) and None
 
 
+def _call_operator(m: Machine, node: Apply, inputs):
+    attrs, origin, type = m.static(node), node.origin, node.type
+    return lambda s: as_type(call_registered(origin, [s[i] for i in inputs], **attrs), type)
+
+
 def _ref_read(m: Machine, node: Apply, inputs):
     (ref,), index = inputs, node.attrs["index"]
     return lambda s: as_type(np.array(s[ref].arrays[index]), node.type)
@@ -346,6 +352,8 @@ SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
     "check": _check,
     "raise": _raise,
     "print": _print,
+    "call_operator": _call_operator,
+    "operator_kernel": _call_operator,
     "ref_read": _ref_read,
     "ref_write": _ref_write,
     "get_item": _get_item,

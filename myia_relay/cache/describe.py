@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.native.format import Unportable
+from ..prims.ops.registered import Operator
 from ..utils.attributes import has_own
 
 # Modules whose functions are what their names say, for the versions that are part of every key.
@@ -237,6 +238,8 @@ class _Describer:
     def other(self, value: Any) -> Any:
         """Objects of this package and of its users' record classes."""
         kind = type(value)
+        if isinstance(value, Operator):
+            return self.operator(value)
         if has_own(value, "__relay_derived__"):
             transform, function, options = value.__relay_derived__
             settings = getattr(value, "options", {})
@@ -262,6 +265,14 @@ class _Describer:
         ):
             return [type(value).__name__]
         raise Unportable(f"a {kind.__module__}.{kind.__qualname__}")
+
+    def operator(self, op: Operator) -> list:
+        """A registered operator, with all its rules."""
+        parts = [op.function, op.relation, op.elementwise, op.dtype, op.vjp_rule, op.batch, op.lower]
+        library = None if op.c_function is None else op.c_function.describe()
+        if op.c_function is not None and library is None:
+            raise Unportable(f"the C library of the operator {op.name}, of which the file is not known")
+        return ["operator", op.name, *self.items(parts), library]
 
     def options(self, options: tuple) -> list:
         """Options of a transform; the holder of a rule contains what it is an option of."""

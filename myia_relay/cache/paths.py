@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..backend.native.format import Unportable
+from ..prims.ops.registered import Operator
 from ..utils.attributes import has_own
 
 Step = tuple[str, Any]
@@ -64,6 +65,9 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
         for key, item in value.items():
             if isinstance(key, str):
                 yield ("item", key), item
+    elif isinstance(value, Operator):
+        for name in ("function", "relation", "vjp_rule", "dtype", "batch", "lower"):
+            yield ("attribute", name), getattr(value, name)
     elif _is_ours(value):
         for name in ("__relay_derived__", "__relay_function__", "__relay_model__"):
             if has_own(value, name):

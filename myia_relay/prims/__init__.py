@@ -12,6 +12,7 @@ from .ops import (  # noqa: F401
     lists,
     nn,
     reduction,
+    registered,
     shape,
     special,
     structure,

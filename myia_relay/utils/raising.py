@@ -66,7 +66,16 @@ def raise_at(exception: type[BaseException], message: Any, origin: Origin | None
         message: its argument, mostly a text; None for none.
         origin: the place.
     """
-    error = make_exception(exception, message)
+    raise_again(make_exception(exception, message), origin)
+
+
+def raise_again(error: BaseException, origin: Origin | None) -> NoReturn:
+    """Raise an exception with traceback frames at the user's lines before its own.
+
+    Args:
+        error: the exception; where it was raised before, that stays at the end of its traceback.
+        origin: the place.
+    """
     stack = origin.call_stack() if origin is not None else []
     if not stack:
         raise error
@@ -144,11 +153,11 @@ def for_user(error: BaseException, debug: bool, place: Any = None) -> BaseExcept
 
 
 def _of_program(error: Exception) -> bool:
-    """Whether the running program raised it (`raise_at`), or the user's code that it called, not the compiler."""
+    """Whether the running program raised it (`raise_again`), or the user's code that it called, not the compiler."""
     tb, after = error.__traceback__, []
     while tb is not None:
         code = tb.tb_frame.f_code
-        if code is raise_at.__code__:
+        if code is raise_again.__code__:
             return True
         after = [] if is_ours(code.co_filename) else [*after, code.co_filename]
         tb = tb.tb_next

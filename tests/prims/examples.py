@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from myia_relay.prims.ops.registered import Operator
+
 _rng = np.random.default_rng(7)
 
 
@@ -219,4 +221,12 @@ for _attrs, _size, _out in ((_overlapping, (5, 4), (2, 4)), (_plain, (4, 5), (2,
     example("avg_pool_grad", uniform(1, 2, *_out), in_shape=_size, **_attrs)
 
 # The executors implement these; they have no NumPy meaning to compare with.
+_tripled = Operator(
+    "tripled",
+    lambda x: np.multiply(x, 3.0),
+    elementwise=True,
+    lower=lambda te, x: te.compute(x.shape, lambda *i: x(*i) * 3.0),
+)
+value_example("operator_kernel", X, op=_tripled, attrs=(), kinds=("array",), levels=())
+
 UNTESTED = {"struct", "control", "effect"}

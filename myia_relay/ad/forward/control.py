@@ -14,6 +14,7 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import emit_like, inline
+from ...prims.ops.registered import refuse_derivative
 from ..common.activity import full
 from ..common.cotangents import Cotangent, Pattern, leaf_types, materialise, pattern, unflatten, union, zeros
 from ..reverse.reverse import Adjoint, Context
@@ -152,5 +153,6 @@ RULES.update(
         "while_loop": _loop,
         "custom_vjp": _custom_vjp,
         "checkpoint": _checkpoint,
+        "call_operator": lambda f, b, node, args, tangents: refuse_derivative(*args, **node.attrs),
     }
 )

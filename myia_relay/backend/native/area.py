@@ -23,7 +23,7 @@ ALIGN = 64  # bytes, of the area and of arrays in it
 SITE, SERVER, REQUEST, OPERAND, FRAME = 0, 1, 2, 3, 4
 FIRST_FREE = 5
 LAYOUT, FAILED, INTERRUPTED, NO_MEMORY = -1, 1, 2, 3  # statuses
-POLL, PRINT, DEEPER = 0, 1, 2  # requests
+POLL, PRINT, DEEPER, CALL = 0, 1, 2, 3  # requests
 GO_ON = 1  # what a request answers unless the program is to end
 
 _MASK = (1 << 64) - 1
@@ -52,6 +52,18 @@ class Slots:
         if isinstance(t, Array):
             return np.asarray(value, numpy_dtype(t.dtype))
         return value if t.weak else numpy_dtype(t.dtype).type(value)
+
+    def put_scalar(self, slot: int, t: Type, value: Any) -> None:
+        """Store a number, as compiled code reads it."""
+        if t.dtype.startswith(("float", "bfloat")):
+            self.floats[slot] = float(value)
+        else:
+            self.ints[slot] = int(value) if t.dtype != "uint64" else int(np.uint64(value).view(np.int64))
+
+    def put_array(self, slot: int, value: np.ndarray) -> None:
+        """Copy an array to the address that is in a slot."""
+        value = np.ascontiguousarray(value)
+        ctypes.memmove(self.ints[slot], value.ctypes.data, value.nbytes)
 
     def array(self, slot: int, dtype: str, sizes: list[int]) -> np.ndarray:
         """A copy of an array whose address is in a slot."""

@@ -20,10 +20,12 @@ import numpy as np
 
 from ...abstract.dims import DimLike
 from ...abstract.types import Type
+from ...prims.ops.registered import call_registered
 from ...utils.errors import InternalError, TypeError_
 from ...utils.raising import exception_argument, format_parts, raise_at
 from .area import (
     ALIGN,
+    CALL,
     DEEPER,
     FAILED,
     FRAME,
@@ -255,6 +257,12 @@ class Entry:
             site = self.signature.sites[ints[OPERAND]]
             slots = Slots(address, self.signature.state_slots, self.heaps.get(address))
             print(format_parts(site.text, [operand(slots) for operand in site.operands]), end=site.end)
+        elif kind == CALL:
+            site = self.signature.sites[ints[OPERAND]]
+            slots = Slots(address, self.signature.state_slots, self.heaps.get(address))
+            found = call_registered(site.origin, [operand(slots) for operand in site.operands], *site.call)
+            for result, value in zip(site.results, found if isinstance(found, tuple) else (found,), strict=True):
+                result.store(slots, value)
         elif kind == DEEPER:
             self.deeper(ints, address, ints[OPERAND], ints[FRAME])
 

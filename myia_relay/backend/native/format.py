@@ -9,13 +9,14 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from ...abstract.dims import Dim
 from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
+from ...prims.ops.registered import Operator
 from ...utils.source import Loc, Origin
 from .entry import Signature
 from .sites import Elements, Known, Number, Parts, Site
@@ -186,17 +187,50 @@ def encode_site(site: Site) -> list:
     cls = site.exception
     builtin = cls is not None and getattr(builtins, cls.__name__, None) is cls
     exception = cls.__name__ if builtin else encode_class(cls)
-    return [[_encode_operand(o) for o in site.operands], encode_text(site.text), places, exception, site.end]
+    data = [[_encode_operand(o) for o in site.operands], encode_text(site.text), places, exception, site.end]
+    if site.call is not None:
+        data.append([encode_call(*site.call), [_encode_operand(r) for r in site.results]])
+    return data
 
 
 def decode_site(data: list) -> Site:
     """The site that `encode_site` has encoded."""
-    operands, text, places, exception, end = data
+    operands, text, places, exception, end, *call = data
     origin = None
     for place in reversed(places):
         origin = Origin(Loc(*place), "call", origin)
     cls = getattr(builtins, exception) if isinstance(exception, str) else decode_class(exception)
-    return Site(tuple(map(_decode_operand, operands)), decode_text(text), origin, cls, end)
+    site = Site(tuple(map(_decode_operand, operands)), decode_text(text), origin, cls, end)
+    if call:
+        (encoded, results) = call[0]
+        site = replace(site, call=decode_call(encoded), results=tuple(map(_decode_operand, results)))
+    return site
+
+
+def encode_call(op: Any, attrs: tuple, kinds: tuple[str, ...], levels: tuple) -> list:
+    """What is called of a registered operator, which is found by its name."""
+    module, name = op.__module__, op.__qualname__
+    if _named(module, name) is not op:
+        raise Unportable(f"the operator {op.name} is not found by its name")
+    return [module, name, [[key, encode_number(v)] for key, v in attrs], list(kinds), [list(b) for b in levels]]
+
+
+def decode_call(data: list) -> tuple:
+    """What `encode_call` has encoded.
+
+    Raises:
+        Unportable: there is no such operator here.
+    """
+    module, name, attrs, kinds, levels = data
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise Unportable(f"the operator {module}.{name} is needed, and {error}") from error
+    op = _named(module, name)
+    if not isinstance(op, Operator):
+        raise Unportable(f"the operator {module}.{name} is needed, and it is not there")
+    pairs = tuple((key, decode_number(value)) for key, value in attrs)
+    return op, pairs, tuple(kinds), tuple(map(tuple, levels))
 
 
 # --- signatures -------------------------------------------------------------------------------------------------------

@@ -37,6 +37,10 @@ class Number:
         """The operand's value."""
         return slots.scalar(self.slot, self.type)
 
+    def store(self, slots: Slots, value: Any) -> None:
+        """Put a result where compiled code finds it."""
+        slots.put_scalar(self.slot, self.type, value)
+
 
 @dataclass(frozen=True)
 class Elements:
@@ -49,6 +53,17 @@ class Elements:
     def __call__(self, slots: Slots) -> Any:
         """The operand's value: a copy."""
         return slots.array(self.slot, self.dtype, list(self.sizes))
+
+    def store(self, slots: Slots, value: Any) -> None:
+        """Put a result where compiled code finds it.
+
+        Raises:
+            ValueError: its shape is another one than compiled code has room for.
+        """
+        shape = tuple(slots.ints[at] for at in self.sizes)
+        if value.shape != shape:
+            raise ValueError(f"a registered operator returned shape {value.shape} where {shape} belongs")
+        slots.put_array(self.slot, value)
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,9 @@ class Site:
         origin: the place in the user's source.
         exception: the class to raise; None for a print.
         end: what a print writes after its line.
+        call: of a registered operator: the operator, its attributes, the kinds of its arguments and its batch axes; see
+            `prims.ops.registered.run`.
+        results: where its results go: `Number`, `Elements`.
     """
 
     operands: tuple[Any, ...]
@@ -92,3 +110,5 @@ class Site:
     origin: Origin | None
     exception: type[BaseException] | None = None
     end: str = ""
+    call: tuple[Any, ...] | None = None
+    results: tuple[Any, ...] = ()

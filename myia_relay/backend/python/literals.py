@@ -71,6 +71,7 @@ RESERVED = {
         "at",
         "record",
         "raise_at",
+        "call_registered",
         "sizes",
         "range",
         "print",

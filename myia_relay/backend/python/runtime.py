@@ -12,6 +12,7 @@ from ... import prims  # noqa: F401  registers all primitives
 from ...abstract.bind import bind_symbols
 from ...abstract.types import numpy_dtype
 from ...ir.prim import REGISTRY
+from ...prims.ops.registered import call_registered
 from ...utils.interrupts import poll
 from ...utils.raising import raise_at
 from ...utils.source import Loc, Origin
@@ -89,6 +90,7 @@ HELPERS = {
     "packed": packed,
     "at": at,
     "record": record,
+    "call_registered": call_registered,
     "raise_at": raise_at,
     "poll": poll,
 }

@@ -84,6 +84,13 @@ def _print(f: Function, node: Apply, body):
     return ast.Constant(None)
 
 
+def _call_operator(f: Function, node: Apply, body):
+    values = ast.List([f.read(a) for a in node.args], ast.Load())
+    names = ("op", "attrs", "kinds", "levels")
+    attrs = {k: lit.static(node.attrs[k], f.module.objects) for k in names}
+    return lit.call("call_registered", lit.place(node.origin), values, **attrs)
+
+
 def _array(f: Function, node: Apply) -> ast.expr:
     return lit.subscript(lit.attribute(f.read(node.args[0]), "arrays"), node.attrs["index"])
 
@@ -231,6 +238,8 @@ SPECIAL.update(
         "check": _check,
         "raise": _raise,
         "print": _print,
+        "call_operator": _call_operator,
+        "operator_kernel": _call_operator,
         "ref_read": _ref_read,
         "ref_write": _ref_write,
         "cond": _cond,

@@ -43,6 +43,7 @@ STRUCTURAL = dict.fromkeys(
     (operator.getitem, operator.not_, operator.is_, operator.is_not, operator.contains, operator.eq, operator.ne), True
 )
 SPECIAL: dict[Any, Callable] = {}
+OF_CLASS: dict[type, Callable] = {}
 DERIVED: dict[str, Callable] = {}
 METHODS_OF_REFS: dict[str, Callable] = {}
 
@@ -56,6 +57,11 @@ def special(*callables):
         return handler
 
     return register
+
+
+def of_class(cls: type):
+    """Register what calling an object of a class means: `(engine, frame, value, args, kwargs, origin, site)`."""
+    return lambda handler: OF_CLASS.setdefault(cls, handler)
 
 
 def derived(transform: str):
@@ -205,6 +211,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         transform, inner, options = transformed
         fn = Derived(transform, engine.from_python(frame, inner, None), options)
         return await call_value(engine, frame, fn, args, kwargs, origin, site)
+    if (handler := OF_CLASS.get(type(value))) is not None:
+        return await handler(engine, frame, value, args, kwargs, origin, site)
     function = own_attribute(value, "__relay_function__")
     if function is not None:
         return await call_static(engine, frame, function, args, kwargs, origin, site)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...abstract.types import tuple_of
 from ...ir.build import Builder
 from ...ir.node import Graph, Node
@@ -54,7 +56,14 @@ async def call_custom_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwarg
     args = positional(engine, fn.function, args, kwargs, "custom_vjp")
     if rule is None:
         return await call_value(engine, frame, fn.function, args, {}, origin, site)
-    staged = await stage(engine, frame, fn.function, args, range(len(args)), origin, site)
+    return await call_with_rule(engine, frame, fn.function, rule, args, origin, site)
+
+
+async def call_with_rule(
+    engine: Engine, frame: Frame, function: Val, rule: Any, args: list[Val], origin: Origin, site
+) -> Val:
+    """A call of a function whose adjoint is a rule `(*args, out, dout) -> cotangents of the arguments`."""
+    staged = await stage(engine, frame, function, args, range(len(args)), origin, site)
     hidden = [key for key in staged.spec.implicit if isinstance(key, tuple) and key[:1] == ("parameter",)]
     if hidden:
         raise TypeError_("a custom_vjp function cannot have hidden parameters: its rule has no cotangents for them")
@@ -73,7 +82,7 @@ async def call_custom_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwarg
             cts = Seq("tuple", (cts,))
         if not isinstance(cts, Seq) or len(cts.elems) != len(args):
             raise GradError(
-                f"the vjp rule of {_name(engine, fn.function)} returns {describe(cts)}; it returns a tuple with a cotangent "
+                f"the vjp rule of {_name(engine, function)} returns {describe(cts)}; it returns a tuple with a cotangent "
                 f"(or None) for each of the {len(args)} arguments"
             )
         nodes: list[Node] = []
@@ -136,4 +145,4 @@ def _span(staged: Staged, index: int) -> range:
 
 def _name(engine: Engine, fn: Val) -> str:
     graph = graph_of(engine, fn)
-    return graph.name if graph is not None else "the function"
+    return graph.name if graph is not None else getattr(getattr(fn, "value", None), "name", "the function")

@@ -13,6 +13,7 @@ from ...abstract.types import Array, Data, Ref, Scalar, Type, has_tangent, tange
 from ...ir.node import Graph, Node
 from ...prims.ops.control import value_and_grad as P_value_and_grad
 from ...prims.ops.list_functions import whole
+from ...prims.ops.registered import Operator
 from ...prims.ops.structure import get_item
 from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import GradError, nearest
@@ -120,6 +121,8 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
     """The names that arguments of a callable may be given by; of a method without `self`."""
     graph = graph_of(engine, fn)
     names = list(graph.signature.names) if graph is not None and graph.signature is not None else []
+    if isinstance(operator := getattr(fn, "value", None), Operator):
+        return [*operator.parameters, *operator.attributes]
     while isinstance(fn, Derived):
         fn = fn.function
     value = fn.value if isinstance(fn, Static) else None

@@ -22,7 +22,7 @@ from ....ir.prim import Primitive
 from ....opt.analysis.fusion import COST, UPDATES, is_scalar, is_view
 from ....utils.errors import LoweringError
 from ...native import library, sites
-from ...native.area import FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT, REQUEST, SERVER
+from ...native.area import CALL, FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT, REQUEST, SERVER
 from ..kernels.kernel import view_pointer
 from ..plan import View
 from ..tir import exact
@@ -39,14 +39,19 @@ class Site:
     Attributes:
         node: the application.
         decode: the operands: see `decoder`.
+        results: where Python puts the results of a registered operator.
     """
 
     node: Apply
     decode: list[Any]
+    results: tuple[Any, ...] = ()
 
     def site(self) -> sites.Site:
         """What is kept of it when compiled code runs."""
         attrs = self.node.attrs
+        if self.results:
+            call = tuple(attrs[k] for k in ("op", "attrs", "kinds", "levels"))
+            return sites.Site(tuple(self.decode), (), self.node.origin, call=call, results=self.results)
         return sites.Site(
             tuple(self.decode), tuple(attrs["parts"]), self.node.origin, attrs.get("exception"), attrs.get("end", "")
         )
@@ -138,6 +143,34 @@ def _print(lowering: Any, node: Apply) -> None:
     lowering.plan.tick()
     _request(lowering, PRINT, idx(site))
     lowering.scope.env[node] = None
+
+
+def _call_operator(lowering: Any, node: Apply) -> None:
+    """Python computes a registered operator's results, and puts them into slots and the memory given to it."""
+    _flush_writes(lowering)
+    number = _site(lowering, node, node.args)
+    types = node.type.elems if isinstance(node.type, Struct) else (node.type,)
+    values = [None if is_scalar(t) else lowering.new_view(t) for t in types]
+    lowering.plan.tick()
+    results: list[Any] = []
+    for t, view in zip(types, values):
+        slot = lowering.state.slot()
+        if view is None:
+            results.append(sites.Number(slot, t))
+            continue
+        lowering.plan.touch(view.storage)
+        lowering.state.put(slot, call("tirx.reinterpret", "int64", view_pointer(view)))
+        sizes = tuple(lowering.state.slot() for _ in t.shape)
+        for at, d in zip(sizes, t.shape):
+            lowering.state.put(at, lowering.b.dim(d))
+        results.append(sites.Elements(slot, t.dtype, sizes))
+    lowering.sites[number].results = tuple(results)
+    _request(lowering, CALL, idx(number))
+    found = [
+        lowering.block.let(lowering.state.number(r.slot, t.dtype)) if view is None else view
+        for t, view, r in zip(types, values, results)
+    ]
+    lowering.scope.env[node] = tuple(found) if isinstance(node.type, Struct) else found[0]
 
 
 def _request(lowering: Any, kind: int, operand: Any) -> None:
@@ -371,6 +404,7 @@ RULES = {
     "check": _check,
     "raise": _raise,
     "print": _print,
+    "call_operator": _call_operator,
     "ref_read": _ref_read,
     "ref_write": _ref_write,
 }

@@ -45,6 +45,15 @@ class State:
         self.used = True
         return load(self.ints, slot)
 
+    def number(self, slot: int, dtype: str) -> Any:
+        """A slot as a number of a dtype; the inverse of `put`."""
+        self.used = True
+        if dtype.startswith(("float", "bfloat")):
+            value = load(self.floats, slot)
+            return value if dtype == "float64" else tirx.Cast(dtype, value)
+        value = load(self.ints, slot)
+        return tirx.NE(value, idx(0)) if dtype == "bool" else value if dtype == "int64" else tirx.Cast(dtype, value)
+
     def put(self, slot: int, value: Any) -> None:
         """Store a number: floats as float64, anything else as the int64 with its bits."""
         self.used = True

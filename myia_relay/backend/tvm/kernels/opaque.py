@@ -21,7 +21,7 @@ from ..plan import ITEM, View
 from ..tir import threads
 from ..tir.block import dtype_of, idx, load, ramp
 from ..tir.expr import Expr, constant, is_half
-from . import blas, conv, pool
+from . import blas, conv, pool, user_kernels
 from .kernel import Kernel
 from .nests import lanes_for
 from .patches import Conv, at
@@ -458,6 +458,7 @@ TABLE = {
     "argmin": lambda c: _position_of_extreme(c, False),
     "cumsum": _cumsum,
     "scatter_add": _scatter_add,
+    "operator_kernel": user_kernels.emit,
 }
 
 __all__ = ["TABLE", "Call", "dtype_of", "lower"]
