@@ -32,9 +32,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..abstract.dims import DimLike
+
+if TYPE_CHECKING:
+    from .node import Apply
 
 Label = Hashable | None
 Labels = tuple[Label, ...]
@@ -199,6 +202,14 @@ def reduction(combine: str) -> Axes:
     return Axes(rule, axes=AXES)
 
 
+def relation_of(node: Apply) -> Relation | None:
+    """The relation of an application; None where nothing is declared."""
+    axes = getattr(node.fn, "axes", None)
+    if axes is None:
+        return None
+    return axes.relation([getattr(a.type, "shape", ()) for a in node.args], getattr(node.type, "shape", ()), node.attrs)
+
+
 def without(axes: Labels, axis: int, *inserted: Label) -> Labels:
     """Labels with others in the place of an axis."""
     return (*axes[:axis], *inserted, *axes[axis + 1 :])
@@ -229,5 +240,6 @@ __all__ = [
     "labels",
     "pointwise",
     "reduction",
+    "relation_of",
     "without",
 ]

@@ -31,15 +31,14 @@ import numpy as np
 from ...abstract.types import INT, Array, Data, List, Scalar, Tape, Type, holds, numpy_dtype
 from ...ir.build import Builder, as_type
 from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.prim import REGISTRY
+from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Env, applied, drop_dead, emit_like, lookup, same_interface
 from ...prims.ops.control import LEAD
 from ..rewrite.control import pack, take, turns, undef
 from .sharding import Division, Kinds, divide
-from .sharding_rules import PRODUCTS, SUM, WHOLE, Added, Along, Kind, in_strip
+from .sharding_rules import SUM, WHOLE, Added, Along, Kind, in_strip
 
 FIRST = LEAD["for_loop"]
-SHAPES = {"broadcast_to": "shape", "reshape": "shape", "slice": "sizes"}
 
 LEAST = 1 << 20  # bytes that loops carry of all rows, from which on it is worth while
 CACHE = 1 << 20  # bytes that they may carry of a strip, for each thread: those share the rows of each kernel
@@ -118,7 +117,7 @@ def _largest(kinds: Kinds) -> int:
     """The longest axis of a matrix that rows are multiplied with."""
     found = [_largest(inside) for inside in kinds.bodies.values()]
     for node in kinds.graph.nodes:
-        if applied(node) in PRODUCTS and node in kinds.of:
+        if node in kinds.of and isinstance(node.fn, Primitive) and node.fn.kind == "opaque" and node.fn.bilinear:
             whole = [a for a in (*node.args, node) if not isinstance(kinds.of.get(a, WHOLE), Along)]
             found += [int(n) for a in whole for n in getattr(a.type, "shape", ())]
     return max(found, default=0)
@@ -260,12 +259,11 @@ class _Miner:
 
     def attributes(self, node: Apply, t: Type, kinds: Kinds, rows: int) -> dict[str, Any]:
         """The attributes of an application in a strip."""
-        name = applied(node)
         if node in kinds.bodies:
             return {**node.attrs, "body": self.body(kinds.bodies[node], rows)}
-        if name in SHAPES:
-            return {**node.attrs, SHAPES[name]: t.shape}
-        return {"type": t} if name in ("make_struct", "undef") else node.attrs
+        if isinstance(node.fn, Primitive) and node.fn.axes is not None:
+            return node.fn.axes.resized(node.attrs, t.shape)
+        return {"type": t} if applied(node) in ("make_struct", "undef") else node.attrs
 
     def body(self, kinds: Kinds, rows: int) -> Graph:
         """The body of a loop, as it is in a strip."""

@@ -19,7 +19,7 @@ from ...ir.prim import Primitive
 from ...ir.rewrite import Effects, applied
 from ...prims.ops.control import LEAD
 from ..rewrite.control import output_parts
-from .sharding_rules import RULES, SUM, WHOLE, Added, Along, Kind, NoRule, is_filled, is_zero, leaves, normal, require
+from .sharding_rules import SUM, WHOLE, Added, Along, Kind, NoRule, is_filled, is_zero, leaves, normal, require, rule_of
 
 FIRST = LEAD["for_loop"]
 CHECKS = frozenset({"raise"})  # of whole values: they fail in the first strip, or in none
@@ -191,10 +191,7 @@ class Analysis:
             return WHOLE
         if not isinstance(node.fn, Primitive) or node.fn.effect or not self.effects.of_node(node) <= CHECKS:
             raise NoRule
-        rule = RULES.get(node.fn.name) or RULES.get(node.fn.kind)
-        if rule is None:
-            raise NoRule
-        return normal(rule(self, node, args, kinds))
+        return normal(rule_of(node, args)(self, node, args, kinds))
 
     def demand(self, node: Node, kind: Kind, kinds: Kinds) -> None:
         """Have a whole value be of another kind; returns where that is left open.

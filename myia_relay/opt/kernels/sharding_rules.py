@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...abstract.types import Array, Type
+from ...ir.axes import relation_of
 from ...ir.node import Apply, Constant, Node
 from ...ir.rewrite import applied
 
@@ -109,11 +110,18 @@ def is_filled(node: Node, axis: int) -> bool:
     return applied(node) == "undef"
 
 
-# --- a rule for each primitive: (analysis, application, kinds of its operands, kinds around it) -> kind of its result ----------
+# --- rules: (analysis, application, kinds of its operands, kinds around it) -> kind of its result -----------------------------
 
 Rule = Callable[["Analysis", Apply, "list[Kind]", "Kinds"], Kind]
 RULES: dict[str, Rule] = {"for_loop": lambda analysis, node, args, kinds: analysis.loop(node, args, kinds)}
-"""By the name of a primitive, or by the kind of many."""
+"""Of sums and structures, by the name of a primitive or by the kind of many, where `sums` does not say it. See `rule_of`."""
+
+
+def rule_of(node: Apply, args: Sequence[Kind]) -> Rule:
+    """The rule of an application: operands with rows go by its axes, sums by what it is linear in."""
+    if any(isinstance(kind, Along) for kind in args) and node.fn.axes is not None:
+        return rows
+    return RULES.get(node.fn.name) or RULES.get(node.fn.kind) or sums
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -124,11 +132,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
-
-
-def rank(node: Node) -> int:
-    """How many axes a value has."""
-    return len(getattr(node.type, "shape", ()))
 
 
 def is_sum(node: Node, kind: Kind) -> bool:
@@ -142,22 +145,61 @@ def require(condition: bool) -> None:
         raise NoRule
 
 
+def rows(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
+    """What follows from the declared axes (`ir.axes`) where operands have the strip's rows: along a mapped axis the result has them
+    as well, along a contracted one it is a sum."""
+    relation = relation_of(node)
+    require(relation is not None)
+    found = {relation.operands[k][kind.axis] for k, kind in enumerate(args) if isinstance(kind, Along)}
+    require(len(found) == 1)
+    (label,) = found
+    require(label is not None and label not in relation.located)
+    for k, (arg, kind) in enumerate(zip(node.args, args)):
+        at = relation.axis_of(label, k)
+        if at is not None:
+            same_rows(analysis, arg, kind, Along(at), kinds)
+        elif k != relation.base:
+            require(kind is WHOLE)
+    axis = relation.axis_of(label)
+    if axis is not None:
+        return Along(axis)
+    require(relation.combine == "add")
+    return SUM if relation.base is None else added(analysis, node, relation.base, args, kinds)
+
+
+def same_rows(analysis: Analysis, node: Node, kind: Kind, wanted: Along, kinds: Kinds) -> None:
+    """An operand must have the strip's rows along an axis."""
+    if kind is WHOLE:
+        analysis.demand(node, wanted, kinds)
+    else:
+        require(kind == wanted)
+
+
+def added(analysis: Analysis, node: Apply, k: int, args: list[Kind], kinds: Kinds) -> Kind:
+    """The kind of a result that is operand k and a strip's part of a sum."""
+    kind = args[k]
+    if is_sum(node.args[k], kind):
+        return SUM
+    if kind is WHOLE:
+        analysis.demand(node.args[k], Added(), kinds)
+    require(isinstance(kind, Added))
+    return kind
+
+
+def sums(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
+    """What is linear in a strip's part of a sum: what moves elements about or adds them up, and products."""
+    if node.fn.bilinear:
+        require(is_multiple(node, args))
+        return SUM
+    require(node.fn.kind in ("injective", "reduce") and node.fn.linear_in is not None)
+    linear = node.fn.linear_in or range(len(args))
+    require(all(is_sum(a, kind) if k in linear else kind is WHOLE for k, (a, kind) in enumerate(zip(node.args, args))))
+    return SUM
+
+
 @rule("elementwise")
 def _(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
-    if not any(isinstance(k, Along) for k in args):
-        return linear(analysis, node, args, kinds)
-    axes = {k.axis + rank(node) - rank(a) for a, k in zip(node.args, args) if isinstance(k, Along)}
-    require(len(axes) == 1 and all(k is WHOLE or isinstance(k, Along) for k in args))
-    (axis,) = axes
-    for arg, kind in zip(node.args, args):
-        at = axis - rank(node) + rank(arg)
-        if kind is WHOLE and at >= 0 and arg.type.shape[at] != 1:
-            analysis.demand(arg, Along(at), kinds)
-    return Along(axis)
-
-
-def linear(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
-    """Elementwise operations on sums."""
+    """Elementwise operations on sums: which are linear depends on what the other operand is."""
     name = node.fn.name
     require(node.type.is_float)
     if name in ("add", "sub"):
@@ -184,203 +226,11 @@ def is_multiple(node: Apply, args: list[Kind]) -> bool:
     return node.origin.made_by in ("jvp", "vjp") and sorted(args, key=str) == sorted((SUM, WHOLE), key=str)
 
 
-@rule("reduce")
+@rule("index_add", "slice_add")
 def _(analysis, node, args, kinds):
-    (kind,), axes = args, node.attrs["axes"]
-    if kind is SUM and node.fn.name == "reduce_sum":
-        return SUM
-    require(isinstance(kind, Along))
-    if kind.axis in axes:
-        require(node.fn.name == "reduce_sum")
-        return SUM
-    return kind if node.attrs["keepdims"] else Along(kind.axis - sum(a < kind.axis for a in axes))
-
-
-@rule("broadcast_to")
-def _(analysis, node, args, kinds):
-    (kind,) = args
-    return Along(kind.axis + rank(node) - rank(node.args[0])) if isinstance(kind, Along) else only_sum(kind)
-
-
-def only_sum(kind: Kind) -> Kind:
-    """Of what moves elements about."""
-    require(kind is SUM)
-    return SUM
-
-
-@rule("reshape")
-def _(analysis, node, args, kinds):
-    (kind,) = args
-    if not isinstance(kind, Along):
-        return only_sum(kind)
-    before = int(np.prod(node.args[0].type.shape[: kind.axis]))
-    for axis, n in enumerate(
-        node.type.shape
-    ):  # the same elements before it, and as many rows: so each row is what it was
-        if n == analysis.size and int(np.prod(node.type.shape[:axis])) == before:
-            return Along(axis)
-    raise NoRule
-
-
-@rule("transpose")
-def _(analysis, node, args, kinds):
-    (kind,) = args
-    return Along(node.attrs["perm"].index(kind.axis)) if isinstance(kind, Along) else only_sum(kind)
-
-
-@rule("slice")
-def _(analysis, node, args, kinds):
-    (kind,) = args
-    if not isinstance(kind, Along):
-        return only_sum(kind)
-    require([node.attrs[k][kind.axis] for k in ("starts", "sizes", "steps")] == [0, analysis.size, 1])
-    return kind
-
-
-@rule("pad")
-def _(analysis, node, args, kinds):
-    kind, value = args
-    if not isinstance(kind, Along):
-        require(is_zero(node.args[1]))
-        return only_sum(kind)
-    require(value is WHOLE and not any(node.attrs[k][kind.axis] for k in ("low", "high", "interior")))
-    return kind
-
-
-@rule("flip")
-def _(analysis, node, args, kinds):
-    (kind,) = args
-    require(kind is SUM or isinstance(kind, Along) and kind.axis not in node.attrs["axes"])
-    return kind
-
-
-@rule("concatenate")
-def _(analysis, node, args, kinds):
-    if all(is_sum(a, k) for a, k in zip(node.args, args)):
-        return SUM
-    kind = next((k for k in args if isinstance(k, Along)), None)
-    require(kind is not None and kind.axis != node.attrs["axis"])
-    for arg, other in zip(node.args, args):
-        same_rows(analysis, arg, other, kind, kinds)
-    return kind
-
-
-def same_rows(analysis: Analysis, node: Node, kind: Kind, wanted: Along, kinds: Kinds) -> None:
-    """An operand must have the strip's rows along an axis."""
-    if kind is WHOLE:
-        analysis.demand(node, wanted, kinds)
-    else:
-        require(kind == wanted)
-
-
-@rule("dynamic_index")
-def _(analysis, node, args, kinds):
-    kind, at = args
-    require(at is WHOLE)
-    return kind if kind is SUM else removed(kind, node.attrs["axis"])
-
-
-@rule("dynamic_slice")
-def _(analysis, node, args, kinds):
-    kind, at = args
-    require(at is WHOLE and (kind is SUM or isinstance(kind, Along) and kind.axis != node.attrs["axis"]))
-    return kind
-
-
-def removed(kind: Kind, axis: int) -> Along:
-    """Rows, when another axis is gone."""
-    require(isinstance(kind, Along) and kind.axis != axis)
-    return Along(kind.axis - (axis < kind.axis))
-
-
-@rule("dynamic_update", "index_add", "dynamic_update_slice", "slice_add")
-def _(analysis, node, args, kinds):
-    x, v, at = args
-    require(at is WHOLE)
-    axis, adds = node.attrs["axis"], node.fn.name in ("index_add", "slice_add")
-    keeps = node.fn.name in ("dynamic_update_slice", "slice_add")
-    if isinstance(x, Along):
-        same_rows(analysis, node.args[1], v, x if keeps and x.axis != axis else removed(x, axis), kinds)
-        return x
-    if isinstance(v, Along):
-        require(x is WHOLE and (not keeps or v.axis != axis))
-        wanted = v if keeps or v.axis < axis else Along(v.axis + 1)
-        analysis.demand(node.args[0], wanted, kinds)
-        return wanted
-    require(is_sum(node.args[1], v))
-    if isinstance(x, Added) and adds:
-        return x
-    if not is_sum(node.args[0], x):
-        require(adds and x is WHOLE)
-        analysis.demand(node.args[0], Added(), kinds)
-    return SUM
-
-
-@rule("take")
-def _(analysis, node, args, kinds):
-    (x, at), axis = args, node.attrs["axis"]
-    if isinstance(at, Along):
-        require(x is WHOLE)
-        return Along(axis + at.axis)
-    require(at is WHOLE and isinstance(x, Along) and x.axis != axis)
-    return Along(x.axis + (rank(node.args[1]) - 1 if x.axis > axis else 0))
-
-
-@rule("scatter_add")
-def _(analysis, node, args, kinds):
-    x, at, updates = args
-    require(isinstance(at, Along))
-    same_rows(analysis, node.args[2], updates, Along(node.attrs["axis"] + at.axis), kinds)
-    if x is WHOLE and not is_zero(node.args[0]):
-        analysis.demand(node.args[0], Added(), kinds)
-    require(x is WHOLE or x is SUM or isinstance(x, Added))
-    return SUM if x is WHOLE else x
-
-
-@rule("one_hot")
-def _(analysis, node, args, kinds):
-    require(isinstance(args[0], Along))
-    return args[0]
-
-
-@rule("dot", "triangular_dot", "matvec", "batched_dot")
-def _(analysis, node, args, kinds):
-    if not any(isinstance(k, Along) for k in args):
-        require(is_multiple(node, args))
-        return SUM
-    labels = _labels(node)
-    found = {names[k.axis] for names, k in zip(labels, args) if isinstance(k, Along)}
-    require(len(found) == 1)
-    (label,) = found
-    if node.fn.name == "triangular_dot":  # the rows are none of a triangle's axes
-        require(label not in labels[("left", "right", "result").index(node.attrs["which"])])
-    for names, arg, kind in zip(labels, node.args, args):
-        if label in names:
-            same_rows(analysis, arg, kind, Along(names.index(label)), kinds)
-        else:
-            require(kind is WHOLE)
-    return Along(labels[-1].index(label)) if label in labels[-1] else SUM
-
-
-PRODUCTS = {
-    "dot": ("ik", "kj", "ij"),
-    "triangular_dot": ("ik", "kj", "ij"),
-    "matvec": ("ik", "k", "i"),
-    "batched_dot": ("bik", "bkj", "bij"),
-}
-"""Product -> its operands' axes and its result's, in Einstein's notation, without transposes."""
-
-
-def _labels(node: Apply) -> tuple[str, str, str]:
-    """The axes of a product's operands and of its result."""
-    a, b, out = PRODUCTS[node.fn.name]
-    if node.fn.name == "matvec":
-        return ("ki" if node.attrs["transpose"] else a), b, out
-    return (
-        (a[:-2] + a[:-3:-1] if node.attrs["transpose_a"] else a),
-        (b[:-2] + b[:-3:-1] if node.attrs["transpose_b"] else b),
-        out,
-    )
+    """Additions to a part of what is carried."""
+    require(args[2] is WHOLE and is_sum(node.args[1], args[1]))
+    return added(analysis, node, 0, args, kinds)
 
 
 @rule("make_struct")
@@ -394,8 +244,6 @@ def _(analysis, node, args, kinds):
 
 
 __all__ = [
-    "PRODUCTS",
-    "RULES",
     "SUM",
     "WHOLE",
     "Added",
@@ -408,4 +256,5 @@ __all__ = [
     "leaves",
     "normal",
     "require",
+    "rule_of",
 ]

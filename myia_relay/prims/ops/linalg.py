@@ -126,6 +126,9 @@ def triangular_dot(a, b, *, transpose_a=False, transpose_b=False, which, lower):
     return out if which != "result" else np.tril(out) if lower else np.triu(out)
 
 
+triangular_dot.bilinear = True
+
+
 @triangular_dot.infer
 def _(a, b, *, transpose_a=False, transpose_b=False, which, lower):
     return dot.infer_rule(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
