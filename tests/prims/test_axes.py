@@ -131,6 +131,29 @@ def _anywhere(shapes, out, *, axis):
     return Relation((tuple(range(len(out))), (None,) * len(shapes[1]), ()), tuple(range(len(out))))
 
 
+LINEAR = [c for c in CASES if c.values[0].linear_in is not None or c.values[0].bilinear]
+
+
+@pytest.mark.parametrize("prim, args, attrs", LINEAR)
+def test_what_is_declared_linear_is_linear(prim, args, attrs):
+    """f(a + b) = f(a) + f(b) in all of the operands in which it is linear together, or in one of two."""
+    if not all(type_of_constant(a).is_float or type_of_constant(a).dtype == "int64" for a in args):
+        pytest.skip("of numbers that do not round much")
+    attrs = {**prim.attr_defaults, **attrs}
+    for together in ((0,), (1,)) if prim.bilinear else (prim.linear_in or range(len(args)),):
+        more = [a if k not in together else np.asarray(a) * 3 + 1 for k, a in enumerate(args)]
+        both = [a if k not in together else np.asarray(a) + b for k, (a, b) in enumerate(zip(args, more))]
+        expected = compute(prim, args, attrs) + compute(prim, more, attrs)
+        np.testing.assert_allclose(compute(prim, both, attrs), expected, rtol=1e-5, atol=1e-6)
+
+
+MOVERS = [p.name for p in REGISTRY.values() if p.kind == "injective" and p.differentiable]
+
+
+def test_what_moves_elements_is_linear():
+    assert [name for name in MOVERS if REGISTRY[name].linear_in is None] == []
+
+
 WRONG = {
     "dot": Axes("mk,kn->nm", swapped={"transpose_a": 0, "transpose_b": 1}),
     "batched_dot": Axes("bmk,bkn->bm.", swapped={"transpose_a": 0}),

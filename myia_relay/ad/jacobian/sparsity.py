@@ -2,8 +2,8 @@
 
 A `Pattern` holds the inputs that each element of a value depends on. It goes through an application by links, pairs (element of
 an operand, element of the result): the pattern of the result is the product of two Boolean matrices. What moves elements around
-has the links that its own NumPy meaning shows when it is given the numbers of the elements in place of their values; what has
-no rule links everything to everything, so a pattern is never too small.
+has the links that its own NumPy meaning shows when it is given the numbers of the elements in place of their values; the rest has
+those of its declared axes (`ir.axes`), where what is not mapped depends on everything, so a pattern is never too small.
 
 Positions have to be known when the program is compiled: integers are followed by value, from constants through arithmetic and
 through the turns of counted loops. Loops whose turns are not known are taken to a fixpoint.
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.types import Array, Scalar, Tape, leaves
+from ...ir.axes import relation_of
 from ...ir.build import as_type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...prims.ops.control import LEAD
@@ -229,7 +230,7 @@ class Analysis:
         if not any(map(depends, args)):
             return Value(None, known(node, args))
         self.spend(PER_APPLICATION)
-        links = RULES.get(name) or RULES.get(node.fn.kind) or everything
+        links = RULES.get(name) or RULES.get(node.fn.kind) or linked
         try:
             found = links(self, node, args)
         except IndexError:  # of what has no elements: a check fails before, when it runs
@@ -381,7 +382,7 @@ def known(node: Apply, args: Sequence[Known]) -> Any:
 
 Rule = Callable[[Analysis, Apply, "list[Known]"], "list[Links]"]
 RULES: dict[str, Rule] = {}
-"""By the name of a primitive, or by the kind of many."""
+"""By the name of a primitive, or by the kind of many; `linked` serves all others."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -401,54 +402,48 @@ def dependent(node: Apply, args: Sequence[Known]) -> list[tuple[int, Pattern, tu
     return [(k, a.pattern, shape_of(node.args[k])) for k, a in enumerate(args) if a.pattern is not None]
 
 
-def everything(analysis: Analysis, node: Apply, args: Sequence[Known]) -> list[Links]:
-    """Each element of the result may depend on all elements of all operands."""
-    size = elements_of(node)
+def linked(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+    """What follows from the declared axes (`ir.axes`): along a mapped axis each position depends on the same one, along all others
+    it may depend on every one. Without a declaration everything depends on everything.
+
+    Positions that have to go into the same elements are merged first.
+    """
+    shape, size, relation = shape_of(node), elements_of(node), relation_of(node)
     links: list[Links] = []
-    for _, p, _ in dependent(node, args):
-        inputs = np.unique(p.inputs)
-        if len(inputs) > analysis.most:
-            raise NoPattern(WORK)
-        analysis.spend(size * len(inputs) // PAIRS)
-        all_inputs = Pattern(np.array([0, len(inputs)]), inputs)
-        links.append((all_inputs, np.zeros(size, np.int64), np.arange(size)))
+    for k, p, s in dependent(node, args):
+        own = relation.operands[k] if relation is not None else (None,) * len(s)
+        kept = [x for x in own if x is not None and x in relation.result]
+        lines = numbers(tuple(s[own.index(x)] for x in kept))
+        if lines.size != p.size:
+            places = lines.reshape([n if x in kept else 1 for x, n in zip(own, s, strict=True)])
+            p = analysis.joined([(p, np.arange(p.size), np.broadcast_to(places, s).reshape(-1))], lines.size)
+        result = relation.result if relation is not None else (None,) * len(shape)
+        lines = lines.transpose([kept.index(x) for x in result if x in kept])
+        sources = lines.reshape([n if x in kept else 1 for x, n in zip(result, shape, strict=True)])
+        links.append((p, np.broadcast_to(sources, shape).reshape(-1), np.arange(size)))
     return links
 
 
-@rule("elementwise")
+@rule("where")
 def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
-    shape = shape_of(node)
-    targets = np.arange(elements_of(node))
-    chosen = [None] * len(args)
-    if node.fn.name == "where" and args[0].known is not None:
-        flags = np.broadcast_to(np.asarray(args[0].known), shape).reshape(-1)
-        chosen = [None, flags, ~flags]
+    """What is not taken does not matter."""
+    links = linked(analysis, node, args)
+    if args[0].known is None:
+        return links
+    flags = np.broadcast_to(np.asarray(args[0].known), shape_of(node)).reshape(-1)
+    taken = [flags if k == 1 else ~flags for k, _, _ in dependent(node, args)]
+    return [(p, sources[t], targets[t]) for (p, sources, targets), t in zip(links, taken, strict=True)]
+
+
+@rule("injective")
+def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+    """What puts elements of its operands into places of its result, one or none into each, as its meaning shows."""
+    moved = node.fn.linear_in or range(len(args))  # the others are positions
+    if node.fn.linear_in is None or any(a.known is None for k, a in enumerate(args) if k not in moved):
+        return linked(analysis, node, args)
     links = []
     for k, p, s in dependent(node, args):
-        sources = np.broadcast_to(numbers(s), shape).reshape(-1)
-        links.append((p, sources, targets) if chosen[k] is None else (p, sources[chosen[k]], targets[chosen[k]]))
-    return links
-
-
-MOVERS = {
-    **dict.fromkeys(("broadcast_to", "reshape", "transpose", "slice", "pad", "flip", "concatenate"), None),
-    **dict.fromkeys(("dynamic_index", "dynamic_slice", "take"), 1),
-    **dict.fromkeys(("dynamic_update", "index_add", "dynamic_update_slice", "slice_add"), 2),
-}
-"""What puts elements of its operands into places of its result, one or none into each; and which operand is a position."""
-
-
-@rule(*MOVERS)
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
-    at = MOVERS[node.fn.name]
-    if at is not None and args[at].known is None:
-        if at == 1:
-            return everything(analysis, node, args)
-        old = [(p, np.arange(p.size), np.arange(p.size)) for k, p, _ in dependent(node, args) if k == 0]
-        return old + everything(analysis, node, [FREE, *args[1:]])
-    links = []
-    for k, p, s in dependent(node, args):
-        marked = [args[j].known if j == at else np.zeros(shape_of(a), np.int64) for j, a in enumerate(node.args)]
+        marked = [np.zeros(shape_of(a), np.int64) if j in moved else args[j].known for j, a in enumerate(node.args)]
         marked[k] = 1 + numbers(s)
         found = np.asarray(node.fn.meaning(*marked, **node.attrs)).reshape(-1)
         targets = np.flatnonzero(found)
@@ -458,9 +453,10 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
 
 @rule("scatter_add")
 def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+    """Less than the axes say, where positions are known."""
     where, axis = args[1].known, node.attrs["axis"]
     if where is None:
-        return everything(analysis, node, args)
+        return linked(analysis, node, args)
     links = []
     for k, p, _ in dependent(node, args):
         sources = np.arange(p.size)
@@ -471,45 +467,12 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
     return links
 
 
-@rule("reduce")
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
-    [(_, p, shape)] = dependent(node, args)
-    kept = tuple(1 if k in node.attrs["axes"] else n for k, n in enumerate(shape))
-    return [(p, np.arange(p.size), np.broadcast_to(numbers(kept), shape).reshape(-1))]
-
-
 @rule("cumsum")
 def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+    """Half of what an opaque axis would have: what comes before, or after."""
     [(_, p, shape)] = dependent(node, args)
     axis, n = node.attrs["axis"], shape[node.attrs["axis"]]
     analysis.spend(p.size * n // PAIRS)
     lines = np.moveaxis(numbers(shape), axis, -1).reshape(-1, n)
     before, after = np.triu_indices(n) if not node.attrs["reverse"] else np.tril_indices(n)
     return [(p, lines[:, before].reshape(-1), lines[:, after].reshape(-1))]
-
-
-TERMS = {
-    **dict.fromkeys(("dot", "triangular_dot"), ("ik", "kj", "ij")),
-    "batched_dot": ("bik", "bkj", "bij"),
-    "matvec": ("ik", "k", "i"),
-}
-"""Products by the letters of their axes, as in `np.einsum`, nothing transposed."""
-
-
-@rule(*TERMS)
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
-    *operands, result = TERMS[node.fn.name]
-    flipped = (node.attrs.get("transpose_a") or node.attrs.get("transpose"), node.attrs.get("transpose_b"))
-    shape = shape_of(node)
-    links = []
-    for k, p, s in dependent(node, args):
-        own = operands[k][:-2] + operands[k][-2:][:: -1 if flipped[k] else 1]
-        kept = tuple(n for letter, n in zip(own, s, strict=True) if letter in result)
-        lines = numbers(kept)  # what is summed over goes into the same elements, so it is merged first
-        places = np.broadcast_to(
-            lines.reshape([n if letter in result else 1 for letter, n in zip(own, s, strict=True)]), s
-        )
-        merged = analysis.joined([(p, np.arange(p.size), places.reshape(-1))], lines.size)
-        sources = lines.reshape([n if letter in own else 1 for letter, n in zip(result, shape, strict=True)])
-        links.append((merged, np.broadcast_to(sources, shape).reshape(-1), np.arange(elements_of(node))))
-    return links

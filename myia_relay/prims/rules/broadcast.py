@@ -34,6 +34,7 @@ from .relations import (
 
 def _linear(prim):
     """The forward rule of a primitive that is linear in its one argument; see `prims.rules.forward` for more arguments."""
+    prim.linear_in = (0,)
 
     def rule(_x, _out, tangents, **attrs):
         return prim(tangents[0], **attrs)
