@@ -26,6 +26,11 @@ _RUN_FOLDER = "MYIA_RELAY_TEST_RUN"
 _MAX_WORKERS = 4
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden` writes anew what tests hold results against: golden texts, and lists of what is refused."""
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Point the cache at a temporary folder, before anything is imported that could read it."""
     if _RUN_FOLDER not in os.environ:  # the workers of pytest-xdist inherit it
@@ -126,3 +131,9 @@ def interruptible() -> Iterator[None]:
     finally:
         faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def updating(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are being written anew."""
+    return request.config.getoption("--update-golden")
