@@ -1,0 +1,61 @@
+"""What is mutated, and which fast tests judge it.
+
+Modules and tests are named by a folder somewhere below the package, or below `tests`, and a file's stem: files may move within their
+folder without a change here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "myia_relay"
+TESTS = ROOT / "tests"
+
+
+@dataclass(frozen=True)
+class Area:
+    """Modules that belong together.
+
+    Attributes:
+        modules: folder -> stems of modules.
+        tests: stems of test files, below `tests`.
+    """
+
+    name: str
+    modules: dict[str, str]
+    tests: str
+
+    def module_paths(self) -> list[Path]:
+        return [_find(PACKAGE / folder, stem) for folder, stems in self.modules.items() for stem in stems.split()]
+
+    def test_paths(self) -> list[Path]:
+        return [_find(TESTS, stem) for stem in self.tests.split()]
+
+
+def _find(folder: Path, stem: str) -> Path:
+    """The one file of this name below a folder; `room/stem` where several folders have one."""
+    name = stem.rpartition("/")[2]
+    found = [p for p in folder.rglob(f"{name}.py") if p.with_suffix("").as_posix().endswith(f"/{stem}")]
+    if len(found) != 1:
+        raise FileNotFoundError(f"{stem}.py below {folder}: {len(found)} files")
+    return found[0]
+
+
+AREAS = (
+    Area("ranges", {"opt": "ranges intervals forms polynomials prove"}, "test_range_facts test_range_operations test_ranges test_polynomials"),
+    Area("in place", {"backend/tvm": "inplace", "opt": "delay"}, "test_delay test_native_inplace"),
+    Area("sharing", {"infer": "sharing", "frontend": "ownership"}, "errors/test_sharing programs/test_aliases"),
+    Area("references", {"backend/tvm": "references lists list_blocks"}, "programs/test_lists"),
+    Area("plan", {"backend/tvm": "plan"}, "test_plan"),
+    Area("cache", {"cache": "key describe paths", "infer": "dependencies"}, "unit/cache/test_programs unit/cache/test_export"),
+    Area(
+        "derivatives",
+        {"ad": "reverse forward cotangents activity control", "prims": "arithmetic elementwise reduction broadcast shape indexing linalg products"},
+        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward",
+    ),
+    Area("batches", {"ad": "batch batch_control", "prims": "batching"}, "unit/ad/test_batch prims/test_registry"),
+    Area("algebra", {"opt": "algebra rules terms"}, "test_optimize test_terms"),
+    Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact"),
+)  # fmt: skip
