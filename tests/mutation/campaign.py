@@ -3,10 +3,10 @@
     python -m tests.mutation.campaign --area ranges --count 30 --seed 0        look at some
     pytest -m campaign tests/mutation                                          500, and every survivor must be listed
 
-A process that has imported what is slow to import, and nothing of the package, is forked for each mutant. The child imports the package
-with the faulty module in it, and runs the tests that reach the faulty function, quickest first, until one fails. Which tests
-reach what is recorded once, by a run without faults. An error at import, a crash, and a test that takes several times its usual
-processor time count as seen.
+A process that has imported what is slow to import, and nothing of the package, is forked for each mutant. The child imports the
+package with the faulty module in it, and runs the tests that reach the faulty function, quickest first, until one fails. Which
+tests reach what is recorded once, by a run without faults. An error at import, a crash, and tests that take several times their
+usual processor time count as seen.
 
 Survivors that change nothing anybody could see are listed in `equivalent.json`, each with the reason. The key is the place by
 names and the faulty statement, so that it survives moves.
@@ -135,7 +135,18 @@ class _Killer:
 def _pytest(arguments: list[str], plugin: Any) -> int:
     import pytest
 
-    options = ["-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-m", "not campaign"]
+    options = [
+        "-q",
+        "-x",
+        "--assert=plain",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--no-header",
+        "-m",
+        "not campaign",
+    ]
     return int(pytest.main([*options, *arguments], plugins=[plugin]))
 
 

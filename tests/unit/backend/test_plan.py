@@ -7,7 +7,7 @@ import random
 import pytest
 
 from myia_relay.abstract.dims import evaluate, symbol
-from myia_relay.backend.tvm.plan import ALIGN, ITEM, Plan, Storage
+from myia_relay.backend.tvm.plan import ALIGN, ITEM, Plan, Storage, View
 
 N, M = symbol("n"), symbol("m")
 
@@ -257,6 +257,17 @@ def test_what_is_not_in_the_arena_or_never_used_has_no_place():
     plan.finish()
     assert plan.size == 64 and made["arena"].offset == 0 and unused.offset is None
     assert all(s.offset is None for kind, s in made.items() if kind != "arena")
+    shares = Plan()  # the place of an argument is not in the arena, and nobody takes it over
+    argument, result = storage(shares, 64, "input"), storage(shares, 64)
+    shares.tick()
+    shares.touch(argument)
+    shares.tick()
+    shares.touch(argument)
+    shares.touch(result)
+    shares.may_share(result, argument)
+    shares.finish()
+    assert result.place is None and result.offset == 0
+    assert View(argument, "float64", (8,)).offset == 0 and Plan().size == 0
     empty = Plan()
     empty.finish()
     assert empty.size == 0
@@ -296,4 +307,5 @@ def test_sizes_of_elements():
 
     for name, size in ITEM.items():
         assert size == (2 if name == "bfloat16" else np.dtype(name).itemsize)
-    assert {"bool", "int8", "uint8", "float16", "float32", "float64", "int64", "uint64"} < set(ITEM)
+    integers = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+    assert set(ITEM) == {"bool", "float16", "bfloat16", "float32", "float64", *integers}
