@@ -46,10 +46,10 @@ def _find(folder: Path, stem: str) -> Path:
 AREAS = (
     Area(
         "ranges",
-        {"opt": "ranges intervals forms polynomials prove"},
+        {"opt": "ranges intervals scalar_evolution polynomials check_elimination"},
         "test_range_facts test_range_operations test_ranges test_polynomials",
     ),
-    Area("in place", {"backend/tvm": "inplace", "opt": "delay"}, "test_delay test_native_inplace"),
+    Area("in place", {"backend/tvm": "inplace", "opt": "delay_updates"}, "test_delay test_native_inplace"),
     Area("sharing", {"infer": "sharing", "frontend": "ownership"}, "errors/test_sharing programs/test_aliases"),
     Area("references", {"backend/tvm": "references lists list_blocks"}, "programs/test_lists"),
     Area("plan", {"backend/tvm": "plan"}, "test_plan"),
@@ -61,12 +61,16 @@ AREAS = (
     Area(
         "derivatives",
         {
-            "ad": "reverse forward cotangents activity control",
-            "prims": "arithmetic elementwise reduction broadcast shape indexing linalg products",
+            "ad": "reverse/reverse forward/forward cotangents activity reverse/control",
+            "prims": "elementwise reduction broadcast shape indexing linalg products",
         },
         "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward",
     ),
-    Area("batches", {"ad": "batch batch_control", "prims": "batching"}, "unit/ad/test_batch prims/test_registry"),
-    Area("algebra", {"opt": "algebra rules terms"}, "test_rule_values test_optimize test_terms"),
+    Area(
+        "batches",
+        {"ad": "batch/batch batch/control", "prims": "rules/batching"},
+        "unit/ad/test_batch prims/test_registry",
+    ),
+    Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_terms"),
     Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact"),
 )

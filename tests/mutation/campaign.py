@@ -332,7 +332,8 @@ def main(arguments: list[str] | None = None) -> int:
         verdicts.append(verdict)
         case, m = verdict.case, verdict.case.mutant
         if options.report:
-            entry = {"area": case.area.name, "key": case.key, "killer": verdict.killer, "seconds": verdict.seconds}
+            entry = {"area": case.area.name, "key": case.key, "killer": verdict.killer, "seconds": verdict.seconds,
+                     "listed": case.key in listed}  # fmt: skip
             with options.report.open("a") as out:
                 out.write(json.dumps(entry) + "\n")
         if not verdict.killer:

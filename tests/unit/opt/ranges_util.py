@@ -6,9 +6,9 @@ import numpy as np
 
 from myia_relay.backend.interpreter import Machine
 from myia_relay.ir.node import Graph
-from myia_relay.opt.intervals import limits
-from myia_relay.opt.prove import DropProven
-from myia_relay.opt.ranges import analyse
+from myia_relay.opt.analysis.intervals import limits
+from myia_relay.opt.analysis.ranges import analyse
+from myia_relay.opt.rewrite.check_elimination import DropProven
 
 LEAST, MOST = -(2**63), 2**63 - 1
 ALL = (LEAST, MOST)

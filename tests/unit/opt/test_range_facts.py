@@ -13,7 +13,7 @@ from myia_relay import Int64, Tensor, relay
 from myia_relay.abstract.types import INT, Scalar
 from myia_relay.ir.node import Graph
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt.ranges import analyse
+from myia_relay.opt.analysis.ranges import analyse
 from tests.typed_graphs import apply, build, cond, for_, staged, while_
 from tests.unit.opt.ranges_util import ALL, LEAST, MOST, POINTS, assert_sound
 

@@ -10,9 +10,9 @@ import pytest
 from myia_relay import Int64, Tensor, relay
 from myia_relay.abstract.types import INT, Scalar
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt import intervals
-from myia_relay.opt.prove import DropProven
-from myia_relay.opt.ranges import Facts, PathAnalysis, analyse
+from myia_relay.opt.analysis import intervals
+from myia_relay.opt.analysis.ranges import Facts, PathAnalysis, analyse
+from myia_relay.opt.rewrite.check_elimination import DropProven
 from tests.typed_graphs import apply, build, call
 from tests.unit.opt.ranges_util import ALL, LEAST, MOST, POINTS, assert_sound
 

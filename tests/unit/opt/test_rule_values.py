@@ -11,8 +11,8 @@ from myia_relay.abstract.types import FLOAT, INT, Array, Scalar, Struct
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Builder
 from myia_relay.ir.verify import verify
-from myia_relay.opt.algebra import FINAL, OFFSETS
-from myia_relay.opt.rules import Table
+from myia_relay.opt.rewrite.algebra import FINAL, OFFSETS
+from myia_relay.opt.rewrite.rules import Table
 from tests.typed_graphs import P, apply, build
 
 F32 = Scalar("float32")
