@@ -18,6 +18,7 @@ import argparse
 import gc
 import importlib.abc
 import importlib.machinery
+import itertools
 import json
 import os
 import pickle
@@ -38,6 +39,7 @@ from tests.mutation.operators import Mutant, mutants, mutated
 
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SLOW = 4.0  # seconds: longer tests judge no mutants
+BUDGET = 15.0  # seconds that the tests of one mutant usually take together
 SLACK = 15  # seconds of processor time beyond what the tests usually take
 WALL = 600  # seconds: a process that waits for ever
 MEMORY = 6 << 30
@@ -245,7 +247,9 @@ class Judge:
         lines = _function_lines(case.path, case.mutant.line)
         found = [t for t, codes in self.seen.items() if any((str(case.path), line) in codes for line in lines)]
         known = [t for t in found or self.seen if self.times.get(t, 0.0) <= SLOW]
-        return sorted(known, key=lambda t: (self.times.get(t, 0.0), t))
+        known.sort(key=lambda t: (self.times.get(t, 0.0), t))
+        ends = itertools.accumulate(self.times.get(t, 0.0) for t in known)
+        return [t for t, end in zip(known, ends) if end <= BUDGET]
 
     def judge(self, case: Case) -> tuple[str, float, str]:
         """By what a mutant is seen, the processor time that took, and what was printed."""

@@ -23,6 +23,9 @@ ARITHMETIC = {
 }  # fmt: skip
 TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IDENTITIES = ("sorted", "reversed", "abs", "tuple", "list", "set", "frozenset")
+COMMUTATIVE = {
+    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "meet", "join", "union", "isinstance", "getattr", "hasattr", "zip",
+}  # fmt: skip
 TABLES = (ast.Tuple, ast.List, ast.Set)
 
 
@@ -61,6 +64,7 @@ class _Site:
     operator: str
     node: ast.AST
     edit: Callable[[], Callable[[], None]]  # makes the edit; returns what takes it back
+    after: str = ""  # what stands there then, where that is not the statement
 
 
 def mutants(source: str) -> list[Mutant]:
@@ -70,7 +74,7 @@ def mutants(source: str) -> list[Mutant]:
     for position, site in enumerate(_Walk().sites(tree)):
         before = _head(site.statement)
         undo = site.edit()
-        after = _head(site.statement)
+        after = site.after or _head(site.statement)
         undo()
         if before == after:
             continue
@@ -122,6 +126,9 @@ def _put(items: list, index: int, *new: object) -> Callable[[], Callable[[], Non
 class _Walk:
     """The places of a tree, in order."""
 
+    def __init__(self) -> None:
+        self.firsts: set[ast.expr] = set()  # zeros that are the index of a first element
+
     def sites(self, tree: ast.Module) -> Iterator[_Site]:
         yield from self.block(tree.body, "")
 
@@ -144,7 +151,7 @@ class _Walk:
         if _is_inert(s, scope):
             return
         if isinstance(s, ast.Break | ast.Continue):
-            yield _Site(scope, s, "skip", s, _put(body, index, ast.copy_location(ast.Pass(), s)))
+            yield _Site(scope, s, "skip", s, _put(body, index, ast.copy_location(ast.Pass(), s)), "pass")
             return
         if isinstance(s, ast.Expr):
             if isinstance(s.value, ast.Call):
@@ -219,10 +226,12 @@ class _Walk:
             if isinstance(e.value, bool):
                 yield site("constant", put(ast.copy_location(ast.Constant(not e.value), e)))
             elif isinstance(e.value, int | float):
-                for step in (1, -1):
+                for step in (1,) if e in self.firsts else (1, -1):
                     yield site("constant", put(ast.copy_location(ast.Constant(e.value + step), e)))
         elif isinstance(e, ast.Call):
             yield from self.call(e, site, put)
+        elif isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Constant) and e.slice.value == 0:
+            self.firsts.add(e.slice)  # the last one instead of the first is often the second
         elif isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Slice):
             for end in ("lower", "upper"):
                 if getattr(e.slice, end) is not None:
