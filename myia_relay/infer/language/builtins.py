@@ -13,6 +13,7 @@ from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...library import lists as prelude
+from ...prims.api.numpy_api import MEANINGS
 from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
 from ...prims.ops.effects import check, print_
@@ -20,7 +21,17 @@ from ...utils.errors import TypeError_
 from ..engine.conform import LONG
 from ..engine.engine import Engine
 from ..engine.frames import Frame, reach
-from ..values.kinds import class_of, instances, is_data, is_instance, is_list, is_run_time, possible, python_class
+from ..values.kinds import (
+    class_of,
+    classes_in,
+    instances,
+    is_data,
+    is_instance,
+    is_list,
+    is_run_time,
+    possible,
+    python_class,
+)
 from ..values.protocols import is_dataclass, user_method
 from ..values.treedef import describe
 from ..values.values import (
@@ -36,7 +47,7 @@ from ..values.values import (
     Val,
 )
 from . import data, list_methods, lists
-from .calls import call_value, operate, require_plain, special
+from .calls import call_value, numeric, operate, require_plain, special
 from .iterables import array_length, walk
 from .lists import length, pushed, static_items
 from .structures import PropertyVal, as_sequence, attribute, raising, to_node, to_python
@@ -46,18 +57,32 @@ from .unions import each_option, nested_choice, without_choices
 
 @special(builtins.getattr)
 async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if len(args) > 2:
+        raise TypeError_("getattr() with a default is not part of the language; name the attribute")
     if is_data(args[0]):
-        name = to_python(args[1], "an attribute name")
+        name = attribute_name(args[1])
         result = await data.attribute(engine, frame, args[0], name, site)
         before = frame.find(site.args[0]) if site is not None and site.args else None
         if is_data(before) and before.node is args[0].node:
             # It has the attribute, or has raised: what follows need not look again.
             frame.env[site.args[0]] = data.having(args[0], name)
         return result
-    value = attribute(engine, frame, args[0], to_python(args[1], "an attribute name"))
+    value = attribute(engine, frame, args[0], attribute_name(args[1]))
     if isinstance(value, PropertyVal):
         return await call_value(engine, frame, Static(value.function), [value.receiver], {}, origin, site)
     return value
+
+
+def attribute_name(value: Val) -> str:
+    """The name of an attribute, known at compile time.
+
+    Raises:
+        TypeError_: it is not known, or no string.
+    """
+    name = to_python(value, "an attribute name")
+    if not isinstance(name, str):
+        raise TypeError_(f"attribute name must be string, not '{type(name).__name__}'")
+    return name
 
 
 @special(builtins.slice)
@@ -92,7 +117,7 @@ async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
 
 @special(builtins.zip)
 async def zip_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    strict = kwargs.pop("strict", None)
+    strict = kwargs.get("strict")
     if strict is not None and to_python(strict, "zip: strict"):
         lengths = {len(as_sequence(engine, frame, a, "zip strictly")) for a in args}
         if len(lengths) > 1:
@@ -102,7 +127,7 @@ async def zip_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 
 @special(builtins.enumerate)
 async def enumerate_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
+    start = operate(engine, frame, operator.index, [args[1]]) if len(args) > 1 else frame.constant(0)
     return Iter("enumerate", (args[0], start))
 
 
@@ -143,7 +168,7 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 @special(builtins.isinstance)
 async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     value, classes = args
-    known = to_python(classes, "isinstance: the class")
+    known = classes_in(to_python(classes, "isinstance: the class"))
     if is_data(value):
         found = data.test(frame, value, instances(value.type.family, known))
         return frame.constant(found) if isinstance(found, bool) else found
@@ -166,8 +191,13 @@ async def print_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -
     unknown = set(kwargs) - {"sep", "end"}
     if unknown:
         raise TypeError_(f"print: {', '.join(sorted(unknown))} cannot be used in compiled code")
-    separator = to_python(kwargs.get("sep", Static(" ")), "print: sep")
-    end = to_python(kwargs.get("end", Static("\n")), "print: end")
+    given = {"sep": " ", "end": "\n"}
+    for name, value in kwargs.items():
+        found = to_python(value, f"print: {name}")
+        if found is not None and not isinstance(found, str):
+            raise TypeError_(f"{name} must be None or a string, not {type(found).__name__}")
+        given[name] = given[name] if found is None else found
+    separator, end = given["sep"], given["end"]
 
     async def show(region: Frame, values: list[Val]) -> Val:
         parts: list = []
@@ -186,10 +216,23 @@ async def print_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -
 
 @special(builtins.str)
 async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if len(args) > 1 or kwargs:
+        raise TypeError_(
+            "str() decodes bytes where it is given an encoding, and compiled code has no bytes; write str(x)"
+        )
+    if not args:
+        return Static("")
     (value,) = args
     if isinstance(value, Static):
         return Static(str(value.value))
     return value if isinstance(value, Text) else Text(((0, "s", ""),), (value,))
+
+
+@special(builtins.divmod)
+async def divmod_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if not all(isinstance(a, Dyn) and isinstance(a.type, Scalar | Array) for a in args):
+        raise TypeError_(f"unsupported operand type(s) for divmod(): {' and '.join(map(describe, args))}")
+    return numeric(engine, frame, MEANINGS[divmod], args, {}, "divmod")
 
 
 def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:

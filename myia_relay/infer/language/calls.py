@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import operator
 import types
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from ..values.sharing import arrays_of
 from ..values.treedef import describe
 from ..values.values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Iter, Raised, Seq, Static, Val
 from . import data
+from .signatures import fitted
 from .structures import lift, structural, to_argument
 from .unions import dispatch, first_choice, merged, without_choices
 
@@ -153,46 +153,25 @@ def takes_choices(fn: Val) -> bool:
     return isinstance(fn, Closure)
 
 
-@functools.lru_cache(256)
-def signature_of(function: Any) -> inspect.Signature | None:
-    """The parameters of a builtin, where it tells them."""
-    try:
-        return inspect.signature(function)
-    except ValueError:
-        return None
-
-
-def refuse_misfits(function: Any, args: list, kwargs: dict) -> None:
-    """Refuse a call of a builtin with arguments that it does not take.
-
-    Raises:
-        TypeError_: in the words of `inspect.Signature.bind`; nothing where the builtin has no signature.
-    """
-    signature = signature_of(function) if isinstance(function, types.BuiltinFunctionType) else None
-    if signature is None:
-        return
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError_(f"{function.__name__}(): {error}") from None
-
-
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
     """Call a Python object."""
+    if isinstance(value, BuiltinFunctionType | type):
+        args, kwargs = fitted(value, args, kwargs)
     handler = lookup(SPECIAL, value)
     if handler is not None:
-        refuse_misfits(value, args, kwargs)
         return await handler(engine, frame, args, kwargs, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
-        own = await operator_method(engine, frame, value, args, origin, site)
+        own = await operator_method(engine, frame, value, args, origin, site) if args else None
         if own is None and any(is_run_time(a) for a in args):
             from .list_methods import list_operator
 
             own = await list_operator(engine, frame, value, args)
-        if own is None and isinstance(args[0], Iter) and args[0].kind == "range":
+        if own is None and args and isinstance(args[0], Iter) and args[0].kind == "range":
             from .list_methods import range_operator
 
             own = await range_operator(engine, frame, value, args)
+        if own is None and not args:
+            return frame.constant(value())  # `int()`, `float()`
         return operate(engine, frame, value, args) if own is None else own
     meaning = lookup(MEANINGS, value)
     if meaning is not None:

@@ -277,7 +277,7 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return xs
-    decided = await truth(engine, frame, reverse)
+    decided = await truth(engine, frame, operate(engine, frame, operator.index, [reverse]))
     texts = isinstance(xs, Seq) and all(isinstance(e, Static) and isinstance(e.value, str) for e in xs.elems)
     plain = isinstance(key, Static) and key.value is None
     if texts and isinstance(decided, bool) and plain:

@@ -168,6 +168,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     if op in (operator.eq, operator.ne) and any(map(is_data, args)):
         equal = equality(engine, frame, *args)
         return equal if op is operator.eq else operate_not(frame, equal)
+    if op is int and len(args) == 2:
+        return _int_of_base(engine, frame, *args)
     if all(isinstance(a, Dyn) for a in args):
         return None
     a, *rest = args
@@ -215,6 +217,18 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         except ValueError as error:  # `int("x")`
             return raising(frame, ValueError, str(error))
     return None
+
+
+def _int_of_base(engine: Engine, frame: Frame, text: Val, base: Val) -> Val:
+    """`int("ff", 16)`."""
+    if not isinstance(text, Static) or not isinstance(text.value, str):
+        raise TypeError_(f"int() can't convert non-string with explicit base; this is {describe(text)}")
+    try:
+        return engine.from_python(frame, int(text.value, operator.index(to_python(base, "int: base"))), None)
+    except TypeError as error:
+        raise TypeError_(str(error)) from None
+    except ValueError as error:
+        return raising(frame, ValueError, str(error))
 
 
 def operate_not(frame: Frame, value: Dyn) -> Dyn:
@@ -427,7 +441,7 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     elif isinstance(value, Static):
         obj = value.value
         if isinstance(obj, str):
-            return Bound(value, name)
+            return method_of(str, value, name)
         found = _static_attribute(obj, name)
         if isinstance(obj, types.ModuleType):
             library = obj.__name__.split(".")[0] in LIBRARIES
@@ -446,7 +460,7 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
 
 
 def method_of(container: type, value: Val, name: str) -> Bound:
-    """A method of a list, a tuple or a dict."""
+    """A method of a list, a tuple, a dict or a string."""
     if not hasattr(container, name):
         public = [method for method in dir(container) if not method.startswith("_")]
         raise AttributeError_(f"'{container.__name__}' object has no attribute '{name}'{nearest(name, public)}")

@@ -17,9 +17,10 @@ from ...abstract.types import FLOAT, Array, Scalar
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
+from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..values.values import Dyn, Seq, Static, Val
+from ..values.values import Dyn, Seq, Static, Text, Val
 from .calls import call_value, operate, special
 from .iterables import walk
 from .structures import as_sequence
@@ -35,7 +36,9 @@ async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     from .list_methods import summed
 
     value = args[0]
-    start = kwargs.get("start", args[1] if len(args) > 1 else frame.constant(0))
+    start = args[1] if len(args) > 1 else frame.constant(0)
+    if isinstance(start, Text) or isinstance(start, Static) and isinstance(start.value, str):
+        raise TypeError_("sum() can't sum strings; add them with +")
     if isinstance(value, Dyn) and isinstance(value.type, Array) and value.type.shape:
         size = value.type.shape[0]
         if not isinstance(size, int) or size > UNROLLED:

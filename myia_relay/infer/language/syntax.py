@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...abstract.types import INT, tuple_of
+from ...abstract.types import tuple_of
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Node
 from ...prims.api.operators import truth as numeric_truth
@@ -454,39 +454,6 @@ def text_parts(engine: Engine, frame: Frame, message: Val | None) -> tuple[tuple
     if isinstance(message, Text):
         return message.parts, [to_node(frame, o) for o in message.operands]
     return ((0, "s", ""),), [to_node(frame, message)]  # str(x), which is not always format(x): np.float32
-
-
-@meaning(S.format_)
-async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
-    parts: list = []
-    operands: list[Val] = []
-    values = [engine.value(frame, a) for a in node.args]
-    for part in node.attrs["parts"]:
-        if isinstance(part, str):
-            parts.append(part)
-            continue
-        index, conversion, spec = part
-        value = values[index]
-        if isinstance(value, Dyn) and value.known and value.type == INT:
-            value = Static(int(value.node.value))
-        if isinstance(value, Static):
-            text = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)(value.value)
-            try:
-                parts.append(format(text, spec))
-            except (TypeError, ValueError) as error:  # {None:.3f}, {"a":d}
-                raise (TypeError_ if isinstance(error, TypeError) else ValueError_)(
-                    f"{error}, which is {text!r} here"
-                ) from None
-        elif isinstance(value, Text) and not spec and conversion in ("", "s"):
-            offset = len(operands)
-            parts.extend(p if isinstance(p, str) else (p[0] + offset, *p[1:]) for p in value.parts)
-            operands.extend(value.operands)
-        else:
-            parts.append((len(operands), conversion, spec))
-            operands.append(value)
-    if not operands:
-        return Static("".join(parts))
-    return Text(tuple(parts), tuple(operands))
 
 
 @meaning(S.annotate)

@@ -10,7 +10,10 @@ import numpy as np
 
 from ...abstract.family import Family
 from ...abstract.types import Array, Data, List, Scalar, numpy_dtype
-from .values import Bound, Closure, Derived, Dyn, Known, Listed, Seq, Static, Text, Val
+from ...utils.errors import TypeError_
+from .values import Bound, Closure, Dyn, Iter, Known, Listed, Raised, Seq, SliceVal, Static, Text, Val
+
+ITERABLES = {"range": range, "zip": zip, "enumerate": enumerate}
 
 
 def is_data(value: Val) -> bool:
@@ -86,18 +89,37 @@ def is_index(value: Val) -> bool:
     )
 
 
-def is_instance(value: Val, classes) -> bool | None:
+def classes_in(wanted: Any) -> tuple[type, ...]:
+    """The classes that the second argument of `isinstance` stands for.
+
+    Raises:
+        TypeError_: it is no class, and no tuple or union of classes.
+    """
+    if isinstance(wanted, tuple):
+        return tuple(c for part in wanted for c in classes_in(part))
+    if isinstance(wanted, types.UnionType) or typing.get_origin(wanted) is typing.Union:
+        return tuple(c for part in wanted.__args__ for c in classes_in(type(None) if part is None else part))
+    if typing.get_origin(wanted) is not None:
+        raise TypeError_("isinstance() argument 2 cannot be a parameterized generic")
+    if not isinstance(wanted, type):
+        raise TypeError_("isinstance() arg 2 must be a type, a tuple of types, or a union")
+    return (wanted,)
+
+
+def is_instance(value: Val, classes: Any) -> bool | None:
     """`isinstance` of an inferred value: a class, a tuple of classes or a union; None where only running it tells."""
     if is_data(value):
         hits = {n in instances(value.type.family, classes) for n in possible(value)}
         return hits.pop() if len(hits) == 1 else None
-    wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
-    return any(issubclass(python_class(value), c) for c in wanted)
+    return any(issubclass(python_class(value), c) for c in classes_in(classes))
 
 
 def python_class(value: Val) -> type:
-    """The Python class of a value."""
+    """The Python class of a value.
 
+    Raises:
+        TypeError_: it is an object of which compiled code does not know the class.
+    """
     if is_list(value):
         return list
     if isinstance(value, Dyn):
@@ -108,13 +130,21 @@ def python_class(value: Val) -> type:
                 return {"int64": int, "float64": float, "bool": bool}[value.type.dtype]
             return numpy_dtype(value.type.dtype).type
     if isinstance(value, Seq):
-        return (
-            value.cls
-            if value.kind in ("record", "dataset")
-            else {"tuple": tuple, "list": list, "dict": dict}[value.kind]
-        )
+        if value.kind in ("record", "dataset"):
+            return value.cls
+        return {"tuple": tuple, "list": list, "dict": dict}[value.kind]
     if isinstance(value, Static):
         return type(value.value)
     if isinstance(value, Text):
         return str
-    return type(lambda: 0) if isinstance(value, Closure | Bound | Derived) else object
+    if isinstance(value, SliceVal):
+        return slice
+    if isinstance(value, Raised):
+        return value.cls
+    if isinstance(value, Bound):
+        return types.BuiltinMethodType if isinstance(value.function, str) else types.MethodType
+    if isinstance(value, Iter) and value.kind in ITERABLES:
+        return ITERABLES[value.kind]
+    if isinstance(value, Closure):
+        return types.FunctionType
+    raise TypeError_("the class of this object is not known in compiled code")
