@@ -295,14 +295,14 @@ def aligned(shape: list[int], dtype: np.dtype) -> np.ndarray:
 
 
 def program_of(
-    description: dict[str, Any], arrays: list[np.ndarray], file: str | bytes, size: int, dependencies: list[Dependency]
+    description: dict[str, Any], arrays: list[np.ndarray], file: int | bytes, size: int, dependencies: list[Dependency]
 ) -> Compiled:
     """The compiled program of a description.
 
     Args:
         description: see `unpack`.
         arrays: see `arrays_of`.
-        file: the code: a path, or the contents; see `Library`.
+        file: the code: a descriptor, or the contents; see `Library`.
         size: of the file.
         dependencies: as they are here.
 

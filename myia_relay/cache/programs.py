@@ -1,12 +1,13 @@
 """Compiled programs found in files, and put there.
 
-`find` answers a call of a decorated function from the folder of programs, `keep` puts there what was compiled. Neither ever
-raises: what cannot be described, read or written is compiled as if there were no files. (Objects of users may do anything when
-they are looked at, hence the wide `except`.)
+`find` answers a call of a decorated function from the folder of programs, `keep` puts there what was compiled. What cannot be
+described, read or written is compiled as if there were no files. (Objects of users may do anything when they are looked at,
+hence the wide `except`.) Nothing is raised but warnings of files that are not trusted, where these are made errors.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import Any
 
@@ -33,29 +34,30 @@ def find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], *h
         return None
     try:
         return _find(function, skeletons, keywords, how)
+    except store.CacheWarning:  # made an error
+        raise
     except Exception:
         return None
 
 
 def _find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], how: tuple) -> Compiled | None:
     key, roots = key_of(function, skeletons, keywords, how)
-    for path in store.files(key):
-        data = store.read(path)
-        if data is None:
-            continue
-        try:
-            description, rest = unpack(data)
-        except ValueError:  # damaged, or of another version
-            store.remove(path)
-            continue
-        dependencies = decode_dependencies(description["dependencies"], roots)
-        if dependencies is None:
-            continue
-        try:
-            # Names of files there are made of their contents, so the loader may know them by name.
-            return program_of(description, arrays_of(description, rest), str(path), len(data), dependencies)
-        except (Unportable, OSError, ImportError):
-            continue
+    with contextlib.closing(store.files(key)) as files:
+        for file in files:
+            try:
+                description, rest = unpack(file.data)
+                if description.get("key") != key:
+                    raise ValueError("a program for something else, under this name")
+            except ValueError:  # damaged, or of another version
+                store.remove(file.path)
+                continue
+            dependencies = decode_dependencies(description["dependencies"], roots)
+            if dependencies is None:
+                continue
+            try:
+                return program_of(description, arrays_of(description, rest), file.fd, len(file.data), dependencies)
+            except (Unportable, OSError, ImportError):
+                continue
     return None
 
 
@@ -70,7 +72,7 @@ def keep(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], co
             return
         dependencies = encode_dependencies(program.dependencies, roots)
         hidden = [_number(program.dependencies, h) for h in program.hidden]
-        data = pack(compiled, getattr(function, "__name__", "f"), {}, dependencies, hidden)
+        data = pack(compiled, getattr(function, "__name__", "f"), {"key": key}, dependencies, hidden)
     except Exception as error:
         _why.append(error)
         del _why[:-1]

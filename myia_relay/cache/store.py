@@ -4,111 +4,294 @@ Many processes may use it at once, and anybody may delete it at any time. Files 
 damaged, or that cannot be read or loaded, is none. Where the folder cannot be written, programs are just not kept. When there is
 more in it than wanted, what was used longest ago goes.
 
-Input: keys, bytes. Output: bytes. Layout: `programs/AB/KEY.DIGEST.so`, where AB are the first letters of the key, and a key has
-several files where one function was compiled with several values of a free name.
+What is in the folder is run as code. So folders and files must belong to this user (or to root), nobody else may be able to write
+them, and no link is followed below `programs`. What fails this is refused with a warning; programs are then kept in the user's
+default cache. Each file is opened once, checked by its descriptor, and that descriptor is what is read and loaded.
+
+Input: keys, bytes. Output: bytes and descriptors. Layout: `programs/AB/KEY.DIGEST.so`, where AB are the first letters of the key,
+and a key has several files where one function was compiled with several values of a free name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
+import stat
 import time
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..utils.files import cache_root, programs_limit, write_atomically
+from ..utils.files import CACHE_VARIABLE, cache_root, default_root, programs_limit
 
 VARIANTS = 8  # files of one key
 SWEEP_SECONDS = 60.0  # between two looks at the size of the folder, at least
+ABANDONED_SECONDS = 3600.0  # after which a temporary file is one of a writer that was killed
 TRUSTED = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
 KEPT = 0.8  # of the limit, after old files were removed
 _swept = 0.0
+_warned: set[str] = set()
 
 
-def folder() -> Path:
-    """Where programs are kept."""
-    return cache_root() / "programs"
+@dataclass
+class Kept:
+    """A file of the folder, open.
+
+    Attributes:
+        path: for messages.
+        fd: its descriptor.
+        data: its contents.
+    """
+
+    path: str
+    fd: int
+    data: bytes
+
+
+class CacheWarning(RuntimeWarning):
+    """Something in the folder is not trusted."""
+
+
+class _Refused(Exception):
+    """A folder or file that is not trusted; the message says why, and what to do."""
+
+
+def places() -> list[Path]:
+    """Where programs are kept: the first of these that is trusted."""
+    return list(dict.fromkeys(root / "programs" for root in (cache_root(), default_root())))
 
 
 def enabled() -> bool:
     """Whether programs are kept in files."""
-    return programs_limit() > 0
+    return hasattr(os, "O_NOFOLLOW") and programs_limit() > 0
 
 
-def files(key: str) -> Iterator[Path]:
-    """The files of a key, those used last first."""
+# --- trust ------------------------------------------------------------------------------------------------------------
+
+
+def _check(status: os.stat_result, path: str) -> None:
+    """Refuse what others may have written.
+
+    Raises:
+        _Refused: with the reason.
+    """
+    if status.st_uid not in TRUSTED:
+        reason = f"it belongs to another user ({status.st_uid})"
+        raise _Refused(f"{reason}. Remove it, or set {CACHE_VARIABLE} to a folder of your own.")
+    if status.st_mode & 0o022:
+        reason = f"others can write it (mode {stat.S_IMODE(status.st_mode):o})"
+        raise _Refused(f"{reason}. Remove it, or make sure of its contents and run: chmod -R go-w {path}")
+
+
+def _warn(path: str, refused: _Refused, instead: str) -> None:
+    """Say once in a process that something is not used."""
+    if path not in _warned:
+        _warned.add(path)
+        text = f"{path} is not used for compiled programs, which are run as code: {refused} {instead}"
+        warnings.warn(text, CacheWarning, stacklevel=2)
+
+
+def _opened(name: str, path: str, parent: int | None, make: bool) -> int | None:
+    """The descriptor of a folder that can be trusted; None where it is not there.
+
+    Args:
+        name: of the folder, in `parent`.
+        path: the whole path.
+        parent: descriptor of the folder that it is in; None where `name` is a whole path.
+        make: whether to make it.
+
+    Raises:
+        _Refused: it cannot be trusted.
+        OSError: it cannot be opened.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o755, dir_fd=parent)
     try:
-        place = folder() / key[:2]
-        with os.scandir(place) as entries:
-            found = [
-                (e.stat().st_mtime_ns, e.path) for e in entries if e.name.startswith(key) and e.name.endswith(".so")
-            ]
+        fd = os.open(name, flags, dir_fd=parent)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        if os.path.islink(path):
+            raise _Refused(f"it is a symbolic link. Remove it, or set {CACHE_VARIABLE} to another folder.") from None
+        raise
+    try:
+        _check(os.fstat(fd), path)
+    except _Refused:
+        os.close(fd)
+        raise
+    return fd
+
+
+@contextlib.contextmanager
+def _folder(key: str, make: bool = False) -> Iterator[tuple[int, str] | None]:
+    """The descriptor and the path of the folder for a key's files; None where there is none."""
+    found = None
+    candidates = places()
+    for k, place in enumerate(candidates):
+        if make:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        path, inner = str(place), str(place / key[:2])
+        try:
+            outer = _opened(path, path, None, make)
+            if outer is None:
+                break
+            try:
+                fd = _opened(key[:2], inner, outer, make)
+            finally:
+                os.close(outer)
+        except _Refused as refused:
+            rest = candidates[k + 1 :]
+            _warn(path, refused, f"Until then they are kept in {rest[0]}." if rest else "Until then none are kept.")
+            continue
+        found = (fd, inner) if fd is not None else None
+        break
+    try:
+        yield found
+    finally:
+        if found is not None:
+            os.close(found[0])
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _names(folder: int, key: str) -> list[str]:
+    """The names of a key's files in a folder, those used last first."""
+    with os.scandir(folder) as entries:
+        found = [
+            (e.stat(follow_symlinks=False).st_mtime_ns, e.name)
+            for e in entries
+            if e.name.startswith(f"{key}.") and e.name.endswith(".so")
+        ]
+    return [name for _, name in sorted(found, reverse=True)]
+
+
+def files(key: str) -> Iterator[Kept]:
+    """The files of a key, those used last first; each counts as used now, and is closed when the next is asked for."""
+    try:
+        with _folder(key) as found:
+            if found is None:
+                return
+            folder, path = found
+            for name in _names(folder, key):
+                kept = _read(folder, name, os.path.join(path, name))
+                if kept is None:
+                    continue
+                try:
+                    yield kept
+                finally:
+                    os.close(kept.fd)
     except (OSError, RuntimeError):  # RuntimeError: nobody has a home
         return
-    for _, path in sorted(found, reverse=True):
-        yield Path(path)
 
 
-def read(path: Path) -> bytes | None:
-    """The contents of a file, None where it cannot be read; it counts as used now."""
+def _read(folder: int, name: str, path: str) -> Kept | None:
+    """A file of a folder; None where it cannot be read, is not trusted or too large to be ours."""
     try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_uid not in TRUSTED:  # this is code that is going to run
-                return None
-            data = file.read()
-    except OSError:
+        # O_NONBLOCK: to open a pipe would wait for a writer.
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:  # a link, a socket, or somebody has removed it
         return None
     try:
-        os.utime(path)
-    except OSError:  # of somebody else: it is read all the same
-        pass
-    return data
-
-
-def remove(path: Path) -> None:
-    """Take a file away that is of no use."""
-    try:
-        path.unlink()
+        status = os.fstat(fd)
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _largest():
+            _check(status, path)
+            with open(fd, "rb", closefd=False) as file:
+                kept = Kept(path, fd, file.read())
+            with contextlib.suppress(OSError):  # of root: it is read all the same
+                os.utime(fd)
+            fd = -1
+            return kept
+    except _Refused as refused:
+        _warn(path, refused, "It is compiled anew.")
     except OSError:
         pass
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return None
+
+
+def _largest() -> int:
+    """The size of the largest file that is kept."""
+    return programs_limit() // 4
+
+
+def remove(path: str) -> None:
+    """Take a file away that is of no use."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def write(key: str, variant: str, data: bytes) -> None:
     """Keep a program, if that is possible."""
-    if len(data) > programs_limit() // 4:
+    if len(data) > _largest():
         return
     try:
-        write_atomically(folder() / key[:2] / f"{key}.{variant}.so", data, sync=False)
-        for old in list(files(key))[VARIANTS:]:
-            remove(old)
-        sweep()
+        with _folder(key, make=True) as found:
+            if found is None:
+                return
+            folder, path = found
+            _write(folder, f"{key}.{variant}.so", data)
+            for old in _names(folder, key)[VARIANTS:]:
+                remove(os.path.join(path, old))
+        sweep(Path(path).parent)
     except (OSError, RuntimeError):
         pass
 
 
-def contents() -> list[tuple[float, int, str]]:
+def _write(folder: int, name: str, data: bytes) -> None:
+    """Write a file of a folder, which others cannot write and see either whole or not at all."""
+    temporary = f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(temporary, flags, 0o644, dir_fd=folder), "wb") as file:
+            file.write(data)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def contents(place: Path) -> list[tuple[float, int, str]]:
     """Time of last use, size and path of everything kept."""
     out = []
-    for place, _, names in os.walk(folder()):
+    for folder, _, names in os.walk(place):
         for name in names:
-            path = os.path.join(place, name)
+            path = os.path.join(folder, name)
             try:
-                status = os.stat(path)
+                status = os.lstat(path)
             except OSError:
                 continue
             out.append((status.st_mtime, status.st_size, path))
     return out
 
 
-def sweep(now: bool = False) -> None:
-    """Remove what was used longest ago where there is more than wanted; looks from time to time only."""
+def sweep(place: Path, now: bool = False) -> None:
+    """Remove what killed writers left, and where there is more than wanted what was used longest ago.
+
+    Args:
+        place: the folder of programs.
+        now: whatever the time of the last look at it.
+    """
     global _swept
     if not now and time.monotonic() - _swept < SWEEP_SECONDS and _swept:
         return
     _swept = time.monotonic()
-    found = sorted(contents())
-    total, limit = sum(size for _, size, _ in found), programs_limit()
-    for _, size, path in found if total > limit else ():
+    found, old = [], time.time() - ABANDONED_SECONDS
+    for used, size, path in sorted(contents(place)):
+        if path.endswith(".tmp") and used < old:
+            remove(path)
+        else:
+            found.append((size, path))
+    total, limit = sum(size for size, _ in found), programs_limit()
+    for size, path in found if total > limit else ():
         if total <= KEPT * limit:
             break
-        remove(Path(path))
+        remove(path)
         total -= size

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 import secrets
+import sys
+import warnings
 from pathlib import Path
 
 CACHE_VARIABLE = "MYIA_RELAY_CACHE"
@@ -20,6 +24,11 @@ def cache_root() -> Path:
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen and chosen.lower() not in OFF:
         return Path(chosen).expanduser()
+    return default_root()
+
+
+def default_root() -> Path:
+    """The folder in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path("~/.cache").expanduser()) / "myia_relay"
 
@@ -28,10 +37,21 @@ def programs_limit() -> int:
     """How many bytes of compiled programs may be kept: `$MYIA_RELAY_CACHE_SIZE` in megabytes, none if the cache is switched off."""
     if os.environ.get(CACHE_VARIABLE, "").lower() in OFF:
         return 0
+    return _bytes_of(os.environ.get(SIZE_VARIABLE, ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _bytes_of(megabytes: str) -> int:
+    """A size in bytes; the default, with a warning, where the text is no size."""
     try:
-        return int(float(os.environ.get(SIZE_VARIABLE, DEFAULT_MEGABYTES)) * 1e6)
+        number = float(megabytes) if megabytes.strip() else DEFAULT_MEGABYTES
     except ValueError:
-        return DEFAULT_MEGABYTES * 10**6
+        number = math.nan
+    if number >= 0:
+        return sys.maxsize if number * 1e6 >= sys.maxsize else int(number * 1e6)
+    text = f"{SIZE_VARIABLE}={megabytes!r} is not a number of megabytes (0 keeps no programs, inf all); it is taken as "
+    warnings.warn(f"{text}{DEFAULT_MEGABYTES}", RuntimeWarning, stacklevel=3)
+    return DEFAULT_MEGABYTES * 10**6
 
 
 def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview, sync: bool = True) -> None:

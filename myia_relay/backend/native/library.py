@@ -147,8 +147,7 @@ class Library:
     """The code of a shared object.
 
     Args:
-        file: the path of one, never used for other contents before in this process (the system's loader knows files by
-            name); or the contents.
+        file: the descriptor of one, which may be closed afterwards; or the contents.
         needs: what it calls: "blas", "threads".
 
     Raises:
@@ -156,7 +155,7 @@ class Library:
         ImportError: what it needs is not there.
     """
 
-    def __init__(self, file: str | bytes, needs: list[str]):
+    def __init__(self, file: int | bytes, needs: list[str]):
         _runtime("tvm_ffi", "libtvm_ffi.so")  # where a refused argument is reported
         if "blas" in needs:
             openblas()
@@ -171,17 +170,17 @@ class Library:
         for name, address in _allocator().items():
             self._set(f"got_{name}", address)
 
-    def _open(self, file: str | bytes) -> ctypes.CDLL:
-        if isinstance(file, str):
-            return ctypes.CDLL(file)
+    def _open(self, file: int | bytes) -> ctypes.CDLL:
+        if isinstance(file, int):
+            # The loader takes equal names for the same file, and numbers of descriptors come again: the name counts, in dots.
+            dots = "".join("./" if bit == "1" else "/" for bit in f"{next(_names):b}")
+            return ctypes.CDLL(f"/proc/self/fd/{dots}{file}")
         fd = os.memfd_create("myia_relay", os.MFD_CLOEXEC)
         try:
             view = memoryview(file)
             while view:
                 view = view[os.write(fd, view) :]
-            # The loader takes equal names for the same file, and numbers of descriptors come again: the name counts, in dots.
-            dots = "".join("./" if bit == "1" else "/" for bit in f"{next(_names):b}")
-            return ctypes.CDLL(f"/proc/self/fd/{dots}{fd}")
+            return self._open(fd)
         finally:
             os.close(fd)
 

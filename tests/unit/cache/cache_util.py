@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from myia_relay.cache.program import LoadedProgram
+
 ROOT = Path(__file__).resolve().parents[3]
 NAME = "program_of_a_cache_test"
+PLAIN = "@relay\ndef f(x, y):\n    return x ** 3 * y ** 4\n"
 HEAD = "import numpy as np\nfrom myia_relay import relay, grad, Tensor, Float, Float64\n"
 
 
@@ -25,6 +28,12 @@ def imported(folder: Path, text: str) -> ModuleType:
     sys.modules[NAME] = module
     exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), vars(module))
     return module
+
+
+def loaded(function) -> bool:
+    """Whether a function's only program came out of a file."""
+    (compiled,) = function._programs.values()
+    return isinstance(compiled.run, LoadedProgram)
 
 
 def files() -> list[Path]:

@@ -13,28 +13,13 @@ import pytest
 from myia_relay import ShapeError, grad, relay
 from myia_relay.backend.native import library
 from myia_relay.cache import store
-from myia_relay.cache.program import LoadedProgram
 
-from .cache_util import NAME, files, imported, python
+from .cache_util import NAME, PLAIN, files, imported, loaded, python
 
-pytestmark = pytest.mark.skipif(not library.supported(), reason="code is not linked here")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """A cache of our own, switched on."""
-    monkeypatch.setenv("MYIA_RELAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("MYIA_RELAY_CACHE_SIZE", "64")
-    return tmp_path
-
-
-def loaded(function) -> bool:
-    """Whether a function's only program came out of a file."""
-    (compiled,) = function._programs.values()
-    return isinstance(compiled.run, LoadedProgram)
-
-
-PLAIN = "@relay\ndef f(x, y):\n    return x ** 3 * y ** 4\n"
+pytestmark = [
+    pytest.mark.skipif(not library.supported(), reason="code is not linked here"),
+    pytest.mark.usefixtures("folder"),
+]
 
 
 def test_found_again(folder):
@@ -308,7 +293,7 @@ def test_a_disk_that_refuses(folder, monkeypatch, code):
     def refuse(*args, **kwargs):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(store, "write_atomically", refuse)
+    monkeypatch.setattr(store, "_write", refuse)
     assert imported(folder, PLAIN).f(2.0, 3.0) == 648.0
     assert not files()
 
@@ -343,7 +328,7 @@ def test_old_files_make_room(folder, monkeypatch):
     for k, path in enumerate(sorted(paths)):
         os.utime(path, (1e9 + k, 1e9 + k))
     monkeypatch.setenv("MYIA_RELAY_CACHE_SIZE", str(total * 0.75 / 1e6))
-    store.sweep(now=True)
+    store.sweep(folder / "cache" / "programs", now=True)
     left = files()
     assert 0 < sum(p.stat().st_size for p in left) <= total * 0.75 and set(left) == set(sorted(paths)[-len(left) :])
 
