@@ -1,7 +1,7 @@
 """`python -m benchmarks calls`: what a warm call from Python costs over the kernel itself, beside JAX.
 
 Three calls: a function of two numbers, one of three arrays, one of a dict of 20 arrays. The kernel's own time is that
-of one turn of a compiled loop over the same function, which calls nothing in Python and allocates nothing; the rest of
+of one iteration of a compiled loop over the same function, which calls nothing in Python and allocates nothing; the rest of
 a call is overhead: finding the compiled program, taking the arguments apart, allocating and wrapping the result.
 """
 
@@ -23,7 +23,7 @@ TREE_SIZE = 16
 """Elements of each array of the dict."""
 TREE_KEYS = tuple(f"part{i:02}" for i in range(20))
 CASES = {"scalar": "two numbers", "arrays": f"three arrays of {SIZE}", "tree": f"a dict of {len(TREE_KEYS)} arrays"}
-TURNS = 2000
+ITERATIONS = 2000
 
 
 class Work(NamedTuple):
@@ -31,7 +31,7 @@ class Work(NamedTuple):
 
     Attributes:
         call: the compiled function.
-        loop: `(*args, turns)`: turns of it in compiled code, each using the result of the last.
+        loop: `(*args, iterations)`: iterations of it in compiled code, each using the result of the last.
         args: its arguments.
     """
 
@@ -101,7 +101,7 @@ def measure(workers: dict[str, Worker], options: argparse.Namespace) -> dict[str
             shown = [calls["median"], kernels["median"], overheads["median"], overheads["best"]]
             rows.append([what if name == OURS else "", name, *(f"{1e6 * seconds:,.2f}" for seconds in shown)])
     print(common.table(rows))
-    print(f"medians of {options.rounds} rounds; the kernel is one of {TURNS} turns of a compiled loop")
+    print(f"medians of {options.rounds} rounds; the kernel is one of {ITERATIONS} iterations of a compiled loop")
     return results
 
 
@@ -118,7 +118,7 @@ def serve_work(make: Callable[[argparse.Namespace], dict[str, Work]]) -> None:
     def warm(case: str) -> None:
         work = works[case]
         work.call(*work.args)
-        work.loop(*work.args, TURNS)
+        work.loop(*work.args, ITERATIONS)
 
     def measure(case: str, seconds: float) -> dict[str, float]:
         call, loop, args = works[case]
@@ -130,7 +130,7 @@ def serve_work(make: Callable[[argparse.Namespace], dict[str, Work]]) -> None:
             called = common.median_seconds(lambda: call(first, second, third), seconds)
         # The price of the lambda is not the system's.
         called -= common.median_seconds(lambda: None, seconds / 10)
-        looped = common.median_seconds(lambda: loop(*args, TURNS), seconds, repeats=3) / TURNS
+        looped = common.median_seconds(lambda: loop(*args, ITERATIONS), seconds, repeats=3) / ITERATIONS
         return {"call": called, "kernel": looped}
 
     serve({"warm": warm, "measure": measure})

@@ -42,10 +42,10 @@ def interleave(
         name -> the figure of every round.
     """
     figures: dict[str, list[float]] = {name: [] for name in systems}
-    for turn in range(rounds):
+    for iteration in range(rounds):
         names = list(systems)
         # Every round begins with another system: none is always the one after the slowest.
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+        for name in names[iteration % len(names) :] + names[: iteration % len(names)]:
             time.sleep(rest)
             figures[name].append(systems[name]())
     return figures

@@ -26,7 +26,7 @@ from .decorated import check_decorated, note_local_classes, parameter_annotation
 from .infer.arguments.arguments import (
     PLAIN,
     ReturnedFunction,
-    constant_skeleton,
+    constant_treedef,
     copy_results,
     describe_argument,
     quick_key,
@@ -35,7 +35,7 @@ from .infer.arguments.arguments import (
 )
 from .infer.arguments.open_sizes import exact, settle
 from .infer.engine.dependencies import checker
-from .infer.values.treedef import Skeleton, skeleton
+from .infer.values.treedef import TreeDef, tree_structure
 from .infer.values.values import Static, Val
 from .ir.node import Graph
 from .pipeline import EXECUTORS, Compiled, compile_program, finish, finisher
@@ -146,7 +146,7 @@ class Relay:
         return finish(compiled, leaves) if result is None else result(leaves)
 
     def _quickly(self, args: tuple, kwargs: dict) -> tuple[Compiled, Callable | None, list] | None:
-        """The program for these arguments, what makes its result, and the leaves to call it with; looked up without skeletons.
+        """The program for these arguments, what makes its result, and the leaves to call it with; looked up without treedefs.
 
         Returns:
             None where the arguments need a closer look; without what makes the result where they had it.
@@ -195,7 +195,7 @@ class Relay:
 
     def _lookup(self, args: tuple, kwargs: dict, structural: bool) -> tuple[Compiled, list]:
         leaves: list = []
-        key, args_skels, names = self._signature(args, kwargs, leaves, structural)
+        key, args_treedefs, names = self._signature(args, kwargs, leaves, structural)
         key = (key, structural)
         with self._lock:
             compiled = self._programs.get(key)
@@ -203,18 +203,18 @@ class Relay:
                 self._programs.move_to_end(key)
                 self._hits += 1
                 return compiled, leaves
-            compiled = find(self, args_skels, names, structural)
+            compiled = find(self, args_treedefs, names, structural)
             if compiled is not None:
                 self._hits += 1
             else:
                 self._misses += 1
                 try:
-                    compiled = self._compile(args_skels, names, structural=structural)
+                    compiled = self._compile(args_treedefs, names, structural=structural)
                 except CompileError as error:
                     if isinstance(error, ParseError):
                         raise  # whatever the sizes
                     return self._compiled_by_sizes(args, kwargs, error, structural, key[0])
-                keep_in_file(self, args_skels, names, compiled, structural)
+                keep_in_file(self, args_treedefs, names, compiled, structural)
             self._programs[key] = compiled
             if len(self._programs) > CACHE_SIZE:
                 _, dropped = self._programs.popitem(last=False)
@@ -265,25 +265,25 @@ class Relay:
         names, annotations = self._annotations
         refs: dict[int, int] = {}
         listed = self._listed
-        skels = []
+        treedefs = []
         name: str | int = 0
         given = [(names[i] if i < len(names) else i, arg) for i, arg in enumerate(args)] + list(kwargs.items())
         try:
             for name, arg in given:
                 if name in self.static:
-                    skels.append(constant_skeleton(arg))
+                    treedefs.append(constant_treedef(arg))
                 else:
                     annotation = annotations[names.index(name)] if name in names else None
-                    skels.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
+                    treedefs.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
         except CompileError as error:
             what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
         try:
-            skels = settle(skels, [name for name, _ in given], leaves) if self._open else exact(skels)
+            treedefs = settle(treedefs, [name for name, _ in given], leaves) if self._open else exact(treedefs)
         except CompileError as error:
             raise error.at(self._place()) from None
         keywords = tuple(kwargs)
-        return (tuple(skels), keywords), skels, keywords
+        return (tuple(treedefs), keywords), treedefs, keywords
 
     def _place(self, parameter: str | int | None = None) -> Origin | None:
         """Where the function, or a parameter of it, is defined; None where that cannot be told."""
@@ -298,26 +298,26 @@ class Relay:
             return graph.params[signature.names.index(parameter)].origin
         return graph.origin
 
-    def _infer(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool = False):
+    def _infer(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool = False):
         """What inference makes of the function; lists stay static where the program needs to know their lengths."""
-        return self._attempt(skels, keywords, structural, lambda program: program)
+        return self._attempt(treedefs, keywords, structural, lambda program: program)
 
-    def _attempt(self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, then: Callable):
+    def _attempt(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, then: Callable):
         """`then(program)`; a second time with static lists, if the first fails and made a list a run-time list by choice."""
         chosen: list[bool] = []
         try:
-            return then(self._program(skels, keywords, structural, False, chosen))
+            return then(self._program(treedefs, keywords, structural, False, chosen))
         except CompileError as error:
             if not chosen or isinstance(error, ParseError):
                 raise
             problem = error
         try:
-            return then(self._program(skels, keywords, structural, True, chosen))
+            return then(self._program(treedefs, keywords, structural, True, chosen))
         except CompileError:
             raise problem from None
 
     def _program(
-        self, skels: list[Skeleton], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
+        self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
     ):
         from .frontend import parse
         from .infer.entry import new_engine
@@ -326,25 +326,27 @@ class Relay:
         engine = new_engine(parse, compress, structural)
         engine.static_lists, engine.promotes = static, chosen
         try:
-            return self._inferred(engine, skels, keywords)
+            return self._inferred(engine, treedefs, keywords)
         finally:
-            self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in skels for t in s.leaves())
+            self._uses_data = engine.uses_data or any(isinstance(t.info, Data) for s in treedefs for t in s.leaves())
 
-    def _inferred(self, engine: Any, skels: list[Skeleton], keywords: tuple[str, ...]):
-        from .infer.engine.frames import Context
+    def _inferred(self, engine: Any, treedefs: list[TreeDef], keywords: tuple[str, ...]):
+        from .infer.engine.frames import Ambient
 
         entry = Graph(getattr(self, "__name__", "f"))
         nodes: list = []
-        for skel in skels:
-            for leaf in skel.leaves():
+        for treedef in treedefs:
+            for leaf in treedef.leaves():
                 nodes.append(entry.add_parameter(f"a{len(nodes)}", leaf.info))
         position = iter(range(len(nodes)))
-        values = [resolve_again(s, nodes, position) for s in skels]
+        values = [resolve_again(s, nodes, position) for s in treedefs]
         count = len(values) - len(keywords)
         named = dict(zip(keywords, values[count:], strict=True))
-        return engine.entry(Static(self), values[:count], named, entry, Context())
+        return engine.entry(Static(self), values[:count], named, entry, Ambient())
 
-    def _compile(self, skels, keywords, keep: bool = False, structural: bool = False, executor: str = "") -> Compiled:
+    def _compile(
+        self, treedefs, keywords, keep: bool = False, structural: bool = False, executor: str = ""
+    ) -> Compiled:
         start, executor = time.perf_counter(), executor or self.options["executor"]
 
         def then(program) -> Compiled:
@@ -355,11 +357,11 @@ class Relay:
 
         with resting():
             try:
-                return self._attempt(skels, keywords, structural, then)
+                return self._attempt(treedefs, keywords, structural, then)
             except RecursionError:
                 pass
             try:
-                return deeply(lambda: self._attempt(skels, keywords, structural, then))
+                return deeply(lambda: self._attempt(treedefs, keywords, structural, then))
             except RecursionError:
                 name = getattr(self, "__name__", "this function")
                 raise ParseError(f"{name} is nested too deeply; split it up", self._place()) from None
@@ -387,20 +389,20 @@ class Relay:
             from .frontend import parse
 
             return GraphView(parse(source_function(self.__relay_function__)))
-        _, skels, keywords = self._signature(args, kwargs, [])
-        compiled = self._compile_for_view(skels, keywords)
+        _, treedefs, keywords = self._signature(args, kwargs, [])
+        compiled = self._compile_for_view(treedefs, keywords)
         return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
 
-    def _compile_for_view(self, skels, keywords) -> Compiled:
-        return self._compile(skels, keywords, keep=True, executor="interpreter")
+    def _compile_for_view(self, treedefs, keywords) -> Compiled:
+        return self._compile(treedefs, keywords, keep=True, executor="interpreter")
 
     @at_boundary
     def source(self, *args, **kwargs) -> str:
         """Runnable Python source of the optimised program for these arguments."""
         from .backend.python import to_source
 
-        _, skels, keywords = self._signature(args, kwargs, [])
-        return to_source(self._compile_for_view(skels, keywords).graphs["final"])
+        _, treedefs, keywords = self._signature(args, kwargs, [])
+        return to_source(self._compile_for_view(treedefs, keywords).graphs["final"])
 
     @at_boundary
     def interpret(self, *args, **kwargs):
@@ -416,8 +418,8 @@ class Relay:
         """Passes with times, kernels and the memory plan of the native program for these arguments."""
         compiled, _ = self._compiled(args, kwargs)
         if isinstance(compiled.run, LoadedProgram):
-            _, skels, keywords = self._signature(args, kwargs, [])
-            compiled = self._compile(skels, keywords)
+            _, treedefs, keywords = self._signature(args, kwargs, [])
+            compiled = self._compile(treedefs, keywords)
         lines = [f"{name:>16}: {seconds * 1e3:8.2f} ms" for name, seconds in compiled.seconds.items()]
         detail = getattr(compiled.run, "explain", None)
         return "\n".join(lines + ([detail()] if detail else []))
@@ -476,9 +478,9 @@ class Relay:
         from .cache.export import write_library
 
         leaves: list = []
-        _, skels, keywords = self._signature(args, kwargs, leaves)
-        compiled = compile_program(self._infer(skels, keywords), "native", self.options)
-        write_library(path, self.__name__, compiled, skels, keywords, leaves)
+        _, treedefs, keywords = self._signature(args, kwargs, leaves)
+        compiled = compile_program(self._infer(treedefs, keywords), "native", self.options)
+        write_library(path, self.__name__, compiled, treedefs, keywords, leaves)
 
     @at_boundary
     def tir(self, *args, **kwargs) -> Any:
@@ -496,8 +498,8 @@ class Relay:
             run = self._compiled(args, kwargs)[0].run
             if hasattr(run, "tir"):
                 return run
-        _, skels, keywords = self._signature(args, kwargs, [])
-        return self._compile(skels, keywords, executor="native").run
+        _, treedefs, keywords = self._signature(args, kwargs, [])
+        return self._compile(treedefs, keywords, executor="native").run
 
     # Methods.
 
@@ -543,4 +545,4 @@ def _apply_returned(function, *args):
 ReturnedFunction.run = staticmethod(Relay(_apply_returned))
 
 
-__all__ = ["Relay", "Type", "Val", "describe_argument", "finish", "skeleton"]
+__all__ = ["Relay", "Type", "Val", "describe_argument", "finish", "tree_structure"]

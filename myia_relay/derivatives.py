@@ -1,7 +1,9 @@
-"""Derivatives beyond gradients, and control as functions: `jvp`, `vjp`, `jacobian`, `hessian`, `scan`, `custom_vjp`, ...
+"""Derivatives beyond gradients, and control as functions: `jvp`, `vjp`, `jacobian`, `hessian`, `scan`, `custom_vjp`,
+...
 
-All of them work on plain and on decorated functions, inside of compiled code and outside, where each call is one compiled
-program per function and signature. Arguments and results are trees; what of them is no float (integers, booleans, None) has
+All of them work on plain and on decorated functions, inside of compiled code and outside, where each call is one
+compiled program per function and signature. Arguments and results are trees; what of them is no float (integers,
+booleans, None) has
 no derivative: None stands for it wherever a tangent, a cotangent or a derivative would.
 """
 
@@ -88,14 +90,14 @@ def vjp(f, *xs):
         *xs: the arguments.
 
     Returns:
-        `(f(*xs), pullback)`: `pullback(dout)` takes a cotangent with the structure of the result and returns a tuple with a
-        cotangent for each argument. In compiled code it is a function value.
+        `(f(*xs), pullback)`: `pullback(dout)` takes a cotangent with the structure of the result and returns a tuple
+        with a cotangent for each argument. In compiled code it is a function value.
 
     Raises:
         GradError: something on the way has no derivative.
 
-    Cost: calling `vjp` runs `f`; a call of the pullback runs `f` once more, with what its adjoint needs kept, and then the
-    adjoint, without printing again. In compiled code straight-line parts of the two runs are shared.
+    Cost: calling `vjp` runs `f`; a call of the pullback runs `f` once more, with what its adjoint needs kept, and then
+    the adjoint, without printing again. In compiled code straight-line parts of the two runs are shared.
 
     Source: van Merriënboer et al., "Automatic differentiation in ML" (NeurIPS 2018).
     """
@@ -143,25 +145,28 @@ def jacfwd(f, wrt=0, *, argnums=None, sparse=False):
         sparse: only the entries that may be other than zero, for Jacobians that are mostly zero.
 
     Returns:
-        A function of the same arguments. Its result has the structure of `f`'s, each leaf of shape s replaced by the tree of
-        the argument, with leaves of shape s + t where the argument's leaf has shape t (by a tuple of such trees for a tuple
-        `wrt`).
+        A function of the same arguments. Its result has the structure of `f`'s, each leaf of shape s replaced by the
+        tree of the argument, with leaves of shape s + t where the argument's leaf has shape t (by a tuple of such trees
+        for a tuple `wrt`).
 
-        With `sparse` each array J of shape s + t is a pair `values, coordinates`, such that `J[coordinates] = values` and
-        everything else is zero: a vector of the entries, row after row, and a tuple of int64 vectors, one for each axis of J. For
-        vectors that is what `scipy.sparse.coo_array((values, coordinates), shape)` takes. Which entries these are follows from the
-        program and the sizes of its arguments, not from their values: an entry among them may be zero.
+        With `sparse` each array J of shape s + t is a pair `values, coordinates`, such that `J[coordinates] = values`
+        and
+        everything else is zero: a vector of the entries, row after row, and a tuple of int64 vectors, one for each axis
+        of J. For vectors that is what `scipy.sparse.coo_array((values, coordinates), shape)` takes. Which entries these
+        are follows from the program and the sizes of its arguments, not from their values: an entry among them may be
+        zero.
 
     Raises:
-        GradError: when called: nothing in the result, or nothing in an argument, has a derivative. With `sparse`: which entries
+        GradError: when called: nothing in the result, or nothing in an argument, has a derivative. With `sparse`: which
+        entries
             are zero cannot be told (sizes with names, trees, lists).
 
-    Cost: about that of `f` on as many examples as the arguments have elements, one program. Where sizes are known and the Jacobian
-    is mostly zero (stencils, finite differences, separable functions) arguments that meet in no element of the result share a pass:
-    as many passes as colours are needed, and with `sparse` no memory but for the entries.
+    Cost: about that of `f` on as many examples as the arguments have elements, one program. Where sizes are known and
+    the Jacobian is mostly zero (stencils, finite differences, separable functions) arguments that meet in no element of
+    the result share a pass: as many passes as colours are needed, and with `sparse` no memory but for the entries.
 
-    Source: layout as in JAX; compression by colouring in A. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian?" (SIAM
-    Review, 2005).
+    Source: layout as in JAX; compression by colouring in A. Gebremedhin, F. Manne, A. Pothen, "What color is your
+    Jacobian?" (SIAM Review, 2005).
     """
     return _jacobian("jacfwd", f, wrt, argnums, sparse)
 
@@ -179,7 +184,8 @@ def jacrev(f, wrt=0, *, argnums=None, sparse=False):
 def jacobian(f, wrt=0, *, argnums=None, sparse=False):
     """The Jacobian of a function by whichever of `jacfwd` and `jacrev` needs fewer passes; forward where they tie.
 
-    Args, result and errors as for `jacfwd`. With `sparse` passes are colours, otherwise elements of the argument or the result.
+    Args, result and errors as for `jacfwd`. With `sparse` passes are colours, otherwise elements of the argument or the
+    result.
     """
     return _jacobian("jacobian", f, wrt, argnums, sparse)
 
@@ -194,14 +200,15 @@ def hessian(f, wrt=0, *, argnums=None, sparse=False):
         sparse: as for `jacfwd`.
 
     Returns:
-        A function of the same arguments. For one array argument of shape t and a scalar result an array of shape t + t; for
-        trees (and a tuple `wrt`) the tree of the argument twice over, as in JAX. With `sparse` pairs as of `jacfwd`.
+        A function of the same arguments. For one array argument of shape t and a scalar result an array of shape t + t;
+        for trees (and a tuple `wrt`) the tree of the argument twice over, as in JAX. With `sparse` pairs as of
+        `jacfwd`.
 
     Raises:
         GradError: as for `jacfwd`.
 
-    Cost: about that of a gradient for as many examples as the arguments have elements, or as colours are needed (see `jacfwd`),
-    one program.
+    Cost: about that of a gradient for as many examples as the arguments have elements, or as colours are needed (see
+    `jacfwd`), one program.
     """
     return _jacobian("hessian", f, wrt, argnums, sparse)
 
@@ -221,7 +228,8 @@ class CustomVjp(Transformed):
         """Attach the rule; a decorator.
 
         Args:
-            rule: `(*args, out, dout) -> tuple`: the arguments, the result, a cotangent of the result's structure (None in
+            rule: `(*args, out, dout) -> tuple`: the arguments, the result, a cotangent of the result's structure (None
+            in
                 place of what is no float); returns a cotangent for each positional argument, None for zero. It must be
                 linear in `dout` for `jvp` to agree with it.
 
@@ -247,13 +255,15 @@ def custom_vjp(f):
         f: a function of positional arguments; what it captures has no derivative.
 
     Returns:
-        The same function, with a method `defvjp` to attach the rule. The rule is used at every order of derivative (higher
-        ones differentiate the rule), by `jvp` (transposed) and under `vmap`. Without a rule `f` is differentiated as ever.
+        The same function, with a method `defvjp` to attach the rule. The rule is used at every order of derivative
+        (higher ones differentiate the rule), by `jvp` (transposed) and under `vmap`. Without a rule `f` is
+        differentiated as ever.
 
     Raises:
         GradError: when differentiated: the rule returns no tuple with a cotangent for each argument.
 
-    Source: the interface of JAX's `custom_vjp`, without separate residuals: `out` and the arguments are given to the rule.
+    Source: the interface of JAX's `custom_vjp`, without separate residuals: `out` and the arguments are given to the
+    rule.
     """
     return CustomVjp(_function("custom_vjp", f))
 
@@ -265,8 +275,9 @@ def checkpoint(f):
         f: a function of positional arguments.
 
     Returns:
-        The same function. Gradients through it need memory for one call of `f` at a time and take one more run of it. A loop
-        of n turns, written as about sqrt(n) turns of a checkpointed loop of sqrt(n) turns, needs memory for 2 sqrt(n) turns.
+        The same function. Gradients through it need memory for one call of `f` at a time and take one more run of it. A
+        loop of n iterations, written as about sqrt(n) iterations of a checkpointed loop of sqrt(n) iterations, needs
+        memory for 2 sqrt(n) iterations.
 
     Source: A. Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
     differentiation" (1992); T. Chen et al., "Training deep nets with sublinear memory cost" (2016).
@@ -293,7 +304,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
     Raises:
         TypeError_, ShapeError: the carry changes its type, or first axes differ.
 
-    Cost: n turns of one compiled loop; results are written into preallocated arrays.
+    Cost: n iterations of one compiled loop; results are written into preallocated arrays.
     """
     options = (("length", length), ("reverse", bool(reverse)))
     return _compiled("scan", _callable("scan", f), options)(init, xs)
@@ -399,14 +410,16 @@ def check_grads(f, args, order=2, *, eps=1e-6, rtol=1e-5, atol=1e-6, seed=0):
     Args:
         f: a function of trees with any tree of floats as its result.
         args: a tuple with its arguments, in float64 for these tolerances.
-        order: up to which order; the derivative of order k is checked as the first derivative of that of order k - 1, along
+        order: up to which order; the derivative of order k is checked as the first derivative of that of order k - 1,
+        along
             fixed random cotangents.
         eps: half the step of the differences.
         rtol, atol: the largest difference allowed, relative and absolute.
         seed: of the random directions.
 
     Raises:
-        AssertionError: the worst entry: of which argument, at which order, its derivative (that of the result's product with
+        AssertionError: the worst entry: of which argument, at which order, its derivative (that of the result's product
+        with
             fixed random cotangents), and what differences say.
         GradError: something has no derivative.
 

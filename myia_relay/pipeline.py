@@ -30,7 +30,7 @@ class Compiled:
     """A compiled program, ready to be called with leaf values.
 
     Attributes:
-        program: what inference made, for the skeleton of the result and the hidden arguments.
+        program: what inference made, for the treedef of the result and the hidden arguments.
         run: `(*leaf values) -> value` of the optimised graph's output.
         graphs: the graph after each stage, by stage name.
         returned: for each leaf of the result: an index into what `run` returns, or the argument that is handed back.

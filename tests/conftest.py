@@ -68,12 +68,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Let a test marked `serial` have the machine to itself, and the others share it."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
-    with _turn(alone=item.get_closest_marker("serial") is not None):
+    with _iteration(alone=item.get_closest_marker("serial") is not None):
         return (yield)
 
 
 @contextlib.contextmanager
-def _turn(alone: bool) -> Iterator[None]:
+def _iteration(alone: bool) -> Iterator[None]:
     """Hold the run's lock, shared or exclusively; the queue before it keeps sharers from starving the others."""
     import fcntl
 

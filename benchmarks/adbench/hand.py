@@ -74,9 +74,9 @@ def bone_transforms(theta, model):
     for bone in range(count):
         relative = model.base_relative[bone]
         if 0 < bone < count - 1 and (bone - 1) % JOINTS > 0:
-            turn = np.eye(4)
-            turn[:3, :3] = bone_rotation(theta, bone)
-            relative = relative @ turn
+            iteration = np.eye(4)
+            iteration[:3, :3] = bone_rotation(theta, bone)
+            relative = relative @ iteration
         parent = model.parents[bone]
         absolute[bone] = relative if parent < 0 else absolute[parent] @ relative
         transforms[bone] = absolute[bone] @ model.inverse_base_absolute[bone]

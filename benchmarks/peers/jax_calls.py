@@ -30,15 +30,15 @@ def tree(parts, x):
 
 
 def loop(function, carried):
-    """Turns of a function, its result taking the place of one of its arguments."""
+    """Iterations of a function, its result taking the place of one of its arguments."""
 
-    def run(*args_and_turns):
-        *args, turns = args_and_turns
+    def run(*args_and_iterations):
+        *args, iterations = args_and_iterations
 
-        def turn(_, value):
+        def iteration(_, value):
             return function(*args[:carried], value, *args[carried + 1 :])
 
-        return lax.fori_loop(0, turns, turn, jnp.asarray(args[carried]))
+        return lax.fori_loop(0, iterations, iteration, jnp.asarray(args[carried]))
 
     return jax.jit(run)
 

@@ -27,23 +27,23 @@ def tree(parts, x):
     return total
 
 
-def scalar_loop(x, y, turns):
-    """Turns that need each other's result, so that none can be left out."""
-    for _ in range(turns):
+def scalar_loop(x, y, iterations):
+    """Iterations that need each other's result, so that none can be left out."""
+    for _ in range(iterations):
         x = scalar(x, y)
     return x
 
 
-def arrays_loop(a, b, c, turns):
+def arrays_loop(a, b, c, iterations):
     """The same for arrays."""
-    for _ in range(turns):
+    for _ in range(iterations):
         a = arrays(a, b, c)
     return a
 
 
-def tree_loop(parts, x, turns):
+def tree_loop(parts, x, iterations):
     """The same for a dict of arrays."""
-    for _ in range(turns):
+    for _ in range(iterations):
         x = tree(parts, x)
     return x
 

@@ -46,7 +46,7 @@ class Items:
     Attributes:
         entries: its entries, for the newest version; else None, and
         newer: the version made of it, and
-        undo: `(entries) -> None` turns the newer version's entries back into these.
+        undo: `(entries) -> None` iterations the newer version's entries back into these.
     """
 
     __slots__ = ("entries", "newer", "undo")

@@ -26,7 +26,7 @@ from .common.activity import SPECIAL, full
 from .common.cotangents import Cotangent, leaf_nodes, materialise, unflatten
 from .forward.control import all_leaves
 from .forward.forward import float_pattern, pack, parts
-from .reverse.reverse import RULES, Adjoint, Context
+from .reverse.reverse import RULES, Adjoint, Expansion
 
 NAMES = ("custom_vjp", "checkpoint")
 
@@ -67,7 +67,7 @@ def silent(graph: Graph) -> Graph:
 
 
 def inline_vjp(
-    context: Context, b: Builder, args: tuple[Node, ...], graph: Graph, wrt: tuple[int, ...], aloud: bool = False
+    context: Expansion, b: Builder, args: tuple[Node, ...], graph: Graph, wrt: tuple[int, ...], aloud: bool = False
 ) -> Node:
     """Emit a graph and its adjoint; returns the tuple of cotangents of the arguments in `wrt`.
 

@@ -30,7 +30,7 @@ from .forward.forward import Forward
 from .forward.jvp import inline_jvp
 from .jacobian.jacobian import inline_jacobian
 from .reverse import control  # noqa: F401  registers their adjoints
-from .reverse.reverse import Adjoint, Context
+from .reverse.reverse import Adjoint, Expansion
 
 
 def expand(graph: Graph) -> Graph:
@@ -55,7 +55,7 @@ def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
     dout = new.add_parameter("dout", tangent(graph.output.type))
     b = Builder(new, graph.origin)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
-    context = Context()
+    context = Expansion()
     adjoint = Adjoint(context, b, context.entered(graph), args, acts)
     out = adjoint.forward()
     cts = adjoint.backward(split(b, dout))
@@ -109,10 +109,10 @@ class Expand(Rewriter):
         drop_dead(new, self.effects)
         return new
 
-    def context(self, graph: Graph, active: Sequence[Type]) -> Context:
+    def context(self, graph: Graph, active: Sequence[Type]) -> Expansion:
         """What derivatives of a graph by arguments of some types share with others."""
         trees = reaches_trees(graph, active)
-        return self.shared.setdefault((Context, trees), Context(self.functions, trees))
+        return self.shared.setdefault((Expansion, trees), Expansion(self.functions, trees))
 
     def forward(self, graph: Graph, active: Sequence[Type]) -> Forward:
         """The same for forward mode."""
@@ -143,7 +143,13 @@ class Expand(Rewriter):
 
 
 def inline_value_and_grad(
-    context: Context, builder: Builder, args: tuple[Node, ...], origin: Origin, graph: Graph, wrt, has_aux: bool = False
+    context: Expansion,
+    builder: Builder,
+    args: tuple[Node, ...],
+    origin: Origin,
+    graph: Graph,
+    wrt,
+    has_aux: bool = False,
 ) -> Node:
     """Emit a graph with its adjoint; returns the pair (value, tuple of gradients).
 

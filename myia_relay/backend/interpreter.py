@@ -172,7 +172,7 @@ class Machine:
         if special is not None:
             return special(self, node, inputs)
         attrs = self.static(node)
-        meaning, type = node.fn.meaning, node.type
+        meaning, type = node.fn.reference, node.type
         if meaning is None:
             raise InternalError("interpreter", f"primitive {node.fn.name} has no meaning")
         return lambda s: as_type(meaning(*[s[i] for i in inputs], **attrs), type)

@@ -23,21 +23,21 @@ from ..backend.native.format import Unportable
 from ..backend.native.library import supported
 from ..infer.arguments.arguments import describe_argument, python_value
 from ..infer.arguments.open_sizes import exact
-from ..infer.values.treedef import Skeleton
+from ..infer.values.treedef import TreeDef
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, TypeError_
 from ..utils.files import write_atomically
 from ..utils.raising import for_user
 from .key import instruction_sets
-from .program import arrays_of, decode_skeleton, encode_skeleton, pack, program_of, unpack
+from .program import arrays_of, decode_treedef, encode_treedef, pack, program_of, unpack
 
 
 def write_library(
     path: Any,
     name: str,
     compiled: Compiled,
-    skeletons: list[Skeleton],
+    treedefs: list[TreeDef],
     keywords: tuple[str, ...],
     leaves: list[Any],
     model: bool = False,
@@ -48,7 +48,7 @@ def write_library(
         path: the file.
         name: of the function.
         compiled: made by the native executor, in this process.
-        skeletons: of the arguments.
+        treedefs: of the arguments.
         keywords: names of the last ones.
         leaves: of the arguments; references among them become part of the library.
         model: whether the first argument is a model that is called with the second.
@@ -72,7 +72,7 @@ def write_library(
         _bound(v, blobs) if k >= len(leaves) or hasattr(v, "__relay_ref__") else None for k, v in enumerate(values)
     ]
     extra = {
-        "arguments": [encode_skeleton_of_argument(s) for s in skeletons],
+        "arguments": [encode_treedef_of_argument(s) for s in treedefs],
         "keywords": list(keywords),
         "bound": bound,
         "model": model,
@@ -87,16 +87,16 @@ def write_library(
     write_atomically(path, data)
 
 
-def encode_skeleton_of_argument(skel: Skeleton) -> list:
+def encode_treedef_of_argument(treedef: TreeDef) -> list:
     """An argument of a library.
 
     Raises:
         LoweringError: a function, or another value of this process, as an argument.
     """
     try:
-        return encode_skeleton(skel)
+        return encode_treedef(treedef)
     except Unportable as error:
-        raise LoweringError(f"a library cannot take {skel} as an argument: {error}") from None
+        raise LoweringError(f"a library cannot take {treedef} as an argument: {error}") from None
 
 
 def _bound(value: Any, blobs: list[np.ndarray]) -> list:
@@ -116,7 +116,7 @@ class CompiledFunction:
     def __init__(self, path: str, description: dict[str, Any], compiled: Compiled, bound: list[Any]):
         self.path, self.__name__ = path, description["name"]
         self._compiled, self._bound = compiled, bound
-        self._skeletons = [decode_skeleton(s) for s in description["arguments"]]
+        self._treedefs = [decode_treedef(s) for s in description["arguments"]]
         self._keywords = tuple(description["keywords"])
         self._model = description["model"]
 
@@ -128,7 +128,7 @@ class CompiledFunction:
         raise problem
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
-        wanted = self._skeletons
+        wanted = self._treedefs
         if self._model:
             args, wanted = tuple(getattr(a, "x", a) for a in args), wanted[1:]
         values = [*args, *(kwargs[k] for k in self._keywords if k in kwargs)]
@@ -152,8 +152,8 @@ class CompiledFunction:
         return f"<compiled function {self.__name__} of {self.path}>"
 
 
-def _fits(have: Skeleton, want: Skeleton) -> bool:
-    """Whether an argument can be passed where the library was compiled for another of a skeleton."""
+def _fits(have: TreeDef, want: TreeDef) -> bool:
+    """Whether an argument can be passed where the library was compiled for another of a treedef."""
     if have.tag != want.tag or len(have.parts) != len(want.parts):
         return False
     if have.tag == "dyn" and isinstance(have.info, Array) and isinstance(want.info, Array):

@@ -19,11 +19,11 @@ import numpy as np
 
 from ..backend.native import layout
 from ..backend.native.library import wanted_threads
-from ..infer.values.treedef import Skeleton
+from ..infer.values.treedef import TreeDef
 from ..utils.files import CACHE_VARIABLE, SIZE_VARIABLE
 from ..utils.source import PACKAGE
 from .describe import describe
-from .program import VERSION, describe_skeleton
+from .program import VERSION, describe_treedef
 
 DISTRIBUTIONS = ("apache_tvm", "apache_tvm_ffi", "scipy_openblas32", "ml_dtypes")
 INSTRUCTION_SETS = (
@@ -103,14 +103,12 @@ def settings() -> list[str]:
     return [f"threads={wanted_threads()}", *(f"{n}={os.environ[n]}" for n in names)]
 
 
-def key_of(
-    function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], how: tuple = ()
-) -> tuple[str, list[Any]]:
+def key_of(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], how: tuple = ()) -> tuple[str, list[Any]]:
     """The key of a call.
 
     Args:
         function: the decorated function.
-        skeletons: of its arguments.
+        treedefs: of its arguments.
         keywords: names of the last ones.
         how: in which of the ways of compiling it.
 
@@ -121,7 +119,7 @@ def key_of(
         Unportable: the function or an argument has no description outside of this process.
     """
     statics: list[Any] = []
-    arguments = [describe_skeleton(s, statics) for s in skeletons]
+    arguments = [describe_treedef(s, statics) for s in treedefs]
     facts = [
         [VERSION, package_hash(), processor(), versions(), settings(), layout.supported()],
         describe(function),

@@ -21,7 +21,7 @@ from ..backend.native.format import Unportable
 from ..backend.native.library import Library
 from ..infer.engine.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from ..infer.engine.program import Program
-from ..infer.values.treedef import ConstInfo, Identity, Skeleton
+from ..infer.values.treedef import ConstInfo, Identity, TreeDef
 from ..pipeline import Compiled
 from .describe import describe
 from .paths import Paths
@@ -52,17 +52,17 @@ class LoadedProgram:
         return f"native program {self.name}\n  loaded from a file of {self.size:,} bytes, not compiled in this process"
 
 
-# --- skeletons --------------------------------------------------------------------------------------------------------
+# --- treedefs --------------------------------------------------------------------------------------------------------
 
 
-def encode_skeleton(skel: Skeleton) -> list:
-    """A skeleton of arguments or results.
+def encode_treedef(treedef: TreeDef) -> list:
+    """A treedef of arguments or results.
 
     Raises:
         Unportable: it holds functions or other things of this process.
     """
-    tag, info = skel.tag, skel.info
-    parts = [encode_skeleton(p) for p in skel.parts]
+    tag, info = treedef.tag, treedef.info
+    parts = [encode_treedef(p) for p in treedef.parts]
     if tag == "dyn":
         data: Any = format.encode_type(info)
     elif tag == "const":
@@ -82,8 +82,8 @@ def encode_skeleton(skel: Skeleton) -> list:
     return [tag, data, parts]
 
 
-def decode_skeleton(data: list) -> Skeleton:
-    """The skeleton that `encode_skeleton` has encoded."""
+def decode_treedef(data: list) -> TreeDef:
+    """The treedef that `encode_treedef` has encoded."""
     tag, info, parts = data
     if tag == "dyn":
         info = format.decode_type(info)
@@ -95,7 +95,7 @@ def decode_skeleton(data: list) -> Skeleton:
         info = (info[0], tuple(info[1]), format.decode_class(info[2]))
     elif tag == "text":
         info = format.decode_text(info)
-    return Skeleton(tag, info, tuple(map(decode_skeleton, parts)))
+    return TreeDef(tag, info, tuple(map(decode_treedef, parts)))
 
 
 def describe_type(t: Type) -> Any:
@@ -127,13 +127,13 @@ def functions_of(spec: Any) -> list[Any]:
     return [f for _, value in sorted(getattr(spec, "__dict__", {}).items()) for f in functions_of(value)]
 
 
-def describe_skeleton(skel: Skeleton, statics: list[Any]) -> list:
-    """The description of an argument's skeleton; functions and other static values in it are appended to `statics`.
+def describe_treedef(treedef: TreeDef, statics: list[Any]) -> list:
+    """The description of an argument's treedef; functions and other static values in it are appended to `statics`.
 
     Raises:
         Unportable: it has none.
     """
-    tag, info = skel.tag, skel.info
+    tag, info = treedef.tag, treedef.info
     if tag == "dyn":
         data: Any = describe_type(info)
         statics += functions_of(getattr(info, "spec", None))
@@ -150,7 +150,7 @@ def describe_skeleton(skel: Skeleton, statics: list[Any]) -> list:
         data = info
     else:
         raise Unportable(f"a {tag} as an argument")
-    return [tag, data, [describe_skeleton(p, statics) for p in skel.parts]]
+    return [tag, data, [describe_treedef(p, statics) for p in treedef.parts]]
 
 
 # --- dependencies -----------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
         "version": VERSION,
         "name": name,
         "signature": format.encode_signature(native.entry.signature, blobs),
-        "result": encode_skeleton(compiled.program.result),
+        "result": encode_treedef(compiled.program.result),
         "returned": compiled.returned,
         "dependencies": dependencies,
         "hidden": hidden,
@@ -313,6 +313,6 @@ def program_of(
     signature = format.decode_signature(description["signature"], arrays)
     entry = Entry(Library(file, signature.needs), signature)
     hidden = [Hidden(dependencies[k], None) for k in description["hidden"]]
-    program = Program(None, decode_skeleton(description["result"]), hidden, dependencies)
+    program = Program(None, decode_treedef(description["result"]), hidden, dependencies)
     returned = [(kind, index) for kind, index in description["returned"]]
     return Compiled(program, LoadedProgram(description["name"], entry, size), {}, returned, {})

@@ -12,7 +12,7 @@ import hashlib
 from typing import Any
 
 from ..backend.native.format import Unportable
-from ..infer.values.treedef import Skeleton
+from ..infer.values.treedef import TreeDef
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
 from . import store
@@ -28,20 +28,20 @@ def _served(options: dict[str, Any]) -> bool:
     )
 
 
-def find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], *how: bool) -> Compiled | None:
+def find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], *how: bool) -> Compiled | None:
     """The program for a call, out of a file; None where there is none that is good here and now."""
     if not _served(function.options):
         return None
     try:
-        return _find(function, skeletons, keywords, how)
+        return _find(function, treedefs, keywords, how)
     except store.CacheWarning:  # made an error
         raise
     except Exception:
         return None
 
 
-def _find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], how: tuple) -> Compiled | None:
-    key, roots = key_of(function, skeletons, keywords, how)
+def _find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], how: tuple) -> Compiled | None:
+    key, roots = key_of(function, treedefs, keywords, how)
     with contextlib.closing(store.files(key)) as files:
         for file in files:
             try:
@@ -61,13 +61,13 @@ def _find(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], h
     return None
 
 
-def keep(function: Any, skeletons: list[Skeleton], keywords: tuple[str, ...], compiled: Compiled, *how: bool) -> None:
+def keep(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], compiled: Compiled, *how: bool) -> None:
     """Put a compiled program into a file, where that is possible."""
     if not _served(function.options) or getattr(compiled.run, "code", None) is None:
         return
     program = compiled.program
     try:
-        key, roots = key_of(function, skeletons, keywords, how)
+        key, roots = key_of(function, treedefs, keywords, how)
         if not all(d.holds() for d in program.dependencies):
             return
         dependencies = encode_dependencies(program.dependencies, roots)

@@ -9,14 +9,14 @@ from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
 from . import ownership
 from . import scope as scopes
-from .context import STATEMENTS, Context, handles
+from .context import STATEMENTS, ParseContext, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure, triangular
 from .objects import IN_PLACE
 from .scope import appended
 
 
-def bind(p: Context, name: str, value: Node, at: ast.AST) -> None:
+def bind(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
     """Bind a variable."""
     kind = p.scope.outer.get(name)
     if kind == "global":
@@ -39,7 +39,7 @@ def bind(p: Context, name: str, value: Node, at: ast.AST) -> None:
     p.state.env.pop(f"$bound.{name}", None)
 
 
-def _check_captures(p: Context, name: str, value: Node, at: ast.AST) -> None:
+def _check_captures(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
     """Rebinding a captured variable: an inner function that captured it sees the new value.
 
     Ours has a pointer to the old one, which is the same thing only if it is not used any more. Where a live variable IS such a
@@ -65,7 +65,7 @@ def _check_captures(p: Context, name: str, value: Node, at: ast.AST) -> None:
         p.apply(syntax.recapture, *suspects, at=at, attrs=attrs)
 
 
-def remedy(p: Context, cells: set[str], name: str) -> syntax.Again:
+def remedy(p: ParseContext, cells: set[str], name: str) -> syntax.Again:
     """Makes a variable a cell when the function is parsed next."""
 
     def again() -> None:
@@ -78,7 +78,7 @@ def remedy(p: Context, cells: set[str], name: str) -> syntax.Again:
     return syntax.Again(again)
 
 
-def _captures(p: Context, graph: Graph, captured: list) -> bool:
+def _captures(p: ParseContext, graph: Graph, captured: list) -> bool:
     """Whether a function is one of those in `captured`, or reaches one through the functions it captures."""
     graphs = {graph for graph, _ in captured}
     seen, stack = set(), [graph]
@@ -96,7 +96,7 @@ def _captures(p: Context, graph: Graph, captured: list) -> bool:
     return False
 
 
-def bind_target(p: Context, target: ast.AST, value: Node) -> None:
+def bind_target(p: ParseContext, target: ast.AST, value: Node) -> None:
     """Assign a value to a target of any form."""
     if isinstance(target, ast.Name):
         bind(p, target.id, value, target)
@@ -139,7 +139,7 @@ def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
     return None if stars else value.args
 
 
-def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
+def change(p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
     """Rebind a variable to its value changed by `op`, refused where something else can see the old one."""
 
     node = p.apply(op, old, *args, at=at, attrs={"name": name})
@@ -163,7 +163,7 @@ def change(p: Context, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *ar
 
 
 def change_list(
-    p: Context, call: ast.AST, base: ast.Name, method: str, args: list[Node], keywords: tuple[str, ...] = ()
+    p: ParseContext, call: ast.AST, base: ast.Name, method: str, args: list[Node], keywords: tuple[str, ...] = ()
 ) -> Node:
     """A call of a method that changes a list: the variable is bound to the list afterwards; returns what the method returns."""
     name = base.id
@@ -181,7 +181,7 @@ def change_list(
     return result
 
 
-def change_entry(p: Context, call: ast.Call, base: ast.Name) -> Node:
+def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
     """`x[i].append(v)`, or another method that changes a list, of an entry: as `x[i]` taken out, changed, and put back."""
     target, name = call.func.value, base.id
     parts = [*call.args, *[k.value for k in call.keywords]]
@@ -199,7 +199,7 @@ def change_entry(p: Context, call: ast.Call, base: ast.Name) -> Node:
 
 
 def _changed_by(
-    p: Context, call: ast.AST, method: str, name: str, old: Node, args: list[Node], keywords
+    p: ParseContext, call: ast.AST, method: str, name: str, old: Node, args: list[Node], keywords
 ) -> tuple[Node, ...]:
     """A method that changes a list: the operation, the list afterwards, and what the method returns."""
     attrs = {"name": name, "method": method, "shared": ()}
@@ -218,7 +218,7 @@ _READ_BEFORE = (
 )
 
 
-def _read_before(p: Context, call: ast.AST, name: str, entries: bool = False) -> bool:
+def _read_before(p: ParseContext, call: ast.AST, name: str, entries: bool = False) -> bool:
     """Whether the expression around a method that changes a list (or an entry of it) reads the whole list before.
 
     In `f(xs, xs.pop())` Python gives the function the list as it is after the pop. Elements, lengths and truth values are taken at
@@ -252,7 +252,7 @@ def _read_before(p: Context, call: ast.AST, name: str, entries: bool = False) ->
 
 
 @handles(STATEMENTS, ast.Delete)
-def delete(p: Context, stmt: ast.Delete) -> None:
+def delete(p: ParseContext, stmt: ast.Delete) -> None:
     """`del xs[i]` of a local list."""
     for target in stmt.targets:
         if (
@@ -270,7 +270,7 @@ def delete(p: Context, stmt: ast.Delete) -> None:
 
 
 @handles(STATEMENTS, ast.Assign)
-def assign(p: Context, stmt: ast.Assign) -> None:
+def assign(p: ParseContext, stmt: ast.Assign) -> None:
     """`a = b = e`."""
     if isinstance(stmt.value, ast.Lambda) and isinstance(stmt.targets[0], ast.Name):
         # A lambda with a name may call itself by it, and refer to names that are bound later, as a `def` may.
@@ -282,7 +282,7 @@ def assign(p: Context, stmt: ast.Assign) -> None:
 
 
 @handles(STATEMENTS, ast.AnnAssign)
-def annotated(p: Context, stmt: ast.AnnAssign) -> None:
+def annotated(p: ParseContext, stmt: ast.AnnAssign) -> None:
     """`x: T = e`; without a value only a declaration."""
     if stmt.value is None:
         return
@@ -295,7 +295,7 @@ def annotated(p: Context, stmt: ast.AnnAssign) -> None:
 
 
 @handles(STATEMENTS, ast.AugAssign)
-def augmented(p: Context, stmt: ast.AugAssign) -> None:
+def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
     """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(item_to_change(x, i), e))`."""
     op = IN_PLACE[type(stmt.op)]
     target, base = stmt.target, scopes.base_of(stmt.target)
@@ -328,7 +328,7 @@ def augmented(p: Context, stmt: ast.AugAssign) -> None:
         bind_target(p, target, Constant(None))  # refused there
 
 
-def append(p: Context, stmt: ast.Expr) -> bool:
+def append(p: ParseContext, stmt: ast.Expr) -> bool:
     """`xs.append(v)` on a local variable  =>  `xs = list_append(xs, v)`. Returns whether the statement is one."""
     base = appended(stmt)
     if base is None or not p.is_local(base.id) or base.id in p.hidden:

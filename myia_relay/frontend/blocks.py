@@ -23,13 +23,13 @@ from ..ir.node import Constant, Node
 from ..utils.errors import ParseError
 from ..utils.source import Origin
 from .conditionals import condition
-from .context import CONTINUE, NORMAL, RETURN, STATEMENTS, Context, State, handles
+from .context import CONTINUE, NORMAL, RETURN, STATEMENTS, BlockState, ParseContext, handles
 from .refusals import refuse_statement
 from .scope import bindings, jumps
 
 
 @dataclass(eq=False)
-class Frame:
+class OpenBranch:
     """A branch that stays open until the end of its block.
 
     Attributes:
@@ -41,9 +41,9 @@ class Frame:
         queue: statements of the open side, to be parsed before what follows the branch.
     """
 
-    base: State
+    base: BlockState
     cond: Node
-    closed: State
+    closed: BlockState
     open_then: bool
     origin: Origin
     queue: list = field(default_factory=list)
@@ -62,7 +62,7 @@ class Continuation:
     run: Callable
 
 
-def block(p: Context, stmts: list, live_end: set[str], kind: str = "branch"):
+def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"):
     """Parse statements into the current state; a step for `trampoline.run`.
 
     Args:
@@ -71,7 +71,7 @@ def block(p: Context, stmts: list, live_end: set[str], kind: str = "branch"):
         live_end: variables that whoever looks at the state afterwards needs.
         kind: "function" (ends with `return None`), "loop" (ends with `continue`) or "branch".
     """
-    frames: list[Frame] = []
+    frames: list[OpenBranch] = []
     queue = deque(stmts)
     while queue:
         item = queue.popleft()
@@ -92,7 +92,7 @@ def block(p: Context, stmts: list, live_end: set[str], kind: str = "branch"):
         except RecursionError:
             raise p.refuse("this statement is nested too deeply; give names to parts of it", stmt) from None
         else:
-            if isinstance(result, Frame):
+            if isinstance(result, OpenBranch):
                 frames.append(result)
                 queue.extendleft(reversed(result.queue))
     if kind == "function":
@@ -107,7 +107,7 @@ def block(p: Context, stmts: list, live_end: set[str], kind: str = "branch"):
         _at_loop_end(p.state)
 
 
-def _start(p: Context, item, more: bool, live_end: set[str]):
+def _start(p: ParseContext, item, more: bool, live_end: set[str]):
     """Call the handler of a statement; it returns a step if it contains statements."""
     if isinstance(item, Continuation):
         return item.run(p, more, live_end)
@@ -119,7 +119,7 @@ def _start(p: Context, item, more: bool, live_end: set[str]):
     return handler(p, item)
 
 
-def _recover(p: Context, stmt: ast.stmt, error: ParseError) -> None:
+def _recover(p: ParseContext, stmt: ast.stmt, error: ParseError) -> None:
     """Note a refusal and go on with the next statement, so that all of them are reported together."""
     p.errors.append(error)
     for name in bindings([stmt]) & p.scope.locals:
@@ -127,7 +127,7 @@ def _recover(p: Context, stmt: ast.stmt, error: ParseError) -> None:
         p.state.env.pop(f"$bound.{name}", None)
 
 
-def _guard(p: Context, origin: Origin) -> Frame:
+def _guard(p: ParseContext, origin: Origin) -> OpenBranch:
     """Open the branch in which the status is normal."""
     base = p.state
     cond = p.apply(operator.eq, base.env["$status"], Constant(NORMAL), at=origin)
@@ -138,10 +138,10 @@ def _guard(p: Context, origin: Origin) -> Frame:
         skipped.jump(RETURN)  # outside of loops there is no other way to leave
     p.state = p.fork("rest", origin)
     p.state.jump(NORMAL)
-    return Frame(base, cond, skipped, True, origin)
+    return OpenBranch(base, cond, skipped, True, origin)
 
 
-def _close(p: Context, frame: Frame, live_end: set[str], kind: str) -> None:
+def _close(p: ParseContext, frame: OpenBranch, live_end: set[str], kind: str) -> None:
     opened = p.state
     if kind == "loop":
         _at_loop_end(opened)
@@ -151,13 +151,13 @@ def _close(p: Context, frame: Frame, live_end: set[str], kind: str) -> None:
     p.join(frame.cond, then, other, live_end, frame.origin)
 
 
-def _at_loop_end(state: State) -> None:
+def _at_loop_end(state: BlockState) -> None:
     """At the end of a loop's body, `continue` and falling off the end are one."""
     if state.dead is None and state.status == CONTINUE:
         state.jump(NORMAL)
 
 
-def branches(p: Context, cond: Node, then, other, more: bool, live: set[str], at: Origin, label="if"):
+def branches(p: ParseContext, cond: Node, then, other, more: bool, live: set[str], at: Origin, label="if"):
     """Parse both sides of a branch, and join them or leave one of them open; a step.
 
     Args:
@@ -171,7 +171,7 @@ def branches(p: Context, cond: Node, then, other, more: bool, live: set[str], at
         label: names the graphs.
 
     Returns:
-        A `Frame` where one side stays open.
+        A `OpenBranch` where one side stays open.
     """
     base = p.state
     p.state = p.fork(f"{label}.then", at)
@@ -181,20 +181,20 @@ def branches(p: Context, cond: Node, then, other, more: bool, live: set[str], at
     p.state = right = p.fork(f"{label}.else", at)
     # A chain of `elif`s whose bodies return needs no joins at all: the rest of the chain goes on in the open side.
     if more and left.reach == "no" and (left.dead is None or other):
-        return Frame(base, cond, left, False, at, list(other))
+        return OpenBranch(base, cond, left, False, at, list(other))
     if other:
         yield block(p, other, live)
         right = p.state
     p.state = base
     if more and right.reach == "no" and right.dead is None and left.reach != "no":
         p.state = left
-        return Frame(base, cond, right, True, at)
+        return OpenBranch(base, cond, right, True, at)
     p.join(cond, left, right, live, at)
     return None
 
 
 @handles(STATEMENTS, ast.If)
-def if_statement(p: Context, stmt: ast.If, more: bool, live_end: set[str]):
+def if_statement(p: ParseContext, stmt: ast.If, more: bool, live_end: set[str]):
     """`if c: ... else: ...`."""
     cond = condition(p, stmt.test)
     live = live_after(p, stmt)
@@ -210,7 +210,7 @@ def if_statement(p: Context, stmt: ast.If, more: bool, live_end: set[str]):
     return frame
 
 
-def live_after(p: Context, stmt: ast.stmt) -> set[str]:
+def live_after(p: ParseContext, stmt: ast.stmt) -> set[str]:
     """Variables that are needed where control goes after a statement, be it by a jump out of it."""
     live = p.live.after(stmt)
     if p.loops and jumps([stmt]) & {"break", "continue"}:

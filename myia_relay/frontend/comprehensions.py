@@ -11,31 +11,31 @@ from ..ir import syntax
 from ..ir.node import Constant, Node
 from .assignments import bind_target, remedy
 from .conditionals import condition, conditional
-from .context import EXPRESSIONS, Context, handles
+from .context import EXPRESSIONS, ParseContext, handles
 from .tree import walk
 
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 
 
 @handles(EXPRESSIONS, ast.ListComp)
-def comprehension(p: Context, node: ast.ListComp | ast.GeneratorExp) -> Node:
+def comprehension(p: ParseContext, node: ast.ListComp | ast.GeneratorExp) -> Node:
     """`[e for x in xs if c]`  =>  `comprehension(xs, body)`; `body(x)` is the list of what one element contributes."""
     return _generator(p, node, 0)
 
 
 @handles(EXPRESSIONS, ast.DictComp)
-def dict_comprehension(p: Context, node: ast.DictComp) -> Node:
+def dict_comprehension(p: ParseContext, node: ast.DictComp) -> Node:
     """`{k: v for x in xs}`  =>  `dict([(k, v) for x in xs])`."""
     return p.apply(dict, _generator(p, node, 0), at=node)
 
 
-def _generator(p: Context, node: Comprehension, k: int) -> Node:
+def _generator(p: ParseContext, node: Comprehension, k: int) -> Node:
     """The list that the generators from `k` on make."""
     iterable, graph = _body(p, node, k, lambda: _condition(p, node, k, 0))
     return p.apply(syntax.comprehension, iterable, Constant(graph), at=node)
 
 
-def _body(p: Context, node: Comprehension, k: int, inside: Callable[[], Node], more=()) -> tuple:
+def _body(p: ParseContext, node: Comprehension, k: int, inside: Callable[[], Node], more=()) -> tuple:
     """The iterable of a generator, and the graph that takes an item (and parameters named `more`) and does `inside`."""
     gen = node.generators[k]
     if gen.is_async:
@@ -77,7 +77,7 @@ def _body(p: Context, node: Comprehension, k: int, inside: Callable[[], Node], m
     return iterable, graph
 
 
-def _condition(p: Context, node: Comprehension, k: int, c: int) -> Node:
+def _condition(p: ParseContext, node: Comprehension, k: int, c: int) -> Node:
     """The conditions of a generator from `c` on, then the generators after it, then the element."""
     gen = node.generators[k]
     if c < len(gen.ifs):
@@ -99,7 +99,7 @@ def _condition(p: Context, node: Comprehension, k: int, c: int) -> Node:
     return p.apply(syntax.make_list, element, at=at)
 
 
-def search(p: Context, call: ast.Call) -> Node | None:
+def search(p: ParseContext, call: ast.Call) -> Node | None:
     """`any(e for x in xs)` and `all(...)`, which stop at the first element that decides; None for other calls.
 
     any(e for x in xs)  =>  for_(xs, body, False)[0]    body(x, _) = (found, not found), found = bool(e)
@@ -114,7 +114,7 @@ def search(p: Context, call: ast.Call) -> Node | None:
     return _search(p, call.args[0], 0, func.id == "any")
 
 
-def _search(p: Context, node: ast.GeneratorExp, k: int, some: bool) -> Node:
+def _search(p: ParseContext, node: ast.GeneratorExp, k: int, some: bool) -> Node:
     """The search through the generators from `k` on."""
 
     def decide(c: int) -> Node:

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 
 from ..ir.node import Constant, Node
-from .context import Context, State
+from .context import BlockState, ParseContext
 
 
-def condition(p: Context, node: ast.expr) -> Node:
+def condition(p: ParseContext, node: ast.expr) -> Node:
     """An expression of which only the truth is asked: `a and b`  =>  `if_(a, bool(b), False)`.
 
     So the operands of `and` and `or` may be of different types, where the value of the whole could be of none.
@@ -37,11 +37,11 @@ def condition(p: Context, node: ast.expr) -> Node:
 
 
 def conditional(
-    p: Context, cond: Node, then: Callable[[], Node], other: Callable[[], Node], at: ast.AST, label: str
+    p: ParseContext, cond: Node, then: Callable[[], Node], other: Callable[[], Node], at: ast.AST, label: str
 ) -> Node:
     """The value of one of two lazily evaluated expressions."""
     origin, base = p.origin(at), p.state
-    sides: list[State] = []
+    sides: list[BlockState] = []
     for suffix, thunk in (("then", then), ("else", other)):
         p.state = base
         p.state = p.fork(f"{label}.{suffix}", origin)

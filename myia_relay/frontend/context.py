@@ -1,6 +1,6 @@
 """The state of parsing one function: where nodes go, what variables are bound to, what control may have done.
 
-`State` is one straight run of code: the graph that receives nodes and the environment. Besides the user's variables an
+`BlockState` is one straight run of code: the graph that receives nodes and the environment. Besides the user's variables an
 environment holds pseudo-variables that flow through branches and loops in the same way:
 
     $status      0 normal, 1 continue, 2 break, 3 return, 4 a `while` whose condition has failed; most often a constant
@@ -42,7 +42,7 @@ def handles(table: dict[type, Any], *kinds: type):
     return register
 
 
-class State:
+class BlockState:
     """One straight run of code.
 
     Attributes:
@@ -80,7 +80,7 @@ class State:
         self.env["$status"] = Constant(status)
 
 
-class Context:
+class ParseContext:
     """Parsing of one function.
 
     Attributes:
@@ -99,7 +99,7 @@ class Context:
         errors: refusals so far; shared by inner functions.
     """
 
-    def __init__(self, source: Source, node: ast.AST, graph: Graph, outer: Context | None = None):
+    def __init__(self, source: Source, node: ast.AST, graph: Graph, outer: ParseContext | None = None):
         self.source = source
         self.node = node
         self.name = getattr(node, "name", "<lambda>")
@@ -130,7 +130,7 @@ class Context:
         self.hidden_cells: dict[str, Node] = {}
         self.own_scopes = 0
         self.here: set[str] = set()
-        self.state = State(graph, {"$status": Constant(NORMAL)})
+        self.state = BlockState(graph, {"$status": Constant(NORMAL)})
 
     def parents(self) -> dict[ast.AST, ast.AST]:
         """The parent of each part of the function's tree."""
@@ -182,12 +182,12 @@ class Context:
 
     # -- branches ----------------------------------------------------------------------------------------------------
 
-    def fork(self, label: str, at: Origin) -> State:
+    def fork(self, label: str, at: Origin) -> BlockState:
         """A state for a branch that starts with what is bound now; its graph is nested in the current one."""
         graph = Graph(f"{self.root.name}.{label}", parent=self.state.graph, origin=at)
-        return State(graph, dict(self.state.env))
+        return BlockState(graph, dict(self.state.env))
 
-    def join(self, cond: Node, then: State, other: State, live: set[str] | None, at: Origin) -> None:
+    def join(self, cond: Node, then: BlockState, other: BlockState, live: set[str] | None, at: Origin) -> None:
         """Append `if_(cond, then, other)` to the current state, and bind what flows out of it.
 
         Args:
@@ -246,7 +246,7 @@ class Context:
 
     def cell(self, name: str) -> Node | None:
         """The cell of a variable, of this function or of one around it, that has one (see `Scope.cells`); else None."""
-        context: Context | None = self
+        context: ParseContext | None = self
         while context is not None:
             if name in context.hidden:
                 return context.hidden_cells.get(name)
@@ -309,7 +309,7 @@ def _shown(name: str) -> str | None:
     return None if name == "$value" else name
 
 
-def _value_in(side: State, name: str) -> Node:
+def _value_in(side: BlockState, name: str) -> Node:
     """What a variable is at the end of a branch, for the join."""
     if name.startswith("$bound."):
         if name in side.env:
@@ -318,7 +318,7 @@ def _value_in(side: State, name: str) -> Node:
     return side.env.get(name) or Constant(syntax.UNBOUND)
 
 
-def _merge(base: State, sides: list[State], live: set[str] | None) -> tuple[dict[str, Node], list[str]]:
+def _merge(base: BlockState, sides: list[BlockState], live: set[str] | None) -> tuple[dict[str, Node], list[str]]:
     """What holds after a join: (variables that need no flow, names of those that do)."""
     merged: dict[str, Node] = {}
     flowing: list[str] = []
@@ -341,7 +341,7 @@ def _merge(base: State, sides: list[State], live: set[str] | None) -> tuple[dict
     return merged, flowing
 
 
-def _visible(node: Node | None, base: State) -> bool:
+def _visible(node: Node | None, base: BlockState) -> bool:
     """Whether a node may be used in the graph of `base`: it is not from a graph nested in it."""
     owner = getattr(node, "graph", None)
     scope: Graph | None = base.graph

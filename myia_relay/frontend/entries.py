@@ -16,11 +16,11 @@ from ..ir import syntax
 from ..ir.node import Constant, Node
 from . import ownership
 from . import scope as scopes
-from .context import Context
+from .context import ParseContext
 from .objects import is_array
 
 
-def changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
+def changed_variable(p: ParseContext, target: ast.Subscript) -> ast.Name:
     """The `x` of `x[i] = v`, or of `x[i][j] = v`."""
     base = scopes.base_of(target)
     if isinstance(base, ast.Name) and p.is_local(base.id):
@@ -33,7 +33,7 @@ def changed_variable(p: Context, target: ast.Subscript) -> ast.Name:
     )
 
 
-def indices_of(p: Context, target: ast.Subscript) -> list[Node]:
+def indices_of(p: ParseContext, target: ast.Subscript) -> list[Node]:
     """The i, j, ... of `x[i][j]`."""
     return [p.expr(part.slice) for part in _chain(target)]
 
@@ -46,7 +46,7 @@ def _chain(target: ast.Subscript) -> list[ast.Subscript]:
     return chain[::-1]
 
 
-def taken(p: Context, target: ast.Subscript, x: Node, indices: list[Node]) -> list[Node]:
+def taken(p: ParseContext, target: ast.Subscript, x: Node, indices: list[Node]) -> list[Node]:
     """`x`, `x[i]`, `x[i][j]`: the last to be changed, the others without the entries that follow."""
     levels = [x]
     for part, index in zip(_chain(target), indices):
@@ -59,7 +59,7 @@ def taken(p: Context, target: ast.Subscript, x: Node, indices: list[Node]) -> li
     return levels
 
 
-def note_holders(p: Context, target: ast.Subscript, node: Node, whole: Node, entry: Node) -> None:
+def note_holders(p: ParseContext, target: ast.Subscript, node: Node, whole: Node, entry: Node) -> None:
     """Write down at a node what else may hold an entry that is about to be changed where it is.
 
     Args:
@@ -78,7 +78,7 @@ def note_holders(p: Context, target: ast.Subscript, node: Node, whole: Node, ent
         ownership.check(p, changed_variable(p, target).id, entry, report, within=whole)
 
 
-def put_back(p: Context, target: ast.Subscript, levels: list[Node], indices: list[Node], value: Node) -> Node:
+def put_back(p: ParseContext, target: ast.Subscript, levels: list[Node], indices: list[Node], value: Node) -> Node:
     """What to assign to `x[i]` so that `x[i][j]` is a value; `levels` as `taken` gives them."""
     for whole, index in zip(reversed(levels[1:]), reversed(indices[1:])):
         value = p.apply(syntax.setitem, whole, index, value, at=target, attrs={"name": "", "shared": (), "back": True})

@@ -11,7 +11,7 @@ from ..ir.node import Node
 from .assignments import bind, change_entry, change_list
 from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
-from .context import EXPRESSIONS, Context, handles
+from .context import EXPRESSIONS, ParseContext, handles
 from .functions import closure
 from .scope import NeedsCell, changed
 
@@ -44,7 +44,7 @@ COMPARE = {
 
 
 @handles(EXPRESSIONS, ast.Constant)
-def constant(p: Context, node: ast.Constant) -> Node:
+def constant(p: ParseContext, node: ast.Constant) -> Node:
     """A literal."""
     if isinstance(node.value, complex):
         raise p.refuse("complex literals are not part of the language; keep real and imaginary parts apart", node)
@@ -54,13 +54,13 @@ def constant(p: Context, node: ast.Constant) -> Node:
 
 
 @handles(EXPRESSIONS, ast.Name)
-def name(p: Context, node: ast.Name) -> Node:
+def name(p: ParseContext, node: ast.Name) -> Node:
     """A variable, a captured variable, or a name from outside."""
     return p.load(node.id, node)
 
 
 @handles(EXPRESSIONS, ast.BinOp)
-def binary(p: Context, node: ast.BinOp) -> Node:
+def binary(p: ParseContext, node: ast.BinOp) -> Node:
     """`a + b`; a long sum leans to the left, so its spine is walked with a loop."""
     spine: list[ast.BinOp] = []
     left: ast.expr = node
@@ -74,7 +74,7 @@ def binary(p: Context, node: ast.BinOp) -> Node:
 
 
 @handles(EXPRESSIONS, ast.UnaryOp)
-def unary(p: Context, node: ast.UnaryOp) -> Node:
+def unary(p: ParseContext, node: ast.UnaryOp) -> Node:
     """`-x`; a negative literal is a constant."""
     operand = node.operand
     if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
@@ -84,14 +84,14 @@ def unary(p: Context, node: ast.UnaryOp) -> Node:
 
 
 @handles(EXPRESSIONS, ast.BoolOp)
-def boolean(p: Context, node: ast.BoolOp) -> Node:
+def boolean(p: ParseContext, node: ast.BoolOp) -> Node:
     """`a and b`  =>  `if_(a, b, a)`; `a or b`  =>  `if_(a, a, b)`: the operands' values, lazily."""
     both = isinstance(node.op, ast.And)
     return _lazily(p, [lambda v=v: p.expr(v) for v in node.values], both, node)
 
 
 @handles(EXPRESSIONS, ast.Compare)
-def compare(p: Context, node: ast.Compare) -> Node:
+def compare(p: ParseContext, node: ast.Compare) -> Node:
     """`a < b < c`  =>  `if_(a < b, b < c, a < b)`, with b evaluated once and c only if needed."""
     left = p.expr(node.left)
 
@@ -108,7 +108,7 @@ def compare(p: Context, node: ast.Compare) -> Node:
     return _lazily(p, steps, True, node)
 
 
-def _lazily(p: Context, thunks: list[Callable[[], Node]], both: bool, at: ast.AST) -> Node:
+def _lazily(p: ParseContext, thunks: list[Callable[[], Node]], both: bool, at: ast.AST) -> Node:
     """Chain thunks by `and` (`both`) or `or`."""
     first = thunks[0]()
     if len(thunks) == 1:
@@ -124,13 +124,13 @@ def _lazily(p: Context, thunks: list[Callable[[], Node]], both: bool, at: ast.AS
 
 
 @handles(EXPRESSIONS, ast.IfExp)
-def ternary(p: Context, node: ast.IfExp) -> Node:
+def ternary(p: ParseContext, node: ast.IfExp) -> Node:
     """`a if c else b`."""
     return conditional(p, condition(p, node.test), lambda: p.expr(node.body), lambda: p.expr(node.orelse), node, "if")
 
 
 @handles(EXPRESSIONS, ast.NamedExpr)
-def walrus(p: Context, node: ast.NamedExpr) -> Node:
+def walrus(p: ParseContext, node: ast.NamedExpr) -> Node:
     """`(x := e)`."""
     name = node.target.id
     if (p.hidden or name in p.scope.captured) and name in p.scope.locals and p.cell(name) is None:
@@ -141,25 +141,25 @@ def walrus(p: Context, node: ast.NamedExpr) -> Node:
 
 
 @handles(EXPRESSIONS, ast.Attribute)
-def attribute(p: Context, node: ast.Attribute) -> Node:
+def attribute(p: ParseContext, node: ast.Attribute) -> Node:
     """`x.a`  =>  `getattr(x, "a")`."""
     return p.apply(getattr, p.expr(node.value), p.constant(node.attr, node), at=node)
 
 
 @handles(EXPRESSIONS, ast.Subscript)
-def subscript(p: Context, node: ast.Subscript) -> Node:
+def subscript(p: ParseContext, node: ast.Subscript) -> Node:
     """`x[i]`  =>  `getitem(x, i)`."""
     return p.apply(operator.getitem, p.expr(node.value), p.expr(node.slice), at=node)
 
 
 @handles(EXPRESSIONS, ast.Slice)
-def slice_(p: Context, node: ast.Slice) -> Node:
+def slice_(p: ParseContext, node: ast.Slice) -> Node:
     """`a:b:c`  =>  `slice(a, b, c)`, with None for what is left out."""
     parts = [p.expr(part) if part else p.constant(None, node) for part in (node.lower, node.upper, node.step)]
     return p.apply(slice, *parts, at=node)
 
 
-def _elements(p: Context, nodes: list[ast.expr]) -> list[Node]:
+def _elements(p: ParseContext, nodes: list[ast.expr]) -> list[Node]:
     out = []
     for node in nodes:
         if isinstance(node, ast.Starred):
@@ -170,19 +170,19 @@ def _elements(p: Context, nodes: list[ast.expr]) -> list[Node]:
 
 
 @handles(EXPRESSIONS, ast.Tuple)
-def tuple_(p: Context, node: ast.Tuple) -> Node:
+def tuple_(p: ParseContext, node: ast.Tuple) -> Node:
     """`(a, *b)`."""
     return p.apply(syntax.make_tuple, *_elements(p, node.elts), at=node)
 
 
 @handles(EXPRESSIONS, ast.List)
-def list_(p: Context, node: ast.List) -> Node:
+def list_(p: ParseContext, node: ast.List) -> Node:
     """`[a, *b]`."""
     return p.apply(syntax.make_list, *_elements(p, node.elts), at=node)
 
 
 @handles(EXPRESSIONS, ast.Dict)
-def dict_(p: Context, node: ast.Dict) -> Node:
+def dict_(p: ParseContext, node: ast.Dict) -> Node:
     """`{"a": x, k: y, **d}`  =>  `{"a": x} | dict([(k, y)]) | d`."""
     parts: list = []  # dicts of what has literal keys, in which as in Python the last of equal keys counts; nodes of others
     for key, value in zip(node.keys, node.values, strict=True):
@@ -210,7 +210,7 @@ def dict_(p: Context, node: ast.Dict) -> Node:
 
 
 @handles(EXPRESSIONS, ast.Call)
-def call(p: Context, node: ast.Call) -> Node:
+def call(p: ParseContext, node: ast.Call) -> Node:
     """`f(a, *b, c=d, **e)`."""
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not p.is_local("super"):
         raise p.refuse(
@@ -248,13 +248,13 @@ def call(p: Context, node: ast.Call) -> Node:
 
 
 @handles(EXPRESSIONS, ast.Lambda)
-def lambda_(p: Context, node: ast.Lambda) -> Node:
+def lambda_(p: ParseContext, node: ast.Lambda) -> Node:
     """`lambda x: e`: a constant that holds a graph."""
     return closure(p, node)
 
 
 @handles(EXPRESSIONS, ast.JoinedStr)
-def formatted(p: Context, node: ast.JoinedStr) -> Node:
+def formatted(p: ParseContext, node: ast.JoinedStr) -> Node:
     """An f-string: literal parts, and (index of the value, conversion, format specification)."""
     parts: list = []
     values: list[Node] = []

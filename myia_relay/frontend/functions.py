@@ -18,14 +18,14 @@ from ..utils.errors import CompileError, NameError_, nearest
 from ..utils.source import Origin
 from . import scope as scopes
 from .blocks import block
-from .context import RETURN, Context, State
+from .context import RETURN, BlockState, ParseContext
 from .refusals import check_kind
 from .source import Source
 from .trampoline import run
 from .tree import walk
 
 
-class Closure:
+class InnerFunction:
     """An inner function.
 
     Args:
@@ -34,11 +34,11 @@ class Closure:
         graph: its graph.
     """
 
-    def __init__(self, p: Context, node: ast.AST, graph: Graph):
+    def __init__(self, p: ParseContext, node: ast.AST, graph: Graph):
         self.definer = p
         self.node = node
         self.graph = graph
-        self.inner = Context(p.source, node, graph, p)
+        self.inner = ParseContext(p.source, node, graph, p)
         self.missing: list[str] = []
 
     def captured_values(self) -> list[Node]:
@@ -48,7 +48,7 @@ class Closure:
     def capture(self, name: str, value: Node, flag: Node | None) -> None:
         """Let a name of the outer functions mean a node."""
         self.inner.captures[name] = value, flag
-        owner: Context | None = self.definer
+        owner: ParseContext | None = self.definer
         while owner is not None and not owner.is_local(name):
             owner = owner.outer
         if owner is not None:
@@ -56,7 +56,7 @@ class Closure:
             use = min(uses, key=lambda n: (n.lineno, n.col_offset), default=self.node)
             owner.captured_by.setdefault(name, []).append((self.graph, self.definer.origin(use).loc))
 
-    def resolve(self, user: Context, at: ast.AST | Origin) -> None:
+    def resolve(self, user: ParseContext, at: ast.AST | Origin) -> None:
         """Parse it now: it is about to be used, so everything it captures must be bound."""
         del self.definer.pending[self.graph]
         for name in self.missing:
@@ -77,7 +77,7 @@ class Closure:
         parse_body(self.inner)
 
 
-def _value_of(p: Context, name: str) -> tuple[Node | None, Node | None]:
+def _value_of(p: ParseContext, name: str) -> tuple[Node | None, Node | None]:
     if p.is_local(name):
         return p.state.env.get(name), p.state.env.get(f"$bound.{name}")
     return p.captures.get(name, (None, None))
@@ -92,7 +92,7 @@ def _visible_from(node: Node, graph: Graph | None) -> bool:
     return owner is None
 
 
-def closure(p: Context, node: ast.FunctionDef | ast.Lambda, own: str | None = None, later=frozenset()) -> Constant:
+def closure(p: ParseContext, node: ast.FunctionDef | ast.Lambda, own: str | None = None, later=frozenset()) -> Constant:
     """The constant that holds the graph of an inner function.
 
     Args:
@@ -104,7 +104,7 @@ def closure(p: Context, node: ast.FunctionDef | ast.Lambda, own: str | None = No
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     graph = Graph(name, parent=p.state.graph, origin=p.origin(node))
     value = Constant(graph, origin=p.origin(node), name=own)
-    record = Closure(p, node, graph)
+    record = InnerFunction(p, node, graph)
     graph.signature = nested_signature(p, node)
     p.closures[graph] = record
     for free in sorted(scopes.free_names(node)):
@@ -136,7 +136,7 @@ def closure(p: Context, node: ast.FunctionDef | ast.Lambda, own: str | None = No
     return value
 
 
-def parse_body(p: Context) -> None:
+def parse_body(p: ParseContext) -> None:
     """Parse parameters and body of a function into its graph."""
     check_kind(p)
     graph, state = p.root, p.state
@@ -157,7 +157,7 @@ def parse_body(p: Context) -> None:
             raise p.refuse("this expression is nested too deeply; give names to parts of it", p.node) from None
         return
     run(block(p, p.node.body, set(), "function"))
-    end: State = p.state
+    end: BlockState = p.state
     for record in [r for r in p.pending.values() if r.definer is p]:
         # Never used; it is parsed all the same if it can be, for what it may contain that must be refused.
         if all(_value_of(p, name)[0] is not None for name in record.missing):
@@ -166,7 +166,7 @@ def parse_body(p: Context) -> None:
     assert end.dead is not None or end.jumped or end.status == RETURN
 
 
-def triangular(p: Context, value: Node, note, at: ast.AST) -> Node:
+def triangular(p: ParseContext, value: Node, note, at: ast.AST) -> Node:
     """A value with what its annotation says of zeros, which is looked at and known from there on."""
     if isinstance(note, TensorAnnotation):
         return p.apply(TRIANGLES[note.triangle.name], value, at=at) if note.triangle else value
@@ -194,7 +194,7 @@ def _shape(node: ast.AST) -> dict:
     }
 
 
-def nested_signature(p: Context, node: ast.FunctionDef | ast.Lambda) -> Signature:
+def nested_signature(p: ParseContext, node: ast.FunctionDef | ast.Lambda) -> Signature:
     """The signature of an inner function; its defaults are evaluated here, where it is defined."""
     shape = _shape(node)
     defaults = {}
@@ -232,7 +232,7 @@ def outer_signature(source: Source) -> Signature:
     return Signature(**shape, defaults=defaults, annotations=annotations, function=fn)
 
 
-def annotation(p: Context, node: ast.expr):
+def annotation(p: ParseContext, node: ast.expr):
     """The value of an annotation inside a function; it may only use names from outside of the functions."""
     for name in sorted(scopes.loads([node])):
         if p.is_local(name) or name in p.captures:

@@ -57,7 +57,7 @@ class Liveness:
         return self._names(live)
 
     def head(self, loop: ast.AST) -> set[str]:
-        """Variables that are live before each turn of a loop."""
+        """Variables that are live before each iteration of a loop."""
         return self._names(self._live[self._head[loop]])
 
     def bound(self, part: ast.AST) -> set[str]:

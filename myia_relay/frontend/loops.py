@@ -1,6 +1,6 @@
-"""Loops stay loops: a body graph over the variables that turns carry to each other.
+"""Loops stay loops: a body graph over the variables that iterations carry to each other.
 
-Carried is what the body binds and somebody reads later, at the head of the next turn or after the loop. `break` and
+Carried is what the body binds and somebody reads later, at the head of the next iteration or after the loop. `break` and
 `return` leave by the status: a `for` whose body may leave returns "go on" as its last value, a `while` asks the
 status in its condition.
 """
@@ -18,7 +18,7 @@ from . import scope as scopes
 from .assignments import bind_target
 from .blocks import Continuation, block, branches, live_after
 from .conditionals import condition
-from .context import BREAK, EXHAUSTED, NORMAL, RETURN, STATEMENTS, Context, State, handles
+from .context import BREAK, EXHAUSTED, NORMAL, RETURN, STATEMENTS, BlockState, ParseContext, handles
 from .objects import loop_begins, loop_ends
 
 
@@ -28,7 +28,7 @@ class Carried:
 
     Attributes:
         names: variables and pseudo-variables, in order.
-        initial: their values before the first turn.
+        initial: their values before the first iteration.
         live: variables that are needed at the head or after the loop.
         leaves: how the body may leave: "break", "return".
     """
@@ -39,8 +39,8 @@ class Carried:
     leaves: set[str]
 
 
-def _carried(p: Context, stmt: ast.For | ast.While, own: list[ast.AST], status: bool) -> Carried:
-    """What a loop carries; `own` are the parts that run in every turn."""
+def _carried(p: ParseContext, stmt: ast.For | ast.While, own: list[ast.AST], status: bool) -> Carried:
+    """What a loop carries; `own` are the parts that run in every iteration."""
     live = p.live.head(stmt) | p.live.after(stmt)
     names, initial = [], []
     env = p.state.env
@@ -63,7 +63,7 @@ def _carried(p: Context, stmt: ast.For | ast.While, own: list[ast.AST], status: 
     return Carried(names, initial, live, leaves)
 
 
-def _enter(p: Context, graph: Graph, carried: Carried, origin: Origin) -> list[Parameter]:
+def _enter(p: ParseContext, graph: Graph, carried: Carried, origin: Origin) -> list[Parameter]:
     """Start a graph that takes the carried values, and make it the current state."""
     env = dict(p.state.env)
     params = [graph.add_parameter(name, origin=origin) for name in carried.names]
@@ -71,11 +71,11 @@ def _enter(p: Context, graph: Graph, carried: Carried, origin: Origin) -> list[P
         env[name] = param
         p.flows.setdefault(param, (initial,))
     env["$status"] = Constant(NORMAL)
-    p.state = State(graph, env)
+    p.state = BlockState(graph, env)
     return params
 
 
-def _ends(p: Context, carried: Carried, params: list[Parameter], at: Origin, more: list[Node] = ()) -> None:
+def _ends(p: ParseContext, carried: Carried, params: list[Parameter], at: Origin, more: list[Node] = ()) -> None:
     """Close a body: it returns the carried values as they are now."""
     state = p.state
     if state.dead is not None:
@@ -94,7 +94,7 @@ def _ends(p: Context, carried: Carried, params: list[Parameter], at: Origin, mor
     state.graph.output = p.apply(syntax.make_tuple, *outs, *more, at=at)
 
 
-def _leave(p: Context, carried: Carried, result: Node, params: list[Parameter], origin: Origin) -> None:
+def _leave(p: ParseContext, carried: Carried, result: Node, params: list[Parameter], origin: Origin) -> None:
     """Bind what comes out of the loop."""
     for name, value, param in zip(
         carried.names, p.parts(result, carried.names, origin, single=False), params, strict=True
@@ -104,8 +104,8 @@ def _leave(p: Context, carried: Carried, result: Node, params: list[Parameter], 
     loop_ends(p)
 
 
-def _go_on(p: Context, origin: Origin) -> Node:
-    """Whether the status allows another turn: normal or continue."""
+def _go_on(p: ParseContext, origin: Origin) -> Node:
+    """Whether the status allows another iteration: normal or continue."""
     status = p.state.status
     if p.state.dead is not None:
         return Constant(False)
@@ -115,7 +115,7 @@ def _go_on(p: Context, origin: Origin) -> Node:
 
 
 @handles(STATEMENTS, ast.For)
-def for_statement(p: Context, stmt: ast.For):
+def for_statement(p: ParseContext, stmt: ast.For):
     """`for x in xs: ... else: ...`."""
     origin, base = p.origin(stmt), p.state
     iterable = p.expr(stmt.iter)
@@ -144,7 +144,7 @@ def for_statement(p: Context, stmt: ast.For):
 
 
 @handles(STATEMENTS, ast.While)
-def while_statement(p: Context, stmt: ast.While):
+def while_statement(p: ParseContext, stmt: ast.While):
     """`while c: ... else: ...`."""
     origin, base = p.origin(stmt), p.state
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
@@ -203,15 +203,15 @@ def while_statement(p: Context, stmt: ast.While):
     yield _after(p, stmt, carried, moved, origin)
 
 
-def _may_change(p: Context, test: ast.expr) -> bool:
+def _may_change(p: ParseContext, test: ast.expr) -> bool:
     """Whether a condition may call an inner function that assigns to variables of this one."""
-    around: Context | None = p
+    around: ParseContext | None = p
     while around is not None and not around.scope.cells:
         around = around.outer
     return around is not None and any(isinstance(part, ast.Call) for part in ast.walk(test))
 
 
-def _both(p: Context, going: Node, test: ast.expr) -> Node:
+def _both(p: ParseContext, going: Node, test: ast.expr) -> Node:
     """`going and test`, lazily."""
     base = p.state
     p.state = p.fork("while.and", p.origin(test))
@@ -223,7 +223,7 @@ def _both(p: Context, going: Node, test: ast.expr) -> Node:
     return p.apply(syntax.if_, going, Constant(then), Constant(other), at=test)
 
 
-def _after(p: Context, stmt: ast.For | ast.While, carried: Carried, moved: bool, origin: Origin):
+def _after(p: ParseContext, stmt: ast.For | ast.While, carried: Carried, moved: bool, origin: Origin):
     """The `else` clause, and the status with which the program goes on; a step."""
     env = p.state.env
     status = env["$status"]
@@ -248,7 +248,7 @@ def _after(p: Context, stmt: ast.For | ast.While, carried: Carried, moved: bool,
         p.state.jump(NORMAL)
         return block(p, stmt.orelse, live)
 
-    def skip_else(p: Context, more: bool, live_end: set[str]) -> None:
+    def skip_else(p: ParseContext, more: bool, live_end: set[str]) -> None:
         p.state.env["$status"] = outward()
 
     live = p.live.after(stmt) | _outer_live(p)
@@ -260,6 +260,6 @@ def _after(p: Context, stmt: ast.For | ast.While, carried: Carried, moved: bool,
     yield branches(p, ran_out, run_else, [Continuation(stmt, skip_else)], False, live, origin, "else")
 
 
-def _outer_live(p: Context) -> set[str]:
+def _outer_live(p: ParseContext) -> set[str]:
     """What the loop around needs, to which an `else` clause may jump."""
     return p.loops[-1] if p.loops else set()

@@ -1,7 +1,8 @@
 """Which objects a value may be, or hold: answered from syntax.
 
-What is followed are assignments, branches, loops, subscripts, attributes, and the NumPy functions that return views. What else is
-called may return its arguments, or hold them in its result: that is followed where inference has seen it (`ir.syntax.Handing`).
+What is followed are assignments, branches, loops, subscripts, attributes, and the NumPy functions that return views.
+What else is called may return its arguments, or hold them in its result: that is followed where inference has seen it
+(`ir.syntax.Handing`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ IN_PLACE = {
 SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.list_append, syntax.list_change}
 # Operations whose result is a view or an element of their first argument.
 PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
-# Operators of which the result may hold what the operands hold, as that of `xs + ys`, or be what a class's own method returns.
+# Operators of which the result may hold what the operands hold, as that of `xs + ys`, or be what a class's own method
+# returns.
 OPERATORS = {
     *IN_PLACE.values(),
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul,
@@ -44,7 +46,8 @@ _HOLDING_NAMES = frozenset("enumerate zip reversed iter".split())
 _COPYING_NAMES = frozenset("tuple list sorted".split())
 # Methods whose result is, or holds, parts of what they are called on.
 _PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
-# NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list holds it.
+# NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list
+# holds it.
 _NEW_ARRAYS = frozenset(
     "zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split()
 )
@@ -52,7 +55,7 @@ _NEW_ARRAYS = frozenset(
 Objects = frozenset[Node]
 
 
-class Facts(Protocol):
+class ParseFacts(Protocol):
     """What is asked here of the function that is being parsed: attributes of `frontend.context.Context`."""
 
     root: Graph
@@ -67,7 +70,7 @@ class Facts(Protocol):
     checks: list[Any]
 
 
-def objects(p: Facts, node: Node, through: syntax.Handing | None = None) -> tuple[Objects, Objects]:
+def objects(p: ParseFacts, node: Node, through: syntax.Handing | None = None) -> tuple[Objects, Objects]:
     """The objects, by the node that made them, that a value may be (or be a view of), and that it may be or hold.
 
     Loops make these equations recursive, so they are iterated to the least solution; what is solved is kept.
@@ -109,16 +112,16 @@ def objects(p: Facts, node: Node, through: syntax.Handing | None = None) -> tupl
     return known[node]
 
 
-def _solved(p: Facts, through: syntax.Handing | None) -> syntax.Solved:
+def _solved(p: ParseFacts, through: syntax.Handing | None) -> syntax.Solved:
     """What is known already."""
     return p.solved if through is None else through.solved
 
 
-def origin_of(p: Facts, node: Node, through: syntax.Handing | None = None) -> Node:
+def origin_of(p: ParseFacts, node: Node, through: syntax.Handing | None = None) -> Node:
     """The value before that a value surely is the same object as, on every way that it can have come here; or itself.
 
-    As redundant φ functions are removed in M. Braun et al., "Simple and Efficient Construction of Static Single Assignment Form"
-    (CC 2013), section 3.1: programs of many changes stay as small as those of none.
+    As redundant φ functions are removed in M. Braun et al., "Simple and Efficient Construction of Static Single
+    Assignment Form" (CC 2013), section 3.1: programs of many changes stay as small as those of none.
     """
     known = _solved(p, through).origin
     waiting, stack = set(), [node]
@@ -176,7 +179,7 @@ def is_literal(node: Node) -> bool:
     )
 
 
-def sources_of(p: Facts, node: Node) -> Sources:
+def sources_of(p: ParseFacts, node: Node) -> Sources:
     """Where a value may come from."""
     if node in p.flows:
         held, copied = p.extended.get(node, ((), ()))
@@ -233,7 +236,7 @@ def _is_dict(node: Node) -> bool:
     return value is dict or isinstance(value, syntax.FreeName) and value.name == "dict"
 
 
-def is_array(p: Facts, node: Node) -> bool:
+def is_array(p: ParseFacts, node: Node) -> bool:
     """Whether a value is, on every way that it can have come here, an array that a NumPy function made."""
     known = p.solved.arrays
     if node not in known:
@@ -241,7 +244,7 @@ def is_array(p: Facts, node: Node) -> bool:
     return known[node]
 
 
-def _is_array(p: Facts, node: Node) -> bool:
+def _is_array(p: ParseFacts, node: Node) -> bool:
     """What `is_array` keeps."""
     seen: set[Node] = set()
     stack = [node]
@@ -267,11 +270,11 @@ def _is_array(p: Facts, node: Node) -> bool:
 
 DEEPEST = 3  # levels of nesting that are told apart
 Place = tuple[Node, bool]
-"""An object, by the node that makes it; and whether it is of an earlier turn of the loop that makes one in each turn."""
+"""An object, by the node that makes it; and whether it is of an earlier iteration of the loop that makes one in each iteration."""
 
 
 def levels(
-    p: Facts, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None
+    p: ParseFacts, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None
 ) -> dict[Place, int]:
     """How deep inside of which objects a value may lie, or what it holds: 0 the object itself, 1 an element of it, ...
 
@@ -280,7 +283,8 @@ def levels(
     Args:
         p: the function.
         node: the value.
-        most: whether to take the deepest place in each object, of the value itself, or else the least deep one, of what it holds.
+        most: whether to take the deepest place in each object, of the value itself, or else the least deep one, of what
+        it holds.
         views: whether slices are parts of what they are taken of, as of arrays, and not new lists.
         through: the calls that may hand on what they are given.
     """
@@ -291,32 +295,37 @@ def levels(
     return known[key]
 
 
-def _levels_of(p: Facts, node: Node, most: bool, views: bool, through: syntax.Handing | None) -> dict[Place, int]:
+def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: syntax.Handing | None) -> dict[Place, int]:
     """What `levels` keeps."""
     out: dict[Place, int] = {}
-    # With the outermost loop around of those through the end of whose turn the way goes: what is in it was made in an earlier turn.
+    # With the outermost loop around of those through the end of whose iteration the way goes: what is in it was made in
+    # an earlier iteration.
     start: tuple[Node, int, Graph | None] = (node, 0, None)
     seen, stack = {start}, [start]
     while stack:
-        top, level, turn = stack.pop()
+        top, level, iteration = stack.pop()
         same, part, held, copied, given = _through(sources_of(p, top), top, through)
-        before = turn
+        before = iteration
         if isinstance(top, Parameter) and top in p.flows:
-            before = turn or top.graph
+            before = iteration or top.graph
         if views:
             held, copied = (*held, *copied), ()
         elif part and is_slice(top):
             part, copied = (), part
         deeper = min(level + 1, DEEPEST) if top in p.items or applies(top, PART) else level
-        steps = [(s, level, before if k else turn) for k, s in enumerate(same)] + [(s, deeper, turn) for s in part]
-        steps += [(s, DEEPEST if most else max(level - 1, 0), turn) for s in given]  # it may be any part, or hold it
+        steps = [(s, level, before if k else iteration) for k, s in enumerate(same)] + [
+            (s, deeper, iteration) for s in part
+        ]
+        steps += [
+            (s, DEEPEST if most else max(level - 1, 0), iteration) for s in given
+        ]  # it may be any part, or hold it
         if not (same or part):
-            place = top, turn is not None
+            place = top, iteration is not None
             out[place] = max(out.get(place, level), level) if most else min(out.get(place, level), level)
         if level or not most:
             pairs = most and _is_dict(top)  # its entries may be elements of elements of what it was made of
-            steps += [(s, DEEPEST if pairs else max(level - 1, 0), turn) for s in held]
-            steps += [(s, DEEPEST if pairs else max(level, 1), turn) for s in copied]
+            steps += [(s, DEEPEST if pairs else max(level - 1, 0), iteration) for s in held]
+            steps += [(s, DEEPEST if pairs else max(level, 1), iteration) for s in copied]
         for source, at, around in steps:
             origin = origin_of(p, source, through)
             step = (
@@ -331,8 +340,9 @@ def _levels_of(p: Facts, node: Node, most: bool, views: bool, through: syntax.Ha
 
 
 class Families:
-    """Values that may have to do with each other, whatever calls do with what they are given: each is of one family with all that
-    it comes from. That is more than need be, and found out in hardly more than linear time (union-find), however long a program is.
+    """Values that may have to do with each other, whatever calls do with what they are given: each is of one family
+    with all that it comes from. That is more than need be, and found out in hardly more than linear time (union-find),
+    however long a program is.
 
     Attributes:
         parent: value -> another one of its family, on the way to the one that stands for it.
@@ -345,7 +355,7 @@ class Families:
         self.outsiders: dict[Node, dict[Any, Node]] = {}
         self.joined: dict[Node, None] = {}
 
-    def of(self, p: Facts, node: Node) -> Node:
+    def of(self, p: ParseFacts, node: Node) -> Node:
         """The family of a value: the value that stands for it."""
         stack = [node]
         while stack:
@@ -398,7 +408,7 @@ def is_slice(node: Node) -> bool:
     return applies(node, (operator.getitem,)) and applies(node.args[1], (slice,))
 
 
-def is_own(p: Facts, root: Node) -> bool:
+def is_own(p: ParseFacts, root: Node) -> bool:
     """Whether an object is one that a function has made itself."""
     if isinstance(root, Apply):
         return is_within(root.graph, p.root)
@@ -412,7 +422,7 @@ def is_within(graph: Graph | None, root: Graph) -> bool:
     return graph is root
 
 
-def loop_begins(p: Facts, initial: list[Node]) -> None:
+def loop_begins(p: ParseFacts, initial: list[Node]) -> None:
     """Note what is known: what is found out in a loop may be other when its end is known.
 
     Args:
@@ -425,7 +435,7 @@ def loop_begins(p: Facts, initial: list[Node]) -> None:
     p.marks.append((p.solved.mark(), len(p.families.joined)))
 
 
-def loop_ends(p: Facts) -> None:
+def loop_ends(p: ParseFacts) -> None:
     """Forget what was found out in a loop, now that it is complete, and run the checks again once all are."""
     solved, joined = p.marks.pop()
     p.solved.forget(solved)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
-from .context import Context
+from .context import ParseContext
 from .objects import (
     DEEPEST,
     OPERATORS,
@@ -52,7 +52,7 @@ class Conflict(NamedTuple):
 
 
 def shared(
-    p: Context, name: str, node: Node, others: dict[str, Node], iterated: list[Node], entry: bool = False
+    p: ParseContext, name: str, node: Node, others: dict[str, Node], iterated: list[Node], entry: bool = False
 ) -> list[Conflict]:
     """Why a change of `name` in place could be seen from elsewhere.
 
@@ -106,7 +106,7 @@ def shared(
     return found + _unconfirmed(p, name, node, surely, [*holders, *unknown], entry)
 
 
-def _meets(p: Context, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
+def _meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
     """Whether a value may be, or be held by, another one: as a list, as an array."""
     if objects(p, node, through)[0].isdisjoint(objects(p, other, through)[1]):
         return False, False
@@ -116,7 +116,7 @@ def _meets(p: Context, node: Node, other: Node, through: syntax.Handing | None =
     return lists, not views.isdisjoint(levels(p, other, False, True, through))
 
 
-def _comes_from(p: Context, node: Node, root: Node, arrays: bool, through: syntax.Handing) -> bool:
+def _comes_from(p: ParseContext, node: Node, root: Node, arrays: bool, through: syntax.Handing) -> bool:
     """Whether a value may be (a view of) what a node makes, or a part of it."""
     return any(made is root for made, _ in levels(p, node, True, arrays, through))
 
@@ -126,7 +126,7 @@ def _outer(root: Node, entry: bool) -> Node | None:
     return root if isinstance(root, Constant) or entry and isinstance(root, Parameter) else None
 
 
-def _foreign(p: Context, root: Node, name: str) -> str | None:
+def _foreign(p: ParseContext, root: Node, name: str) -> str | None:
     """Why a variable that may be an object must not be changed in place, where that is not the function's own."""
     if is_own(p, root):
         return None
@@ -139,7 +139,7 @@ def _foreign(p: Context, root: Node, name: str) -> str | None:
 
 
 def _unconfirmed(
-    p: Context, name: str, node: Node, surely: set[Node], named: list[tuple[str, Node]], entry: bool
+    p: ParseContext, name: str, node: Node, surely: set[Node], named: list[tuple[str, Node]], entry: bool
 ) -> list[Conflict]:
     """The conflicts that there are if calls return what they are given, or hold it in what they return."""
     family = p.families.of(p, node)
@@ -158,7 +158,7 @@ def _unconfirmed(
     return found
 
 
-def _is_surely(p: Context, node: Node, objects: Objects) -> bool:
+def _is_surely(p: ParseContext, node: Node, objects: Objects) -> bool:
     """Whether a value may be or hold one of some objects, whatever types there are: not as an element of something."""
     seen, stack = {node}, [node]
     while stack:
@@ -174,7 +174,7 @@ def _is_surely(p: Context, node: Node, objects: Objects) -> bool:
 
 
 def check(
-    p: Context, name: str, node: Node, report: Callable[[list[Conflict]], None], within: Node | None = None
+    p: ParseContext, name: str, node: Node, report: Callable[[list[Conflict]], None], within: Node | None = None
 ) -> None:
     """Report `shared` now, and again after each loop around: what flows around a loop is known at its end only.
 
@@ -202,11 +202,11 @@ def check(
         p.checks.append(lambda: report(conflicts()))
 
 
-def _entries_differ(p: Context, node: Node) -> bool:
+def _entries_differ(p: ParseContext, node: Node) -> bool:
     """Whether no two entries of a structure may be, or hold, the same object.
 
     Each time something is put into it, or all that something holds, that is to be another object: made by another operation, and
-    anew in each turn of the loops in which it is put there. What calls return is left to inference.
+    anew in each iteration of the loops in which it is put there. What calls return is left to inference.
     """
     placed = _placed(p, node)
     if placed is None:
@@ -214,13 +214,15 @@ def _entries_differ(p: Context, node: Node) -> bool:
     taken: set[Node] = set()
     for value, holder in placed:
         roots = {r for r in objects(p, value)[0] if not isinstance(r, Constant) or is_free(r)}
-        if not taken.isdisjoint(roots) or any(_outlives_a_turn(p, n, holder) for n in (*roots, *_carried(p, value))):
+        if not taken.isdisjoint(roots) or any(
+            _outlives_an_iteration(p, n, holder) for n in (*roots, *_carried(p, value))
+        ):
             return False
         taken |= roots
     return True
 
 
-def _placed(p: Context, node: Node, made_here: bool = False) -> list[tuple[Node, Node]] | None:
+def _placed(p: ParseContext, node: Node, made_here: bool = False) -> list[tuple[Node, Node]] | None:
     """All that may have been put into a structure, and into which operation's result; None where that cannot be told.
 
     Args:
@@ -252,12 +254,12 @@ def _placed(p: Context, node: Node, made_here: bool = False) -> list[tuple[Node,
     return placed
 
 
-def is_made_here(p: Context, node: Node) -> bool:
+def is_made_here(p: ParseContext, node: Node) -> bool:
     """Whether a structure and its entries come from displays, comprehensions, operators and what changes lists: from no call."""
     return _placed(p, node, made_here=True) is not None
 
 
-def _is_maker(p: Context, node: Node) -> bool:
+def _is_maker(p: ParseContext, node: Node) -> bool:
     """Whether a value is surely no result of a call that may hand on something."""
     known = (*SAME, *OPERATORS, syntax.check_bound, syntax.make_list, syntax.make_tuple, syntax.comprehension)
     if node in p.flows or node in p.items or _is_entry(node) or applies(node, known) or is_array(p, node):
@@ -278,7 +280,7 @@ def _is_put_back(node: Node) -> bool:
     return taken or applies(node, (syntax.item_to_change,))
 
 
-def _carried(p: Context, node: Node) -> set[Node]:
+def _carried(p: ParseContext, node: Node) -> set[Node]:
     """The parameters of loops through which a value may have come."""
     seen, stack = {node}, [node]
     while stack:
@@ -288,8 +290,8 @@ def _carried(p: Context, node: Node) -> set[Node]:
     return {n for n in seen if isinstance(n, Parameter) and n in p.flows}
 
 
-def _outlives_a_turn(p: Context, node: Node, holder: Node) -> bool:
-    """Whether a value stays the same while a loop turns in which it is put into something; loops have parameters, branches none."""
+def _outlives_an_iteration(p: ParseContext, node: Node, holder: Node) -> bool:
+    """Whether a value stays the same while a loop runs in which it is put into something; loops have parameters, branches none."""
     above: list[Graph] = []
     graph = node.graph if isinstance(node, Apply | Parameter) else p.root
     while graph is not None:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from ..ir.node import Graph
 from ..utils.errors import CompileError, ParseError
 from ..utils.source import Origin
-from .context import Context
+from .context import ParseContext
 from .functions import outer_signature, parse_body
 from .scope import NeedsCell
 from .source import find
@@ -53,7 +53,7 @@ def _flat(version: tuple) -> tuple:
 def _parse(function: types.FunctionType) -> Graph:
     source = find(function)
     graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
-    p = Context(source, source.node, graph)
+    p = ParseContext(source, source.node, graph)
     try:
         graph.signature = outer_signature(source)
         parse_body(p)

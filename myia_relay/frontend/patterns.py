@@ -22,14 +22,14 @@ from ..ir.node import Constant, Node
 from .assignments import bind
 from .blocks import Continuation, block, branches, live_after
 from .conditionals import conditional
-from .context import STATEMENTS, Context, handles
+from .context import STATEMENTS, ParseContext, handles
 from .scope import bindings
 
 Captures = list[tuple[str, Node, ast.AST]]
 
 
 @handles(STATEMENTS, ast.Match)
-def match_statement(p: Context, stmt: ast.Match, more: bool, live_end: set[str]):
+def match_statement(p: ParseContext, stmt: ast.Match, more: bool, live_end: set[str]):
     """`match subject: case ...`; where no case matches nothing happens."""
     subject = p.expr(stmt.subject)
     if stmt.cases:
@@ -38,7 +38,7 @@ def match_statement(p: Context, stmt: ast.Match, more: bool, live_end: set[str])
     return None
 
 
-def _case(p: Context, stmt: ast.Match, subject: Node, k: int, more: bool, live_end: set[str]):
+def _case(p: ParseContext, stmt: ast.Match, subject: Node, k: int, more: bool, live_end: set[str]):
     """The cases from `k` on; a step."""
     case = stmt.cases[k]
     live = live_after(p, stmt)
@@ -85,7 +85,7 @@ def _case(p: Context, stmt: ast.Match, subject: Node, k: int, more: bool, live_e
             prepare()
         return block(p, case.body, live)
 
-    def other(p: Context, more: bool, live_end: set[str]):
+    def other(p: ParseContext, more: bool, live_end: set[str]):
         if case.guard is None:
             # The pattern has not matched, so it has bound nothing.
             for key, value in before.items():
@@ -122,7 +122,7 @@ def _single_test(pattern: ast.pattern) -> bool:
     return isinstance(inner, (ast.MatchValue, ast.MatchSingleton))
 
 
-def _test(p: Context, pattern: ast.pattern, subject: Node) -> Node:
+def _test(p: ParseContext, pattern: ast.pattern, subject: Node) -> Node:
     """The outermost test of a pattern."""
     inner = _plain(pattern)
     if isinstance(inner, ast.MatchValue):
@@ -140,7 +140,9 @@ def _test(p: Context, pattern: ast.pattern, subject: Node) -> Node:
     raise p.refuse(f"'{type(inner).__name__}' is not part of the language", inner)
 
 
-def _attempt(p: Context, pattern: ast.pattern, subject: Node, captures: Captures, matched: Callable[[], Node]) -> Node:
+def _attempt(
+    p: ParseContext, pattern: ast.pattern, subject: Node, captures: Captures, matched: Callable[[], Node]
+) -> Node:
     """Test a whole pattern; where it holds the result is `matched()`, else False."""
     inner = _plain(pattern)
     if _irrefutable(inner):
@@ -165,7 +167,7 @@ def _attempt(p: Context, pattern: ast.pattern, subject: Node, captures: Captures
     )
 
 
-def _open(p: Context, pattern: ast.pattern, subject: Node, captures: Captures, matched: Callable):
+def _open(p: ParseContext, pattern: ast.pattern, subject: Node, captures: Captures, matched: Callable):
     """Look into a subject whose outermost test holds, and go on with the patterns inside."""
     while isinstance(pattern, (ast.MatchAs, ast.MatchStar)):
         if pattern.name is not None:
@@ -199,7 +201,7 @@ def _open(p: Context, pattern: ast.pattern, subject: Node, captures: Captures, m
     return step(0)
 
 
-def _field(p: Context, pattern: ast.MatchClass, subject: Node, k: int, at: ast.AST) -> Node:
+def _field(p: ParseContext, pattern: ast.MatchClass, subject: Node, k: int, at: ast.AST) -> Node:
     cls = p.expr(pattern.cls)
     return p.apply(syntax.match_field, subject, cls, at=at, attrs={"position": k})
 

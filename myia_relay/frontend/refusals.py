@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..utils.errors import ParseError
-from .context import EXPRESSIONS, Context, handles
+from .context import EXPRESSIONS, ParseContext, handles
 from .scope import FUNCTIONS, body_of
 from .tree import children
 
@@ -40,7 +40,7 @@ for _name, _text in (
         _ADVICE[getattr(ast, _name)] = _text
 
 
-def refuse_statement(p: Context, stmt: ast.stmt) -> ParseError:
+def refuse_statement(p: ParseContext, stmt: ast.stmt) -> ParseError:
     """The error for a statement that has no handler."""
     message = _ADVICE.get(type(stmt), f"'{type(stmt).__name__}' statements are not part of the language")
     return p.refuse(message, _first_line(stmt))
@@ -57,7 +57,7 @@ def _first_line(stmt: ast.stmt) -> ast.AST:
     return ast.Pass(lineno=stmt.lineno, col_offset=stmt.col_offset, end_lineno=stmt.lineno, end_col_offset=end)
 
 
-def check_kind(p: Context) -> None:
+def check_kind(p: ParseContext) -> None:
     """Refuse generators and coroutines as a whole, at the words that make them so.
 
     Raises:
@@ -76,6 +76,6 @@ def check_kind(p: Context) -> None:
 
 
 @handles(EXPRESSIONS, *[kind for kind in _ADVICE if issubclass(kind, ast.expr)])
-def refused_expression(p: Context, node: ast.expr):
+def refused_expression(p: ParseContext, node: ast.expr):
     """An expression that the language leaves out."""
     raise p.refuse(_ADVICE[type(node)], node)

@@ -8,12 +8,12 @@ from ..ir import syntax
 from ..ir.node import Constant, Node
 from .assignments import append, bind
 from .conditionals import condition
-from .context import BREAK, CONTINUE, RETURN, STATEMENTS, Context, handles
+from .context import BREAK, CONTINUE, RETURN, STATEMENTS, ParseContext, handles
 from .functions import closure
 
 
 @handles(STATEMENTS, ast.Expr)
-def expression(p: Context, stmt: ast.Expr) -> None:
+def expression(p: ParseContext, stmt: ast.Expr) -> None:
     """An expression for its effect; docstrings are skipped."""
     if isinstance(stmt.value, ast.Constant) or append(p, stmt):
         return
@@ -21,12 +21,12 @@ def expression(p: Context, stmt: ast.Expr) -> None:
 
 
 @handles(STATEMENTS, ast.Pass, ast.Nonlocal, ast.Global)
-def nothing(p: Context, stmt: ast.stmt) -> None:
+def nothing(p: ParseContext, stmt: ast.stmt) -> None:
     """`pass`; declarations have been taken in by `scope`."""
 
 
 @handles(STATEMENTS, ast.Return)
-def return_(p: Context, stmt: ast.Return) -> None:
+def return_(p: ParseContext, stmt: ast.Return) -> None:
     """`return e`."""
     value = p.expr(stmt.value) if stmt.value is not None else p.constant(None, stmt)
     p.state.env["$ret"] = value
@@ -34,19 +34,19 @@ def return_(p: Context, stmt: ast.Return) -> None:
 
 
 @handles(STATEMENTS, ast.Break)
-def break_(p: Context, stmt: ast.Break) -> None:
+def break_(p: ParseContext, stmt: ast.Break) -> None:
     """`break`."""
     p.state.jump(BREAK)
 
 
 @handles(STATEMENTS, ast.Continue)
-def continue_(p: Context, stmt: ast.Continue) -> None:
+def continue_(p: ParseContext, stmt: ast.Continue) -> None:
     """`continue`."""
     p.state.jump(CONTINUE)
 
 
 @handles(STATEMENTS, ast.Assert)
-def assert_(p: Context, stmt: ast.Assert) -> None:
+def assert_(p: ParseContext, stmt: ast.Assert) -> None:
     """`assert c, m`  =>  `assert_(c, {m})`: the message is computed only where it is needed."""
     cond = condition(p, stmt.test)
     message = Constant(None)
@@ -64,7 +64,7 @@ def assert_(p: Context, stmt: ast.Assert) -> None:
 
 
 @handles(STATEMENTS, ast.Raise)
-def raise_(p: Context, stmt: ast.Raise) -> None:
+def raise_(p: ParseContext, stmt: ast.Raise) -> None:
     """`raise E(...)`, `raise E`."""
     if stmt.exc is None:
         raise p.refuse(
@@ -76,7 +76,7 @@ def raise_(p: Context, stmt: ast.Raise) -> None:
 
 
 @handles(STATEMENTS, ast.FunctionDef)
-def define(p: Context, stmt: ast.FunctionDef) -> None:
+def define(p: ParseContext, stmt: ast.FunctionDef) -> None:
     """`def` inside a function."""
     decorators: list[Node] = [p.expr(d) for d in stmt.decorator_list]
     later = p.live.later.get(stmt, frozenset())

@@ -1,7 +1,7 @@
 """How an operator treats the axes of its operands: declared once for each primitive, used by everything that asks.
 
-A `Relation` labels each axis of the operands and of the result of one application, as `np.einsum` does: a product of matrices
-is `mk,kn->mn`. What a label says follows from where it is:
+A `Relation` labels each axis of the operands and of the result of one application, as `np.einsum` does: a product of
+matrices is `mk,kn->mn`. What a label says follows from where it is:
 
 - *mapped*, in an operand and in the result: position p of the result needs position p of the operands that have the label, and
   nothing else of them. Rows may be computed apart and be put together.
@@ -11,17 +11,18 @@ is `mk,kn->mn`. What a label says follows from where it is:
 - *opaque* (`None`; "." in text): nothing is known, or it differs from position to position: the axis of a running sum, an image
   under a convolution, the axis that is cut or turned round.
 
-A mapped or contracted axis may be *located*: where a position lies matters too, as for `x[i] = v` along the axis of i. It cannot be
-renumbered then.
+A mapped or contracted axis may be *located*: where a position lies matters too, as for `x[i] = v` along the axis of i.
+It cannot be renumbered then.
 
-`Axes` is the declaration: it gives the relation of each application, and says what attributes mean. With these an operator is
-given one more axis, or other sizes. It is written in one of three ways:
+`Axes` is the declaration: it gives the relation of each application, and says what attributes mean. With these an
+operator is given one more axis, or other sizes. It is written in one of three ways:
 
     @primitive("opaque", axes="nc..->nc..")                     # the same for every application
     @primitive("opaque", axes=Axes("mk,kn->mn", swapped=...))   # but for flags that transpose operands
     @primitive("injective", axes=Axes(function, perm=ORDER))    # (shapes, shape of the result, **attributes) -> Relation
 
-Elementwise primitives need none: theirs is `POINTWISE`. The registry test compares every declaration with the NumPy meaning.
+Elementwise primitives need none: theirs is `POINTWISE`. The registry test compares every declaration with the NumPy
+reference implementation.
 
 Used for batching (`prims.rules.batching`), row blocks (`opt.kernels.sharding_rules`), rows of structures of arrays
 (`opt.analysis.row_axes`), sparsity patterns (`ad.jacobian.sparsity`), fusion and loop nests.
@@ -84,8 +85,8 @@ class Relation:
 class Role(Enum):
     """What an attribute says about axes.
 
-    A tuple with an entry for each axis has the entry of an axis of which nothing is said as its role instead: (0,) for `low` of a
-    padding.
+    A tuple with an entry for each axis has the entry of an axis of which nothing is said as its role instead: (0,) for
+    `low` of a padding.
     """
 
     AXIS = "the number of an axis"

@@ -106,7 +106,7 @@ def fold(prim: Primitive, args, attrs, type) -> Constant | None:
     for arg in args:  # first of all: most applications have an operand that is computed
         if not isinstance(arg, Constant):
             return None
-    if prim.effect or prim.kind not in ("elementwise", "injective", "reduce") or prim.meaning is None or not args:
+    if prim.effect or prim.kind not in ("elementwise", "injective", "reduce") or prim.reference is None or not args:
         return None
     if not isinstance(type, Scalar | Array):
         return None
@@ -114,7 +114,7 @@ def fold(prim: Primitive, args, attrs, type) -> Constant | None:
         return None
     try:
         with np.errstate(all="ignore"):
-            value = as_type(prim.meaning(*[a.value for a in args], **attrs), type)
+            value = as_type(prim.reference(*[a.value for a in args], **attrs), type)
     except (ArithmeticError, ValueError, TypeError):
         return None  # what raises at compile time must raise at run time, at the user's line, if it is ever reached
     return Constant(value, type, args[0].origin)

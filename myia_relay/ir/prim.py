@@ -1,6 +1,6 @@
 """Primitives: every operation of the typed IR, whole, in one place.
 
-A primitive is declared by its NumPy meaning, and everything else about it is attached to that declaration:
+A primitive is declared by its NumPy reference implementation, and everything else about it is attached to that declaration:
 
     @primitive(kind="elementwise")
     def mul(a, b):
@@ -70,7 +70,7 @@ class Primitive:
             raise ValueError(f"primitive {name}: unknown kind {kind!r}")
         self.name = name
         self.kind = kind
-        self.meaning = meaning
+        self.reference = meaning
         self.effect = effect
         self.differentiable = differentiable
         self.axes: Axes | None = Axes(axes) if isinstance(axes, str) else axes
@@ -125,7 +125,7 @@ class Primitive:
         for arg in args:
             if hasattr(arg, "apply_primitive"):  # a staged value: `ir.build.Var`
                 return arg.apply_primitive(self, args, attrs)
-        return self.meaning(*args, **attrs)
+        return self.reference(*args, **attrs)
 
     def __repr__(self) -> str:
         return f"P.{self.name}"
@@ -134,7 +134,7 @@ class Primitive:
 def primitive(
     kind: str, *, name: str | None = None, effect=None, differentiable=True, axes: Axes | str | None = None, view=False
 ):
-    """Declare a primitive; the decorated function is its NumPy meaning."""
+    """Declare a primitive; the decorated function is its NumPy reference implementation."""
 
     def declare(meaning) -> Primitive:
         return Primitive(name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, axes, view)

@@ -419,7 +419,7 @@ def _own_effects(node: Apply, members: set[Graph], effects: Effects) -> frozense
     return own.union(*(effects.of_graph(g) for g in inner_graphs(node) if g not in members))
 
 
-class Recursion:
+class RecursiveComponents:
     """Which recursive component a graph belongs to, and what it pushes on; memoised."""
 
     def __init__(self):

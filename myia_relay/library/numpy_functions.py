@@ -158,12 +158,12 @@ def append(arr, values, axis=None):
 
 def rot90(m, k=1):
     """np.rot90 in the plane of the first two axes."""
-    turns = k % 4
-    if turns == 1:
+    iterations = k % 4
+    if iterations == 1:
         return np.swapaxes(np.flip(m, 1), 0, 1)
-    if turns == 2:
+    if iterations == 2:
         return np.flip(np.flip(m, 0), 1)
-    if turns == 3:
+    if iterations == 3:
         return np.flip(np.swapaxes(m, 0, 1), 1)
     return np.asarray(m)
 

@@ -1,1 +1,1 @@
-"""Models: hidden parameters, layers, optimisers, training, datasets."""
+"""Models: parameters, layers, optimisers, training, datasets."""

@@ -1,4 +1,4 @@
-"""Hidden parameters: which arrays a model function needs, found by inference, named by where they are used.
+"""parameters: which arrays a model function needs, found by inference, named by where they are used.
 
 A parameter belongs to the static call path from the model's root: the chain of call sites in the source. `Collector` writes
 down every request while the model function is inferred once; the `ModelSpec` that results answers the same requests in
@@ -14,7 +14,7 @@ from typing import Any
 from ..abstract.annotations import annotated_type
 from ..abstract.types import Array, Ref
 from ..infer.engine.dependencies import Dependency
-from ..infer.engine.engine import Context, Engine
+from ..infer.engine.engine import Ambient, Engine
 from ..infer.engine.frames import Frame
 from ..infer.entry import new_engine
 from ..infer.transforms.model_gradients import parameter_key
@@ -26,7 +26,7 @@ from ..utils.errors import TypeError_
 
 @dataclass(eq=False)
 class ModelSpec:
-    """The hidden parameters of a model function.
+    """The parameters of a model function.
 
     Attributes:
         function: the `RelayModel`.
@@ -79,8 +79,9 @@ class Collector(ModelSpec):
                 have = self.types[found[part]] if part in found else None
                 if have != type_:
                     raise TypeError_(
-                        f"this {kind} runs several times, and its turns share one {part}, which has shape {have and have.shape} "
-                        f"in one turn and {type_.shape} in another; give every turn its own with unshared=True"
+                        f"this {kind} runs several times, and its iterations share one {part}, which has shape "
+                        f"{have and have.shape} in one iteration and {type_.shape} in another; give every iteration "
+                        "its own with unshared=True"
                     )
             return found
         count = sum(1 for n in {name.split(".")[0] for name in self.names} if n.rsplit("_", 1)[0] == kind)
@@ -98,7 +99,7 @@ class Collector(ModelSpec):
 
 
 def parameters(engine: Engine, frame: Frame, site: Any, kind: str, parts: dict[str, Array]) -> dict[str, Dyn]:
-    """The hidden parameters of a layer that is called from `site`.
+    """The parameters of a layer that is called from `site`.
 
     Raises:
         TypeError_: the layer is called outside of a model.
@@ -142,7 +143,7 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
 
     entry = Graph(graph.name)
     values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
-    program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Context(models=((model, collector),)))
+    program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
     spec.dependencies = program.dependencies
     return spec

@@ -1,6 +1,6 @@
 """Layers and neural-network operators as users call them: `relay.conv2d`, `relay.linear`, `relay.tanh`, ...
 
-A layer that is given no weight takes hidden parameters from the model it is called in. Outside of compiled code every
+A layer that is given no weight takes parameters from the model it is called in. Outside of compiled code every
 operator works on NumPy arrays too: it compiles itself, once per signature, like any decorated function.
 """
 
@@ -53,9 +53,9 @@ class Operator(Relay):
 
 
 class Layer(Operator):
-    """An operator with weights: given ones, or hidden parameters of the model it is called in."""
+    """An operator with weights: given ones, or parameters of the model it is called in."""
 
-    hidden_options: tuple[str, ...] = ()  # what only hidden parameters need
+    hidden_options: tuple[str, ...] = ()  # what only parameters need
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         meaning = NN_OPS[self.meaning_name]
@@ -78,12 +78,12 @@ class Layer(Operator):
         if not options.get("unshared"):
             found = parameters(engine, frame, site, self.meaning_name, types)
         else:
-            found = parameters(engine, frame, (site, frame.context.turn), self.meaning_name, types)
+            found = parameters(engine, frame, (site, frame.context.iteration), self.meaning_name, types)
         bias = found.get("bias", Static(None))
         return numeric(engine, frame, meaning, [x, found["weight"], bias], kwargs, f"relay.{self.meaning_name}")
 
     def parameter_types(self, x: Array, options: dict[str, Any], kwargs: dict[str, Val]) -> dict[str, Array]:
-        """The hidden parameters that a call needs, by part."""
+        """The parameters that a call needs, by part."""
         raise NotImplementedError
 
 

@@ -14,7 +14,7 @@ from ..abstract.types import Array, Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
 from ..infer.engine.dependencies import Hidden
-from ..infer.engine.engine import Context, Engine
+from ..infer.engine.engine import Ambient, Engine
 from ..infer.engine.frames import Frame
 from ..infer.language.calls import METHODS_OF_REFS, call_model_function, special
 from ..infer.language.structures import to_python
@@ -33,7 +33,7 @@ INIT_STD = 0.01  # of every parameter, biases too, unless `init` says otherwise
 
 
 class RelayModel:
-    """A function decorated with `@relay_model`: a layer or a whole model, with hidden parameters.
+    """A function decorated with `@relay_model`: a layer or a whole model, with parameters.
 
     It cannot be called by itself from Python; `relay.create_model(f)` makes its parameters.
     """
@@ -44,7 +44,7 @@ class RelayModel:
         self._spec: ModelSpec | None = None
 
     def specification(self) -> ModelSpec:
-        """Its hidden parameters; found once, and again after a name that it reads has changed."""
+        """Its parameters; found once, and again after a name that it reads has changed."""
         if self._spec is None or not all(d.holds() for d in self._spec.dependencies):
             try:
                 self._spec = discover(self, parse)
@@ -65,10 +65,10 @@ class RelayModel:
 
 
 def relay_model(function: Callable) -> RelayModel:
-    """Decorate a function with hidden parameters: a model as in Figure 4 of the Relay paper.
+    """Decorate a function with parameters: a model as in Figure 4 of the Relay paper.
 
     Args:
-        function: its layers (`relay.conv2d`, `relay.linear`, ...) are given no weights; they are its hidden parameters.
+        function: its layers (`relay.conv2d`, `relay.linear`, ...) are given no weights; they are its parameters.
             The shapes of its arguments are annotated.
     """
     return RelayModel(function)
@@ -198,10 +198,10 @@ class ExportedModel(Model):
         try:
             x = getattr(examples[0], "x", examples[0]) if examples else self._example()
             leaves: list = []
-            _, skels, keywords = _apply._signature((self.model, x), {}, leaves)
-            compiled = compile_program(_apply._infer(skels, keywords), "native", _apply.options)
+            _, treedefs, keywords = _apply._signature((self.model, x), {}, leaves)
+            compiled = compile_program(_apply._infer(treedefs, keywords), "native", _apply.options)
             name = getattr(self.spec.function, "__name__", "model")
-            write_library(path, name, compiled, skels, keywords, leaves, model=True)
+            write_library(path, name, compiled, treedefs, keywords, leaves, model=True)
             return
         except BaseException as error:
             problem = for_user(error, debugging())
@@ -255,7 +255,7 @@ def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
 
 
 def create_model(fn: RelayModel, *, seed: int = 0, init: Any = None) -> Model:
-    """Make a model: draw the hidden parameters of a `@relay_model` function.
+    """Make a model: draw the parameters of a `@relay_model` function.
 
     Args:
         fn: the model function; the shapes of its arguments are annotated.
@@ -423,7 +423,7 @@ async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, ori
     scope = frame.scope()
     theta = read_parameters(frame, model, origin)
     scope.providers = {parameter_key(spec, n): t for n, t in zip(spec.names, theta, strict=True)}
-    scope.context = Context(((spec.function, spec),), None, ())
+    scope.context = Ambient(((spec.function, spec),), None, ())
     return await call_model_function(engine, scope, spec.function, args, kwargs, origin, site)
 
 

@@ -79,7 +79,7 @@ class Optimiser:
 
     def __relay_tree__(self, name: str):
         """How compiled code sees it: its state and its model, both mutable."""
-        return "record", ("state", "model"), Optimiser, [(State(self), None), (self.model, None)]
+        return "record", ("state", "model"), Optimiser, [(OptimizerState(self), None), (self.model, None)]
 
     def step(self, grads: Mapping) -> None:
         """Update the model in place by gradients `relay.grad(model, loss, args)`."""
@@ -109,7 +109,7 @@ class Optimiser:
         return f"<{self.spec.kind}({inner}) of {self.model!r}>"
 
 
-class State:
+class OptimizerState:
     """The arrays of an optimiser as a reference."""
 
     def __init__(self, optimiser: Optimiser):
@@ -217,7 +217,7 @@ def _constructor(make):
         key = ("created", site)
         index = model_index(frame, model.node)
         state_ref = OptimiserSpec(make.__name__, model.type.spec).ref
-        engine.hidden[key] = Hidden(None, None, lambda values: State(make(index(values), *rest, **options)))
+        engine.hidden[key] = Hidden(None, None, lambda values: OptimizerState(make(index(values), *rest, **options)))
         return Seq("record", (Dyn(frame.implicit(key, state_ref, "state")), model), ("state", "model"), Optimiser)
 
     return run

@@ -11,22 +11,22 @@ from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging
 from ..utils.switches import is_left_out
-from .kernels.row_blocks import StripMine
-from .kernels.soa_kernels import RowKernels
+from .kernels.row_blocks import BlockRows
+from .kernels.soa_kernels import SoaKernels
 from .kernels.triangular_products import TriangularProducts
 from .loops.accumulate import Accumulate
-from .loops.dead_fills import DropOverwritten
+from .loops.dead_fills import EliminateDeadFills
 from .loops.delay_updates import DelayUpdates
-from .loops.induction import SolveCounters
+from .loops.induction import SubstituteInductionVariables
 from .loops.invariants import HoistInvariants
-from .loops.partial_sums import AddParts
+from .loops.partial_sums import PartialSums
 from .loops.preallocate_tapes import PreallocateTapes
-from .loops.redundant_loops import Subsume
-from .loops.unroll_and_jam import JamLoops
-from .rewrite.check_elimination import DropProven
+from .loops.redundant_loops import EliminateRedundantLoops
+from .loops.unroll_and_jam import UnrollAndJam
+from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
-from .rewrite.if_conversion import SelectBranches
-from .rewrite.recursive_inlining import UnfoldRecursion
+from .rewrite.if_conversion import ConvertBranches
+from .rewrite.recursive_inlining import InlineRecursion
 from .rewrite.simplify import Simplify
 from .rewrite.tail_calls import LoopTailCalls
 
@@ -85,33 +85,33 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     passes = (simplify, LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
     verified = debugging() if check is None else check
     if not final:
-        return Pipeline((*passes, SolveCounters()), verify=verified)(graph)
+        return Pipeline((*passes, SubstituteInductionVariables()), verify=verified)(graph)
     graph = Pipeline(passes, verify=verified)(graph)
-    solved = Pipeline((SolveCounters(),), rounds=1, verify=verified)(graph)
+    solved = Pipeline((SubstituteInductionVariables(),), rounds=1, verify=verified)(graph)
     if solved is not graph:
         graph = Pipeline(passes, verify=verified)(solved)
-    proven = Pipeline((DropProven(),), rounds=1, verify=verified)(graph)
+    proven = Pipeline((EliminateChecks(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
-    subsumed = Pipeline((Subsume(), simplify), verify=verified)(
+    subsumed = Pipeline((EliminateRedundantLoops(), simplify), verify=verified)(
         graph
     )  # what depends on one may be equal to another then
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
-    summed = Pipeline((Accumulate(), AddParts()), rounds=1, verify=verified)(graph)
+    summed = Pipeline((Accumulate(), PartialSums()), rounds=1, verify=verified)(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)
-    unfolded = Pipeline((UnfoldRecursion(),), rounds=1, verify=verified)(graph)
+    unfolded = Pipeline((InlineRecursion(),), rounds=1, verify=verified)(graph)
     if unfolded is not graph:
-        graph = Pipeline((*passes, DropProven(), *passes), rounds=1, verify=verified)(unfolded)
-    return Pipeline((SelectBranches(), simplify), rounds=1, verify=verified)(graph)
+        graph = Pipeline((*passes, EliminateChecks(), *passes), rounds=1, verify=verified)(unfolded)
+    return Pipeline((ConvertBranches(), simplify), rounds=1, verify=verified)(graph)
 
 
 def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Graph:
     """An equivalent graph, for executors that change arrays in place.
 
     Its tapes are arrays where their lengths are known, products of triangles are half the work, large sums over rows of data go
-    strip by strip, its updates come after what reads the old values, and what loops overwrite is not filled before.
+    block by block, its updates come after what reads the old values, and what loops overwrite is not filled before.
 
     Args:
         graph: optimised, without transforms.
@@ -120,13 +120,13 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
     """
     verified = debugging() if check is None else check
     simplify = Simplify(final=True)
-    for steps in ((PreallocateTapes(),), (TriangularProducts(), StripMine(threads=threads))):
+    for steps in ((PreallocateTapes(),), (TriangularProducts(), BlockRows(threads=threads))):
         planned = Pipeline(steps, rounds=1, verify=verified)(graph)
         if planned is not graph:
             graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
-    return Pipeline((DropOverwritten(), DelayUpdates()), rounds=1, verify=verified)(graph)
+    return Pipeline((EliminateDeadFills(), DelayUpdates()), rounds=1, verify=verified)(graph)
 
 
 def plan_lanes(graph: Graph, check: bool | None = None) -> Graph:
     """An equivalent graph, for executors with vectors: what is computed in their lanes has primitives of its own."""
-    return Pipeline((JamLoops(), RowKernels()), rounds=1, verify=debugging() if check is None else check)(graph)
+    return Pipeline((UnrollAndJam(), SoaKernels()), rounds=1, verify=debugging() if check is None else check)(graph)

@@ -1,7 +1,7 @@
 """Ctrl-C between whole steps, for the executors that run in Python.
 
 A step of training writes many arrays; an interrupt between two of them would leave half a step. While a program that writes
-references runs, SIGINT is only noted, and `poll`, called after every turn of a loop that writes, handles it there, by the
+references runs, SIGINT is only noted, and `poll`, called after every iteration of a loop that writes, handles it there, by the
 handler that the process has: Python's own raises `KeyboardInterrupt`, another does what it does.
 (The native executor polls by itself.)
 """

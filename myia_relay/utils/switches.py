@@ -1,4 +1,4 @@
-"""Optimisations that the environment leaves out, to see what each is worth: `MYIA_RELAY_WITHOUT=row_kernels,vector_loops`.
+"""Optimisations that the environment leaves out, to see what each is worth: `MYIA_RELAY_WITHOUT=soa_kernels,vector_loops`.
 
 Programs mean the same without them. The switch is looked at when a program is compiled; files of compiled programs are kept
 apart by it.
@@ -14,27 +14,27 @@ from .errors import ValueError_, nearest
 VARIABLE = "MYIA_RELAY_WITHOUT"
 OPTIMISATIONS = {
     "accumulate": "sums of adjoints go on through inner loops",
-    "add_parts": "the cotangent of a part is added to that part of the sum alone",
+    "partial_sums": "the cotangent of a part is added to that part of the sum alone",
     "blas": "products of matrices are calls of a library",
     "colour_jacobians": "directions of a Jacobian that do not meet share a pass",
     "delay_updates": "updates of arrays come after what reads the old values",
-    "distinct_picks": "rows that are picked, perhaps several times, are computed once, in the order of memory",
-    "drop_overwritten": "arrays that a loop writes from end to end are not filled before",
-    "drop_proven": "checks and overflow flags that range analysis decides are dropped",
+    "distinct_gathers": "rows that are picked, perhaps several times, are computed once, in the order of memory",
+    "dead_fills": "arrays that a loop writes from end to end are not filled before",
+    "check_elimination": "checks and overflow flags that range analysis decides are dropped",
     "hoist_invariants": "what does not change in a loop is computed before it",
     "in_place": "arrays are changed in place where nobody looks at the old ones",
-    "jam_loops": "inner while loops of eight turns run together",
+    "unroll_and_jam": "inner while loops of eight iterations run together",
     "preallocate_tapes": "tapes of known length are arrays of the memory plan",
-    "row_kernels": "arrays of short rows are computed row by row, in the lanes of vectors",
-    "select_branches": "small branches between integers are choices without a jump",
+    "soa_kernels": "arrays of short rows are computed row by row, in the lanes of vectors",
+    "if_conversion": "small branches between integers are choices without a jump",
     "small_products": "products of small matrices are written out",
-    "solve_counters": "counters of loops are formulas of the index",
-    "streaming_stores": "results that are larger than the caches are written past them",
-    "strip_mine": "sums over many rows of data go strip by strip",
-    "subsume": "loops and branches that are a part of others are not run again",
-    "thin_products": "products of matrices of few rows are computed without copying them",
+    "induction_variables": "counters of loops are formulas of the index",
+    "nontemporal_stores": "results that are larger than the caches are written past them",
+    "row_blocks": "sums over many rows of data go block by block",
+    "redundant_loops": "loops and branches that are a part of others are not run again",
+    "skinny_products": "products of matrices of few rows are computed without copying them",
     "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",
-    "unfold_recursion": "several levels of recursive calls are one",
+    "recursive_inlining": "several levels of recursive calls are one",
     "vector_loops": "counted loops over numbers run in the lanes of vectors",
 }
 """What can be left out, by name."""

@@ -275,12 +275,17 @@ CASES = [
     (square, lambda f: grad(f)(A), myia_relay.GradError, "an array of float64 with shape (3, 4); reduce it (np.sum)"),
     (to_int, lambda f: grad(f)(2.0), myia_relay.GradError, "grad needs a function with a scalar float result"),
     (branches, lambda f: f(1.0), myia_relay.TypeError_, "'y' is float64[3] after one branch and float64[4] after"),
-    (drifting, lambda f: f(3), myia_relay.TypeError_, "'t' changes its type in the loop: it is (int,) before a turn"),
+    (
+        drifting,
+        lambda f: f(3),
+        myia_relay.TypeError_,
+        "'t' changes its type in the loop: it is (int,) before an iteration",
+    ),
     (
         growing,
         lambda f: f(A, 3),
         myia_relay.TypeError_,
-        "'x' changes its type in the loop: it is float64[3, 4] before a turn",
+        "'x' changes its type in the loop: it is float64[3, 4] before an iteration",
     ),
     (
         one_argument,

@@ -93,7 +93,7 @@ def test_mutants_are_killed(tmp_path):
 
 PINNED = [
     ("ranges", "_Analysis.compare: compare: if name != 'lt'"),
-    ("in place", "handed_over: drop operand: out.append(bool(held[k]) and dies(scope, arg, node))"),
+    ("in place", "donated: drop operand: out.append(bool(held[k]) and dies(scope, arg, node))"),
     ("plan", "Plan.finish: drop assignment"),
     ("plan", "Plan.finish: condition: if False"),
 ]

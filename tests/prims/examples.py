@@ -220,7 +220,7 @@ for _attrs, _size, _out in ((_overlapping, (5, 4), (2, 4)), (_plain, (4, 5), (2,
     example("max_pool_gather", uniform(1, 2, *_size), uniform(1, 2, *_size), **_attrs)
     example("avg_pool_grad", uniform(1, 2, *_out), in_shape=_size, **_attrs)
 
-# The executors implement these; they have no NumPy meaning to compare with.
+# The executors implement these; they have no NumPy reference implementation to compare with.
 _tripled = Operator(
     "tripled",
     lambda x: np.multiply(x, 3.0),

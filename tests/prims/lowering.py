@@ -1,6 +1,6 @@
 """The smallest back end: lowering rules evaluated on NumPy numbers, one element at a time.
 
-It proves the rules of `prims.rules.protocol` apart from any compiler. Elementwise methods are the NumPy meanings
+It proves the rules of `prims.rules.protocol` apart from any compiler. Elementwise methods are the NumPy reference implementations
 themselves; index expressions are Python ints.
 """
 
@@ -63,7 +63,7 @@ class NumpyLowering:
 
         def method(*args):
             args = [np.int64(int(a)) if isinstance(a, Index) else a for a in args]
-            out = prim.meaning(*args)
+            out = prim.reference(*args)
             return Index(out) if isinstance(out, np.int64) else np.asarray(out)[()]
 
         return method

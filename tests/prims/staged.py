@@ -57,7 +57,7 @@ def evaluate(graph, args, *outputs: Var):
     with np.errstate(all="ignore"):
         for node in graph.nodes:
             operands = [read(a) for a in node.args]
-            value = node.fn.meaning(*operands, **node.attrs)
+            value = node.fn.reference(*operands, **node.attrs)
             values[id(node)] = value if isinstance(node.type, Struct) else coerce(value, node.type, node.fn.name)
     return [read(o.node) for o in outputs]
 
@@ -140,7 +140,7 @@ def execute(graph, args, out: Var, sizes=None):
                 values[id(node)] = attrs["dim"]
                 continue
             type = resolve_type(node.type, sizes)
-            values[id(node)] = coerce(node.fn.meaning(*operands, **attrs), type, node.fn.name)
+            values[id(node)] = coerce(node.fn.reference(*operands, **attrs), type, node.fn.name)
     value = read(out.node)
     assert_has_type(value, resolve_type(out.type, sizes))
     return value

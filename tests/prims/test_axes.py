@@ -33,7 +33,7 @@ def quiet():
 
 
 def compute(prim: Primitive, args, attrs) -> np.ndarray:
-    return np.asarray(prim.meaning(*args, **attrs))
+    return np.asarray(prim.reference(*args, **attrs))
 
 
 def taken(args, relation: Relation, label, positions) -> list:
@@ -74,7 +74,7 @@ def check_axes(prim: Primitive, axes: Axes, args, attrs) -> int:
         n = extent(args, relation, label)
         if label not in relation.located:
             parts = [compute(prim, taken(args, relation, label, p), attrs) for p in (range(n // 2), range(n // 2, n))]
-            combined = REGISTRY[relation.combine].meaning(*parts)
+            combined = REGISTRY[relation.combine].reference(*parts)
             if relation.base is not None:
                 combined = combined - np.asarray(args[relation.base])
             np.testing.assert_allclose(combined, whole, rtol=1e-5, atol=1e-12, err_msg=f"axis {label}")
@@ -191,7 +191,7 @@ def test_grown_attributes_leave_the_other_axes_alone(name):
         attrs = {**prim.attr_defaults, **attrs}
         leading = range(len(args)) if prim.axes.leading is None else prim.axes.leading
         more = [np.stack([a, a, a]) if k in leading else a for k, a in enumerate(args)]
-        out = prim.meaning(*more, **prim.axes.grown(attrs, 3))
-        np.testing.assert_array_equal(out, np.stack([prim.meaning(*args, **attrs)] * 3))
+        out = prim.reference(*more, **prim.axes.grown(attrs, 3))
+        np.testing.assert_array_equal(out, np.stack([prim.reference(*args, **attrs)] * 3))
         inferred = prim.infer_rule(*map(type_of_constant, more), **prim.axes.grown(attrs, 3))
         assert isinstance(inferred, Array) and inferred.shape == np.shape(out)

@@ -327,11 +327,11 @@ def test_threads_compile_and_call_together():
 
     def work(k):
         try:
-            for turn in range(100):
+            for iteration in range(100):
                 assert f(float(k), 10) == 45.0 * k
                 assert np.isclose(g(np.ones(4) * k), np.tanh(k) * k * 4)
-                if turn % 40 == 0:
-                    g(np.ones(turn + 1))
+                if iteration % 40 == 0:
+                    g(np.ones(iteration + 1))
             outcomes.append(None)
         except BaseException as error:
             outcomes.append(error)

@@ -73,16 +73,16 @@ def test_batches_of_products_with_one_left_matrix(shapes, executor):
 
 @pytest.mark.parametrize("size", [3, 4])
 def test_products_of_tangents_that_are_mostly_zero(size):
-    """A chain of turns: each angle moves what hangs on it. Natively, products of zeros are not computed."""
+    """A chain of iterations: each angle moves what hangs on it. Natively, products of zeros are not computed."""
 
     def chain(angles, first):
         out = np.zeros((len(angles), size, size))
         for k in range(len(angles)):
-            turn = np.eye(size)
-            turn[0, 0], turn[0, 1] = np.cos(angles[k]), -np.sin(angles[k])
-            turn[1, 0], turn[1, 1] = np.sin(angles[k]), np.cos(angles[k])
+            iteration = np.eye(size)
+            iteration[0, 0], iteration[0, 1] = np.cos(angles[k]), -np.sin(angles[k])
+            iteration[1, 0], iteration[1, 1] = np.sin(angles[k]), np.cos(angles[k])
             before = first if k % 4 == 0 else out[k - 1]
-            out[k] = before @ turn @ first
+            out[k] = before @ iteration @ first
         return out
 
     rng = np.random.default_rng(5)

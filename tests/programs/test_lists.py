@@ -807,7 +807,7 @@ def test_derivatives(function, executor):
 
 
 def test_backward_reads_in_linear_memory_and_time():
-    """The sum of a list's cotangents is no new list in every turn: what is made does not grow with the square of the length."""
+    """The sum of a list's cotangents is no new list in every iteration: memory does not grow with the square of the length."""
 
     def f(x, n):
         xs = [x * i for i in range(n)]

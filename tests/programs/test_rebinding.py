@@ -1,5 +1,5 @@
 """Variables that are bound anew after an inner function has captured them, comprehensions that bind and capture, and loops of few
-turns that cannot stay loops."""
+iterations that cannot stay loops."""
 
 # ruff: noqa: B023, E731
 

@@ -287,7 +287,7 @@ def loops(n):
 
 @pytest.mark.parametrize(("f", "small", "large"), [(wander, 5, 80), (loops, 3, 20_000)])
 def test_an_interrupt_is_heard(f, small, large, interruptible):
-    # Not a loop that turns for long without another one in it: calls, none of them equal, and short loops in each other.
+    # Not a loop that iterations for long without another one in it: calls, none of them equal, and short loops in each other.
     compiled = relay(f)
     assert compiled(small) == f(small)
     threading.Timer(0.3, _thread.interrupt_main).start()

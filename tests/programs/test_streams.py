@@ -155,5 +155,5 @@ def test_small_results_are_not(monkeypatch):
 
 
 def test_switch(monkeypatch):
-    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "streaming_stores")
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "nontemporal_stores")
     check(upwards, RNG.standard_normal(100), RNG.standard_normal(100), streamed=False)

@@ -1,4 +1,4 @@
-"""Variables that begin as Python numbers and are NumPy scalars after a turn: kinds of results, and how many loops there are."""
+"""Variables that begin as Python numbers and become NumPy scalars in a loop: kinds of results, and how many loops there are."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def from_an_argument(x, start):
 
 
 @case((SMALL, 0), (SMALL, 2), (ROWS, 0), (ROWS, 3))
-def of_few_or_no_turns(x, n):
+def of_few_or_no_iterations(x, n):
     total = 0.1
     for i in range(n):
         total += np.sum(x[i])
@@ -136,9 +136,9 @@ def test_as_cpython(function, args, executor):
     agree(function, args, executor)
 
 
-@pytest.mark.parametrize(("f", "turns"), [(from_zero, "0, 4"), (looked_at_in_another_way, "1, 4")])
-def test_a_sum_is_one_loop_from_its_first_turn(f, turns):
-    assert f"({turns}, 1, " in str(relay(f).ir(ROWS, stage="inferred"))
+@pytest.mark.parametrize(("f", "iterations"), [(from_zero, "0, 4"), (looked_at_in_another_way, "1, 4")])
+def test_a_sum_is_one_loop_from_its_first_turn(f, iterations):
+    assert f"({iterations}, 1, " in str(relay(f).ir(ROWS, stage="inferred"))
 
 
 def test_the_gradient_of_a_sum_is_the_same_however_it_begins():

@@ -473,11 +473,11 @@ def test_slices_stay_behind_their_checks(executor):
     """What a loop computes again and again is computed before it, but nothing of an array that may be too short."""
 
     @relay(executor=executor)
-    def f(x: N, entries, turns):
+    def f(x: N, entries, iterations):
         total = 0.0
-        while turns > 0:
+        while iterations > 0:
             total += np.sum(np.exp(x[3:]) * np.exp(x[:-3])) + np.sqrt(x)[::-1][len(entries)] + np.cos(x[2])
-            turns -= 1
+            iterations -= 1
         return total
 
     for size in (7, 3):

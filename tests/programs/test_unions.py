@@ -552,7 +552,7 @@ def lengths(x):
     return s
 
 
-def some_turns(x, n):
+def some_iterations(x, n):
     s = 0.0
     for i in range(n):
         s += x ** (i + 1)
@@ -568,8 +568,8 @@ GRADIENTS = [
     (square_or_zero, (np.float32(3.0),), 6.0),
     (lengths, (-2.0,), -4.0),
     (lengths, (2.0,), 40.0),
-    (some_turns, (np.float64(2.0), 0), 0.0),
-    (some_turns, (np.float64(2.0), 3), 1.0 + 4.0 + 12.0),
+    (some_iterations, (np.float64(2.0), 0), 0.0),
+    (some_iterations, (np.float64(2.0), 3), 1.0 + 4.0 + 12.0),
 ]
 
 

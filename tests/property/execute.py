@@ -59,10 +59,10 @@ class Shared(Relay):
         super().__init__(function, executor="interpreter" if executor == "plain" else executor)
         self.way, self.done, self.thorough = executor, done, thorough
 
-    def _compile(self, skels, keywords, keep: bool = False, structural: bool = False) -> Compiled:
-        key = (tuple(skels), keywords, structural)
+    def _compile(self, treedefs, keywords, keep: bool = False, structural: bool = False) -> Compiled:
+        key = (tuple(treedefs), keywords, structural)
         if key not in self.done:
-            program = self._infer(skels, keywords, structural)
+            program = self._infer(treedefs, keywords, structural)
             verify(program.graph, "infer")
             simple = optimize(program.graph, check=self.thorough)
             refuse_recursion(simple)
@@ -115,7 +115,7 @@ def check(
                 return Verdict("refused", f"{got.error.message}\n{got.error}", executor, args, seen)
             if isinstance(got.error, InternalError):
                 return Verdict("failed", str(got.error), executor, args, seen)
-            if isinstance(got.error, TypeError) and "the loop ran no turn, so it kept" in str(got.error):
+            if isinstance(got.error, TypeError) and "the loop ran no iteration, so it kept" in str(got.error):
                 return Verdict("refused", str(got.error), executor, args, seen)  # at run time, as only that tells
             wrong = judge(oracle, args, got, want, beyond)
             if wrong:

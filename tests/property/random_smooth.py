@@ -180,7 +180,7 @@ class Writer:
         mine = [name for name in self.env if name not in self.frozen]
         name = self.pick(mine) if mine and self.random.randrange(3) else self.fresh("a")
         kind = self.env.get(name) or self.pick("ffftttllvvpi" if self.trees else "ffffvvpi")
-        if kind in "tl" and self.loops:  # what a turn makes of it may be larger by a little only
+        if kind in "tl" and self.loops:  # what an iteration makes of it may be larger by a little only
             more = f"Fork({name}, Leaf({self.expr('f', 1)}, 1), (0.2, {self.expr('f', 2)}))" if kind == "t" else ""
             if name in self.env:
                 self.line(indent, f"{name} = {more}" if kind == "t" else f"{name}.append({self.expr('f', 1)})")

@@ -217,7 +217,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-class Turns:
+class Iterations:
     """Ends a program that appends to the list that it runs over."""
 
     class Endless(Exception):
@@ -245,10 +245,10 @@ def check(seed: int) -> str:
     """
     text = Writer(seed).text()
     function = function_of(text, f"<aliases {seed}>", dict(NAMES))
-    sys.settrace(counter := Turns())
+    sys.settrace(counter := Iterations())
     try:
         wanted = plain(function(3))
-    except (LookupError, ValueError, TypeError, AttributeError, UnboundLocalError, Turns.Endless):
+    except (LookupError, ValueError, TypeError, AttributeError, UnboundLocalError, Iterations.Endless):
         return "invalid"
     finally:
         sys.settrace(counter.before)

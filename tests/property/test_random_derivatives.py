@@ -21,7 +21,7 @@ from myia_relay.ir.verify import verify
 from tests.property.oracle import function_of
 from tests.property.random_smooth import CLASSES, Writer
 from tests.property.searches import campaign
-from tests.property.test_random_programs import POINTS, TURNS, Program
+from tests.property.test_random_programs import ITERATIONS, POINTS, Program
 from tests.property.thresholds import low
 from tests.typed_graphs import apply, build
 from tests.typed_graphs import grad as graph_grad
@@ -41,7 +41,7 @@ def graph_tangent(f):
 
 def values(f):
     graph = verify(expand(build(f, FLOAT, INT)), "expand", transforms=False)
-    return np.array([run(graph, (float(x), int(n))) for x, n in zip(POINTS, TURNS)])
+    return np.array([run(graph, (float(x), int(n))) for x, n in zip(POINTS, ITERATIONS)])
 
 
 def check(seed):

@@ -17,7 +17,7 @@ from myia_relay.ir.verify import verify
 from tests.typed_graphs import P, assert_close, build, call, cond, expanded, for_, grad, numeric, run_all, staged
 
 POINTS = np.array([0.31, -0.72, 1.13])
-TURNS = np.array([2, 0, 3])
+ITERATIONS = np.array([2, 0, 3])
 
 
 class Program:
@@ -92,11 +92,11 @@ def test_more_random_programs(seed):
 def check(f, orders):
     for order in range(orders):
         g = expanded(build(f, FLOAT, INT))
-        values = [run_all(g, [float(x), int(n)]) for x, n in zip(POINTS, TURNS)]
+        values = [run_all(g, [float(x), int(n)]) for x, n in zip(POINTS, ITERATIONS)]
         many = verify(vmap_graph(g, (True, True), len(POINTS)), "vmap", transforms=False)
-        assert_close(run_all(many, [POINTS, TURNS]), np.array(values))
+        assert_close(run_all(many, [POINTS, ITERATIONS]), np.array(values))
         if order < orders - 1:
-            slopes = [float(numeric(f, float(x), int(n))) for x, n in zip(POINTS, TURNS)]
+            slopes = [float(numeric(f, float(x), int(n))) for x, n in zip(POINTS, ITERATIONS)]
             f = grad(f)
-            got = [run(expanded(build(f, FLOAT, INT)), [float(x), int(n)]) for x, n in zip(POINTS, TURNS)]
+            got = [run(expanded(build(f, FLOAT, INT)), [float(x), int(n)]) for x, n in zip(POINTS, ITERATIONS)]
             np.testing.assert_allclose(got, slopes, rtol=2e-4, atol=2e-5)

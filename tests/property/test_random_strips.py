@@ -1,7 +1,8 @@
-"""Random sums over rows of data and their derivatives: strip by strip they are what the interpreter computes of all rows at once.
+"""Random sums over rows of data and their derivatives: block by block they are what the interpreter computes of all
+rows at once.
 
-Idea: loops carry rows, numbers and matrices from turn to turn, mix them with what has no rows, and leave sums in several places.
-Some programs cannot go strip by strip, in part or at all; they must be the same then too.
+Idea: loops carry rows, numbers and matrices from iteration to iteration, mix them with what has no rows, and leave sums
+in several places. Some programs cannot go block by block, in part or at all; they must be the same then too.
 
 `python -m tests.property.test_random_strips FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
 """
@@ -26,7 +27,7 @@ from tests.property.thresholds import low
 from tests.property.verdicts import leaves
 
 SUITE = 40
-WIDTH, TURNS = 3, 4
+WIDTH, ITERATIONS = 3, 4
 INPUTS = {"x": "nd", "y": "n", "labels": "i", "w": "kdd", "b": "kd", "c": "k"}
 KINDS = ("nd", "n", "d", "dd", "s")  # rows, a number in each row, what has no rows
 START = {
@@ -53,7 +54,7 @@ STEPS = {
     "dd": ("np.tanh({dd} @ w[k])", "w[k] * {d}", "{dd} * c[k]"),
     "s": ("{s} * c[k]", "np.tanh({s}) + c[k]", "{s} + 0.1 * c[k]"),
 }  # fmt: skip
-"""What a turn computes; `{kind}` is a value of that kind."""
+"""What an iteration computes; `{kind}` is a value of that kind."""
 
 MEETING = {"nd": "np.tanh({nd} - np.sum({nd}, axis=0) * 0.01)", "n": "np.tanh(np.cumsum({n}) * 0.1)"}
 """Where rows depend on each other."""
@@ -108,9 +109,9 @@ class Writer:
         rows = self.random.random() < 0.3
         table = f"t{len(self.lines)}"
         if rows:
-            self.lines.append(f"    {table} = np.zeros(({TURNS}, x.shape[0]))")
-        turns = f"{TURNS}" if self.random.random() < 0.7 else f"{TURNS - 1}, -1, -1"
-        self.lines.append(f"    for k in range({turns}):")
+            self.lines.append(f"    {table} = np.zeros(({ITERATIONS}, x.shape[0]))")
+        iterations = f"{ITERATIONS}" if self.random.random() < 0.7 else f"{ITERATIONS - 1}, -1, -1"
+        self.lines.append(f"    for k in range({iterations}):")
         kept = {kind: list(found) for kind, found in self.values.items()}
         sums = {name for name, kind in carried.items() if kind in ("s", "d", "dd") and self.random.random() < 0.6}
         for name, kind in carried.items():
@@ -137,7 +138,7 @@ class Writer:
             self.values["n"].append(name)
 
     def expression(self, kind: str) -> str:
-        """A value of a kind, of what there is in a turn of a loop."""
+        """A value of a kind, of what there is in an iteration of a loop."""
         if kind in MEETING and self.random.random() < 0.03:
             return self.filled(MEETING[kind])
         return self.filled(self.random.choice(STEPS[kind]))
@@ -151,29 +152,30 @@ class Writer:
 
 
 def is_mined(f: Relay, args: Sequence) -> bool:
-    """Whether what is compiled goes strip by strip."""
+    """Whether what is compiled goes block by block."""
     graph = plan_memory(f.ir(*args, stage="optimized").graph)
-    return any("strip" in g.flags for g in all_graphs(graph))
+    return any("block" in g.flags for g in all_graphs(graph))
 
 
 def check(seed: int) -> bool:
-    """Compare a program; whether it went strip by strip.
+    """Compare a program; whether it went block by block.
 
     Raises:
         AssertionError: it gives something else.
     """
     writer = Writer(seed)
     n = writer.random.choice((12, 20, 23))
-    rng, sizes = np.random.default_rng(seed), {"n": n, "d": WIDTH, "k": TURNS}
+    rng, sizes = np.random.default_rng(seed), {"n": n, "d": WIDTH, "k": ITERATIONS}
     args = [
-        rng.integers(0, TURNS, n) if d == "i" else rng.normal(size=[sizes[k] for k in d]) * 0.7 for d in INPUTS.values()
+        rng.integers(0, ITERATIONS, n) if d == "i" else rng.normal(size=[sizes[k] for k in d]) * 0.7
+        for d in INPUTS.values()
     ]
-    f = function_of(writer.text(), f"<strips {seed}>")
+    f = function_of(writer.text(), f"<blocks {seed}>")
     wrt = tuple(writer.random.sample([name for name in INPUTS if name != "labels"], writer.random.randint(1, 4)))
     want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)
     rows = writer.random.choice((1, 4, 5, n // 2))
     with low(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_blocks, "strip", lambda _, size, *__: rows if size == n else None)
+        patch.setattr(row_blocks, "block", lambda _, size, *__: rows if size == n else None)
         g = relay(value_and_grad(f, wrt))
         got = g(*args)
         mined = is_mined(g, args)

@@ -2,7 +2,7 @@
 
 Idea: `opt.kernels.triangular_products` drops what is zero, or read by nobody. The programs here stay on one side of the
 diagonal, most of them; the others leave it somewhere (a rogue index, a transposed matrix, a row that goes on into the
-next turn of a loop, two matrices that change places), and nothing may be dropped of those.
+next iteration of a loop, two matrices that change places), and nothing may be dropped of those.
 
 `python -m tests.property.test_random_triangles FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
 """

@@ -8,7 +8,7 @@ are batched by their own rules; control by the rules of `ad.batch.control`:
 
 - a branch on a condition that is the same for all stays a branch; on one that differs, both sides run, and `where`
   selects;
-- a loop with the same bounds for all stays a loop over batched values; one with different numbers of turns runs to the
+- a loop with the same bounds for all stays a loop over batched values; one with different numbers of iterations runs to the
   longest, and examples that have finished keep their values;
 - where examples have data types or run-time lists of their own, print, or go different ways through a recursion, the whole is a
   loop over the examples (`ad.batch.recursion`).
@@ -34,7 +34,7 @@ from ...abstract.types import Array, Data, Scalar, Struct, Tape, Type
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Recursion, emit_like
+from ...ir.rewrite import RecursiveComponents, emit_like
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import CompileError, InternalError, TypeError_
 
@@ -98,7 +98,7 @@ class Batcher:
         self.size, self.once, self.recursive_version = size, once, recursive_version
         self.graphs: dict = {}
         self.tapes: dict[Type, Flag] = {}
-        self.recursion = Recursion()
+        self.recursion = RecursiveComponents()
 
     def type(self, t: Type, flag: Flag) -> Type:
         """The type of a value with this flag."""

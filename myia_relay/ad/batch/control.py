@@ -1,13 +1,13 @@
 """Batching of branches and loops; see `ad.batch.batch`.
 
-A loop whose examples turn different numbers of times runs to the longest, and a mask says who is still running:
+A loop whose examples run different numbers of times runs to the longest, and a mask says who is still running:
 
     for i in range(a, b, s): c = body(i, c)
 
         =>  n = ceil((b - a) / s);  for k in range(max(n)): c = where(k < n, body(a + k s, c), c)
 
-Tapes are pushed on, and popped from, in every turn and for all examples alike. The adjoint of a loop runs its turns the
-other way round, so where a loop's missing turns are its last ones, those of its adjoint are its first (`k >= max(n) -
+Tapes are pushed on, and popped from, in every iteration and for all examples alike. The adjoint of a loop runs its iterations the
+other way round, so where a loop's missing iterations are its last ones, those of its adjoint are its first (`k >= max(n) -
 n`). `ad.reverse.control` says which loops are which: the body of an adjoint has the flag "late" where the loop's own body has
 not.
 """
@@ -137,20 +137,20 @@ def _masked_for(p: Batcher, b: Builder, node: Apply, args, flags, mask):
         Var(b, p.match(b, x, a.type, f, True)) for x, a, f in zip(args[:3], node.args[:3], flags[:3], strict=True)
     ]
     zero = start.const(0)
-    turns = -REGISTRY["floordiv"](start - stop, step)
-    turns = REGISTRY["maximum"](turns, zero)
+    iterations = -REGISTRY["floordiv"](start - stop, step)
+    iterations = REGISTRY["maximum"](iterations, zero)
     if mask is not None:
-        turns = REGISTRY["where"](Var(b, mask), turns, zero)
-    longest = REGISTRY["cast"](REGISTRY["reduce_max"](turns, axes=(0,)), dtype="int64", weak=True)
+        iterations = REGISTRY["where"](Var(b, mask), iterations, zero)
+    longest = REGISTRY["cast"](REGISTRY["reduce_max"](iterations, axes=(0,)), dtype="int64", weak=True)
     carried = tuple(full(q.type) for q in body.params[1 : 1 + n])
     inputs = _loop_inputs(p, b, node, args, flags, 3, carried)
-    extra = [start.node, step.node, turns.node, longest.node]
+    extra = [start.node, step.node, iterations.node, longest.node]
 
     graph = Graph(body.name, None, body.origin)
     graph.flags = dict(body.flags)
     inner = Builder(graph, body.origin)
     k = Var(inner, graph.add_parameter(body.params[0].name, INT))
-    names = [*(q.name for q in body.params[1:]), "start", "step", "turns", "longest"]
+    names = [*(q.name for q in body.params[1:]), "start", "step", "iterations", "longest"]
     params = [graph.add_parameter(name, x.type) for name, x in zip(names, [*inputs, *extra], strict=True)]
     first, stride, count, most = (Var(inner, x) for x in params[-4:])
     at = REGISTRY["cast"](k, dtype="int64", weak=False)

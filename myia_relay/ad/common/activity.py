@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...abstract.types import Data, List, Struct, Tape, Type, has_tangent
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import Primitive
-from ...ir.rewrite import Recursion
+from ...ir.rewrite import RecursiveComponents
 from ...utils.errors import InternalError
 
 Act = bool | tuple
@@ -55,7 +55,7 @@ class Activity:
         trees: whether a tree may be active. Where none is, those on the tapes of a recursion are known not to be.
     """
 
-    def __init__(self, recursion: Recursion, trees: bool = True):
+    def __init__(self, recursion: RecursiveComponents, trees: bool = True):
         self.recursion, self.trees = recursion, trees
         self.memo: dict[tuple[Graph, tuple[Act, ...]], dict[Node, Act]] = {}
 
@@ -117,7 +117,7 @@ class Activity:
     def carried(self, node: Apply, acts: tuple[Act, ...]) -> tuple[Act, ...]:
         """The activities that the parameters of a loop's body settle at: (index,) carried values, constants.
 
-        The least fixpoint of  c = c0 | body(c):  each turn makes at least one more value active, or is the last.
+        The least fixpoint of  c = c0 | body(c):  each iteration makes at least one more value active, or is the last.
         """
         body, n = node.attrs["body"], node.attrs["carried"]
         lead = 1 if node.fn.name == "for_loop" else 0

@@ -2,7 +2,7 @@
 
 A cotangent is None (zero: nothing flows here), a node, or, for a structure, a tuple of cotangents of its parts. So the
 adjoint of taking a part of a structure costs nothing, and a zero becomes a value only where two paths must agree on
-what they return: the branches of a condition, the turns of a loop.
+what they return: the branches of a condition, the iterations of a loop.
 
 A cotangent of a tree of which only fields of one variant have been read is a `Record`, which becomes a value where it must.
 

@@ -17,7 +17,7 @@ from ...ir.rewrite import emit_like, inline
 from ...prims.ops.registered import refuse_derivative
 from ..common.activity import full
 from ..common.cotangents import Cotangent, Pattern, leaf_types, materialise, pattern, unflatten, union, zeros
-from ..reverse.reverse import Adjoint, Context
+from ..reverse.reverse import Adjoint, Expansion
 from .forward import RULES, Forward, canonical, flat, float_pattern, item, pack, parts
 
 
@@ -58,7 +58,7 @@ def _loop(f: Forward, b: Builder, node: Apply, args, tangents):
     fixed = tuple(pattern(t) for t in tangents[lead + n :])
     carry = tuple(pattern(t) for t in tangents[lead : lead + n])
     index: tuple[Pattern, ...] = (None,) * first
-    while True:  # the least fixpoint: which carried values have a tangent after some turn
+    while True:  # the least fixpoint: which carried values have a tangent after some iteration
         graph, own = f.graph(body, (*index, *carry, *fixed), canonical(carry))
         new = tuple(union(c, item(own, i)) for i, c in enumerate(carry))
         if new == carry:
@@ -122,7 +122,7 @@ def _custom_vjp(f: Forward, b: Builder, node: Apply, args, tangents):
     n = len(args) + len(results)
     acts = (*(False,) * n, *(full(t) for t in floats))
     b.origin = node.origin.derive("jvp")
-    adjoint = Adjoint(Context(), b, rule, [*args, *results, *starts], acts)
+    adjoint = Adjoint(Expansion(), b, rule, [*args, *results, *starts], acts)
     adjoint.forward()
     cts = adjoint.backward(tuple(directions))[n:]
     return out, unflatten(own, iter([materialise(b, c, t) for c, t in zip(cts, floats, strict=True)]))

@@ -23,7 +23,7 @@ from ...abstract.types import Array, Scalar, Struct, Tape, Type, tangent, tuple_
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Effects, Recursion, drop_dead, emit_like
+from ...ir.rewrite import Effects, RecursiveComponents, drop_dead, emit_like
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import CompileError, GradError, InternalError
 from ..common.activity import Act, full
@@ -63,7 +63,7 @@ class Forward:
     def __init__(self, effects: Effects | None = None, trees: bool = True):
         self.effects, self.trees = effects or Effects(), trees
         self.graphs: dict[tuple, tuple[Graph, Pattern]] = {}
-        self.recursion = Recursion()
+        self.recursion = RecursiveComponents()
         self.versions: dict[Graph, list[tuple[Pattern, ...]]] = {}
 
     def inline(
@@ -253,7 +253,7 @@ def _make_struct(f: Forward, b: Builder, node: Apply, args, tangents):
 def _tape_push(f: Forward, b: Builder, node: Apply, args, tangents):
     """u = push(t, e)  =>  du = push(dt, de)
 
-    A tape without a tangent that gets one is empty: pushing happens alike in every turn of a loop, which starts with an
+    A tape without a tangent that gets one is empty: pushing happens alike in every iteration of a loop, which starts with an
     empty tape.
     """
     out = emit_like(b, node, args)

@@ -1,12 +1,13 @@
 """Sparsity patterns: which elements of a result depend on which elements of some arguments, without computing either.
 
-A `Pattern` holds the inputs that each element of a value depends on. It goes through an application by links, pairs (element of
-an operand, element of the result): the pattern of the result is the product of two Boolean matrices. What moves elements around
-has the links that its own NumPy meaning shows when it is given the numbers of the elements in place of their values; the rest has
-those of its declared axes (`ir.axes`), where what is not mapped depends on everything, so a pattern is never too small.
+A `Pattern` holds the inputs that each element of a value depends on. It goes through an application by links, pairs
+(element of an operand, element of the result): the pattern of the result is the product of two Boolean matrices. What
+moves elements around has the links that its own NumPy reference implementation shows when it is given the numbers of
+the elements in place of their values; the rest has those of its declared axes (`ir.axes`), where what is not mapped
+depends on everything, so a pattern is never too small.
 
-Positions have to be known when the program is compiled: integers are followed by value, from constants through arithmetic and
-through the turns of counted loops. Loops whose turns are not known are taken to a fixpoint.
+Positions have to be known when the program is compiled: integers are followed by value, from constants through
+arithmetic and through the iterations of counted loops. Loops whose iterations are not known are taken to a fixpoint.
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2nd ed., 2008), section 7.1 (dependence by index domains).
 """
@@ -126,7 +127,8 @@ def patterns(graph: Graph, first: int, most: int | None = None, patience: int = 
         patience: how long it may take.
 
     Raises:
-        NoPattern: sizes are not known, trees or lists depend on the inputs, elements depend on too many, or it takes too long.
+        NoPattern: sizes are not known, trees or lists depend on the inputs, elements depend on too many, or it takes
+        too long.
     """
     args: list[Known] = [FREE] * first
     width = 0
@@ -134,7 +136,7 @@ def patterns(graph: Graph, first: int, most: int | None = None, patience: int = 
         size = elements_of(p)
         args.append(Value(Pattern.identity(width, size)))
         width += size
-    out = Analysis(width, width if most is None else most, patience).run(graph, args)
+    out = DependenceAnalysis(width, width if most is None else most, patience).run(graph, args)
     parts = out if isinstance(out, tuple) else (out,) * len(graph.output.type.elems)
     sizes = [elements_of(t) for t in graph.output.type.elems]
     return [
@@ -170,7 +172,7 @@ def depends(value: Known) -> bool:
     return value.depends if isinstance(value, Kept) else value.pattern is not None
 
 
-class Analysis:
+class DependenceAnalysis:
     """One walk through a program.
 
     Attributes:
@@ -301,7 +303,7 @@ class Analysis:
         return self.join(*(self.run(side, operands) for side in sides))
 
     def for_loop(self, node: Apply, args: list[Known]) -> Known:
-        """A counted loop, turn by turn where its range is known."""
+        """A counted loop, iteration by iteration where its range is known."""
         body, n = node.attrs["body"], node.attrs["carried"]
         carry, constants = args[3 : 3 + n], args[3 + n :]
         bounds = [a.known for a in args[:3]]
@@ -309,16 +311,16 @@ class Analysis:
             return self.fixpoint(carry, constants, lambda carry: self.run(body, [FREE, *carry, *constants]))
         if not matters(node, args):
             return (FREE,) * n
-        turns = range(*map(int, bounds))
-        for turn, i in enumerate(turns):
+        iterations = range(*map(int, bounds))
+        for iteration, i in enumerate(iterations):
             before = self.left
             carry = self.run(body, [Value(None, as_type(i, body.params[0].type)), *carry, *constants])
-            if not turn and (before - self.left) * len(turns) > before:
+            if not iteration and (before - self.left) * len(iterations) > before:
                 raise NoPattern(WORK)
         return tuple(carry)
 
     def while_loop(self, node: Apply, args: list[Known]) -> Known:
-        """A loop, turn by turn as long as its condition is known."""
+        """A loop, iteration by iteration as long as its condition is known."""
         n = node.attrs["carried"]
         carry, constants = args[:n], args[n:]
         if not matters(node, args):
@@ -331,13 +333,15 @@ class Analysis:
                 return tuple(carry)
             carry = self.run(node.attrs["body"], [*carry, *constants])
 
-    def fixpoint(self, carry: Sequence[Known], constants: Sequence[Known], turn: Callable[[tuple], Known]) -> Known:
-        """What is carried by a loop of any number of turns."""
+    def fixpoint(
+        self, carry: Sequence[Known], constants: Sequence[Known], iteration: Callable[[tuple], Known]
+    ) -> Known:
+        """What is carried by a loop of any number of iterations."""
         if not any(map(depends, [*carry, *constants])):
             return (FREE,) * len(carry)
-        now = tuple(self.join(c, c) for c in carry)  # values of the first turn are not those of all
+        now = tuple(self.join(c, c) for c in carry)  # values of the first iteration are not those of all
         for _ in range(MOST_ROUNDS):
-            after = self.join(now, turn(now))
+            after = self.join(now, iteration(now))
             if after == now:
                 return now
             now = after
@@ -365,7 +369,7 @@ def relevant(graph: Graph, varying: Sequence[bool]) -> list[Apply]:
 def known(node: Apply, args: Sequence[Known]) -> Any:
     """The value of an application, where it is of integers or truth values and all that goes into it is known."""
     fn, t = node.fn, node.type
-    if fn.meaning is None or fn.kind not in ("elementwise", "injective", "reduce"):
+    if fn.reference is None or fn.kind not in ("elementwise", "injective", "reduce"):
         return None
     if not isinstance(t, Scalar | Array) or t.is_float:
         return None
@@ -373,14 +377,14 @@ def known(node: Apply, args: Sequence[Known]) -> Any:
         return None
     try:
         with np.errstate(all="ignore"):
-            return as_type(fn.meaning(*[a.known for a in args], **node.attrs), t)
+            return as_type(fn.reference(*[a.known for a in args], **node.attrs), t)
     except (ArithmeticError, ValueError):  # on a way that is never taken
         return None
 
 
 # --- rules: (analysis, application, values of its operands) -> the links from those that depend on inputs -------------------
 
-Rule = Callable[[Analysis, Apply, "list[Known]"], "list[Links]"]
+Rule = Callable[[DependenceAnalysis, Apply, "list[Known]"], "list[Links]"]
 RULES: dict[str, Rule] = {}
 """By the name of a primitive, or by the kind of many; `linked` serves all others."""
 
@@ -402,9 +406,9 @@ def dependent(node: Apply, args: Sequence[Known]) -> list[tuple[int, Pattern, tu
     return [(k, a.pattern, shape_of(node.args[k])) for k, a in enumerate(args) if a.pattern is not None]
 
 
-def linked(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
-    """What follows from the declared axes (`ir.axes`): along a mapped axis each position depends on the same one, along all others
-    it may depend on every one. Without a declaration everything depends on everything.
+def linked(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
+    """What follows from the declared axes (`ir.axes`): along a mapped axis each position depends on the same one, along
+    all others it may depend on every one. Without a declaration everything depends on everything.
 
     Positions that have to go into the same elements are merged first.
     """
@@ -425,7 +429,7 @@ def linked(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
 
 
 @rule("where")
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
     """What is not taken does not matter."""
     links = linked(analysis, node, args)
     if args[0].known is None:
@@ -436,7 +440,7 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
 
 
 @rule("injective")
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
     """What puts elements of its operands into places of its result, one or none into each, as its meaning shows."""
     moved = node.fn.linear_in or range(len(args))  # the others are positions
     if node.fn.linear_in is None or any(a.known is None for k, a in enumerate(args) if k not in moved):
@@ -445,14 +449,14 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
     for k, p, s in dependent(node, args):
         marked = [np.zeros(shape_of(a), np.int64) if j in moved else args[j].known for j, a in enumerate(node.args)]
         marked[k] = 1 + numbers(s)
-        found = np.asarray(node.fn.meaning(*marked, **node.attrs)).reshape(-1)
+        found = np.asarray(node.fn.reference(*marked, **node.attrs)).reshape(-1)
         targets = np.flatnonzero(found)
         links.append((p, found[targets] - 1, targets))
     return links
 
 
 @rule("scatter_add")
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
     """Less than the axes say, where positions are known."""
     where, axis = args[1].known, node.attrs["axis"]
     if where is None:
@@ -468,7 +472,7 @@ def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
 
 
 @rule("cumsum")
-def _(analysis: Analysis, node: Apply, args: list[Known]) -> list[Links]:
+def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
     """Half of what an opaque axis would have: what comes before, or after."""
     [(_, p, shape)] = dependent(node, args)
     axis, n = node.attrs["axis"], shape[node.attrs["axis"]]

@@ -10,7 +10,7 @@
         for i in range(a, b, s):   (c, r) = body.forward(i, c, k);            tape = push(tape, r)
         for i in reversed(...):    (tape, r) = pop(tape);                     dc, dk += body.backward(i, k, r, dc)
 
-A `while` loop counts its turns forwards and is a counted loop backwards. Each residual has a tape of its own, so that
+A `while` loop counts its iterations forwards and is a counted loop backwards. Each residual has a tape of its own, so that
 an optimiser can drop one without the others and a back end can stack values of one type. Which parts of the carried
 values have a cotangent at all is a fixpoint over the body. Everything here is made of ordinary operations, whose
 adjoints are made in the same way: of the tape's, pushing and popping are each other's transposes.
@@ -171,7 +171,7 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     again = (*range(first), *range(first + n, len(body.params)))
     carry = ct if isinstance(ct, tuple) else (None,) * n
     dout: tuple[Pattern, ...] = tuple(pattern(c) for c in carry)
-    while True:  # the least fixpoint: which carried values have a cotangent before some turn
+    while True:  # the least fixpoint: which carried values have a cotangent before some iteration
         split = split_graph(adjoint.context, body, acts, dout, again, loop=True)
         new = tuple(union(p, q) for p, q in zip(dout, split.patterns[first : first + n], strict=True))
         if new == dout:
@@ -228,12 +228,12 @@ def _forward_while(b: Builder, node: Apply, split: Split, args: list[Node]) -> N
     graph = Graph(split.forward.name, None, body.origin)
     condition = Graph(node.attrs["cond"].name, None, node.attrs["cond"].origin)
     names = [p.name for p in body.params]
-    names[n:n] = [*(f"tape{i}" for i in range(r)), "turns"]
+    names[n:n] = [*(f"tape{i}" for i in range(r)), "iterations"]
     rest = [graph.add_parameter(name, a.type) for name, a in zip(names, args, strict=True)]
     inner = Builder(graph, body.origin)
     both = inline(inner, split.forward, [*rest[:n], *rest[n + r + 1 :]])
-    turns = inner.emit(REGISTRY["add"], (rest[n + r], inner.constant(1, INT)))
-    _advance(inner, both, n, rest[n : n + r], [turns])
+    iterations = inner.emit(REGISTRY["add"], (rest[n + r], inner.constant(1, INT)))
+    _advance(inner, both, n, rest[n : n + r], [iterations])
     params = [condition.add_parameter(name, a.type) for name, a in zip(names, args, strict=True)]
     test = inline(Builder(condition, condition.origin), node.attrs["cond"], [*params[:n], *params[n + r + 1 :]])
     condition.output = test
@@ -284,7 +284,7 @@ def _backward_body(
 def _reversed_range(b: Builder, start: Node, stop: Node, step: Node) -> list[Node]:
     """`reversed(range(start, stop, step))` as a range.
 
-    With n = ceil((stop - start) / step) turns, and last = start + (n - 1) step, it is range(last, start - step,
+    With n = ceil((stop - start) / step) iterations, and last = start + (n - 1) step, it is range(last, start - step,
     -step): empty as well where n <= 0, whichever sign the step has.
     """
     a, z, s = (Var(b, x) for x in (start, stop, step))

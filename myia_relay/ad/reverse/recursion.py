@@ -34,11 +34,11 @@ from ...ir.rewrite import Env, all_graphs, emit_like, inner_graphs, lookup
 from ...utils.errors import InternalError
 from ..common.activity import Act, item, join
 from ..common.cotangents import Pattern, has_tangent, leaf_types
-from .reverse import Context
+from .reverse import Expansion
 from .split import Joint, Split, split_graph
 
 
-def split_call(context: Context, graph: Graph, acts: tuple[Act, ...], dout: Pattern) -> Split:
+def split_call(context: Expansion, graph: Graph, acts: tuple[Act, ...], dout: Pattern) -> Split:
     """The forward and backward versions of a graph that is called.
 
     Args:
@@ -124,7 +124,7 @@ class Versions:
         entry: the function that is called from outside.
     """
 
-    def __init__(self, context: Context, members: frozenset[Graph], entry: Graph):
+    def __init__(self, context: Expansion, members: frozenset[Graph], entry: Graph):
         self.context, self.members, self.entry = context, members, entry
         self.unchanged = unchanged_parameters(members, entry)
         self.all: list[Version] = []

@@ -23,14 +23,14 @@ from ...abstract.types import Struct, tangent
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Effects, Recursion, applied, as_call, emit_like, lookup
+from ...ir.rewrite import Effects, RecursiveComponents, applied, as_call, emit_like, lookup
 from ...prims.ops.data_functions import Functions
 from ...utils.errors import CompileError, GradError
 from ..common.activity import Act, Activity
 from ..common.cotangents import Cotangent, Record, add, coerce, materialise, split
 
 
-class Context:
+class Expansion:
     """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.reverse.split`).
 
     Args:
@@ -45,7 +45,7 @@ class Context:
 
     def __init__(self, functions: Functions | None = None, trees: bool = True):
         self.functions = functions or Functions()
-        self.recursion = Recursion()
+        self.recursion = RecursiveComponents()
         self.activity = Activity(self.recursion, trees)
         self.effects = Effects()
         self.splits: dict = {}
@@ -72,7 +72,7 @@ class Adjoint:
         acts: which of them are differentiated by.
     """
 
-    def __init__(self, context: Context, builder: Builder, graph: Graph, args: Sequence[Node], acts: tuple[Act, ...]):
+    def __init__(self, context: Expansion, builder: Builder, graph: Graph, args: Sequence[Node], acts: tuple[Act, ...]):
         self.context = context
         self.builder = builder
         self.graph = graph

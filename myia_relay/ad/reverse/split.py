@@ -28,7 +28,7 @@ from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import emit_like, lookup, same_interface
 from ..common.activity import Act
 from ..common.cotangents import Pattern, leaf_nodes, leaf_types, pattern, unflatten
-from .reverse import Adjoint, Context
+from .reverse import Adjoint, Expansion
 
 VIEWS = {
     "get_item",
@@ -76,7 +76,7 @@ class Split:
 
 
 def split_graph(
-    context: Context, graph: Graph, acts: tuple[Act, ...], dout: Pattern, again: tuple[int, ...], loop: bool = False
+    context: Expansion, graph: Graph, acts: tuple[Act, ...], dout: Pattern, again: tuple[int, ...], loop: bool = False
 ) -> Split:
     """The forward and backward versions of a graph.
 
@@ -102,7 +102,7 @@ class Joint:
         Others: as for `split_graph`.
     """
 
-    def __init__(self, context: Context, graph: Graph, acts, dout: Pattern, again, loop: bool = False, patterns=None):
+    def __init__(self, context: Expansion, graph: Graph, acts, dout: Pattern, again, loop: bool = False, patterns=None):
         self.context, self.graph, self.loop, self.dout = context, graph, loop, dout
         self.joint, env = same_interface(graph)
         self.params = self.joint.params[:]

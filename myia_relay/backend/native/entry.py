@@ -7,7 +7,7 @@ several threads may call at once and nothing is allocated again.
 Native code asks Python for something (a print, whether there are signals) by calling `next` on the generator of its area. A
 signal is handled as soon as Python code runs; in a generator that is inside of its `try`, so nothing escapes into native code.
 
-Input: machine code and its `Signature`. Output: `call(*values)` and `into(out, *values)`.
+Input: machine code and its `ProgramSignature`. Output: `call(*values)` and `into(out, *values)`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Code(Protocol):
 
 
 @dataclass
-class Signature:
+class ProgramSignature:
     """What the caller has to know of a program.
 
     Attributes:
@@ -114,10 +114,10 @@ class Entry:
 
     Args:
         code: the machine code, with a function "main", and for each recursive function "again0", ...: what continues it.
-        signature: see `Signature`.
+        signature: see `ProgramSignature`.
     """
 
-    def __init__(self, code: Code, signature: Signature):
+    def __init__(self, code: Code, signature: ProgramSignature):
         self.code, self.signature = code, signature
         self.stopped: set[int] = set()  # state areas of calls that are to end
         self.free: list[tuple] = []

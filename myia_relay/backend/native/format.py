@@ -1,7 +1,7 @@
 """What Python has to know of a native program, as JSON: types, signatures, sites.
 
-Input: a `Signature` (and other things made of types). Output: lists and strings for JSON, arrays apart; and back. What has no form
-in JSON raises `Unportable`. Nothing of TVM is in it.
+Input: a `ProgramSignature` (and other things made of types). Output: lists and strings for JSON, arrays apart; and
+back. What has no form in JSON raises `Unportable`. Nothing of TVM is in it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...abstract.dims import Dim
 from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
 from ...prims.ops.registered import Operator
 from ...utils.source import Loc, Origin
-from .entry import Signature
-from .sites import Elements, Known, Number, Parts, Site
+from .entry import ProgramSignature
+from .sites import Elements, Number, Parts, Site, StaticOperand
 
 
 class Unportable(Exception):
@@ -145,7 +145,7 @@ def decode_number(data: Any) -> Any:
 
 
 def _encode_operand(operand: Any) -> Any:
-    if isinstance(operand, Known):
+    if isinstance(operand, StaticOperand):
         return ["known", encode_number(operand.value)]
     if isinstance(operand, Number):
         return ["number", operand.slot, encode_type(operand.type)]
@@ -159,7 +159,7 @@ def _encode_operand(operand: Any) -> Any:
 def _decode_operand(data: Any) -> Any:
     kind, *rest = data
     if kind == "known":
-        return Known(decode_number(rest[0]))
+        return StaticOperand(decode_number(rest[0]))
     if kind == "number":
         return Number(rest[0], decode_type(rest[1]))
     if kind == "elements":
@@ -240,7 +240,7 @@ KNOWN = {"params", "output", "symbols", "results", "state_slots", "arena", "pres
 KNOWN |= {"frames", "needs", "heap", "list_head"}
 
 
-def encode_signature(s: Signature, blobs: list[np.ndarray]) -> dict[str, Any]:
+def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, Any]:
     """A signature; the arrays that it refers to are appended to `blobs`."""
     if s.heap is not None:
         raise Unportable("a program with records")
@@ -275,10 +275,10 @@ def encode_signature(s: Signature, blobs: list[np.ndarray]) -> dict[str, Any]:
     }
 
 
-def decode_signature(data: dict[str, Any], blobs: list[np.ndarray]) -> Signature:
+def decode_signature(data: dict[str, Any], blobs: list[np.ndarray]) -> ProgramSignature:
     """The signature that `encode_signature` has encoded."""
     values = {"array": lambda k: blobs[k], "dtype": numpy_dtype, "class": lambda _: np.ndarray}
-    return Signature(
+    return ProgramSignature(
         params=[decode_type(t) for t in data["params"]],
         output=decode_type(data["output"]),
         symbols=data["symbols"],

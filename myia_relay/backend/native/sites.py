@@ -16,7 +16,7 @@ from .lists import read
 
 
 @dataclass(frozen=True)
-class Known:
+class StaticOperand:
     """An operand that was known when compiling: a string, None."""
 
     value: Any
@@ -95,7 +95,7 @@ class Site:
     """A place where Python takes over.
 
     Attributes:
-        operands: `(slots) -> value` of each operand of the message: `Known`, `Number`, `Elements`, `Entries`, `Parts`.
+        operands: `(slots) -> value` of each operand of the message: `StaticOperand`, `Number`, `Elements`, `Entries`, `Parts`.
         text: the message, as in `utils.raising.format_parts`.
         origin: the place in the user's source.
         exception: the class to raise; None for a print.

@@ -8,10 +8,10 @@ from ...abstract.types import NoneT, Struct, Type
 from ...ir.node import Apply
 from ...prims.ops.data import leaf_path, variant_of
 from . import literals as lit
-from .emit import SPECIAL, Function
+from .emit import SPECIAL, FunctionWriter
 
 
-def _make(f: Function, node: Apply, body):
+def _make(f: FunctionWriter, node: Apply, body):
     variant = variant_of(node.attrs["type"], node.attrs["variant"])
     leaves = [f.read(a) for a in node.args]
     objects = f.module.objects
@@ -26,7 +26,7 @@ def _make(f: Function, node: Apply, body):
     return lit.call("record", objects.refer(variant.cls), **dict(zip(variant.fields, values, strict=True)))
 
 
-def _is(f: Function, node: Apply, body):
+def _is(f: FunctionWriter, node: Apply, body):
     value, family = f.read(node.args[0]), node.attrs["type"].family
     numbers = node.attrs["variants"]
     none = ast.Compare(value, [ast.Is()], [ast.Constant(None)])
@@ -43,7 +43,7 @@ def _is(f: Function, node: Apply, body):
     return ast.BoolOp(ast.Or(), [none, found]) if 0 in numbers else found
 
 
-def _field(f: Function, node: Apply, body):
+def _field(f: FunctionWriter, node: Apply, body):
     attrs = node.attrs
     name, steps = leaf_path(variant_of(attrs["type"], attrs["variant"]), attrs["index"])
     value: ast.expr = lit.attribute(f.read(node.args[0]), name)
@@ -52,11 +52,11 @@ def _field(f: Function, node: Apply, body):
     return value
 
 
-def _as(f: Function, node: Apply, body):
+def _as(f: FunctionWriter, node: Apply, body):
     return f.value(node.args[0])
 
 
-def _same(f: Function, node: Apply, body):
+def _same(f: FunctionWriter, node: Apply, body):
     return ast.Compare(f.read(node.args[0]), [ast.Is()], [f.read(node.args[1])])
 
 

@@ -81,11 +81,11 @@ class Module:
                 text = f"{base}_{count}"
             self.taken.add(text)
             self.names[graph] = text
-            self.functions.append(Function(self).define(graph, text))
+            self.functions.append(FunctionWriter(self).define(graph, text))
         return self.names[graph]
 
 
-class Function:
+class FunctionWriter:
     """One function being written."""
 
     def __init__(self, module: Module):

@@ -19,13 +19,13 @@ from ...utils.source import Loc, Origin
 
 
 class _Meanings:
-    """Primitives by name, as their NumPy meanings: `ops.conv2d(x, w, ...)`."""
+    """Primitives by name, as their NumPy reference implementations: `ops.conv2d(x, w, ...)`."""
 
     def __getattr__(self, name: str):
         prim = REGISTRY.get(name)
-        if prim is None or prim.meaning is None:
+        if prim is None or prim.reference is None:
             raise AttributeError(name)
-        return prim.meaning
+        return prim.reference
 
 
 ops = _Meanings()

@@ -9,25 +9,25 @@ from ...ir.build import placeholder
 from ...ir.node import Apply, Graph
 from ...ir.rewrite import Effects
 from . import literals as lit
-from .emit import SPECIAL, Function, assign
+from .emit import SPECIAL, FunctionWriter, assign
 
 
-def _make_struct(f: Function, node: Apply, body):
+def _make_struct(f: FunctionWriter, node: Apply, body):
     return [f.value(a) for a in node.args]
 
 
-def _get_item(f: Function, node: Apply, body):
+def _get_item(f: FunctionWriter, node: Apply, body):
     value, index = f.value(node.args[0]), node.attrs["index"]
     if isinstance(value, list):
         return value[index]
     return lit.part(node.args[0].type, value, index)
 
 
-def _nothing(f: Function, node: Apply, body):
+def _nothing(f: FunctionWriter, node: Apply, body):
     return ast.Constant(None)
 
 
-def _undef(f: Function, node: Apply, body):
+def _undef(f: FunctionWriter, node: Apply, body):
     # A zero and not None: operations on it may have moved to where they run on every path, their results unused.
     t = node.type
     if isinstance(t, List):
@@ -39,44 +39,44 @@ def _undef(f: Function, node: Apply, body):
     return ast.Constant(None)
 
 
-def _tape_push(f: Function, node: Apply, body):
+def _tape_push(f: FunctionWriter, node: Apply, body):
     return lit.display([f.read(a) for a in node.args])
 
 
-def _tape_pop(f: Function, node: Apply, body):
+def _tape_pop(f: FunctionWriter, node: Apply, body):
     names = [f.fresh("tape"), f.fresh("saved")]
     target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
     body.append(ast.Assign([target], f.read(node.args[0]), lineno=0))
     return [lit.name(n) for n in names]
 
 
-def _list_new(f: Function, node: Apply, body):
+def _list_new(f: FunctionWriter, node: Apply, body):
     return lit.call(lit.attribute(lit.name("ops"), "list_new"), *[f.read(a) for a in node.args])
 
 
-def _dim_size(f: Function, node: Apply, body):
+def _dim_size(f: FunctionWriter, node: Apply, body):
     return lit.dimension(node.attrs["dim"])
 
 
-def _raising(f: Function, node: Apply, operands) -> ast.stmt:
+def _raising(f: FunctionWriter, node: Apply, operands) -> ast.stmt:
     exception = f.module.objects.refer(node.attrs["exception"])
     parts = node.attrs["parts"]
     text = lit.message(parts, [f.read(a) for a in operands]) if parts else ast.Constant(None)
     return ast.Expr(lit.call("raise_at", exception, text, lit.place(node.origin)))
 
 
-def _check(f: Function, node: Apply, body):
+def _check(f: FunctionWriter, node: Apply, body):
     test = ast.UnaryOp(ast.Not(), f.read(node.args[0]))
     body.append(ast.If(test, [_raising(f, node, node.args[1:])], []))
     return ast.Constant(None)
 
 
-def _raise(f: Function, node: Apply, body):
+def _raise(f: FunctionWriter, node: Apply, body):
     body.append(_raising(f, node, node.args))
     return ast.Constant(None)
 
 
-def _print(f: Function, node: Apply, body):
+def _print(f: FunctionWriter, node: Apply, body):
     text = lit.message(node.attrs["parts"], [f.read(a) for a in node.args])
     end = node.attrs["end"]
     keywords = {} if end == "\n" else {"end": ast.Constant(end)}
@@ -84,23 +84,23 @@ def _print(f: Function, node: Apply, body):
     return ast.Constant(None)
 
 
-def _call_operator(f: Function, node: Apply, body):
+def _call_operator(f: FunctionWriter, node: Apply, body):
     values = ast.List([f.read(a) for a in node.args], ast.Load())
     names = ("op", "attrs", "kinds", "levels")
     attrs = {k: lit.static(node.attrs[k], f.module.objects) for k in names}
     return lit.call("call_registered", lit.place(node.origin), values, **attrs)
 
 
-def _array(f: Function, node: Apply) -> ast.expr:
+def _array(f: FunctionWriter, node: Apply) -> ast.expr:
     return lit.subscript(lit.attribute(f.read(node.args[0]), "arrays"), node.attrs["index"])
 
 
-def _ref_read(f: Function, node: Apply, body):
+def _ref_read(f: FunctionWriter, node: Apply, body):
     copied = lit.call(lit.numpy("array"), _array(f, node))
     return lit.np_scalar(node.type.dtype, copied) if isinstance(node.type, Scalar) else copied
 
 
-def _ref_write(f: Function, node: Apply, body):
+def _ref_write(f: FunctionWriter, node: Apply, body):
     target = ast.Subscript(_array(f, node), ast.Constant(...), ast.Store())
     body.append(ast.Assign([target], f.read(node.args[1]), lineno=0))
     return ast.Constant(None)
@@ -109,7 +109,7 @@ def _ref_write(f: Function, node: Apply, body):
 DEEPEST = 40  # blocks in blocks: Python reads a hundred at most, so the branches of deeper ones are functions
 
 
-def _cond(f: Function, node: Apply, body):
+def _cond(f: FunctionWriter, node: Apply, body):
     condition, *operands = node.args
     branches: list[list[ast.stmt]] = []
     result = None
@@ -131,7 +131,7 @@ def _cond(f: Function, node: Apply, body):
     return result
 
 
-def _assign(f: Function, target, value, t: Type, body) -> None:
+def _assign(f: FunctionWriter, target, value, t: Type, body) -> None:
     """Assign to variables, structures part by part, all at once where there are several."""
     pairs: list[tuple[ast.expr, ast.expr]] = []
     stack = [(target, value, t)]
@@ -152,19 +152,19 @@ def _assign(f: Function, target, value, t: Type, body) -> None:
         body.append(ast.Assign([ast.Tuple(names, ast.Store())], lit.display(values), lineno=0))
 
 
-def _carry(f: Function, node: Apply, init, params, body) -> list:
+def _carry(f: FunctionWriter, node: Apply, init, params, body) -> list:
     """Variables for the carried values of a loop, with their initial values."""
     return [f.store(f.value(x), x.type, p.name, body) for x, p in zip(init, params, strict=True)]
 
 
-def _bind(f: Function, graph: Graph, first: int, carried: list, constants) -> None:
+def _bind(f: FunctionWriter, graph: Graph, first: int, carried: list, constants) -> None:
     """The parameters of a loop's graph: the carried variables, and the loop's constants as they are outside."""
     values = [*carried, *(f.value(k) for k in constants)]
     for param, value in zip(graph.params[first:], values, strict=True):
         f.env[param] = value
 
 
-def _while(f: Function, node: Apply, body):
+def _while(f: FunctionWriter, node: Apply, body):
     n, test, inner = node.attrs["carried"], node.attrs["cond"], node.attrs["body"]
     carried = _carry(f, node, node.args[:n], inner.params[:n], body)
     _bind(f, test, 0, carried, node.args[n:])
@@ -193,12 +193,12 @@ def _is_name(value: ast.expr, statement: ast.Assign) -> bool:
 
 
 def _poll(inner: Graph, statements: list[ast.stmt]) -> None:
-    """The end of a turn that writes references is a place for Ctrl-C."""
+    """The end of an iteration that writes references is a place for Ctrl-C."""
     if "write" in Effects().of_graph(inner):
         statements.append(ast.Expr(lit.call("poll")))
 
 
-def _for(f: Function, node: Apply, body):
+def _for(f: FunctionWriter, node: Apply, body):
     n, inner = node.attrs["carried"], node.attrs["body"]
     bounds, init, constants = node.args[:3], node.args[3 : 3 + n], node.args[3 + n :]
     carried = _carry(f, node, init, inner.params[1 : 1 + n], body)

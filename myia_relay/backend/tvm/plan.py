@@ -72,7 +72,7 @@ class View:
 
 
 @dataclass
-class Plan:
+class MemoryPlan:
     """All storages of a program, and their history."""
 
     storages: list[Storage] = field(default_factory=list)

@@ -42,7 +42,7 @@ from ...opt.analysis.ranges import analyse
 from ...opt.pipeline import plan_lanes
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
-from ..native.entry import Entry, Signature
+from ..native.entry import Entry, ProgramSignature
 from ..native.library import needs_of
 from .host import data, layout, lists, tapes
 from .host.control import flatten, same_place, unflatten
@@ -175,15 +175,15 @@ class NativeProgram:
             f"  compiled in {sum(self.times) * 1e3:.0f} ms: "
             f"lowering {self.times[0] * 1e3:.0f}, TVM and LLVM {self.times[1] * 1e3:.0f}",
             f"  memory: arena of {self.arena} bytes for {self.unplanned} bytes of intermediate arrays",
-            *(f"  strips: {rows} of {n} rows at a time" for n, rows in self.strips()),
+            *(f"  row blocks: {rows} of {n} rows at a time" for n, rows in self.row_blocks()),
             f"  {len(self.kernels)} kernel calls of {self.functions} kernels:",
             *(f"    {name}" for name in self.kernels),
         ]
         return "\n".join(lines)
 
-    def strips(self) -> list[tuple[int, int]]:
-        """Of how many rows its sums are taken strip by strip, and how many these have (`opt.kernels.row_blocks`)."""
-        return [g.flags["strip"] for g in all_graphs(self.graph) if "strip" in g.flags]
+    def row_blocks(self) -> list[tuple[int, int]]:
+        """Of how many rows its sums are taken block by block, and how many these have (`opt.kernels.row_blocks`)."""
+        return [g.flags["row_block"] for g in all_graphs(self.graph) if "row_block" in g.flags]
 
 
 def _bytes(n: Any) -> int:
@@ -396,11 +396,11 @@ class _Main:
         functions[tvm.ir.GlobalVar("main")] = main
         return tvm.IRModule(functions)
 
-    def signature(self) -> Signature:
+    def signature(self) -> ProgramSignature:
         """What the caller has to know."""
         lowering = self.lowering
         state = lowering.state
-        return Signature(
+        return ProgramSignature(
             params=[p.type for p in self.graph.params],
             output=self.graph.output.type,
             symbols=self.symbols,

@@ -10,7 +10,7 @@ from ...abstract.annotations import ScalarAnnotation, TensorAnnotation, check_an
 from ...utils.errors import CompileError, TypeError_
 from ..values.kinds import instances_of, is_data, possible
 from ..values.treedef import describe
-from ..values.values import Choice, Dyn, Seq, Static, Val
+from ..values.values import Dyn, Seq, Static, TaggedUnion, Val
 
 
 def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
@@ -30,7 +30,7 @@ def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
     if alternatives is not None and not is_data(value):
         check_union(value, annotation, alternatives, names, what)
         return
-    if isinstance(value, Choice):
+    if isinstance(value, TaggedUnion):
         for option in value.options:
             check_value(option, annotation, names, what)
         return
@@ -67,7 +67,7 @@ def check_union(value: Val, annotation: Any, alternatives: tuple, names: dict, w
     Raises:
         TypeError_: it fits none.
     """
-    for option in value.options if isinstance(value, Choice) else (value,):
+    for option in value.options if isinstance(value, TaggedUnion) else (value,):
         for alternative in alternatives:
             bound = dict(names)
             try:

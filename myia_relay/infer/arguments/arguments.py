@@ -1,4 +1,4 @@
-"""Python values as compiled code takes them, and results as Python gets them: skeletons and their leaves."""
+"""Python values as compiled code takes them, and results as Python gets them: treedefs and their leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...abstract.types import Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
 from ...utils.errors import OverflowError_, ShapeError, TypeError_
 from ...utils.raising import format_parts
-from ..values.treedef import ConstInfo, Identity, Skeleton, rebuild
+from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
 from .open_sizes import FieldAnnotation, open_size, part_annotations
 
@@ -39,23 +39,23 @@ class ReturnedFunction:
     to `grad` like any function.
 
     Attributes:
-        skel: the skeleton of the closure.
+        treedef: the treedef of the closure.
         leaves: the captured values.
         run: `(function, *args) -> result`: compiles and calls; set by the layer that can.
     """
 
     run: Callable
 
-    def __init__(self, skel: Skeleton, leaves: list):
-        self.skel, self.leaves = skel, leaves
-        self.__name__ = skel.info[0].name if skel.tag == "closure" else "function"
+    def __init__(self, treedef: TreeDef, leaves: list):
+        self.treedef, self.leaves = treedef, leaves
+        self.__name__ = treedef.info[0].name if treedef.tag == "closure" else "function"
 
     def __relay_value__(self, engine: Any, frame: Any) -> Val:
         """The closure inside of compiled code that finds this object in a free name: what it captured never changes."""
         nodes = []
         for leaf in self.leaves:
             nodes.append(engine.from_python(frame, leaf, None).node)
-        return rebuild(self.skel, iter(nodes))
+        return rebuild(self.treedef, iter(nodes))
 
     def __call__(self, *args):
         return self.run(self, *args)
@@ -85,7 +85,7 @@ FEW = 4  # ints in a tuple that are faster looked at one by one
 
 
 def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
-    """A key that equal argument types share, made without building skeletons; the leaves are appended.
+    """A key that equal argument types share, made without building treedefs; the leaves are appended.
 
     Arrays count by dtype and shape, so one program with symbolic sizes has many such keys.
 
@@ -187,8 +187,8 @@ def record_fields(kind: type) -> tuple[str, ...] | None:
 
 def describe_argument(
     value: Any, annotation: Any, leaves: list, refs: dict[int, int], structural: bool = False, listed: bool = True
-) -> Skeleton:
-    """The skeleton of an argument; its leaf values are appended to `leaves`.
+) -> TreeDef:
+    """The treedef of an argument; its leaf values are appended to `leaves`.
 
     Args:
         value: any Python value.
@@ -207,33 +207,33 @@ def describe_argument(
         if kind is int and not -(2**63) <= value < 2**63:
             raise OverflowError_(f"the integer argument {value} does not fit into 64 bits")
         leaves.append(value)
-        return Skeleton("dyn", SCALARS[kind])
+        return TreeDef("dyn", SCALARS[kind])
     if isinstance(value, np.ndarray):
-        return array_skeleton(value, annotation, leaves)
+        return array_treedef(value, annotation, leaves)
     if isinstance(value, np.generic):
         if value.dtype.name not in DTYPES:
             raise TypeError_(f"a NumPy scalar of dtype {value.dtype} cannot be passed to compiled code")
         leaves.append(value)
-        return Skeleton("dyn", Scalar(value.dtype.name))
+        return TreeDef("dyn", Scalar(value.dtype.name))
 
     if value is None and not structural and (data := annotation_type(annotation)) is not None and data.nullable:
         leaves.append(None)
-        return Skeleton("dyn", data)
+        return TreeDef("dyn", data)
     if value is None or isinstance(value, str):
-        return Skeleton("static", Identity(value))
+        return TreeDef("static", Identity(value))
     if hasattr(kind, "__relay_ref__"):
         if id(value) in refs:
-            return Skeleton("again", refs[id(value)])
+            return TreeDef("again", refs[id(value)])
         refs[id(value)] = len(leaves)
         leaves.append(value)
-        return Skeleton("dyn", value.__relay_ref__())
+        return TreeDef("dyn", value.__relay_ref__())
     if hasattr(kind, "__relay_tree__"):
         # Symbolic sizes are named by position, so that two datasets in one call may differ in length.
         form, fields, cls, parts = value.__relay_tree__(f"{kind.__name__.lower()}{len(leaves)}")
-        skels = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
-        return Skeleton("seq", (form, fields, cls), skels)
+        treedefs = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
+        return TreeDef("seq", (form, fields, cls), treedefs)
 
-    def parts(values, names=None) -> tuple[Skeleton, ...]:
+    def parts(values, names=None) -> tuple[TreeDef, ...]:
         values = list(values)
         notes = part_annotations(annotation, value, range(len(values)) if names is None else names)
         return tuple(
@@ -241,15 +241,15 @@ def describe_argument(
         )
 
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return Skeleton("seq", ("record", value._fields, type(value)), parts(value, value._fields))
-    if kind is list and listed and (found := list_skeleton(value, annotation, leaves)) is not None:
+        return TreeDef("seq", ("record", value._fields, type(value)), parts(value, value._fields))
+    if kind is list and listed and (found := list_treedef(value, annotation, leaves)) is not None:
         return found
     if isinstance(value, list | tuple):
-        return Skeleton("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
+        return TreeDef("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
     if isinstance(value, dict):
         if not all(isinstance(k, str) for k in value):
             raise TypeError_("a dict passed to compiled code must have string keys")
-        return Skeleton("seq", ("dict", tuple(value), None), parts(value.values()))
+        return TreeDef("seq", ("dict", tuple(value), None), parts(value.values()))
     if hasattr(kind, "__dataclass_fields__"):
         if not value.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
@@ -257,26 +257,26 @@ def describe_argument(
         if family is not None:
             wanted = annotation_type(annotation)
             leaves.append(value)
-            return Skeleton("dyn", wanted if wanted is not None and wanted.family is family else Data(family))
+            return TreeDef("dyn", wanted if wanted is not None and wanted.family is family else Data(family))
         if structural and len(leaves) > MOST_LEAVES and family_of(kind) is not None:
             raise TypeError_(f"this {kind.__name__} has more than {MOST_LEAVES} leaves")
         fields = tuple(value.__dataclass_fields__)
-        return Skeleton("seq", ("record", fields, kind), parts([getattr(value, f) for f in fields], fields))
+        return TreeDef("seq", ("record", fields, kind), parts([getattr(value, f) for f in fields], fields))
     if isinstance(value, ReturnedFunction):
         leaves.extend(value.leaves)
-        return value.skel
+        return value.treedef
     if callable(value):
-        return Skeleton("static", Identity(value))
+        return TreeDef("static", Identity(value))
     if hasattr(value, "__dlpack__"):
-        return array_skeleton(np.from_dlpack(value), annotation, leaves)
+        return array_treedef(np.from_dlpack(value), annotation, leaves)
     raise TypeError_(
         f"a value of type {kind.__module__}.{kind.__qualname__} cannot be passed to compiled code; pass numbers, arrays, "
         "tuples, lists, dicts with string keys, NamedTuples, frozen dataclasses, models or functions"
     )
 
 
-def list_skeleton(value: list, annotation: Any, leaves: list) -> Skeleton | None:
-    """The skeleton of a list of numbers, which serves every length; None for other lists.
+def list_treedef(value: list, annotation: Any, leaves: list) -> TreeDef | None:
+    """The treedef of a list of numbers, which serves every length; None for other lists.
 
     An empty list says nothing of its type, but its annotation may: `list[float]`.
     """
@@ -291,11 +291,11 @@ def list_skeleton(value: list, annotation: Any, leaves: list) -> Skeleton | None
     if numbers is None:
         return None
     leaves.append(numbers)
-    return Skeleton("listed", None, (Skeleton("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
+    return TreeDef("listed", None, (TreeDef("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
 
 
-def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton:
-    """The skeleton of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`."""
+def array_treedef(value: np.ndarray, annotation: Any, leaves: list) -> TreeDef:
+    """The treedef of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`."""
     if value.dtype.name not in DTYPES:
         raise TypeError_(
             f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)"
@@ -322,49 +322,52 @@ def array_skeleton(value: np.ndarray, annotation: Any, leaves: list) -> Skeleton
         )
     if isinstance(annotation, FieldAnnotation):
         shape = annotation.shape(value)
-    return Skeleton("dyn", Array(value.dtype.name, shape))
+    return TreeDef("dyn", Array(value.dtype.name, shape))
 
 
-def resolve_again(skel: Skeleton, nodes: list, position: Iterator) -> Val:
-    """The value of an argument skeleton over parameter nodes; "again" is the node of an earlier reference."""
-    if skel.tag == "again":
-        return Dyn(nodes[skel.info])
-    if skel.tag == "dyn":
+def resolve_again(treedef: TreeDef, nodes: list, position: Iterator) -> Val:
+    """The value of an argument treedef over parameter nodes; "again" is the node of an earlier reference."""
+    if treedef.tag == "again":
+        return Dyn(nodes[treedef.info])
+    if treedef.tag == "dyn":
         return Dyn(nodes[next(position)])
-    if skel.tag == "seq":
+    if treedef.tag == "seq":
         return Seq(
-            skel.info[0], tuple(resolve_again(p, nodes, position) for p in skel.parts), skel.info[1], skel.info[2]
+            treedef.info[0],
+            tuple(resolve_again(p, nodes, position) for p in treedef.parts),
+            treedef.info[1],
+            treedef.info[2],
         )
-    count = sum(1 for _ in skel.leaves())
-    return rebuild(skel, iter([nodes[next(position)] for _ in range(count)]))
+    count = sum(1 for _ in treedef.leaves())
+    return rebuild(treedef, iter([nodes[next(position)] for _ in range(count)]))
 
 
-def result_arrays(skel: Skeleton, out: Any) -> Iterator[Any]:
+def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:
     """The arrays of a tree shaped like a result, in the order of its leaves.
 
     Raises:
         TypeError_: the tree is no such tree.
     """
-    if skel.tag == "dyn":
-        if isinstance(skel.info, Data):
-            raise TypeError_(f"into: a part of the result is {skel}, which no array can hold")
+    if treedef.tag == "dyn":
+        if isinstance(treedef.info, Data):
+            raise TypeError_(f"into: a part of the result is {treedef}, which no array can hold")
         yield out
-    elif skel.tag == "seq":
-        kind, fields, _ = skel.info
+    elif treedef.tag == "seq":
+        kind, fields, _ = treedef.info
         if kind == "dict" and isinstance(out, dict) and tuple(out) == fields:
             parts = list(out.values())
         elif kind == "record" and all(hasattr(out, f) for f in fields):
             parts = [getattr(out, f) for f in fields]
-        elif isinstance(out, list | tuple) and len(out) == len(skel.parts) and kind != "dict":
+        elif isinstance(out, list | tuple) and len(out) == len(treedef.parts) and kind != "dict":
             parts = list(out)
         else:
             raise TypeError_(
-                f"into: the result is {skel}, so give arrays in a structure like it, not {type(out).__name__}"
+                f"into: the result is {treedef}, so give arrays in a structure like it, not {type(out).__name__}"
             )
-        for part, target in zip(skel.parts, parts, strict=True):
+        for part, target in zip(treedef.parts, parts, strict=True):
             yield from result_arrays(part, target)
     else:
-        raise TypeError_(f"into: a part of the result is {skel}, which no array can hold")
+        raise TypeError_(f"into: a part of the result is {treedef}, which no array can hold")
 
 
 def copy_results(targets: list, results: Any) -> None:
@@ -378,28 +381,28 @@ def copy_results(targets: list, results: Any) -> None:
         target[...] = value
 
 
-def constant_skeleton(value: Any) -> Skeleton:
-    """The skeleton of a static argument."""
+def constant_treedef(value: Any) -> TreeDef:
+    """The treedef of a static argument."""
 
     if isinstance(value, bool | int | float | np.generic):
-        return Skeleton("const", ConstInfo(type_of_constant(value), value))
+        return TreeDef("const", ConstInfo(type_of_constant(value), value))
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         kind = "list" if isinstance(value, list) else "tuple"
-        return Skeleton("seq", (kind, (), None), tuple(constant_skeleton(v) for v in value))
+        return TreeDef("seq", (kind, (), None), tuple(constant_treedef(v) for v in value))
     if isinstance(value, tuple):
-        return Skeleton("seq", ("record", value._fields, type(value)), tuple(constant_skeleton(v) for v in value))
+        return TreeDef("seq", ("record", value._fields, type(value)), tuple(constant_treedef(v) for v in value))
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        return Skeleton("seq", ("dict", tuple(value), None), tuple(constant_skeleton(v) for v in value.values()))
+        return TreeDef("seq", ("dict", tuple(value), None), tuple(constant_treedef(v) for v in value.values()))
     if isinstance(value, np.ndarray):
         raise TypeError_(
             "an array is no compile-time constant, as its elements may change; take the name out of static="
         )
-    return Skeleton("static", Identity(value))
+    return TreeDef("static", Identity(value))
 
 
-def python_value(skel: Skeleton, leaves: Iterator):
+def python_value(treedef: TreeDef, leaves: Iterator):
     """The Python value of a result."""
-    tag, info = skel.tag, skel.info
+    tag, info = treedef.tag, treedef.info
     if tag == "dyn":
         return to_python(next(leaves)) if isinstance(info, List) else next(leaves)
     if tag == "listed":
@@ -409,18 +412,18 @@ def python_value(skel: Skeleton, leaves: Iterator):
     if tag == "const":
         return info.value
     if tag == "seq":
-        parts = [python_value(p, leaves) for p in skel.parts]
+        parts = [python_value(p, leaves) for p in treedef.parts]
 
         return rebuild_value(Struct(info[0], (None,) * len(parts), info[1], info[2]), parts)
     if tag == "never":
         return None
     if tag == "choice":
-        which, *options = skel.parts
+        which, *options = treedef.parts
         place = next(leaves)
         values = [[next(leaves) for _ in option.leaves()] for option in options]
         return python_value(options[place], iter(values[place]))
     if tag == "text":
-        return format_parts(info, [python_value(p, leaves) for p in skel.parts])
+        return format_parts(info, [python_value(p, leaves) for p in treedef.parts])
     if tag in ("closure", "derived", "bound"):
-        return ReturnedFunction(skel, [next(leaves) for _ in skel.leaves()])
-    raise TypeError_(f"compiled code cannot return {skel} to Python")
+        return ReturnedFunction(treedef, [next(leaves) for _ in treedef.leaves()])
+    raise TypeError_(f"compiled code cannot return {treedef} to Python")

@@ -22,7 +22,7 @@ from ...abstract.annotations import TensorAnnotation, no_field, show_shape
 from ...abstract.dims import Dim, symbol
 from ...abstract.types import Array
 from ...utils.errors import ShapeError, TypeError_
-from ..values.treedef import Skeleton
+from ..values.treedef import TreeDef
 
 OPEN = "?"  # in front of the size, in the name of an open dimension
 
@@ -111,11 +111,11 @@ def _hints(cls: type) -> dict[str, Any]:
     return known
 
 
-def settle(skels: list[Skeleton], names: list, leaves: list) -> list[Skeleton]:
+def settle(treedefs: list[TreeDef], names: list, leaves: list) -> list[TreeDef]:
     """Give every open size its symbol or number; and check that each named dimension has one size.
 
     Args:
-        skels: the arguments.
+        treedefs: the arguments.
         names: what they are called.
         leaves: their leaf values.
 
@@ -127,8 +127,8 @@ def settle(skels: list[Skeleton], names: list, leaves: list) -> list[Skeleton]:
     opened: list[int] = []
     shapes: list[tuple] = []
     position = 0
-    for skel, name in zip(skels, names, strict=True):
-        for leaf in skel.leaves():
+    for treedef, name in zip(treedefs, names, strict=True):
+        for leaf in treedef.leaves():
             value, position = leaves[position], position + 1
             if not isinstance(leaf.info, Array):
                 continue
@@ -146,7 +146,7 @@ def settle(skels: list[Skeleton], names: list, leaves: list) -> list[Skeleton]:
                             f"axis {axis} of {_called(name)}"
                         )
     if not opened:
-        return skels
+        return treedefs
     if len(shapes) > 1 and any(size != 1 for shape in shapes for size in shape):
         fixed.add(1)
     sizes: dict[int, int | Dim] = {size: symbol(name) for name, (size, *_) in reversed(named.items())}
@@ -155,25 +155,27 @@ def settle(skels: list[Skeleton], names: list, leaves: list) -> list[Skeleton]:
         if size not in sizes:
             sizes[size] = size if size in fixed else next(free)
 
-    def settled(skel: Skeleton) -> Skeleton:
-        if skel.tag == "dyn" and isinstance(skel.info, Array):
-            shape = tuple(sizes[int(str(d)[1:])] if str(d).startswith(OPEN) else d for d in skel.info.shape)
-            return Skeleton("dyn", Array(skel.info.dtype, shape))
-        return Skeleton(skel.tag, skel.info, tuple(settled(p) for p in skel.parts)) if skel.parts else skel
+    def settled(treedef: TreeDef) -> TreeDef:
+        if treedef.tag == "dyn" and isinstance(treedef.info, Array):
+            shape = tuple(sizes[int(str(d)[1:])] if str(d).startswith(OPEN) else d for d in treedef.info.shape)
+            return TreeDef("dyn", Array(treedef.info.dtype, shape))
+        return (
+            TreeDef(treedef.tag, treedef.info, tuple(settled(p) for p in treedef.parts)) if treedef.parts else treedef
+        )
 
-    return [settled(s) for s in skels]
+    return [settled(s) for s in treedefs]
 
 
-def exact(skels: list[Skeleton]) -> list[Skeleton]:
+def exact(treedefs: list[TreeDef]) -> list[TreeDef]:
     """The arguments with every open size the number that it is."""
 
-    def closed(skel: Skeleton) -> Skeleton:
-        if skel.tag == "dyn" and isinstance(skel.info, Array):
-            shape = tuple(int(str(d)[1:]) if str(d).startswith(OPEN) else d for d in skel.info.shape)
-            return Skeleton("dyn", Array(skel.info.dtype, shape))
-        return Skeleton(skel.tag, skel.info, tuple(closed(p) for p in skel.parts)) if skel.parts else skel
+    def closed(treedef: TreeDef) -> TreeDef:
+        if treedef.tag == "dyn" and isinstance(treedef.info, Array):
+            shape = tuple(int(str(d)[1:]) if str(d).startswith(OPEN) else d for d in treedef.info.shape)
+            return TreeDef("dyn", Array(treedef.info.dtype, shape))
+        return TreeDef(treedef.tag, treedef.info, tuple(closed(p) for p in treedef.parts)) if treedef.parts else treedef
 
-    return [closed(s) for s in skels]
+    return [closed(s) for s in treedefs]
 
 
 def _called(name: str | int) -> str:

@@ -21,15 +21,27 @@ from ...ir.node import Constant, Node
 from ...ir.walk import graphs_reachable
 from ...utils.errors import CompileError, NameError_, TypeError_
 from ..values.sharing import arrays_of
-from ..values.treedef import Skeleton
-from ..values.values import UNBOUND_VAL, Bound, Cell, Choice, Closure, Derived, Iter, NeverVal, Seq, UnboundVal, Val
+from ..values.treedef import TreeDef
+from ..values.values import (
+    UNBOUND_VAL,
+    Bound,
+    Cell,
+    ClosureVal,
+    Derived,
+    Iter,
+    NeverVal,
+    Seq,
+    TaggedUnion,
+    UnboundVal,
+    Val,
+)
 from .frames import Frame
 
 PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has filled
-NOT_IN_THIS_TURN = (
+NOT_IN_THIS_ITERATION = (
     UnboundVal()
-)  # in a cell that was not filled before the loop around, in the part of a turn that has not done so
-UNCERTAIN = (PERHAPS_UNBOUND, NOT_IN_THIS_TURN)
+)  # in a cell that was not filled before the loop around, in the part of an iteration that has not done so
+UNCERTAIN = (PERHAPS_UNBOUND, NOT_IN_THIS_ITERATION)
 
 
 def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
@@ -51,13 +63,13 @@ def held(frame: Frame, values: Iterable[Val]) -> Iterator[Val]:
                 stack.append(frame.cell(value))
         elif isinstance(value, Seq):
             stack.extend(reversed(value.elems))
-        elif isinstance(value, Closure):
+        elif isinstance(value, ClosureVal):
             stack.extend(v for _, v in reversed(frame.captured(value)))
         elif isinstance(value, Bound):
             stack.append(value.receiver)
         elif isinstance(value, Derived):
             stack.append(value.function)
-        elif isinstance(value, Choice):
+        elif isinstance(value, TaggedUnion):
             stack.extend(reversed(value.options))
         elif isinstance(value, Iter):
             stack.extend(reversed(value.parts))
@@ -73,7 +85,7 @@ def frozen(frame: Frame, values: list[Val]) -> list[Val]:
     if not any(isinstance(part, Cell) for part in parts):
         return values
     written: set[Cell] = set()
-    for closure in (part for part in parts if isinstance(part, Closure)):
+    for closure in (part for part in parts if isinstance(part, ClosureVal)):
         captured = dict(frame.captured(closure))
         for graph in graphs_reachable(closure.graph):
             for node in graph.nodes:
@@ -102,18 +114,18 @@ def frozen(frame: Frame, values: list[Val]) -> list[Val]:
             elems = tuple(freeze(e) for e in value.elems)
             same = all(a is b for a, b in zip(elems, value.elems, strict=True))
             return value if same else Seq(value.kind, elems, value.fields, value.cls)
-        if isinstance(value, Closure):
+        if isinstance(value, ClosureVal):
             captured = frame.captured(value)
             new = [freeze(v) for _, v in captured]
             if all(a is b for a, (_, b) in zip(new, captured, strict=True)):
                 return value
-            return Closure(value.graph, None, tuple(zip([n for n, _ in captured], new, strict=True)))
+            return ClosureVal(value.graph, None, tuple(zip([n for n, _ in captured], new, strict=True)))
         if isinstance(value, Bound):
             return Bound(freeze(value.receiver), value.function)
         if isinstance(value, Derived):
             return Derived(value.transform, freeze(value.function), value.options)
-        if isinstance(value, Choice):
-            return Choice(value.tag, tuple(freeze(o) for o in value.options))
+        if isinstance(value, TaggedUnion):
+            return TaggedUnion(value.tag, tuple(freeze(o) for o in value.options))
         return value
 
     return [freeze(v) for v in values]
@@ -174,37 +186,39 @@ def after_branch(
         if not new and (PERHAPS_UNBOUND in found or len(set(unbound)) == 2):
             content = PERHAPS_UNBOUND
         elif not new and all(unbound):
-            content = NOT_IN_THIS_TURN if NOT_IN_THIS_TURN in found else UNBOUND_VAL
+            content = NOT_IN_THIS_ITERATION if NOT_IN_THIS_ITERATION in found else UNBOUND_VAL
         frame.set_cell(cell, content)
 
 
-def changed_in_loop(frame: Frame, turn: Frame, cells: list[Cell], results: list[Val]) -> list[Cell]:
+def changed_in_loop(frame: Frame, iteration: Frame, cells: list[Cell], results: list[Val]) -> list[Cell]:
     """The cells that a loop must carry beside those that it does.
 
     Raises:
-        CompileError: a cell made by one turn would be found by the next.
+        CompileError: a cell made by one iteration would be found by the next.
     """
-    changed = [c for c in turn.cells if c not in cells and frame.has_cell(c)]
+    changed = [c for c in iteration.cells if c not in cells and frame.has_cell(c)]
     new = [c for c in changed if not isinstance(frame.cell(c), UnboundVal)]
     for cell in changed:
-        if cell not in new and turn.cell(cell) is not NOT_IN_THIS_TURN:
-            frame.set_cell(cell, PERHAPS_UNBOUND)  # not read before it is bound in each turn, so it need not be carried
-    if turn.cells:
-        for cell in reachable(turn, [*results, *[turn.cell(c) for c in (*cells, *new)]]):
+        if cell not in new and iteration.cell(cell) is not NOT_IN_THIS_ITERATION:
+            frame.set_cell(
+                cell, PERHAPS_UNBOUND
+            )  # not read before it is bound in each iteration, so it need not be carried
+    if iteration.cells:
+        for cell in reachable(iteration, [*results, *[iteration.cell(c) for c in (*cells, *new)]]):
             if not frame.has_cell(cell):
                 raise TypeError_(
-                    f"a function that changes '{cell.name}', a variable of one turn of this loop, is kept for later turns; "
-                    "return the new value instead"
+                    f"a function that changes '{cell.name}', a variable of one iteration of this loop, is kept for later "
+                    "iterations; return the new value instead"
                 )
     return new
 
 
-def open_turn(frame: Frame, turn: Frame, cells: list[Cell], contents: list[Val]) -> None:
-    """Tell a frame that runs once per turn what is in the cells: the carried ones, and those that are not bound yet."""
-    turn.cells.update(
-        dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_TURN)
+def open_iteration(frame: Frame, iteration: Frame, cells: list[Cell], contents: list[Val]) -> None:
+    """Tell a frame that runs once per iteration what is in the cells: the carried ones, and those that are not bound yet."""
+    iteration.cells.update(
+        dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_ITERATION)
     )
-    turn.cells.update(zip(cells, contents, strict=True))
+    iteration.cells.update(zip(cells, contents, strict=True))
 
 
 class MoreCells(Exception):
@@ -232,13 +246,13 @@ async def carrying(engine, frame: Frame, init: list[Val], names: tuple[str, ...]
         return result
 
 
-def refreshed(skel: Skeleton, fresh: dict[Cell, Cell]) -> Skeleton:
-    """A skeleton with other cells: each call of a function makes its cells anew."""
-    if skel.tag == "cell":
-        return Skeleton("cell", fresh.get(skel.info, skel.info))
-    if not skel.parts:
-        return skel
-    return Skeleton(skel.tag, skel.info, tuple(refreshed(p, fresh) for p in skel.parts))
+def refreshed(treedef: TreeDef, fresh: dict[Cell, Cell]) -> TreeDef:
+    """A treedef with other cells: each call of a function makes its cells anew."""
+    if treedef.tag == "cell":
+        return TreeDef("cell", fresh.get(treedef.info, treedef.info))
+    if not treedef.parts:
+        return treedef
+    return TreeDef(treedef.tag, treedef.info, tuple(refreshed(p, fresh) for p in treedef.parts))
 
 
 def mark_stored(engine, frame: Frame, args: list[Val]) -> None:
@@ -254,9 +268,9 @@ def mark_stored(engine, frame: Frame, args: list[Val]) -> None:
             inner = inner.parent
 
 
-def holds_cell(skel: Skeleton) -> Cell | None:
-    """A cell in a skeleton, if there is one."""
-    stack = [skel]
+def holds_cell(treedef: TreeDef) -> Cell | None:
+    """A cell in a treedef, if there is one."""
+    stack = [treedef]
     while stack:
         top = stack.pop()
         if top.tag == "cell":

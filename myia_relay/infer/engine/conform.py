@@ -1,4 +1,4 @@
-"""Values in the form that a joined skeleton prescribes: how they leave branches, loops and functions."""
+"""Values in the form that a joined treedef prescribes: how they leave branches, loops and functions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
 from ...utils.errors import InternalError, TypeError_
-from ..values.treedef import Mismatch, Skeleton, entries_of, from_type, join, skeleton, type_of, unknown
+from ..values.treedef import Mismatch, TreeDef, entries_of, from_type, join, tree_structure, type_of, unknown
 from ..values.values import (
     Bound,
-    Choice,
-    Closure,
+    ClosureVal,
     Derived,
     Dyn,
     Iter,
@@ -21,6 +20,7 @@ from ..values.values import (
     Raised,
     Seq,
     SliceVal,
+    TaggedUnion,
     Text,
     UnboundVal,
     Val,
@@ -30,7 +30,7 @@ from .records import adapt
 
 
 def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
-    """The values in a string, an exception, a slice or an iterator, as in its skeleton."""
+    """The values in a string, an exception, a slice or an iterator, as in its treedef."""
     if isinstance(value, Text):
         return value.operands
     if isinstance(value, Raised):
@@ -38,44 +38,46 @@ def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
     return (value.start, value.stop, value.step) if isinstance(value, SliceVal) else value.parts
 
 
-def conform(frame: Frame, value: Val, skel: Skeleton) -> list[Node]:
-    """The leaf nodes of a value in the form that a joined skeleton prescribes.
+def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
+    """The leaf nodes of a value in the form that a joined treedef prescribes.
 
-    Known numbers become leaves where the skeleton has forgotten them, unbound parts become placeholders.
+    Known numbers become leaves where the treedef has forgotten them, unbound parts become placeholders.
     """
     nodes: list[Node] = []
 
-    def go(value: Val, skel: Skeleton) -> None:
+    def go(value: Val, treedef: TreeDef) -> None:
         if isinstance(value, UnboundVal | NeverVal | PoisonVal):
-            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in skel.leaves())
-        elif skel.tag == "choice":
-            nodes.extend(conform_choice(frame, value, skel, conform))
-        elif skel.tag == "dyn":
+            nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in treedef.leaves())
+        elif treedef.tag == "choice":
+            nodes.extend(conform_choice(frame, value, treedef, conform))
+        elif treedef.tag == "dyn":
             nodes.append(
-                adapt(frame, value, skel.info) if isinstance(skel.info, Data) else leaf_node(frame, value, skel.info)
+                adapt(frame, value, treedef.info)
+                if isinstance(treedef.info, Data)
+                else leaf_node(frame, value, treedef.info)
             )
         elif isinstance(value, Seq):
-            for part, part_skel in zip(value.elems, skel.parts, strict=True):
-                go(part, part_skel)
-        elif isinstance(value, Closure):
-            for (_, part), part_skel in zip(frame.captured(value), skel.parts, strict=True):
-                go(part, part_skel)
+            for part, part_treedef in zip(value.elems, treedef.parts, strict=True):
+                go(part, part_treedef)
+        elif isinstance(value, ClosureVal):
+            for (_, part), part_treedef in zip(frame.captured(value), treedef.parts, strict=True):
+                go(part, part_treedef)
         elif isinstance(value, Bound | Derived):
-            go(value.receiver if isinstance(value, Bound) else value.function, skel.parts[0])
+            go(value.receiver if isinstance(value, Bound) else value.function, treedef.parts[0])
         elif isinstance(value, Text | Raised | SliceVal | Iter):
-            for part, part_skel in zip(parts_of(value), skel.parts, strict=True):
-                go(part, part_skel)
-        elif skel.parts:
+            for part, part_treedef in zip(parts_of(value), treedef.parts, strict=True):
+                go(part, part_treedef)
+        elif treedef.parts:
             inner: list[Node] = []
-            actual = skeleton(value, inner, keep_constants=True, capture=frame.captured)
-            if actual != skel:
+            actual = tree_structure(value, inner, keep_constants=True, capture=frame.captured)
+            if actual != treedef:
                 inner = []
-                actual = skeleton(value, inner, keep_constants=False, capture=frame.captured)
-                if actual != unknown(skel):
-                    raise InternalError("infer", f"cannot conform {actual} to {skel}")
+                actual = tree_structure(value, inner, keep_constants=False, capture=frame.captured)
+                if actual != unknown(treedef):
+                    raise InternalError("infer", f"cannot conform {actual} to {treedef}")
             nodes.extend(inner)
 
-    go(value, skel)
+    go(value, treedef)
     return nodes
 
 
@@ -129,7 +131,7 @@ def entry_type(frame: Frame, value: Val) -> Type:
     if isinstance(value, Dyn):
         return value.type.elem
     try:
-        common = entries_of(skeleton(value, capture=frame.captured))
+        common = entries_of(tree_structure(value, capture=frame.captured))
         if common is None:
             raise TypeError_("the type of the entries of this list is not known: it is empty")
         return type_of(common)
@@ -150,7 +152,7 @@ def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
         TypeError_: it is of another type.
     """
     want = from_type(elem)
-    have = unknown(skeleton(value, capture=frame.captured))
+    have = unknown(tree_structure(value, capture=frame.captured))
     try:
         fits = join(want, have) == want
     except Mismatch:
@@ -176,7 +178,7 @@ def common_elem(frame: Frame, *lists: Val) -> Type:
     try:
         common = None
         for value in lists:
-            entry = entries_of(skeleton(value, capture=frame.captured))
+            entry = entries_of(tree_structure(value, capture=frame.captured))
             if entry is not None:
                 common = entry if common is None else unknown(join(common, entry))
         if common is None:
@@ -195,12 +197,12 @@ def has_entry_type(frame: Frame, value: Val) -> bool:
     return True
 
 
-def conform_choice(frame, value: Val, skel: Skeleton, conform) -> list:
+def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
     """The leaves of a value in the form of a choice: the tag, then the leaves of every option."""
-    tag_skel, *option_skels = skel.parts
+    tag_treedef, *option_treedefs = treedef.parts
     nodes: list = []
-    if isinstance(value, Choice):
-        places = [place_of(option_skels, skeleton(o, capture=frame.captured)) for o in value.options]
+    if isinstance(value, TaggedUnion):
+        places = [place_of(option_treedefs, tree_structure(o, capture=frame.captured)) for o in value.options]
         tag = value.tag
         if places != list(range(len(places))):
             tag = frame.constant(places[0])
@@ -209,10 +211,10 @@ def conform_choice(frame, value: Val, skel: Skeleton, conform) -> list:
                 tag = emit(frame, "where", hit, frame.constant(new), tag)
         given = dict(zip(places, value.options, strict=True))
     else:
-        place = place_of(option_skels, skeleton(value, capture=frame.captured))
+        place = place_of(option_treedefs, tree_structure(value, capture=frame.captured))
         tag, given = frame.constant(place), {place: value}
     nodes.append(tag.node)
-    for index, option in enumerate(option_skels):
+    for index, option in enumerate(option_treedefs):
         if index in given:
             nodes.extend(conform(frame, given[index], option))
         else:
@@ -220,7 +222,7 @@ def conform_choice(frame, value: Val, skel: Skeleton, conform) -> list:
     return nodes
 
 
-def place_of(options: list[Skeleton], have: Skeleton) -> int:
+def place_of(options: list[TreeDef], have: TreeDef) -> int:
     """Which option of a choice a value is."""
     for index, option in enumerate(options):
         try:

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 from ...utils.errors import TypeError_
-from ..values.treedef import Skeleton
+from ..values.treedef import TreeDef
 from ..values.values import Val
 from .frames import Frame
 
 
 class TypeDrift(TypeError_):
-    """A carried variable has another type after a turn than before it.
+    """A carried variable has another type after an iteration than before it.
 
     Attributes:
         index: of the variable; None where the types of several keep growing.
-        after: its form after the turn.
+        after: its form after the iteration.
     """
 
     index: int | None = None
-    after: Skeleton | None = None
+    after: TreeDef | None = None
 
     def public(self) -> TypeError_:
         """The error as the user gets it."""

@@ -1,7 +1,7 @@
 """The inference engine: evaluates parsed graphs on abstract values and writes typed graphs as it goes.
 
 `Engine.entry(fn, arguments)` is one compilation. Every function is specialised once per signature (parsed graph,
-skeletons of its arguments and captured values, context); calls refer to the specialised graphs. What a Python operation
+treedefs of its arguments and captured values, context); calls refer to the specialised graphs. What a Python operation
 means for the types at hand is decided by tables: `infer.language.syntax` for the language's own constructs,
 `infer.language.builtins` for Python's builtins, `prims.api.operators` and `prims.api.numpy_api` for numbers and arrays,
 and `special` for whatever higher layers register. The engine is handed them as a `Language` (`infer.engine.protocol`).
@@ -27,18 +27,18 @@ from ...utils.source import NOWHERE, Origin
 from ..arguments.annotate import check_value
 from ..values.protocols import starred
 from ..values.sharing import hands_on, lists_of, mark_result
-from ..values.treedef import Skeleton, rebuild, skeleton
-from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, Choice, Closure, Dyn, Seq, Spread, Static, Val
+from ..values.treedef import TreeDef, rebuild, tree_structure
+from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
 from . import cells as cell_rules
 from .cells import Recaptured
 from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from .frames import Context, Frame, Source, Specialisation, explode, is_active, located, pack, packed_type
+from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import note_handing
 from .program import Program
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
-from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, Recursion, fits, shortened
+from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, RecursionAssumptions, fits, shortened
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
 
@@ -79,7 +79,7 @@ class Engine:
         self.dependencies: dict[tuple, Dependency] = {}
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[CompileError] = []
-        self.recursion = Recursion()
+        self.recursion = RecursionAssumptions()
         self.applied = 0  # operations evaluated
         self.ignored: set[Node] = (
             set()
@@ -89,14 +89,16 @@ class Engine:
             False  # whether the program has variables that inner functions assign to; see `infer.engine.cells`
         )
         self.static_lists = False  # whether long lists of known length stay static
-        self.spelt_out = 1  # turns of the loops around that are unrolled because their variables change their types
+        self.spelt_out = (
+            1  # iterations of the loops around that are unrolled because their variables change their types
+        )
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse_conflicts`
 
     # Entry.
 
-    def entry(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Context) -> Program:
+    def entry(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> Program:
         """Infer a call of `fn`.
 
         Args:
@@ -126,8 +128,8 @@ class Engine:
         nodes: list[Node] = []
         if self.with_cells:
             (result,) = cell_rules.frozen(frame, [result])
-        skel = skeleton(result, nodes, keep_constants=False, capture=frame.captured)
-        cell = cell_rules.holds_cell(skel) if self.with_cells else None
+        treedef = tree_structure(result, nodes, keep_constants=False, capture=frame.captured)
+        cell = cell_rules.holds_cell(treedef) if self.with_cells else None
         if cell is not None:
             raise TypeError_(
                 f"the function that is returned to Python changes '{cell.name}', a variable of the function that made it, and "
@@ -135,9 +137,9 @@ class Engine:
             )
         params.output = pack(frame, nodes)
         hidden = [self.hidden.get(key) for key in spec.implicit]
-        return Program(params, skel, hidden, list(self.dependencies.values()))
+        return Program(params, treedef, hidden, list(self.dependencies.values()))
 
-    def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Context) -> tuple:
+    def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> tuple:
         """Infer a call until what is assumed of recursive functions holds: (the first error, its parts where there is none)."""
         count = len(params.params)
         for _ in range(MAX_PASSES):
@@ -192,7 +194,7 @@ class Engine:
     def constant(self, frame: Frame, node: Constant) -> Val:
         value = node.value
         if isinstance(value, Graph):
-            return Closure(value, frame)
+            return ClosureVal(value, frame)
         if isinstance(value, FreeName):
             return self.free_name(frame, value, node.origin)
         if value is UNBOUND:
@@ -301,7 +303,7 @@ class Engine:
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
-                for option in args[0].options if isinstance(args[0], Choice) else args[:1]:
+                for option in args[0].options if isinstance(args[0], TaggedUnion) else args[:1]:
                     self.language.refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
@@ -347,7 +349,7 @@ class Engine:
         args: list[Val],
         env: tuple[tuple[Node, Val], ...],
         origin: Origin,
-        context: Context,
+        context: Ambient,
     ) -> Val:
         """Call the specialisation of a parsed graph for these arguments; emits the call.
 
@@ -383,7 +385,7 @@ class Engine:
 
         names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env] + [c.name for c in cells]
         keep = not is_active(frame.spec, graph)
-        source = Source(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
+        source = SpecialisationSource(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
         contents = [frame.cell(c) for c in cells]
         keeps = (keep,) * given + (False,) * len(cells)
         spec, nodes = self.specialise(frame, source, [*args, *captured, *contents], run, origin, context, keeps)
@@ -425,7 +427,7 @@ class Engine:
             return NEVER
         result = explode(frame, call, cell_rules.refreshed(spec.result, fresh) if fresh else spec.result)
         made: list[Node] = []
-        skeleton(result, made, keep_constants=True, capture=frame.captured)
+        tree_structure(result, made, keep_constants=True, capture=frame.captured)
         if done := spec.finished.done:
             mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
         if spec.hands_on or not done:
@@ -437,11 +439,11 @@ class Engine:
     def specialise(
         self,
         frame: Frame,
-        source: Source,
+        source: SpecialisationSource,
         values: list[Val],
         run: Callable,
         origin: Origin,
-        context: Context,
+        context: Ambient,
         keep_constants: bool | tuple[bool, ...] = True,
         leaf_result: bool = False,
     ) -> tuple[Specialisation, list[Node]]:
@@ -462,8 +464,8 @@ class Engine:
         """
         nodes: list[Node] = []
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
-        skels = tuple(skeleton(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
-        key = (source.identity, source.extra, skels, context, leaf_result)
+        treedefs = tuple(tree_structure(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
+        key = (source.identity, source.extra, treedefs, context, leaf_result)
         spec = self.specs.get(key)
         if spec is None:
             typed = Graph(source.name, origin=source.origin)
@@ -472,8 +474,8 @@ class Engine:
                 key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free
             )
             depth = spec.depth() if isinstance(source.identity, Graph) else 0
-            if depth > MAX_NESTING or (depth > 2 and not fits(skels, MAX_LEAVES)):
-                grown = shortened(", ".join(map(str, skels)))
+            if depth > MAX_NESTING or (depth > 2 and not fits(treedefs, MAX_LEAVES)):
+                grown = shortened(", ".join(map(str, treedefs)))
                 raise TypeError_(
                     f"the argument types of the recursive function {source.name} grow without bound: {grown}",
                     source.origin,
@@ -481,30 +483,32 @@ class Engine:
             self.specs[key] = spec
             if self.recursion.assume(spec):
                 self.loop.resolve(spec.known)
-            self.loop.spawn(self.run_spec(spec, source, skels, run, leaf_result))
+            self.loop.spawn(self.run_spec(spec, source, treedefs, run, leaf_result))
         return spec, nodes
 
-    async def run_spec(self, spec: Specialisation, source: Source, skels, run: Callable, leaf_result: bool) -> None:
+    async def run_spec(
+        self, spec: Specialisation, source: SpecialisationSource, treedefs, run: Callable, leaf_result: bool
+    ) -> None:
         """Infer the body of a specialisation."""
         try:
             frame = Frame(spec, spec.graph)
             values = []
-            for skel, name in zip(skels, source.names, strict=True):
-                leaves = list(skel.leaves())
+            for treedef, name in zip(treedefs, source.names, strict=True):
+                leaves = list(treedef.leaves())
                 made = [
                     spec.graph.add_parameter(name if len(leaves) == 1 else f"{name}_{i}", leaf.info, source.origin)
                     for i, leaf in enumerate(leaves)
                 ]
-                values.append(rebuild(skel, iter(made)))
+                values.append(rebuild(treedef, iter(made)))
             result = await run(frame, values)
             nodes: list[Node] = []
-            skel = skeleton(result, nodes, not leaf_result, frame.captured)
-            spec.outcome = skel
+            treedef = tree_structure(result, nodes, not leaf_result, frame.captured)
+            spec.outcome = treedef
             if spec.result is not None:
                 agreed = self.recursion.check(spec, source)
                 nodes = conform(frame, result, spec.result) if agreed else []  # where not, this pass is dropped
             else:
-                spec.result = skel
+                spec.result = treedef
             spec.graph.output = pack(frame, nodes)
             self.finish(spec)
             self.loop.resolve(spec.known)
@@ -582,7 +586,7 @@ class Engine:
                 return True
         for spec in reversed(self.specs.values()):
             if not spec.known.done:  # no branch can go on: what if its recursive calls never return?
-                spec.result = Skeleton("never")
+                spec.result = TreeDef("never")
                 self.recursion.bottoms.append(spec)
                 self.loop.resolve(spec.known)
                 return True

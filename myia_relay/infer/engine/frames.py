@@ -2,7 +2,7 @@
 
 A *function frame* builds the typed graph of one specialisation. A *region frame* builds the closed graph of a branch or of a
 loop body inside it: a value of the enclosing frame becomes a parameter on first use (`imports`), and the control node gets it
-as an operand. A *scope frame* emits into its parent's graph: one turn of an unrolled loop, with names of its own.
+as an operand. A *scope frame* emits into its parent's graph: one iteration of an unrolled loop, with names of its own.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import InternalError
 from ...utils.source import NOWHERE, Origin
 from ..values.sharing import mark_like
-from ..values.treedef import Skeleton, rebuild, skeleton
-from ..values.values import Bound, Cell, Choice, Closure, Derived, Dyn, Known, Seq, UnboundVal, Val
+from ..values.treedef import TreeDef, rebuild, tree_structure
+from ..values.values import Bound, Cell, ClosureVal, Derived, Dyn, KnownRecord, Seq, TaggedUnion, UnboundVal, Val
 from .scheduler import Future
 
 
 @dataclass(frozen=True)
-class Source:
+class SpecialisationSource:
     """What a specialisation is made from.
 
     Attributes:
@@ -53,13 +53,13 @@ class Specialisation:
         key: the memo key.
         source: the parsed graph.
         graph: the typed graph; its parameters are the leaves of the arguments, then of the captured values, then implicits.
-        result: skeleton of the result, once known (perhaps provisionally, in a recursion).
-        outcome: the skeleton that its body turned out to have.
+        result: treedef of the result, once known (perhaps provisionally, in a recursion).
+        outcome: the treedef that its body turned out to have.
         known: completes when `result` is known; `finished` when the graph is complete.
         caller: the specialisation that first called this one, and `call_origin`, from where.
-        implicit: values taken from the context (hidden parameters, global arrays): key -> parameter.
+        implicit: values taken from the context (parameters, global arrays): key -> parameter.
         sites: calls emitted before the graph was complete, to be given its implicit arguments.
-        context: the ambient facts it was specialised under (see `Context`).
+        context: the ambient facts it was specialised under (see `Ambient`).
         changed: the caller's cells that it changes.
         made: how many cells were made for each variable here.
         escaped: cells made inside that the result holds; each call makes them anew.
@@ -72,11 +72,11 @@ class Specialisation:
     key: Hashable
     source: Graph
     graph: Graph
-    context: Context
+    context: Ambient
     caller: Specialisation | None = None
     call_origin: Origin | None = None
-    result: Skeleton | None = None
-    outcome: Skeleton | None = None
+    result: TreeDef | None = None
+    outcome: TreeDef | None = None
     known: Future = field(default_factory=Future)
     finished: Future = field(default_factory=Future)
     implicit: dict[Hashable, Parameter] = field(default_factory=dict)
@@ -99,20 +99,20 @@ class Specialisation:
 
 
 @dataclass(frozen=True)
-class Context:
+class Ambient:
     """Ambient facts that a specialisation depends on beside its arguments.
 
     Attributes:
         models: model functions that have parameters here: (function, specification) pairs.
         scope: the model function being run, or None outside of models.
-        path: call sites from the model's root to here; names its hidden parameters.
-        turn: the turns of the unrolled loops around here, for layers with `unshared=True`.
+        path: call sites from the model's root to here; names its parameters.
+        iteration: the iterations of the unrolled loops around here, for layers with `unshared=True`.
     """
 
     models: tuple[tuple[Any, Any], ...] = ()
     scope: Any = None
     path: tuple = ()
-    turn: tuple[int, ...] = ()
+    iteration: tuple[int, ...] = ()
 
 
 class Frame:
@@ -132,7 +132,7 @@ class Frame:
         late: called when `imports` grows, once the application that gives them is emitted.
     """
 
-    def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Context | None = None):
+    def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Ambient | None = None):
         self.spec = spec
         self.graph = graph
         self.parent = parent
@@ -213,20 +213,20 @@ class Frame:
         """A value of the parent frame, usable here: its leaves become parameters."""
         if self.shares:
             return value
-        if isinstance(value, Known):
-            return Known(self.import_node(value.node), value.variants)
+        if isinstance(value, KnownRecord):
+            return KnownRecord(self.import_node(value.node), value.variants)
         if isinstance(value, Bound):
             return Bound(self.bring(value.receiver), value.function)  # a receiver stays of the class that is known
         nodes: list[Node] = []
-        if isinstance(value, Closure) and value.env is None:
+        if isinstance(value, ClosureVal) and value.env is None:
             return value  # its free variables are looked up from here when it is called
-        skel = skeleton(value, nodes, capture=self.resolve_from_parent)
-        here = rebuild(skel, iter([self.import_node(n) for n in nodes]))
-        if isinstance(value, Seq | Choice):
+        treedef = tree_structure(value, nodes, capture=self.resolve_from_parent)
+        here = rebuild(treedef, iter([self.import_node(n) for n in nodes]))
+        if isinstance(value, Seq | TaggedUnion):
             mark_like(self.spec.shared, [value], [here])
         return here
 
-    def resolve_from_parent(self, closure: Closure):
+    def resolve_from_parent(self, closure: ClosureVal):
         return self.parent.captured(closure)
 
     def import_node(self, node: Node) -> Node:
@@ -243,7 +243,7 @@ class Frame:
                 self.late()
         return self.imports[node]
 
-    def captured(self, closure: Closure) -> tuple[tuple[Node, Val], ...]:
+    def captured(self, closure: ClosureVal) -> tuple[tuple[Node, Val], ...]:
         """The free variables of a closure with their values, as seen from this frame."""
         if closure.env is not None:
             return closure.env
@@ -295,8 +295,8 @@ class Frame:
 
     def leave(self, value: Val) -> Val:
         """A value that leaves this scope: closures made here take along what they captured."""
-        if isinstance(value, Closure) and value.frame is self:
-            return Closure(value.graph, None, self.captured(value))
+        if isinstance(value, ClosureVal) and value.frame is self:
+            return ClosureVal(value.graph, None, self.captured(value))
         if isinstance(value, Seq):
             out = Seq(value.kind, tuple(self.leave(e) for e in value.elems), value.fields, value.cls)
             if value in self.spec.shared:
@@ -329,13 +329,13 @@ def located(origin: Origin, spec: Specialisation | None) -> Origin:
     return Origin(origin.loc, origin.via, spec.call_origin)
 
 
-def explode(frame: Frame, node: Node, skel: Skeleton) -> Val:
+def explode(frame: Frame, node: Node, treedef: TreeDef) -> Val:
     """A value from the packed result of a call or control node: one leaf bare, several as a tuple."""
-    leaves = list(skel.leaves())
+    leaves = list(treedef.leaves())
     if len(leaves) == 1:
-        return rebuild(skel, iter([node]))
+        return rebuild(treedef, iter([node]))
 
-    return rebuild(skel, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))]))
+    return rebuild(treedef, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))]))
 
 
 def pack(frame: Frame, nodes: list[Node]) -> Node:
@@ -346,9 +346,9 @@ def pack(frame: Frame, nodes: list[Node]) -> Node:
     return frame.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
 
 
-def packed_type(skel: Skeleton) -> Type:
-    """The type of what `pack` makes of a value with this skeleton."""
-    leaves = [leaf.info for leaf in skel.leaves()]
+def packed_type(treedef: TreeDef) -> Type:
+    """The type of what `pack` makes of a value with this treedef."""
+    leaves = [leaf.info for leaf in treedef.leaves()]
     return leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
 
 
@@ -356,7 +356,7 @@ def leaf_nodes(values: Iterator[Val], frame: Frame) -> list[Node]:
     """The leaf nodes of values, constants included."""
     out: list[Node] = []
     for value in values:
-        skeleton(value, out, keep_constants=False, capture=frame.captured)
+        tree_structure(value, out, keep_constants=False, capture=frame.captured)
     return out
 
 

@@ -13,10 +13,9 @@ from ...prims.api.numpy_api import MEANINGS
 from ..values.protocols import lookup
 from ..values.sharing import Origins
 from ..values.values import (
-    At,
+    AtVal,
     Bound,
-    Choice,
-    Closure,
+    ClosureVal,
     Derived,
     Dyn,
     Iter,
@@ -25,6 +24,7 @@ from ..values.values import (
     Seq,
     Spread,
     Static,
+    TaggedUnion,
     Text,
     Val,
 )
@@ -39,7 +39,7 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
         *(v.value if isinstance(v, Spread) else v for v in (engine.value(frame, a) for a in node.args)),
     ]
     elsewhere = False
-    if isinstance(fn, Closure):
+    if isinstance(fn, ClosureVal):
         defaults = [frame.find(d) for d in fn.graph.signature.defaults.values() if not isinstance(d, Constant)]
         elsewhere = None in defaults  # of a function that was made in another one
         captured = [value for _, value in frame.captured(fn)]
@@ -107,7 +107,7 @@ def _mutable(value: Val) -> Iterator[Node | Val]:
     stack = [value]
     while stack:
         top = stack.pop()
-        if isinstance(top, Seq | Choice):
+        if isinstance(top, Seq | TaggedUnion):
             stack.extend(top.elems if isinstance(top, Seq) else top.options)
             if isinstance(top, Seq) and top.kind == "list":
                 yield top
@@ -116,12 +116,12 @@ def _mutable(value: Val) -> Iterator[Node | Val]:
                 yield top.node
         elif isinstance(top, Bound):
             stack.append(top.receiver)
-        elif isinstance(top, At):
+        elif isinstance(top, AtVal):
             stack.append(top.array)
         elif isinstance(top, Iter):
             stack.extend(top.parts)
             yield top
-        elif isinstance(top, Closure | Derived | Listed):
+        elif isinstance(top, ClosureVal | Derived | Listed):
             yield top
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.node import Graph
-from ..values.treedef import Skeleton
+from ..values.treedef import TreeDef
 from .dependencies import Dependency, Hidden
 
 
@@ -15,13 +15,13 @@ class Program:
 
     Attributes:
         graph: the typed entry graph; parameters are the argument leaves, then the hidden arguments.
-        result: the skeleton of the result, from which Python values are rebuilt.
+        result: the treedef of the result, from which Python values are rebuilt.
         hidden: what to pass as hidden arguments.
         dependencies: the free names it read.
     """
 
     graph: Graph
-    result: Skeleton
+    result: TreeDef
     hidden: list[Hidden]
     dependencies: list[Dependency]
 

@@ -10,7 +10,7 @@ from ...ir.prim import REGISTRY
 from ...prims.ops.data import data_as, data_make
 from ..values.kinds import is_data, possible
 from ..values.treedef import describe
-from ..values.values import Dyn, Known, Seq, Static, Val
+from ..values.values import Dyn, KnownRecord, Seq, Static, Val
 
 
 def record(frame, family: Family, variant: Variant, values) -> Dyn:
@@ -19,7 +19,7 @@ def record(frame, family: Family, variant: Variant, values) -> Dyn:
     for name, value, t in zip(variant.fields, values, variant.types, strict=True):
         nodes += field_nodes(frame, value, t, f"the field '{name}' of {variant.cls.__name__}")
     made = frame.builder.emit(data_make, tuple(nodes), {"type": Data(family), "variant": variant.number})
-    return Known(made, (variant.number,))
+    return KnownRecord(made, (variant.number,))
 
 
 def field_nodes(frame, value: Val, t: Type, what: str) -> list[Node]:

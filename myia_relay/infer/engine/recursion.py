@@ -18,7 +18,7 @@ from ...ir.node import Graph
 from ...ir.walk import graphs_reachable
 from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_
-from ..values.treedef import Mismatch, Skeleton, join, unknown
+from ..values.treedef import Mismatch, TreeDef, join, unknown
 from ..values.values import Cell
 from .frames import Specialisation
 
@@ -29,7 +29,7 @@ MAX_NESTING = (
 MAX_LEAVES = 2000  # in the arguments of a recursive function, likewise
 
 
-class Recursion:
+class RecursionAssumptions:
     """The assumptions about recursive functions of one compilation.
 
     Attributes:
@@ -42,8 +42,8 @@ class Recursion:
     """
 
     def __init__(self):
-        self.assumed: dict[Hashable, tuple[Skeleton, list[Cell]]] = {}
-        self.before: dict[Hashable, tuple[Skeleton, list[Cell]]] = {}
+        self.assumed: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
+        self.before: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
         self.waiting: set[Hashable] = set()
         self.unsettled = False
         self.bottoms: list[Specialisation] = []
@@ -98,11 +98,11 @@ class Recursion:
 
     def growing(self) -> CompileError:
         """The error for a function whose result has another type after every pass."""
-        key, (skel, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
+        key, (treedef, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
         spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
         return TypeError_(
             f"the result types of the recursive function {spec.source.name} grow without bound: "
-            f"{shortened(str(old))}, then {shortened(str(skel))}",
+            f"{shortened(str(old))}, then {shortened(str(treedef))}",
             spec.source.origin,
         )
 
@@ -118,9 +118,9 @@ class Recursion:
         return None
 
 
-def fits(skels: Iterable[Skeleton], limit: int) -> bool:
-    """Whether skeletons have at most so many parts."""
-    stack = list(skels)
+def fits(treedefs: Iterable[TreeDef], limit: int) -> bool:
+    """Whether treedefs have at most so many parts."""
+    stack = list(treedefs)
     while stack and limit:
         limit -= 1
         stack.extend(stack.pop().parts)

@@ -1,12 +1,13 @@
-"""A sum that begins as a Python number and is a NumPy scalar after a turn of a loop.
+"""A sum that begins as a Python number and is a NumPy scalar after an iteration of a loop.
 
-`total = 0.0; for row in x: total += np.sum(row)` changes its type in the first turn. Where all that a turn does with such a
-variable is one sum, difference, product or quotient with a number, nothing can tell a Python number from the NumPy scalar that
-it is converted to in this very operation (NEP 50): the other operand decides the dtype in which both are computed. So the variable
-has its later type from the start, and the loop stays one, in which no turn is compiled twice. A loop that runs no turn keeps the
-Python number, and is a case of its own.
+`total = 0.0; for row in x: total += np.sum(row)` changes its type in the first iteration. Where all that an iteration
+does with such a variable is one sum, difference, product or quotient with a number, nothing can tell a Python number
+from the NumPy scalar that it is converted to in this very operation (NEP 50): the other operand decides the dtype in
+which both are computed. So the variable has its later type from the start, and the loop stays one, in which no
+iteration is compiled twice. A loop that runs no iteration keeps the Python number, and is a case of its own.
 
-Input: the parsed body, and the types that the variable had in an attempt to infer it. Output: the start that is used instead.
+Input: the parsed body, and the types that the variable had in an attempt to infer it. Output: the start that is used
+instead.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...ir.walk import operands, uses
 from ..engine.drift import TypeDrift, undoing
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..values.treedef import Skeleton
+from ..values.treedef import TreeDef
 from ..values.values import NEVER, Dyn, Val
 
 SAME_FOR_BOTH = frozenset(
@@ -43,12 +44,13 @@ SAME_FOR_BOTH = frozenset(
 async def converting(
     engine: Engine, frame: Frame, init: list[Val], run: Callable, loop: Callable, drift: TypeDrift
 ) -> Val:
-    """A loop of at least one turn, in which sums have their later types from the start.
+    """A loop of at least one iteration, in which sums have their later types from the start.
 
     Args:
         engine, frame: as everywhere.
         init: the initial values.
-        run: `(frame, values) -> values after a turn`; the body of a user's loop is its `graph`, whose first parameter is the item.
+        run: `(frame, values) -> values after an iteration`; the body of a user's loop is its `graph`, whose first
+        parameter is the item.
         loop: `(initial values, run) -> Val`: infers the loop; it raises TypeDrift where a type does not settle.
         drift: why it does not with the given initial values.
 
@@ -60,13 +62,13 @@ async def converting(
         raise drift
     starts, others = list(init), []
 
-    async def turn(region: Frame, values: list[Val]) -> Val:
+    async def iteration(region: Frame, values: list[Val]) -> Val:
         result = await run(region, values)
         if result is not NEVER and not all(_is_number(engine, region, n) for n in others):
             raise drift
         return result
 
-    turn.graph = body
+    iteration.graph = body
     for _ in init:
         index = drift.index if drift.index is not None and drift.index < len(init) else None
         other = None if index is None else other_operand(body, body.params[index + 1])
@@ -77,7 +79,7 @@ async def converting(
         others.append(other)
         try:
             with undoing(frame):
-                return await loop(starts, turn)
+                return await loop(starts, iteration)
         except TypeDrift as error:
             drift = error
     raise drift
@@ -98,8 +100,8 @@ def _is_arithmetic(fn: object) -> bool:
     return any(fn is known for known in SAME_FOR_BOTH)
 
 
-def converted(frame: Frame, start: Val, after: Skeleton) -> Dyn | None:
-    """The start of a variable in the type that it has after a turn; None where that may be another number."""
+def converted(frame: Frame, start: Val, after: TreeDef) -> Dyn | None:
+    """The start of a variable in the type that it has after an iteration; None where that may be another number."""
     if not isinstance(start, Dyn) or not isinstance(start.type, Scalar) or after.tag != "dyn":
         return None
     target = after.info

@@ -36,13 +36,13 @@ from ..values.protocols import is_dataclass, user_method
 from ..values.treedef import describe
 from ..values.values import (
     NONE_VAL,
-    Choice,
     Dyn,
     Iter,
     Raised,
     Seq,
     SliceVal,
     Static,
+    TaggedUnion,
     Text,
     Val,
 )
@@ -424,7 +424,7 @@ def _extreme(name: str):
 
         one, zero = frame.constant(1), frame.constant(0)
         tag = frame.builder.emit(REGISTRY["where"], (takes_second.node, one.node, zero.node))
-        return Choice(Dyn(tag), (a, b))
+        return TaggedUnion(Dyn(tag), (a, b))
 
     return run
 

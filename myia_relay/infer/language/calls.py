@@ -26,13 +26,13 @@ from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import CompileError, ParseError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.cells import frozen
-from ..engine.engine import IN_PLACE, Context, Engine
+from ..engine.engine import IN_PLACE, Ambient, Engine
 from ..engine.frames import Frame, reach
 from ..values.kinds import class_of, is_data, is_list, is_run_time
 from ..values.protocols import is_dataclass, lookup, truth_method, user_method
 from ..values.sharing import arrays_of
 from ..values.treedef import describe
-from ..values.values import At, Bound, Choice, Chosen, Closure, Derived, Dyn, Iter, Raised, Seq, Static, Val
+from ..values.values import AtVal, Bound, Chosen, ClosureVal, Derived, Dyn, Iter, Raised, Seq, Static, TaggedUnion, Val
 from . import data
 from .signatures import fitted
 from .structures import lift, structural, to_argument
@@ -80,7 +80,7 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         from .item_changes import changed
 
         return await changed(engine, frame, fn.value, args[0], args[1], origin)
-    if isinstance(fn, Choice):
+    if isinstance(fn, TaggedUnion):
 
         async def chosen(region: Frame, option: Val) -> Val:
             inner = [reach(frame, region, a) for a in args]
@@ -102,7 +102,7 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
             return await call_value(engine, region, reach(frame, region, fn), inner[: len(args)], named, origin, site)
 
         return await dispatch(engine, frame, [*args, *kwargs.values()][position], with_option, site, origin)
-    if isinstance(fn, Closure):
+    if isinstance(fn, ClosureVal):
         return await call_closure(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Derived):
         keys = list(kwargs)
@@ -150,7 +150,7 @@ def takes_choices(fn: Val) -> bool:
         if lookup(SPECIAL, value) is not None or lookup(OPERATORS, value) is not None:
             return False
         return isinstance(value, types.FunctionType | type) or has_own(value, "__relay_function__")
-    return isinstance(fn, Closure)
+    return isinstance(fn, ClosureVal)
 
 
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
@@ -233,23 +233,23 @@ async def call_python(engine: Engine, frame: Frame, function, args, kwargs, orig
     return await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
 
 
-async def call_closure(engine: Engine, frame: Frame, fn: Closure, args, kwargs, origin: Origin, site) -> Val:
+async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwargs, origin: Origin, site) -> Val:
     """Call a nested function."""
     env = frame.captured(fn)
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
     return await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
 
 
-def callee_context(frame: Frame, site) -> Context:
+def callee_context(frame: Frame, site) -> Ambient:
     """The context of a function called from here: inside of a model the path grows by the call site."""
     context = frame.context
     if context.scope is None:
         return context
-    return Context(context.models, context.scope, (*context.path, site), context.turn)
+    return Ambient(context.models, context.scope, (*context.path, site), context.iteration)
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
-    """Call a function with hidden parameters: as a layer of the model being run, or as the root of a bound one."""
+    """Call a function with parameters: as a layer of the model being run, or as the root of a bound one."""
     context = frame.context
     graph = engine.source_of(model.__relay_model__)
     if context.scope is not None:
@@ -262,7 +262,7 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
                 f"model = relay.create_model({graph.name}), then call model(x), or relay.grad(model, loss, args) "
                 "on a function that calls it"
             )
-        context = Context(context.models, scope, ())
+        context = Ambient(context.models, scope, ())
     values = bind(engine, frame, graph, args, kwargs, None)
     return await engine.call_graph(frame, graph, values, (), origin, context)
 
@@ -445,7 +445,7 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
     receiver = fn.receiver
     if isinstance(fn.function, data.Method):
         return await data.call_method(engine, frame, receiver, fn.function.name, args, kwargs, site)
-    if isinstance(receiver, Choice):
+    if isinstance(receiver, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:
             inner = [reach(frame, region, a) for a in args]
@@ -462,7 +462,7 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
             from .list_methods import list_method
 
             return await list_method(engine, frame, receiver, fn.function, args, kwargs)
-        if isinstance(receiver, At):
+        if isinstance(receiver, AtVal):
             from .item_changes import updated
 
             return await updated(engine, frame, receiver, fn.function, args, origin)

@@ -15,7 +15,7 @@ from ..engine.frames import Frame
 from ..values.kinds import is_data, is_run_time
 from ..values.protocols import equal_by_fields, items
 from ..values.treedef import describe
-from ..values.values import Choice, Closure, Dyn, Seq, Static, Text, Val
+from ..values.values import ClosureVal, Dyn, Seq, Static, TaggedUnion, Text, Val
 from .data import AS_TUPLES, NAN
 from .data import equality as data_equality
 
@@ -26,7 +26,7 @@ def identical(a: Val, b: Val) -> bool:
         return a.value is b.value or (isinstance(a.value, str) and a.value == b.value)
     if isinstance(a, Static) or isinstance(b, Static):
         return False
-    if isinstance(a, Closure) and isinstance(b, Closure):
+    if isinstance(a, ClosureVal) and isinstance(b, ClosureVal):
         return a.graph is b.graph and a.frame is b.frame
     if isinstance(a, Dyn) and isinstance(b, Dyn) and a.known and b.known and isinstance(a.node.value, bool):
         return a.node.value is b.node.value
@@ -38,7 +38,7 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     from .calls import operate
 
     for choice, other in ((a, b), (b, a)):
-        if isinstance(choice, Choice):
+        if isinstance(choice, TaggedUnion):
             return _equal_option(engine, frame, choice, other)
     if is_run_time(a) or is_run_time(b):
         raise TypeError_("lists within tuples or records cannot be compared in compiled code; compare them apart")
@@ -127,7 +127,7 @@ def _is_number(x: Dyn) -> bool:
     return x.known and x.node.value == x.node.value
 
 
-def _equal_option(engine: Engine, frame: Frame, choice: Choice, other: Val) -> Dyn:
+def _equal_option(engine: Engine, frame: Frame, choice: TaggedUnion, other: Val) -> Dyn:
     """Whether a choice equals another value: the option that it is does. Comparing the others' placeholders does no harm."""
 
     def emit(name: str, *values: Dyn) -> Dyn:

@@ -13,7 +13,7 @@ from ...ir.node import Apply, Constant, Graph
 from ..engine.conform import LONG
 from ..engine.engine import Engine
 from ..engine.frames import Frame, reach
-from ..values.values import NEVER, Choice, Iter, Seq, Val
+from ..values.values import NEVER, Iter, Seq, TaggedUnion, Val
 from .iterables import walk
 from .lists import concatenated, keeps_static, pushed
 from .loops import counted
@@ -30,7 +30,7 @@ async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def filled(engine: Engine, frame: Frame, node: Apply, out: Val) -> Val:
     """A list with the entries of a comprehension appended."""
     iterable = engine.value(frame, node.args[0])
-    if isinstance(iterable, Choice):
+    if isinstance(iterable, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:
             return await filled_from(engine, region, node, option, reach(frame, region, out))

@@ -1,10 +1,12 @@
 """Values of algebraic data types: making them, telling variants apart, attributes, methods, equality.
 
-A value is a leaf (`Dyn`) of type `Data`. What a test has found out about its variant is kept beside it (`Known`), so that after
-`isinstance(t, Leaf)`, or in the case of a `match`, a field is read without a test, and the last case needs none. Where the variant
-is not known, an attribute is a branch on it, and raises CPython's AttributeError for the variants that lack it.
+A value is a leaf (`Dyn`) of type `Data`. What a test has found out about its variant is kept beside it (`KnownRecord`),
+so that after `isinstance(t, Leaf)`, or in the case of a `match`, a field is read without a test, and the last case
+needs none. Where the variant is not known, an attribute is a branch on it, and raises CPython's AttributeError for the
+variants that lack it.
 
-Constructing a variant checks the fields against the annotations, which are the types of the record. CPython does not check
+Constructing a variant checks the fields against the annotations, which are the types of the record. CPython does not
+check
 them: what does not fit is refused, and never converted.
 """
 
@@ -33,7 +35,7 @@ from ..engine.frames import reach
 from ..engine.records import adapt, record
 from ..values.kinds import is_data, name_of, possible, restricted
 from ..values.protocols import written_method
-from ..values.values import NONE_VAL, Bound, Choice, Dyn, Known, Raised, Seq, Static, Val
+from ..values.values import NONE_VAL, Bound, Dyn, KnownRecord, Raised, Seq, Static, TaggedUnion, Val
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Method:
 
 @functools.cache
 def method(name: str) -> Method:
-    """The method of a name; one object each, as skeletons compare functions by identity."""
+    """The method of a name; one object each, as treedefs compare functions by identity."""
     return Method(name)
 
 
@@ -68,7 +70,7 @@ async def construct(engine, frame, family: Family, cls: type, values: tuple[Val,
 
 async def settled(engine, frame, value: Val, t: Type, what: str) -> Val:
     """A field's value with choices between variants, or a variant and None, made one value."""
-    if not isinstance(value, Choice) or not isinstance(t, Data):
+    if not isinstance(value, TaggedUnion) or not isinstance(t, Data):
         return value
     from .unions import dispatch
 
@@ -125,7 +127,7 @@ def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
     if not is_data(value):
         return None
     may = possible(value)
-    verdicts = {n: keeps(Known(value.node, (n,))) for n in may}
+    verdicts = {n: keeps(KnownRecord(value.node, (n,))) for n in may}
     if None in verdicts.values() or len(set(verdicts.values())) < 2:
         return None
     sides = [[n for n in may if verdicts[n] is side] for side in (True, False)]
@@ -284,7 +286,8 @@ def defines(value: Val, name: str) -> bool:
 
 
 async def dispatched(engine, frame, args: list[Val], names, run: Callable, site) -> Val | None:
-    """`run(frame, args)` with the first argument narrowed to one variant whose classes define one of some special methods.
+    """`run(frame, args)` with the first argument narrowed to one variant whose classes define one of some special
+    methods.
 
     Returns:
         The result, or None where no class defines one, or all that is to be known about variants is known.

@@ -16,7 +16,7 @@ from ...utils.errors import TypeError_, ValueError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.kinds import python_class
-from ..values.values import Choice, Dyn, Static, Text, Val
+from ..values.values import Dyn, Static, TaggedUnion, Text, Val
 from .syntax import meaning
 
 
@@ -64,7 +64,7 @@ def _check_specification(frame: Frame, value: Val, conversion: str, spec: str) -
     Raises:
         TypeError_, ValueError_: in Python's words.
     """
-    if isinstance(value, Choice):
+    if isinstance(value, TaggedUnion):
         for option in value.options:
             _check_specification(frame, option, conversion, spec)
         return

@@ -23,7 +23,7 @@ from ..engine.frames import Frame
 from ..values.kinds import is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
-from ..values.values import NEVER, At, Chosen, Dyn, Seq, SliceVal, Static, Val
+from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, Val
 from . import lists
 from .structures import UPDATES, get, index_argument, lift, to_argument, to_python
 from .syntax import meaning
@@ -86,7 +86,7 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
     raise TypeError_(f"{describe(value)} does not support item assignment")
 
 
-async def updated(engine: Engine, frame: Frame, value: At, name: str, args: list[Val], origin: Origin) -> Val:
+async def updated(engine: Engine, frame: Frame, value: AtVal, name: str, args: list[Val], origin: Origin) -> Val:
     """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
     (new,) = args
     if UPDATES[name] is not None:

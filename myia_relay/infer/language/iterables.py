@@ -186,7 +186,7 @@ def _minus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
 
 
 def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> Dyn:
-    """The counter's value at turn `index`."""
+    """The counter's value at iteration `index`."""
     from .calls import operate
 
     start, step = reach(outer, body, steps.start), reach(outer, body, steps.step)
@@ -200,7 +200,7 @@ def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> 
 
 
 def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
-    """The number of turns of a counted walk: max(0, ceil((stop - start) / step))."""
+    """The number of iterations of a counted walk: max(0, ceil((stop - start) / step))."""
     from .calls import operate
 
     def op(fn, *args):
@@ -213,6 +213,6 @@ def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
         return Dyn(frame.builder.emit(REGISTRY["maximum"], (steps.stop.node, zero.node)))
     distance = op(operator.sub, steps.stop, steps.start)
     # ceil(a / b) == -(-a // b) for either sign of b
-    turns = op(operator.neg, op(operator.floordiv, op(operator.neg, distance), steps.step))
+    iterations = op(operator.neg, op(operator.floordiv, op(operator.neg, distance), steps.step))
 
-    return Dyn(frame.builder.emit(REGISTRY["maximum"], (turns.node, frame.constant(0).node)))
+    return Dyn(frame.builder.emit(REGISTRY["maximum"], (iterations.node, frame.constant(0).node)))

@@ -27,7 +27,7 @@ from ..engine.frames import Frame, emit, located, reach
 from ..values.kinds import is_list, is_run_time
 from ..values.sharing import require_own
 from ..values.treedef import describe
-from ..values.values import NEVER, NONE_VAL, Closure, Dyn, Iter, Seq, SliceVal, Static, Val
+from ..values.values import NEVER, NONE_VAL, ClosureVal, Dyn, Iter, Seq, SliceVal, Static, Val
 from .calls import call_value
 from .iterables import walk
 from .lists import (
@@ -569,7 +569,7 @@ def may_hold(value: Val, arrays: bool) -> bool:
                     return True
         elif isinstance(value, Static):
             continue
-        elif isinstance(value, Closure) or is_list(value) and not arrays:
+        elif isinstance(value, ClosureVal) or is_list(value) and not arrays:
             return True
         elif isinstance(value, Seq):
             stack.extend(value.elems)

@@ -1,7 +1,7 @@
 """Run-time lists: what Python does to a list whose length is known at run time only.
 
 Idea: a list starts static (`Seq`), and is *promoted* to a run-time list, a leaf of type `List`, where it must be one: where joined
-branches or the turns of a loop leave it with different lengths, where it is written or built at a run-time index or length.
+branches or the iterations of a loop leave it with different lengths, where it is written or built at a run-time index or length.
 An argument that is a list of numbers comes as an array (`Listed`). The operations here take any of the three, and index, check
 and slice as CPython does; what takes more than an operation or two is written in Python itself, in `library.lists`.
 """
@@ -21,7 +21,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame, emit
 from ..values.kinds import is_index, is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
-from ..values.treedef import Skeleton, describe
+from ..values.treedef import TreeDef, describe
 from ..values.values import NEVER, Dyn, Listed, Seq, SliceVal, Static, Val
 
 
@@ -77,18 +77,18 @@ def refuse_run_time(values: list[Val], what: str, given: bool = True) -> None:
             stack.extend(value.elems)
 
 
-def refuse_run_time_result(skel: Skeleton, what: str) -> None:
+def refuse_run_time_result(treedef: TreeDef, what: str) -> None:
     """Refuse functions that return lists of run-time length.
 
     Raises:
         TypeError_: this one does.
     """
-    stack = [skel]
+    stack = [treedef]
     while stack:
         top = stack.pop()
         if top.tag == "listed" or top.tag == "dyn" and isinstance(top.info, List):
             raise TypeError_(
-                f"{what}: the function returns {skel}, of a length that is known at run time only; return an array, or a tuple"
+                f"{what}: the function returns {treedef}, of a length that is known at run time only; return an array, or a tuple"
             )
         stack.extend(top.parts)
 

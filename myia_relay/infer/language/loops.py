@@ -2,8 +2,8 @@
 
 A loop over something of static length (a tuple, a zip of tuples) is unrolled, as its elements may differ in type. Every
 other loop stays a loop: its carried variables are generalised until their types stand still, and `while_loop` or `for_loop`
-is emitted with closed graphs. Where that fails, a loop with a small known number of turns is unrolled after all: it may make a
-list of functions, or arrays whose sizes depend on the turn.
+is emitted with closed graphs. Where that fails, a loop with a small known number of iterations is unrolled after all: it may make a
+list of functions, or arrays whose sizes depend on the iteration.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from ...ir.node import Apply, Graph
 from ...prims.ops.control import for_loop, while_loop
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
-from ..engine.cells import MoreCells, carrying, changed_in_loop, open_turn
+from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
 from ..engine.drift import TypeDrift, settling, undoing
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, reach
 from ..values.sharing import mark_like
-from ..values.treedef import Mismatch, Skeleton, join, rebuild, skeleton, unknown
-from ..values.values import NEVER, UNBOUND_VAL, Choice, Dyn, Raised, Seq, Static, Val
+from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
+from ..values.values import NEVER, UNBOUND_VAL, Dyn, Raised, Seq, Static, TaggedUnion, Val
 from .accumulators import converting
 from .data import split
 from .iterables import Walk, walk
 from .syntax import give_imports, meaning, truth
 from .unions import dispatch, test_of
 
-LONG = 32  # turns: a loop of no more is spelt out where it cannot stay one
+LONG = 32  # iterations: a loop of no more is spelt out where it cannot stay one
 MAX_ROUNDS = 8  # of generalising the carried types
 
 
 async def generalise(
     engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable, wide: bool = False
-) -> tuple[list[Skeleton], object]:
+) -> tuple[list[TreeDef], object]:
     """Find carried types that the loop's body keeps.
 
     Args:
@@ -45,13 +45,13 @@ async def generalise(
         init: the initial values.
         names: the carried variables' names, for messages.
         origin: the loop.
-        attempt: `(carried skeletons) -> (result skeletons or None, whatever)`: infers the body once.
+        attempt: `(carried treedefs) -> (result treedefs or None, whatever)`: infers the body once.
         wide: whether a variable may be one of several types, told apart at run time.
 
     Returns:
-        The carried skeletons, and what the last attempt made.
+        The carried treedefs, and what the last attempt made.
     """
-    first = [skeleton(v, capture=frame.captured) for v in init]
+    first = [tree_structure(v, capture=frame.captured) for v in init]
     carried = [unknown(s) for s in first]
     for _ in range(MAX_ROUNDS):
         results, made = await attempt(carried)
@@ -65,9 +65,7 @@ async def generalise(
                 hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
-                message = (
-                    f"'{name}' changes its type in the loop: it is {before} before a turn and {after} after it{hint}"
-                )
+                message = f"'{name}' changes its type in the loop: it is {before} before an iteration and {after} after it{hint}"
                 drift = TypeDrift(message, origin)
                 drift.index, drift.after = index, after
                 raise drift from None
@@ -78,25 +76,25 @@ async def generalise(
 
 
 def region_with_parameters(
-    frame: Frame, name: str, skels: list[Skeleton], names, extra: list
+    frame: Frame, name: str, treedefs: list[TreeDef], names, extra: list
 ) -> tuple[Frame, list, list[Val]]:
     """A region whose first parameters are `extra` types, then the leaves of carried values."""
     region = frame.region(name)
     firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
     values = []
-    for skel, label in zip(skels, names, strict=True):
-        leaves = list(skel.leaves())
+    for treedef, label in zip(treedefs, names, strict=True):
+        leaves = list(treedef.leaves())
         made = [
             region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info)
             for i, leaf in enumerate(leaves)
         ]
-        values.append(rebuild(skel, iter(made)))
+        values.append(rebuild(treedef, iter(made)))
     return region, firsts, values
 
 
-def initial_nodes(frame: Frame, init: list[Val], skels: list[Skeleton]) -> list:
+def initial_nodes(frame: Frame, init: list[Val], treedefs: list[TreeDef]) -> list:
     """The leaves of the initial values, in the carried form."""
-    return [n for v, s in zip(init, skels, strict=True) for n in conform(frame, v, s)]
+    return [n for v, s in zip(init, treedefs, strict=True) for n in conform(frame, v, s)]
 
 
 def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
@@ -134,44 +132,44 @@ def graph_runner(engine: Engine, graph: Graph):
 
 
 async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDrift) -> Val:
-    """A loop whose carried types settle after one turn: that turn, then the loop.
+    """A loop whose carried types settle after one iteration: that iteration, then the loop.
 
-    `best = 0.0; for row in x: best = max(best, np.sum(row))` is a Python float before the first turn and may be a NumPy
-    scalar after it. So the first turn is inferred by itself.
+    `best = 0.0; for row in x: best = max(best, np.sum(row))` is a Python float before the first iteration and may be a NumPy
+    scalar after it. So the first iteration is inferred by itself.
 
     Args:
-        engine, frame, node, init, decided, error: see `with_turns`.
-        first: `(frame, values) -> values after one turn`, or NEVER.
-        rest: `(frame, values) -> Val`: the loop from the second turn on.
+        engine, frame, node, init, decided, error: see `with_iterations`.
+        first: `(frame, values) -> values after one iteration`, or NEVER.
+        rest: `(frame, values) -> Val`: the loop from the second iteration on.
     """
 
-    async def turns(region: Frame, values: list[Val]) -> Val:
+    async def iterations(region: Frame, values: list[Val]) -> Val:
         after = await first(region, values)
         return NEVER if after is NEVER else await rest(region, parts_of(after))
 
-    return await with_turns(engine, frame, node, init, decided, turns, error)
+    return await with_iterations(engine, frame, node, init, decided, iterations, error)
 
 
-async def with_turns(engine, frame, node, init, decided, turns, error: TypeDrift) -> Val:
-    """A loop whose carried types in its first turn need not be those before it.
+async def with_iterations(engine, frame, node, init, decided, iterations, error: TypeDrift) -> Val:
+    """A loop whose carried types in its first iteration need not be those before it.
 
-    Where there is no turn, the variables keep their first types, and are choices of both after the loop.
+    Where there is no iteration, the variables keep their first types, and are choices of both after the loop.
 
     Args:
         engine, frame, node: as everywhere.
         init: the initial carried values.
-        decided: whether there is a first turn: a bool or a bool scalar.
-        turns: `(frame, values) -> Val`: the loop, which has a first turn.
+        decided: whether there is a first iteration: a bool or a bool scalar.
+        iterations: `(frame, values) -> Val`: the loop, which has a first iteration.
         error: what to say where the types do not join.
     """
     from .syntax import branch, emit_raise
 
-    landed: list[Skeleton] = []
+    landed: list[TreeDef] = []
 
     async def some(region: Frame) -> Val:
-        result = await turns(region, [region.bring(v) for v in init])
-        if result is not NEVER:  # a first turn that always raises lands nowhere
-            landed.extend(skeleton(v, capture=region.captured) for v in parts_of(result))
+        result = await iterations(region, [region.bring(v) for v in init])
+        if result is not NEVER:  # a first iteration that always raises lands nowhere
+            landed.extend(tree_structure(v, capture=region.captured) for v in parts_of(result))
         return result
 
     if decided is True:
@@ -183,16 +181,16 @@ async def with_turns(engine, frame, node, init, decided, turns, error: TypeDrift
     # The first arm is inferred before the second, which needs its result types.
     async def none(region: Frame) -> Val:
         out = [region.bring(v) for v in init]
-        for value, skel in zip(out, landed, strict=False):
-            if _differs(skeleton(value, keep_constants=False, capture=region.captured), skel):
-                message = Static(f"{error.message}; and the loop ran no turn, so it kept the first type")
+        for value, treedef in zip(out, landed, strict=False):
+            if _differs(tree_structure(value, keep_constants=False, capture=region.captured), treedef):
+                message = Static(f"{error.message}; and the loop ran no iteration, so it kept the first type")
                 return await emit_raise(engine, region, Raised(TypeError, message))
         return Seq("tuple", tuple(out))
 
     return await branch(engine, frame, decided, [some, none], node, in_order=True)
 
 
-def _differs(a: Skeleton, b: Skeleton) -> bool:
+def _differs(a: TreeDef, b: TreeDef) -> bool:
     try:
         join(a, b)
     except Mismatch:
@@ -201,7 +199,7 @@ def _differs(a: Skeleton, b: Skeleton) -> bool:
 
 
 def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list[Val]:
-    """The carried values after what the condition has found out about them: 0 where it holds, in a turn; 1 behind the loop."""
+    """The carried values narrowed by the condition: side 0 where it holds, in an iteration; side 1 behind the loop."""
     graph = getattr(condition, "graph", None)
     found = test_of(engine, test, graph.output) if graph is not None else None
     if found is None or found[0] not in graph.params:
@@ -230,7 +228,7 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
             drift.append(error)
             raise
 
-    async def with_first_turn() -> Val:
+    async def with_first_iteration() -> Val:
         decided = await truth(engine, frame, await condition(frame.scope(), init))
 
         async def rest(region: Frame, values) -> Val:
@@ -241,7 +239,7 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
     async def widened() -> Val:
         return await stable_while(engine, frame, node, init, names, condition, body, True)
 
-    return await settling(frame, [plain, with_first_turn, *([widened] if wide else [])])
+    return await settling(frame, [plain, with_first_iteration, *([widened] if wide else [])])
 
 
 async def stable_while(engine, frame, node, init, names, condition, body, wide: bool = False) -> Val:
@@ -261,32 +259,34 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         test, _, values = region_with_parameters(frame, "while", carried, names, [])
         mark_each(engine, init, values)
         test.at(node.origin)
-        open_turn(frame, test, cells, values[count:])
+        open_iteration(frame, test, cells, values[count:])
         decided = await truth(engine, test, await condition(test, values[:count]))
-        turn, _, values = region_with_parameters(frame, "body", carried, names, [])
+        iteration, _, values = region_with_parameters(frame, "body", carried, names, [])
         mark_each(engine, init, values)
-        turn.at(node.origin)
+        iteration.at(node.origin)
         values = tested(engine, test, condition, values, 0)
-        result = NEVER if decided is False else await turn_with_cells(frame, turn, cells, body, values)
-        results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
-        return results, (test, decided, turn, result)
+        result = NEVER if decided is False else await iterate_with_cells(frame, iteration, cells, body, values)
+        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in parts_of(result)]
+        return results, (test, decided, iteration, result)
 
-    carried, (test, decided, turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
+    carried, (test, decided, iteration, result) = await generalise(
+        engine, frame, init, names, node.origin, attempt, wide
+    )
     frame.at(node.origin)
     if isinstance(decided, bool):
         test.graph.output = test.constant(decided).node
     else:
         test.graph.output = decided.node
-    close_body(turn, result, carried)
+    close_body(iteration, result, carried)
     starts = initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         while_loop,
         *starts,
-        attrs={"cond": test.graph, "body": turn.graph, "carried": len(starts)},
+        attrs={"cond": test.graph, "body": iteration.graph, "carried": len(starts)},
         type=tuple_of(*[n.type for n in starts]),
         origin=node.origin,
     )
-    give_imports(apply, starts, [test, turn])
+    give_imports(apply, starts, [test, iteration])
     if decided is True and not starts:
         return NEVER
     after = tested(engine, test, condition, unpack_carried(frame, apply, carried), 1)
@@ -296,16 +296,18 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
     return Seq("tuple", tuple(after))
 
 
-def close_body(turn: Frame, result: Val, carried: list[Skeleton]) -> None:
+def close_body(iteration: Frame, result: Val, carried: list[TreeDef]) -> None:
     """Set the output of a loop body: the carried leaves, always as a tuple."""
     if result is NEVER:
-        nodes = [n for s in carried for n in conform(turn, UNBOUND_VAL, s)]
+        nodes = [n for s in carried for n in conform(iteration, UNBOUND_VAL, s)]
     else:
-        nodes = [n for v, s in zip(parts_of(result), carried, strict=True) for n in conform(turn, v, s)]
-    turn.graph.output = turn.builder.emit(make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+        nodes = [n for v, s in zip(parts_of(result), carried, strict=True) for n in conform(iteration, v, s)]
+    iteration.graph.output = iteration.builder.emit(
+        make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])}
+    )
 
 
-def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
+def unpack_carried(frame: Frame, apply, carried: list[TreeDef]) -> list[Val]:
     """The carried values after a loop."""
     count = sum(len(list(s.leaves())) for s in carried)
     nodes = iter([frame.builder.emit(get_item, (apply,), {"index": i}) for i in range(count)])
@@ -315,7 +317,7 @@ def unpack_carried(frame: Frame, apply, carried: list[Skeleton]) -> list[Val]:
 @meaning(S.for_)
 async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
     iterable = engine.value(frame, node.args[0])
-    if isinstance(iterable, Choice):
+    if isinstance(iterable, TaggedUnion):
         return await dispatch(
             engine, frame, iterable, lambda region, option: over(engine, region, node, option), node, node.origin
         )
@@ -336,19 +338,19 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     async def loop() -> Val:
         return await (stopping if stops else counted)(engine, frame, node, steps, init, names, run)
 
-    turns = range(0)
+    iterations = range(0)
     if steps.start.known and steps.stop.known and steps.step.known:
-        turns = range(steps.start.node.value, steps.stop.node.value, steps.step.node.value)
-    if not 0 < len(turns) * engine.spelt_out <= LONG:
+        iterations = range(steps.start.node.value, steps.stop.node.value, steps.step.node.value)
+    if not 0 < len(iterations) * engine.spelt_out <= LONG:
         return await loop()
 
     async def spelt_out() -> Val:
-        engine.spelt_out *= len(turns)
+        engine.spelt_out *= len(iterations)
         try:
-            items = [steps.item(frame, frame.constant(i)) for i in turns]
+            items = [steps.item(frame, frame.constant(i)) for i in iterations]
             return await unroll(engine, frame, node, items, init, run, stops)
         finally:
-            engine.spelt_out //= len(turns)
+            engine.spelt_out //= len(iterations)
 
     try:
         with undoing(frame, TypeError_):
@@ -363,14 +365,14 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
 
 
 async def unroll(engine, frame, node, items, init, run, stops) -> Val:
-    """A loop over a static number of items, one turn after the other."""
+    """A loop over a static number of items, one iteration after the other."""
     from .syntax import branch
 
     carried = list(init)
     for position, item in enumerate(items):
         inner = frame.scope()
         if frame.context.scope is not None:
-            inner.context = replace(frame.context, turn=(*frame.context.turn, position))
+            inner.context = replace(frame.context, iteration=(*frame.context.iteration, position))
         result = await run(inner, [item, *carried])
         if result is NEVER:
             return NEVER
@@ -408,24 +410,24 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
             drift.append(error)
             raise
 
-    async def any_turn() -> Val:
+    async def any_iteration() -> Val:
         frame.at(node.origin)
         return await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
 
     async def with_converted_starts() -> Val:
-        async def turns(region: Frame, values) -> Val:
+        async def iterations(region: Frame, values) -> Val:
             start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
             same = Walk(None, start, stop, step, steps.item)
 
-            async def loop(starts: list[Val], turn) -> Val:
-                return await stable_counted(engine, region, node, same, starts, names, turn)
+            async def loop(starts: list[Val], iteration) -> Val:
+                return await stable_counted(engine, region, node, same, starts, names, iteration)
 
             return await converting(engine, region, values, run, loop, drift[0])
 
-        return await with_turns(engine, frame, node, init, await any_turn(), turns, drift[0])
+        return await with_iterations(engine, frame, node, init, await any_iteration(), iterations, drift[0])
 
-    async def with_first_turn() -> Val:
-        decided = await any_turn()
+    async def with_first_iteration() -> Val:
+        decided = await any_iteration()
 
         async def first(region: Frame, values) -> Val:
             item = steps.item(region, reach(frame, region, steps.start))
@@ -442,7 +444,7 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
     async def widened() -> Val:
         return await stable_counted(engine, frame, node, steps, init, names, run, True)
 
-    return await settling(frame, [plain, with_converted_starts, with_first_turn, *([widened] if wide else [])])
+    return await settling(frame, [plain, with_converted_starts, with_first_iteration, *([widened] if wide else [])])
 
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
@@ -457,22 +459,22 @@ def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     return emit(region, "where", forward, up, down)
 
 
-async def turn_with_cells(frame: Frame, turn: Frame, cells: list, body, values: list[Val]) -> Val:
-    """One turn of a loop that carries cells, their contents being the last of the carried values.
+async def iterate_with_cells(frame: Frame, iteration: Frame, cells: list, body, values: list[Val]) -> Val:
+    """One iteration of a loop that carries cells, their contents being the last of the carried values.
 
     Raises:
         MoreCells: it changes others.
     """
     count = len(values) - len(cells)
-    turn.writes = True
-    open_turn(frame, turn, cells, values[count:])
-    result = await body(turn, values[:count])
-    if result is NEVER or not turn.cells:
+    iteration.writes = True
+    open_iteration(frame, iteration, cells, values[count:])
+    result = await body(iteration, values[:count])
+    if result is NEVER or not iteration.cells:
         return result
-    more = changed_in_loop(frame, turn, cells, parts_of(result))
+    more = changed_in_loop(frame, iteration, cells, parts_of(result))
     if more:
         raise MoreCells(more)
-    return Seq("tuple", (*parts_of(result), *[turn.cell(c) for c in cells]))
+    return Seq("tuple", (*parts_of(result), *[iteration.cell(c) for c in cells]))
 
 
 async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = False) -> Val:
@@ -487,29 +489,29 @@ async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wid
 async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide) -> Val:
     async def attempt(carried):
         frame.at(node.origin)
-        turn, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
+        iteration, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
         mark_each(engine, init, values)
-        turn.at(node.origin)
+        iteration.at(node.origin)
 
         async def body(region: Frame, current: list[Val]) -> Val:
             return await run(region, [steps.item(region, Dyn(index)), *current])
 
-        result = await turn_with_cells(frame, turn, cells, body, values)
-        results = None if result is NEVER else [skeleton(v, capture=turn.captured) for v in parts_of(result)]
-        return results, (turn, result)
+        result = await iterate_with_cells(frame, iteration, cells, body, values)
+        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in parts_of(result)]
+        return results, (iteration, result)
 
-    carried, (turn, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
+    carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
     frame.at(node.origin)
-    close_body(turn, result, carried)
+    close_body(iteration, result, carried)
     starts = [v.node for v in (steps.start, steps.stop, steps.step)] + initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         for_loop,
         *starts,
-        attrs={"body": turn.graph, "carried": len(starts) - 3},
+        attrs={"body": iteration.graph, "carried": len(starts) - 3},
         type=tuple_of(*[n.type for n in starts[3:]]),
         origin=node.origin,
     )
-    give_imports(apply, starts, [turn])
+    give_imports(apply, starts, [iteration])
     after = unpack_carried(frame, apply, carried)
     mark_each(engine, init, after)
     if result is not NEVER:

@@ -22,8 +22,8 @@ from ..engine.engine import Engine, conform
 from ..engine.frames import Frame
 from ..values.kinds import is_data, is_index, is_run_time, possible
 from ..values.protocols import is_dataclass, items
-from ..values.treedef import Mismatch, describe, join, rebuild, skeleton, unknown
-from ..values.values import NEVER, NONE_VAL, At, Bound, Dyn, Listed, Raised, Seq, SliceVal, Static, Text, Val
+from ..values.treedef import Mismatch, describe, join, rebuild, tree_structure, unknown
+from ..values.values import NEVER, NONE_VAL, AtVal, Bound, Dyn, Listed, Raised, Seq, SliceVal, Static, Text, Val
 from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import either
 from .data import test as data_test
@@ -45,7 +45,7 @@ def to_node(frame: Frame, value: Val) -> Node:
 
 
 def lift(engine: Engine, frame: Frame, result: Any) -> Val:
-    """What a NumPy meaning returned, as a value."""
+    """What a NumPy reference implementation returned, as a value."""
     if isinstance(result, Var):
         return from_node(frame, result.node)
     if isinstance(result, tuple):
@@ -71,7 +71,7 @@ def from_node(frame: Frame, node: Node) -> Val:
 
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
-    """A value as an argument of a NumPy meaning: a plain Python value where the parameter is static, else staged."""
+    """A value as an argument of an entry of the tables: a plain Python value where the parameter is static, else staged."""
     from .lists import array_of
 
     if static:
@@ -299,8 +299,8 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             raise TypeError_(str(error)) from None
         except IndexError as error:
             return raising(frame, IndexError, str(error))
-    if isinstance(value, At) and value.index is None:
-        return At(value.array, index)
+    if isinstance(value, AtVal) and value.index is None:
+        return AtVal(value.array, index)
     raise TypeError_(f"{describe(value)} cannot be indexed")
 
 
@@ -326,9 +326,9 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     if n == 0:
         return _out_of_range(engine, frame, value)
     try:
-        common = unknown(skeleton(value.elems[0], capture=frame.captured))
+        common = unknown(tree_structure(value.elems[0], capture=frame.captured))
         for elem in value.elems[1:]:
-            common = join(common, skeleton(elem, capture=frame.captured))
+            common = join(common, tree_structure(elem, capture=frame.captured))
     except Mismatch as error:
         raise TypeError_(
             f"a {value.kind} indexed by a run-time value must have elements of one type, but it has {error.a} and {error.b}"
@@ -450,7 +450,7 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
             library = (type(obj).__module__ or "").split(".")[0] in LIBRARIES
             dependency = None if library else engine.depend("attribute", obj, name, found)
         return engine.from_python(frame, found, dependency)
-    elif isinstance(value, At):
+    elif isinstance(value, AtVal):
         if value.index is not None and name in UPDATES:
             return Bound(value, name)
         raise AttributeError_(f"relay.at(x)[i] has {', '.join(UPDATES)}, not '{name}'{nearest(name, UPDATES)}")

@@ -55,12 +55,12 @@ async def _loop(engine: Engine, frame: Frame, value: Dyn, start: Val, origin) ->
     """`for x in xs: total = total + x`; elements of arrays are NumPy scalars, which are not compensated."""
     from .loops import counted
 
-    async def turn(inner: Frame, values) -> Val:
+    async def iteration(inner: Frame, values) -> Val:
         item, total = values
         return Seq("tuple", (await call_value(engine, inner, Static(operator.add), [total, item], {}, origin, None),))
 
     node = Apply(frame.graph, undef, origin=origin)
-    result = await counted(engine, frame, node, walk(engine, frame, value), [start], ("sum",), turn)
+    result = await counted(engine, frame, node, walk(engine, frame, value), [start], ("sum",), iteration)
     return result.elems[0]
 
 

@@ -22,14 +22,13 @@ from ..engine.frames import Frame, emit, explode, pack, packed_type
 from ..values.kinds import is_data, is_run_time, possible
 from ..values.protocols import is_dataclass, starred, truth_method
 from ..values.sharing import mark_like
-from ..values.treedef import Mismatch, Skeleton, describe, join, skeleton, unknown
+from ..values.treedef import Mismatch, TreeDef, describe, join, tree_structure, unknown
 from ..values.values import (
     NEVER,
     NONE_VAL,
     UNBOUND_VAL,
     Cell,
-    Choice,
-    Closure,
+    ClosureVal,
     Dyn,
     Iter,
     NeverVal,
@@ -37,6 +36,7 @@ from ..values.values import (
     Seq,
     Spread,
     Static,
+    TaggedUnion,
     Text,
     UnboundVal,
     Val,
@@ -120,7 +120,7 @@ async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
 @meaning(S.unpack)
 async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
     value = engine.value(frame, node.args[0])
-    if isinstance(value, Choice):
+    if isinstance(value, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:
             return unpacked(engine, region, node, option, ValueError_)
@@ -181,9 +181,9 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
             return bool(value.node.value)
         result = numeric_truth(frame.builder, frame.var(value)).node
         return bool(result.value) if isinstance(result, Constant) else Dyn(result)
-    if isinstance(value, Closure):
+    if isinstance(value, ClosureVal):
         return True
-    if isinstance(value, Choice):
+    if isinstance(value, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:
             part = await truth(engine, region, option)
@@ -257,8 +257,8 @@ async def branch(
         """What leaves an arm: its value and the cells that the branch changes."""
         return values[i] if values[i] is NEVER else with_contents(regions[i], values[i], cells)
 
-    def skeleton_of(i: int) -> Skeleton:
-        return skeleton(leaving(i), capture=regions[i].captured)
+    def treedef_of_type(i: int) -> TreeDef:
+        return tree_structure(leaving(i), capture=regions[i].captured)
 
     tasks = engine.start(run(0)), engine.start(run(1))
     await engine.arms(tasks)
@@ -270,10 +270,14 @@ async def branch(
         cells.extend(changed_in_branch(frame, regions, values, len(done) == 2))
     try:
         # One arm still waits for the result of a recursion: the other's type, with its value forgotten, is that result.
-        skel = unknown(skeleton_of(tasks.index(done[0]))) if len(done) == 1 else join(skeleton_of(0), skeleton_of(1))
+        treedef = (
+            unknown(treedef_of_type(tasks.index(done[0])))
+            if len(done) == 1
+            else join(treedef_of_type(0), treedef_of_type(1))
+        )
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
-    result = packed_type(skel)
+    result = packed_type(treedef)
     frame.at(node.origin)
     apply = frame.graph.apply(
         cond,
@@ -287,7 +291,7 @@ async def branch(
         """Complete both graphs: their outputs in the agreed form, the same parameters in the same order."""
         for i, region in enumerate(regions):
             region.at(node.origin)
-            region.graph.output = pack(region, conform(region, leaving(i), skel))
+            region.graph.output = pack(region, conform(region, leaving(i), treedef))
         give_imports(apply, (condition.node,), regions)
 
     if len(done) == 2:
@@ -298,14 +302,14 @@ async def branch(
             try:
                 for i, task in enumerate(tasks):
                     await task
-                    other = skeleton_of(i)
-                    if join(skel, other) != skel:
+                    other = treedef_of_type(i)
+                    if join(treedef, other) != treedef:
                         engine.recursion.unsettled = True
-                        raise Mismatch(skel, other)
+                        raise Mismatch(treedef, other)
                 close()
             except Mismatch:
                 engine.late_errors.append(
-                    TypeError_(f"the two branches differ in type: {skel} and {other}", node.origin)
+                    TypeError_(f"the two branches differ in type: {treedef} and {other}", node.origin)
                 )
             except CompileError as error:
                 engine.late_errors.append(error.at(node.origin))
@@ -313,9 +317,9 @@ async def branch(
                 engine.late_errors.append(error)
 
         engine.loop.spawn(later())
-    if skel.tag == "never":
+    if treedef.tag == "never":
         return NEVER
-    result = explode(frame, apply, skel)
+    result = explode(frame, apply, treedef)
     if cells:
         result, *contents = result.elems
         for cell, content in zip(cells, contents, strict=True):
@@ -328,7 +332,7 @@ async def branch(
     else:
         mark_like(engine.shared, [v for v in values if v is not None], [result])
     if any(v in engine.shared for v in values if isinstance(v, Seq)):
-        options = result.options if isinstance(result, Choice) else (result,)
+        options = result.options if isinstance(result, TaggedUnion) else (result,)
         engine.shared.update(v.node if isinstance(v, Dyn) else v for v in options if isinstance(v, Dyn | Seq))
     return result
 
@@ -371,7 +375,7 @@ def _differ(error: Mismatch, values: list, node: Apply) -> str:
             if isinstance(x, UnboundVal | NeverVal) or isinstance(y, UnboundVal | NeverVal):
                 continue
             try:
-                join(skeleton(x, capture=lambda c: ()), skeleton(y, capture=lambda c: ()))
+                join(tree_structure(x, capture=lambda c: ()), tree_structure(y, capture=lambda c: ()))
             except Mismatch as inner:
                 if name == "$ret":
                     return f"the function returns {inner.a} on one path and {inner.b} on another; {inner.why or 'make them alike'}"
@@ -386,7 +390,7 @@ async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     flag, value = (engine.value(frame, a) for a in node.args)
     name = node.attrs["name"]
     exception, message = unbound(name, node.attrs["free"])
-    # A loop is first tried with what is bound before it: a variable that only its turns bind has no value there, nor a type.
+    # A loop is first tried with what is bound before it: a variable that only its iterations bind has no value there, nor a type.
     if value is UNBOUND_VAL or (isinstance(flag, Dyn) and flag.known):
         if value is not UNBOUND_VAL and flag.node.value:
             return value
@@ -472,6 +476,6 @@ async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
     graphs = {graph for graph, _ in node.attrs["graphs"]}
     cells = frame.known_cells() if engine.with_cells else []
     for value in held(frame, [*[engine.value(frame, a) for a in node.args], *cells]):
-        if isinstance(value, Closure) and value.graph in graphs:
+        if isinstance(value, ClosureVal) and value.graph in graphs:
             raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
     return NONE_VAL

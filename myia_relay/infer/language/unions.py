@@ -1,6 +1,6 @@
 """Values that are one of several things at run time: a function chosen by data, a value or None, an int or a float.
 
-A `Choice` is a tag and all its options; the leaves of every option are carried, those of the options not chosen being
+A `TaggedUnion` is a tag and all its options; the leaves of every option are carried, those of the options not chosen being
 placeholders that nobody looks at. So a call of an unknown function is a branch on the tag over the finite set of functions that
 may flow there: defunctionalisation (Reynolds 1972), done by inference, which is the one that knows that set. An operation on
 a choice is the operation on each option; where it makes no sense for one, it raises there, when it is reached, as in CPython.
@@ -18,15 +18,15 @@ from ...prims.ops.control import undef
 from ...utils.errors import CompileError
 from ..engine.frames import emit, reach
 from ..values.kinds import is_data, is_instance, possible, python_class
-from ..values.values import Choice, Dyn, Raised, Seq, Static, Text, Val
+from ..values.values import Dyn, Raised, Seq, Static, TaggedUnion, Text, Val
 
 
 def first_choice(values: list[Val]) -> int | None:
     """The position of the first choice among values."""
-    return next((i for i, v in enumerate(values) if isinstance(v, Choice)), None)
+    return next((i for i, v in enumerate(values) if isinstance(v, TaggedUnion)), None)
 
 
-async def dispatch(engine, frame, choice: Choice, run, node: Apply | None, origin) -> Val:
+async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, origin) -> Val:
     """`run(frame, option)` for whichever option it is at run time.
 
     Args:
@@ -80,7 +80,7 @@ def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
         value: the value that the test is about.
         keeps: `(option) -> bool or None`.
     """
-    if not isinstance(value, Choice):
+    if not isinstance(value, TaggedUnion):
         return None
     verdicts = [keeps(option) for option in value.options]
     if None in verdicts or len(set(verdicts)) < 2:
@@ -88,7 +88,7 @@ def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
     return tuple(restrict(frame, value, [i for i, v in enumerate(verdicts) if v is wanted]) for wanted in (True, False))
 
 
-def restrict(frame, value: Choice, kept: list[int]) -> Val:
+def restrict(frame, value: TaggedUnion, kept: list[int]) -> Val:
     """A choice that is known to be one of some of its options."""
     if len(kept) == 1:
         return value.options[kept[0]]
@@ -97,7 +97,7 @@ def restrict(frame, value: Choice, kept: list[int]) -> Val:
     for new, old in enumerate(kept[1:], 1):
         hit = emit(frame, "eq", value.tag, frame.constant(old))
         tag = emit(frame, "where", hit, frame.constant(new), tag)
-    return Choice(tag, tuple(value.options[i] for i in kept))
+    return TaggedUnion(tag, tuple(value.options[i] for i in kept))
 
 
 def test_of(engine, frame, condition: Apply):
@@ -170,7 +170,7 @@ def operation(engine, frame, node) -> tuple:
 def nested_choice(values: list[Val]) -> tuple[int, ...] | None:
     """The path to the first choice among values, in structures and in strings made at run time too."""
     for i, value in enumerate(values):
-        if isinstance(value, Choice):
+        if isinstance(value, TaggedUnion):
             return (i,)
         inner = nested_choice(_inside(value))
         if inner is not None:
@@ -228,7 +228,7 @@ def each_option(values: tuple[int, ...] | int = 0):
         async def go(engine, frame, node: Apply, given: list[Val]) -> Val:
             if len(given) == 3:  # x[i] = v
                 given[0], given[2] = merged(frame, [given[0], given[2]])
-            place = next((p for p in places if isinstance(given[p], Choice)), None)
+            place = next((p for p in places if isinstance(given[p], TaggedUnion)), None)
             if place is None:
                 return await fn(engine, frame, node, given)
 
@@ -247,7 +247,7 @@ def each_option(values: tuple[int, ...] | int = 0):
 
 async def single_float(engine, frame, value: Val) -> Val:
     """A choice between real scalars as one NumPy float; any other value as it is. For derivatives, whose kind is that."""
-    if not isinstance(value, Choice) or not all(
+    if not isinstance(value, TaggedUnion) or not all(
         isinstance(o, Dyn) and isinstance(o.type, Scalar | Array) and o.type.shape == () for o in value.options
     ):
         return value
@@ -271,20 +271,20 @@ def merged(frame, values: list[Val]) -> list[Val]:
 
     For NumPy functions and arithmetic. Beside numbers and arrays that are all of NumPy's and of that dtype, both mean the same.
     """
-    others = [v for v in values if not isinstance(v, Choice)]
+    others = [v for v in values if not isinstance(v, TaggedUnion)]
     if len(others) == len(values) or not all(isinstance(v, Dyn) and isinstance(v.type, Scalar | Array) for v in others):
         return values
-    floats = [o for v in values if isinstance(v, Choice) for o in v.options]
+    floats = [o for v in values if isinstance(v, TaggedUnion) for o in v.options]
     if not all(isinstance(o, Dyn) and isinstance(o.type, Scalar) and o.type.is_float for o in floats):
         return values
     dtypes = {v.type.dtype for v in (*others, *floats)}
     strong = all(isinstance(v.type, Array) or not v.type.weak for v in others)
     if len(dtypes) > 1 or not strong:
         return values
-    return [as_one_float(frame, v) if isinstance(v, Choice) else v for v in values]
+    return [as_one_float(frame, v) if isinstance(v, TaggedUnion) else v for v in values]
 
 
-def as_one_float(frame, choice: Choice) -> Dyn:
+def as_one_float(frame, choice: TaggedUnion) -> Dyn:
     """A choice between floats of one dtype as a NumPy float."""
 
     def emit(name: str, *nodes, **attrs):

@@ -12,7 +12,7 @@ from ...ir.node import Apply
 from ...utils.errors import NameError_
 from ..engine.cells import UNCERTAIN, out_of_reach, unseen
 from ..engine.frames import Frame, reach
-from ..values.values import NONE_VAL, UNBOUND_VAL, Choice, Raised, Seq, Static, UnboundVal, Val
+from ..values.values import NONE_VAL, UNBOUND_VAL, Raised, Seq, Static, TaggedUnion, UnboundVal, Val
 from .unions import dispatch
 
 
@@ -33,7 +33,7 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     """What is in a cell."""
     from .syntax import emit_raise
 
-    if isinstance(cell, Choice):
+    if isinstance(cell, TaggedUnion):
         return await dispatch(
             engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
         )
@@ -59,7 +59,7 @@ async def cell_set(engine, frame: Frame, node: Apply) -> Val:
 
 async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val:
     """Put a value into a cell."""
-    if isinstance(cell, Choice):
+    if isinstance(cell, TaggedUnion):
 
         async def into(region: Frame, option: Val) -> Val:
             return await write(engine, region, option, reach(frame, region, value), node)

@@ -13,7 +13,7 @@ from ...prims.ops.control import custom_vjp as P_custom_vjp
 from ...utils.errors import GradError, TypeError_
 from ...utils.source import Origin
 from ..engine.engine import Engine
-from ..engine.frames import Frame, Source, Specialisation, explode
+from ..engine.frames import Frame, Specialisation, SpecialisationSource, explode
 from ..language.calls import call_value, derived
 from ..values.treedef import describe, rebuild
 from ..values.values import Derived, Dyn, Seq, Static, Val
@@ -71,7 +71,8 @@ async def call_with_rule(
     out = rebuild(result, iter([Node(leaf.info) for leaf in result.leaves()]))
     dout = staged.result_tree(iter([Dyn(Node(t)) for t in staged.results()]))
     stand_ins = [
-        rebuild(staged.skels[i], iter([Node(leaf.info) for leaf in staged.skels[i].leaves()])) for i in staged.skels
+        rebuild(staged.treedefs[i], iter([Node(leaf.info) for leaf in staged.treedefs[i].leaves()]))
+        for i in staged.treedefs
     ]
     values = [Static(rule), *stand_ins, out, dout]
 
@@ -87,15 +88,15 @@ async def call_with_rule(
             )
         nodes: list[Node] = []
         for i, ct in enumerate(cts.elems):
-            leaves = [leaf.info for leaf in staged.skels[i].leaves()]
-            got = aligned(inner, ct, staged.skels[i], f"the vjp rule's cotangent of argument {i}")
+            leaves = [leaf.info for leaf in staged.treedefs[i].leaves()]
+            got = aligned(inner, ct, staged.treedefs[i], f"the vjp rule's cotangent of argument {i}")
             pairs = [(n, t) for n, t in zip(got, leaves, strict=True) if t.is_float]
             nodes += [n if n is not None else zero(inner.builder, t) for n, t in pairs]
         return Seq("tuple", tuple(Dyn(n) for n in nodes))
 
     names = [f"x{i}" for i in range(len(args))]
     place = Origin(None) if origin is None else origin
-    source = Source(("custom_vjp", rule, len(args)), "rule", ["rule", *names, "out", "dout"], place)
+    source = SpecialisationSource(("custom_vjp", rule, len(args)), "rule", ["rule", *names, "out", "dout"], place)
     spec, _ = engine.specialise(
         frame, source, values, run, origin, frame.context, (True,) + (False,) * (len(values) - 1), True
     )
@@ -104,7 +105,7 @@ async def call_with_rule(
     own = len(staged.operands)
     more = [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     operands = [*staged.operands, *more]
-    wrt = [i for index in staged.skels for i in staged.floats(index)]
+    wrt = [i for index in staged.treedefs for i in staged.floats(index)]
     graph, adjoint = _closed_pair(b, staged, spec, operands, own, wrt)
     attrs = {"graph": graph, "rule": adjoint, "wrt": tuple(wrt)}
     node = b.graph.apply(P_custom_vjp, *operands, attrs=attrs, type=graph.output.type, origin=origin)
@@ -126,7 +127,7 @@ def _closed_pair(b: Builder, staged: Staged, spec: Specialisation, operands, own
     given: list[Node] = [rule.add_parameter(x.name or f"a{i}", x.type) for i, x in enumerate(operands)]
     outs = [rule.add_parameter(f"out{i}", t) for i, t in enumerate(leaves)]
     douts = [rule.add_parameter(f"dout{i}", t) for i, t in enumerate(leaves) if t.is_float]
-    arguments = [given[i] for index in staged.skels for i in _span(staged, index)]
+    arguments = [given[i] for index in staged.treedefs for i in _span(staged, index)]
     call = rule.apply(
         spec.graph,
         *[*arguments, *outs, *douts, *given[own:]],
@@ -140,7 +141,7 @@ def _closed_pair(b: Builder, staged: Staged, spec: Specialisation, operands, own
 
 def _span(staged: Staged, index: int) -> range:
     start = staged.starts[index]
-    return range(start, start + sum(1 for _ in staged.skels[index].leaves()))
+    return range(start, start + sum(1 for _ in staged.treedefs[index].leaves()))
 
 
 def _name(engine: Engine, fn: Val) -> str:

@@ -30,7 +30,7 @@ from ..language.calls import call_value, derived
 from ..language.lists import refuse_run_time, refuse_run_time_result
 from ..language.structures import to_python
 from ..values.kinds import is_data
-from ..values.treedef import Skeleton, describe, skeleton
+from ..values.treedef import TreeDef, describe, tree_structure
 from ..values.values import NONE_VAL, Derived, Dyn, Seq, Static, Val
 from .requests import (
     gradient_value,
@@ -52,20 +52,20 @@ class Staged:
     Attributes:
         spec: the specialisation.
         operands: the arguments of its graph.
-        skels: skeletons of the arguments differentiated by, by position; all of their numbers are leaves.
+        treedefs: treedefs of the arguments differentiated by, by position; all of their numbers are leaves.
         starts: by position, where their leaves start among the operands.
         place: where complaints point.
     """
 
     spec: Specialisation
     operands: list[Node]
-    skels: dict[int, Skeleton]
+    treedefs: dict[int, TreeDef]
     starts: dict[int, int]
     place: Origin
 
     def varying(self, index: int) -> list[int]:
         """The operands that are leaves of an argument and have tangents."""
-        start, count = self.starts[index], sum(1 for _ in self.skels[index].leaves())
+        start, count = self.starts[index], sum(1 for _ in self.treedefs[index].leaves())
         return [i for i in range(start, start + count) if has_tangent(self.operands[i].type)]
 
     def floats(self, index: int) -> list[int]:
@@ -76,9 +76,9 @@ class Staged:
 
     def tree(self, index: int, by_operand: dict[int, Node]) -> Val:
         """The argument's tree with values for its float leaves, and None for everything else."""
-        count = sum(1 for _ in self.skels[index].leaves())
+        count = sum(1 for _ in self.treedefs[index].leaves())
         nodes = [by_operand.get(self.starts[index] + k) for k in range(count)]
-        return gradient_value(self.skels[index], iter(nodes))
+        return gradient_value(self.treedefs[index], iter(nodes))
 
     def tangents(self) -> list[Type]:
         """Types of the tangents of the result's leaves, of those that have one."""
@@ -93,11 +93,11 @@ class Staged:
     def result_tree(self, values: Iterator[Val]) -> Val:
         """The result's tree with a value for each leaf that has a tangent, and None for everything else."""
 
-        def go(skel: Skeleton) -> Val:
-            if skel.tag == "dyn":
-                return next(values) if has_tangent(skel.info) else NONE_VAL
-            if skel.tag == "seq":
-                return Seq(skel.info[0], tuple(go(p) for p in skel.parts), skel.info[1], skel.info[2])
+        def go(treedef: TreeDef) -> Val:
+            if treedef.tag == "dyn":
+                return next(values) if has_tangent(treedef.info) else NONE_VAL
+            if treedef.tag == "seq":
+                return Seq(treedef.info[0], tuple(go(p) for p in treedef.parts), treedef.info[1], treedef.info[2])
             return NONE_VAL
 
         return go(self.spec.result)
@@ -112,13 +112,13 @@ async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Ori
     counts = [leaf_count(frame, fn, True)]
     counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
     starts = {i: sum(counts[: i + 1]) for i in chosen}
-    skels = {i: skeleton(args[i], [], False, frame.captured) for i in chosen}
+    treedefs = {i: tree_structure(args[i], [], False, frame.captured) for i in chosen}
     operands = [*nodes, *(frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items())]
     place, graph = origin, graph_of(engine, fn)
     if origin.loc is None and graph is not None:
         place = graph.output.origin if graph.output.origin.loc else graph.origin
     frame.at(place)
-    return Staged(spec, operands, skels, starts, place)
+    return Staged(spec, operands, treedefs, starts, place)
 
 
 def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str) -> list[Val]:
@@ -136,8 +136,8 @@ def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str)
     return args
 
 
-def aligned(frame: Frame, value: Val, skel: Skeleton, what: str) -> list[Node | None]:
-    """The leaves of a tangent (or cotangent) of a value with this skeleton, one for each leaf of it.
+def aligned(frame: Frame, value: Val, treedef: TreeDef, what: str) -> list[Node | None]:
+    """The leaves of a tangent (or cotangent) of a value with this treedef, one for each leaf of it.
 
     None stands for zero, for a part or for all; of what is no float every tangent is None. Whether a tree's tangent has
     its shape is for the program to find out.
@@ -146,9 +146,9 @@ def aligned(frame: Frame, value: Val, skel: Skeleton, what: str) -> list[Node | 
         TypeError_, ShapeError: the structures, dtypes or shapes differ.
     """
     if isinstance(value, Static) and value.value is None:
-        return [None] * sum(1 for _ in skel.leaves())
-    if skel.tag == "dyn":
-        t = skel.info
+        return [None] * sum(1 for _ in treedef.leaves())
+    if treedef.tag == "dyn":
+        t = treedef.info
         if not has_tangent(t):
             return [None]
         if isinstance(t, Data):
@@ -168,13 +168,13 @@ def aligned(frame: Frame, value: Val, skel: Skeleton, what: str) -> list[Node | 
                 )
             var = REGISTRY["cast"](var, dtype=t.dtype, weak=isinstance(t, Scalar) and t.weak)
         return [match_kind(var, t).node]
-    if skel.tag == "seq":
-        if not isinstance(value, Seq) or len(value.elems) != len(skel.parts):
-            raise TypeError_(f"{what} is {describe(value)} where a structure like {skel} belongs")
-        if value.kind == "dict" and set(value.fields) == set(skel.info[1]):
-            value = Seq("dict", tuple(value.get(f) for f in skel.info[1]), skel.info[1])
-        return [n for v, s in zip(value.elems, skel.parts, strict=True) for n in aligned(frame, v, s, what)]
-    return [None] * sum(1 for _ in skel.leaves())
+    if treedef.tag == "seq":
+        if not isinstance(value, Seq) or len(value.elems) != len(treedef.parts):
+            raise TypeError_(f"{what} is {describe(value)} where a structure like {treedef} belongs")
+        if value.kind == "dict" and set(value.fields) == set(treedef.info[1]):
+            value = Seq("dict", tuple(value.get(f) for f in treedef.info[1]), treedef.info[1])
+        return [n for v, s in zip(value.elems, treedef.parts, strict=True) for n in aligned(frame, v, s, what)]
+    return [None] * sum(1 for _ in treedef.leaves())
 
 
 def _shape(t: Scalar | Array) -> str:
@@ -190,7 +190,7 @@ def filled(b: Builder, t: Scalar | Array, number: float) -> Node:
 
 
 def emit_jvp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], tangents: list[Node]) -> Node:
-    """The request for value and tangent; the graph may not be complete yet, so the type is taken from its skeleton."""
+    """The request for value and tangent; the graph may not be complete yet, so the type is taken from its treedef."""
     leaves = [leaf.info for leaf in staged.spec.result.leaves()]
     result = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
     type_ = tuple_of(result, tuple_of(*staged.tangents()))
@@ -237,7 +237,7 @@ async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin,
     staged = await stage(engine, frame, fn, primals, range(len(primals)), origin, site)
     b, given = frame.builder, {}
     for i, t in enumerate(tangents):
-        nodes = aligned(frame, t, staged.skels[i], f"{what}: the tangent of argument {i}")
+        nodes = aligned(frame, t, staged.treedefs[i], f"{what}: the tangent of argument {i}")
         given.update({staged.starts[i] + k: n for k, n in enumerate(nodes) if n is not None})
     for i, n in given.items():
         if isinstance(n.type, Data):
@@ -279,7 +279,7 @@ async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin
     nodes = aligned(frame, dout, staged.spec.result, "vjp: the cotangent of the result")
     leaves = [leaf.info for leaf in staged.spec.result.leaves()]
     douts = [n if n is not None else zero(b, tangent(t)) for n, t in zip(nodes, leaves, strict=True) if has_tangent(t)]
-    wrt = [i for index in staged.skels for i in staged.varying(index)]
+    wrt = [i for index in staged.treedefs for i in staged.varying(index)]
     node = emit_vjp(b, staged, staged.operands, wrt, douts, aloud=False)
     by_operand = {i: whole_gradient(engine, frame, staged.operands[i], item(b, node, k)) for k, i in enumerate(wrt)}
     return Seq("tuple", tuple(staged.tree(i, by_operand) for i in range(len(args))))

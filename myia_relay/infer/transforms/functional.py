@@ -1,7 +1,7 @@
 """Control as functions, with JAX's signatures: `scan`, `cond`, `while_loop`, `fori_loop`, `tree_map`.
 
 They lower to the very loops and branches that Python's own statements become, so they are differentiated, batched and
-compiled alike. A carried Python number becomes a NumPy one before the first turn where the body makes it one.
+compiled alike. A carried Python number becomes a NumPy one before the first iteration where the body makes it one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..language.loops import (
 )
 from ..language.structures import to_python
 from ..language.syntax import branch, give_imports, truth
-from ..values.treedef import Skeleton, describe, rebuild, skeleton, unknown
+from ..values.treedef import TreeDef, describe, rebuild, tree_structure, unknown
 from ..values.values import NEVER, Derived, Dyn, Seq, Static, Val
 from .derivatives import named_arguments
 
@@ -42,24 +42,24 @@ def place(origin: Origin, *names: str):
     return SimpleNamespace(origin=origin, attrs={"names": names})
 
 
-async def settled(engine: Engine, frame: Frame, value: Val, origin: Origin, turn) -> Val:
-    """The initial value of a loop with its Python numbers as NumPy ones where a turn makes them so.
+async def settled(engine: Engine, frame: Frame, value: Val, origin: Origin, iteration) -> Val:
+    """The initial value of a loop with its Python numbers as NumPy ones where an iteration makes them so.
 
     Args:
         engine, frame: as everywhere.
         value: the initial value.
         origin: the place.
-        turn: coroutine `(region, value) -> value`, one turn; inferred, and thrown away.
+        iteration: coroutine `(region, value) -> value`, one iteration; inferred, and thrown away.
     """
     for _ in range(3):
         frame.at(origin)
-        first = unknown(skeleton(value, capture=frame.captured))
+        first = unknown(tree_structure(value, capture=frame.captured))
         region, _, (start,) = region_with_parameters(frame, "settle", [first], ("carry",), [])
         region.at(origin)
-        after = await turn(region, start)
+        after = await iteration(region, start)
         if after is NEVER:
             return value
-        second = unknown(skeleton(after, capture=region.captured))
+        second = unknown(tree_structure(after, capture=region.captured))
         better = strengthened(frame, value, first, second)
         if better is None:
             return value
@@ -67,10 +67,10 @@ async def settled(engine: Engine, frame: Frame, value: Val, origin: Origin, turn
     return value
 
 
-def strengthened(frame: Frame, value: Val, first: Skeleton, second: Skeleton) -> Val | None:
+def strengthened(frame: Frame, value: Val, first: TreeDef, second: TreeDef) -> Val | None:
     """`value` with Python numbers cast where `second` has NumPy numbers of that dtype; None where there are none."""
     nodes: list[Node] = []
-    skel = skeleton(value, nodes, False, frame.captured)
+    treedef = tree_structure(value, nodes, False, frame.captured)
     before, after = [s.info for s in first.leaves()], [s.info for s in second.leaves()]
     if len(before) != len(after) or len(nodes) != len(before):
         return None
@@ -87,7 +87,7 @@ def strengthened(frame: Frame, value: Val, first: Skeleton, second: Skeleton) ->
             node = frame.builder.emit(REGISTRY["cast"], (nodes[i],), {"dtype": a.dtype, "weak": False})
             nodes[i] = frame.builder.emit(REGISTRY["as_array"], (node,)) if isinstance(b, Array) else node
             changed = True
-    return rebuild(skel, iter(nodes)) if changed else None
+    return rebuild(treedef, iter(nodes)) if changed else None
 
 
 @derived("scan")
@@ -116,8 +116,8 @@ async def scan(
 
     def example(region: Frame, index: Node) -> Val:
         leaves: list[Node] = []
-        skel = skeleton(reach(frame, region, xs), leaves, False, region.captured)
-        return rebuild(skel, iter([first_axis(region, Dyn(n), Dyn(index)).node for n in leaves]))
+        treedef = tree_structure(reach(frame, region, xs), leaves, False, region.captured)
+        return rebuild(treedef, iter([first_axis(region, Dyn(n), Dyn(index)).node for n in leaves]))
 
     async def step(region: Frame, carry: Val, index: Node) -> tuple[Val, Val] | None:
         result = await call_value(
@@ -138,22 +138,22 @@ async def scan(
 
     async def attempt(carried):
         frame.at(origin)
-        turn, (index,), (carry,) = region_with_parameters(frame, "scan", carried, ("carry",), [("i", INT)])
-        turn.at(origin)
-        made = await step(turn, carry, index)
-        return None if made is None else [skeleton(made[0], capture=turn.captured)], (turn, index, made)
+        iteration, (index,), (carry,) = region_with_parameters(frame, "scan", carried, ("carry",), [("i", INT)])
+        iteration.at(origin)
+        made = await step(iteration, carry, index)
+        return None if made is None else [tree_structure(made[0], capture=iteration.captured)], (iteration, index, made)
 
-    carried, (turn, index, made) = await generalise(engine, frame, [init], ("carry",), origin, attempt)
+    carried, (iteration, index, made) = await generalise(engine, frame, [init], ("carry",), origin, attempt)
     b = frame.at(origin)
     starts = initial_nodes(frame, [init], carried)
-    turn.at(origin)
+    iteration.at(origin)
     if made is None:
         raise TypeError_("scan: the function never returns")
     ys: list[Node] = []
-    y_skel = skeleton(made[1], ys, False, turn.captured)
-    outs = conform(turn, made[0], carried[0])
+    y_treedef = tree_structure(made[1], ys, False, iteration.captured)
+    outs = conform(iteration, made[0], carried[0])
     stacks = []
-    position = Var(turn.builder, index)
+    position = Var(iteration.builder, index)
     for k, y in enumerate(ys):
         if not isinstance(y.type, Scalar | Array):
             raise TypeError_(f"scan: y has a part of type {y.type}, which cannot be stacked")
@@ -163,10 +163,10 @@ async def scan(
             Var(b, b.constant(as_type(False if t.dtype == "bool" else 0, scalar), scalar)), shape=t.shape
         )
         stacks.append(empty.node)
-        stack = Var(turn.builder, turn.graph.add_parameter(f"ys{k}", t))
-        outs.append(REGISTRY["dynamic_update"](stack, Var(turn.builder, y), position, axis=0).node)
+        stack = Var(iteration.builder, iteration.graph.add_parameter(f"ys{k}", t))
+        outs.append(REGISTRY["dynamic_update"](stack, Var(iteration.builder, y), position, axis=0).node)
     make = REGISTRY["make_struct"]
-    turn.graph.output = turn.builder.emit(make, tuple(outs), {"type": tuple_of(*[n.type for n in outs])})
+    iteration.graph.output = iteration.builder.emit(make, tuple(outs), {"type": tuple_of(*[n.type for n in outs])})
     inputs = [*starts, *stacks]
     bounds = [frame.constant(0), count, frame.constant(1)]
     if backwards:
@@ -175,27 +175,27 @@ async def scan(
         for_loop,
         *[v.node for v in bounds],
         *inputs,
-        attrs={"body": turn.graph, "carried": len(inputs)},
+        attrs={"body": iteration.graph, "carried": len(inputs)},
         type=tuple_of(*[n.type for n in inputs]),
         origin=origin,
     )
-    give_imports(node, node.args, [turn])
-    out, stacked = unpack_carried(frame, node, [carried[0], Skeleton("seq", ("tuple", (), None), _dyn(stacks))])
-    return Seq("tuple", (out, rebuild(y_skel, iter([v.node for v in stacked.elems]))))
+    give_imports(node, node.args, [iteration])
+    out, stacked = unpack_carried(frame, node, [carried[0], TreeDef("seq", ("tuple", (), None), _dyn(stacks))])
+    return Seq("tuple", (out, rebuild(y_treedef, iter([v.node for v in stacked.elems]))))
 
 
-def _dyn(nodes: list[Node]) -> tuple[Skeleton, ...]:
-    return tuple(Skeleton("dyn", n.type) for n in nodes)
+def _dyn(nodes: list[Node]) -> tuple[TreeDef, ...]:
+    return tuple(TreeDef("dyn", n.type) for n in nodes)
 
 
 def scan_length(frame: Frame, xs: Val, given: int | None) -> tuple[Dyn, DimLike]:
-    """How many turns, as a value and as a size: the common first axis of `xs`, or the given length.
+    """How many iterations, as a value and as a size: the common first axis of `xs`, or the given length.
 
     Raises:
         TypeError_, ShapeError: neither says, or they disagree.
     """
     leaves: list[Node] = []
-    skeleton(xs, leaves, False, frame.captured)
+    tree_structure(xs, leaves, False, frame.captured)
     sizes = []
     for node in leaves:
         if not isinstance(node.type, Array) or not node.type.shape:
@@ -255,12 +255,12 @@ async def while_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin,
     async def once(region: Frame, value: Val) -> Val:
         return await call_value(engine, region, reach(frame, region, body), [value], {}, origin, site)
 
-    async def turn(region: Frame, values) -> Val:
+    async def iteration(region: Frame, values) -> Val:
         result = await once(region, values[0])
         return result if result is NEVER else Seq("tuple", (result,))
 
     init = await settled(engine, frame, init, origin, once)
-    result = await emit_while(engine, frame, place(origin, "carry"), [init], ("carry",), condition, turn, False)
+    result = await emit_while(engine, frame, place(origin, "carry"), [init], ("carry",), condition, iteration, False)
     return result if result is NEVER else result.elems[0]
 
 
@@ -290,13 +290,13 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
     async def once(region: Frame, value: Val) -> Val:
         return await call(region, Dyn(region.graph.add_parameter("i", INT)), value)
 
-    async def turn(region: Frame, values) -> Val:
+    async def iteration(region: Frame, values) -> Val:
         result = await call(region, *values)
         return result if result is NEVER else Seq("tuple", (result,))
 
     init = await settled(engine, frame, init, origin, once)
     steps = Walk(None, bounds[0], bounds[1], frame.constant(1), lambda region, index: index)
-    result = await counted(engine, frame, place(origin, "carry"), steps, [init], ("carry",), turn, False)
+    result = await counted(engine, frame, place(origin, "carry"), steps, [init], ("carry",), iteration, False)
     return result if result is NEVER else result.elems[0]
 
 

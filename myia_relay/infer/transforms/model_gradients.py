@@ -11,14 +11,14 @@ from ...ir.prim import REGISTRY
 from ...prims.ops.effects import ref_read
 from ...utils.errors import GradError, TypeError_
 from ...utils.source import Origin
-from ..engine.engine import Context, Engine
+from ..engine.engine import Ambient, Engine
 from ..engine.frames import Frame
 from ..values.values import Dyn, Seq, Val
 from .requests import emit_value_and_grad, specialise_call
 
 
 def parameter_key(spec: Any, name: str) -> Hashable:
-    """The implicit key of a hidden parameter."""
+    """The implicit key of a parameter."""
     return ("parameter", spec, name)
 
 
@@ -40,7 +40,7 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
     spec_of_model = model.type.spec
     if not hasattr(spec_of_model, "function"):
         raise GradError(f"{transform}: {spec_of_model} is no model")
-    context = Context((*frame.context.models, (spec_of_model.function, spec_of_model)), None, ())
+    context = Ambient((*frame.context.models, (spec_of_model.function, spec_of_model)), None, ())
     theta = read_parameters(frame, model, origin)
     scope = frame.scope()
     scope.providers = {parameter_key(spec_of_model, n): node for n, node in zip(model.type.names, theta, strict=True)}

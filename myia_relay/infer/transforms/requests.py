@@ -18,12 +18,12 @@ from ...prims.ops.structure import get_item
 from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import GradError, nearest
 from ...utils.source import Origin
-from ..engine.engine import Context, Engine
-from ..engine.frames import Frame, Source, Specialisation
+from ..engine.engine import Ambient, Engine
+from ..engine.frames import Frame, Specialisation, SpecialisationSource
 from ..language.calls import call_value
 from ..language.unions import single_float
-from ..values.treedef import Skeleton, describe, rebuild, skeleton
-from ..values.values import NONE_VAL, Bound, Choice, Closure, Derived, Dyn, Listed, Seq, Static, Val
+from ..values.treedef import TreeDef, describe, rebuild, tree_structure
+from ..values.values import NONE_VAL, Bound, ClosureVal, Derived, Dyn, Listed, Seq, Static, TaggedUnion, Val
 
 
 async def specialise_call(
@@ -34,7 +34,7 @@ async def specialise_call(
     kwargs: dict[str, Val],
     origin: Origin,
     site,
-    context: Context,
+    context: Ambient,
     dynamic: tuple[bool, ...] = (),
     strict: bool = True,
 ) -> tuple[Specialisation, list[Node]]:
@@ -60,8 +60,8 @@ async def specialise_call(
 
     flags = (*dynamic, *[False] * (len(args) - len(dynamic)), *[False] * len(names))
     keep = (True, *[not flag for flag in flags])
-    label = fn.graph.name if isinstance(fn, Closure) else getattr(getattr(fn, "value", None), "__name__", "f")
-    source = Source(
+    label = fn.graph.name if isinstance(fn, ClosureVal) else getattr(getattr(fn, "value", None), "__name__", "f")
+    source = SpecialisationSource(
         ("call", len(args), names, site), label, ["f", *argument_names(engine, fn, len(args)), *names], origin
     )
     spec, nodes = engine.specialise(frame, source, values, run, origin, context, keep, leaf_result=True)
@@ -80,8 +80,8 @@ async def without_unions(engine: Engine, frame: Frame, result: Val, origin: Orig
         return Seq(result.kind, tuple(parts), result.fields, result.cls)
     single = await single_float(engine, frame, result)
     leaves: list[Node] = []
-    skeleton(single, leaves, capture=frame.captured)
-    if strict and isinstance(single, Choice) and len(leaves) > 1:
+    tree_structure(single, leaves, capture=frame.captured)
+    if strict and isinstance(single, TaggedUnion) and len(leaves) > 1:
         raise GradError(f"the function to transform returns {describe(single)}; make the results alike", origin)
     return single
 
@@ -96,7 +96,7 @@ def argument_names(engine: Engine, fn: Val, count: int) -> list[str]:
 
 def graph_of(engine: Engine, fn: Val) -> Graph | None:
     """The parsed graph of a callable that has source."""
-    if isinstance(fn, Closure):
+    if isinstance(fn, ClosureVal):
         return fn.graph
     if isinstance(fn, Derived):
         return graph_of(engine, fn.function)
@@ -209,15 +209,15 @@ async def differentiate(
     results = []
     for index in chosen:
         leaves: list[Node] = []
-        skel = skeleton(args[index], leaves, False, frame.captured)
+        treedef = tree_structure(args[index], leaves, False, frame.captured)
         gradients = [by_leaf.get(starts[index] + k) for k in range(len(leaves))]
-        results.append(gradient_value(skel, iter(gradients)))
+        results.append(gradient_value(treedef, iter(gradients)))
     return value, results[0] if single else Seq("tuple", tuple(results))
 
 
 def leaf_count(frame: Frame, value: Val, keep_constants: bool) -> int:
     nodes: list[Node] = []
-    skeleton(value, nodes, keep_constants, frame.captured)
+    tree_structure(value, nodes, keep_constants, frame.captured)
     return len(nodes)
 
 
@@ -234,7 +234,7 @@ def require_differentiable(value: Val, name: str) -> None:
     if isinstance(value, Static) and value.value is not None:
         raise GradError(f"cannot differentiate by '{name}', which is no number")
     leaves: list[Node] = []
-    skeleton(value, leaves, capture=lambda closure: ())
+    tree_structure(value, leaves, capture=lambda closure: ())
     # With their structures in their types, there is a gradient of the same structure, with None for everything.
     refuse_data(
         [leaf.type for leaf in leaves if not has_tangent(leaf.type)], f"by '{name}', in which there are no floats,"
@@ -254,19 +254,24 @@ def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) ->
     return whole(frame.builder, engine.functions, node, cotangent)
 
 
-def gradient_value(skel: Skeleton, gradients) -> Val:
+def gradient_value(treedef: TreeDef, gradients) -> Val:
     """The gradient of a tree: the tree's structure, floats replaced by their gradients (nodes or values), all else by None."""
-    if skel.tag == "dyn":
+    if treedef.tag == "dyn":
         node = next(gradients)
         return NONE_VAL if node is None else Dyn(node) if isinstance(node, Node) else node
-    if skel.tag == "listed":
+    if treedef.tag == "listed":
         node = next(gradients)
         if node is None:
-            raise GradError(f"cannot differentiate by a {skel}; pass a list of floats")
+            raise GradError(f"cannot differentiate by a {treedef}; pass a list of floats")
         return Listed(Dyn(node)) if isinstance(node, Node) else node
-    if skel.tag == "seq":
-        return Seq(skel.info[0], tuple(gradient_value(p, gradients) for p in skel.parts), skel.info[1], skel.info[2])
-    for part in skel.parts:
+    if treedef.tag == "seq":
+        return Seq(
+            treedef.info[0],
+            tuple(gradient_value(p, gradients) for p in treedef.parts),
+            treedef.info[1],
+            treedef.info[2],
+        )
+    for part in treedef.parts:
         gradient_value(part, gradients)
     return NONE_VAL
 
@@ -276,14 +281,14 @@ def emit_value_and_grad(
 ) -> tuple[Val, list[Node]]:
     """Emit the request for a value and gradients by the parameters `wrt` of a specialisation."""
     leaves = [leaf.info for leaf in spec.result.leaves()]
-    value_skel = spec.result
+    value_treedef = spec.result
     if has_aux:
         if spec.result.tag != "seq" or len(spec.result.parts) != 2:
             raise GradError(
                 f"has_aux=True: the function must return (value, aux), but it returns {spec.result}", origin
             )
-        value_skel = spec.result.parts[0]
-    require_scalar(value_skel, origin)
+        value_treedef = spec.result.parts[0]
+    require_scalar(value_treedef, origin)
     operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     builder = frame.at(origin)
     output = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
@@ -304,9 +309,9 @@ def emit_value_and_grad(
     return rebuild(spec.result, iter(parts)), gradients
 
 
-def require_scalar(skel: Skeleton, origin: Origin) -> None:
+def require_scalar(treedef: TreeDef, origin: Origin) -> None:
     """The result of a function to differentiate is one float."""
-    t = skel.info if skel.tag == "dyn" else None
+    t = treedef.info if treedef.tag == "dyn" else None
     if isinstance(t, Scalar | Array) and t.is_float and t.shape == ():
         return
     if isinstance(t, Array):
@@ -317,6 +322,6 @@ def require_scalar(skel: Skeleton, origin: Origin) -> None:
             origin,
         )
     raise GradError(
-        f"grad needs a function with a scalar float result, but the result is {skel}; use jacobian, jacrev or vjp",
+        f"grad needs a function with a scalar float result, but the result is {treedef}; use jacobian, jacrev or vjp",
         origin,
     )

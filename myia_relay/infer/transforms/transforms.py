@@ -24,8 +24,8 @@ from ..engine.frames import Frame
 from ..language.calls import derived
 from ..language.lists import refuse_run_time, refuse_run_time_result
 from ..language.structures import lift, to_python
-from ..values.treedef import describe, rebuild, skeleton
-from ..values.values import At, Derived, Dyn, Seq, Val
+from ..values.treedef import describe, rebuild, tree_structure
+from ..values.values import AtVal, Derived, Dyn, Seq, Val
 from .model_gradients import model_gradient
 from .requests import differentiate, specialise_call
 
@@ -104,7 +104,7 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
     flags: list[list[bool]] = []
     for position, (arg, axis) in enumerate(zip(args, axes, strict=True)):
         leaves: list[Node] = []
-        skel = skeleton(arg, leaves, False, frame.captured)
+        treedef = tree_structure(arg, leaves, False, frame.captured)
         out: list[Node] = []
         batched: list[bool] = []
         for node in leaves:
@@ -123,7 +123,7 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
                 perm = (place, *[i for i in range(len(shape)) if i != place])
                 node = frame.builder.emit(REGISTRY["transpose"], (node,), {"perm": perm})
             out.append(node)
-        moved.append(rebuild(skel, iter(out)))
+        moved.append(rebuild(treedef, iter(out)))
         flags.append(batched)
     if size is None:
         raise TypeError_("vmap: no argument is batched; give at least one an axis in in_axes")
@@ -133,14 +133,14 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
 def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
     """A stand-in for one example of a batched argument: leaves with types only."""
     leaves: list[Node] = []
-    skel = skeleton(arg, leaves, False, frame.captured)
+    treedef = tree_structure(arg, leaves, False, frame.captured)
     stand_ins = []
     for node, flag in zip(leaves, batched, strict=True):
         t = node.type
         if flag:
             t = Array(t.dtype, t.shape[1:]) if len(t.shape) > 1 else Scalar(t.dtype)
         stand_ins.append(Node(t))
-    return rebuild(skel, iter(stand_ins))
+    return rebuild(treedef, iter(stand_ins))
 
 
 async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origin: Origin, site) -> tuple[Val, Any]:
@@ -150,10 +150,10 @@ async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origi
     dynamic = tuple(True for _ in args)
     spec, _ = await specialise_call(engine, frame, fn, examples, {}, origin, site, frame.context, dynamic)
     operands: list[Node] = []
-    skeleton(fn, operands, True, frame.captured)
+    tree_structure(fn, operands, True, frame.captured)
     batched = [False] * len(operands)
     for arg, flag in zip(args, flags, strict=True):
-        skeleton(arg, operands, False, frame.captured)
+        tree_structure(arg, operands, False, frame.captured)
         batched += flag
     implicit = [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     batched += [False] * len(implicit)
@@ -177,7 +177,7 @@ async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
     if axis == 0:
         return result
     leaves: list[Node] = []
-    skel = skeleton(result, leaves, False, frame.captured)
+    treedef = tree_structure(result, leaves, False, frame.captured)
     moved = []
     for node in leaves:
         rank = len(node.type.shape)
@@ -186,7 +186,7 @@ async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
         order = list(range(1, rank))
         order.insert(axis % rank, 0)
         moved.append(frame.builder.emit(REGISTRY["transpose"], (node,), {"perm": tuple(order)}))
-    return rebuild(skel, iter(moved))
+    return rebuild(treedef, iter(moved))
 
 
 @derived("batch_mean")
@@ -200,11 +200,11 @@ async def call_batch_mean(engine: Engine, frame: Frame, fn: Derived, args, kwarg
 async def at_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     """`relay.at(x)`."""
     (array,) = args
-    return At(array)
+    return AtVal(array)
 
 
 async def stop_gradient_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     """`stop_gradient(x)` on any tree."""
     leaves: list[Node] = []
-    skel = skeleton(args[0], leaves, True, frame.captured)
-    return rebuild(skel, iter([frame.builder.emit(stop_gradient, (n,)) for n in leaves]))
+    treedef = tree_structure(args[0], leaves, True, frame.captured)
+    return rebuild(treedef, iter([frame.builder.emit(stop_gradient, (n,)) for n in leaves]))

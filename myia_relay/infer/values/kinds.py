@@ -11,7 +11,7 @@ import numpy as np
 from ...abstract.family import Family
 from ...abstract.types import Array, Data, List, Scalar, numpy_dtype
 from ...utils.errors import TypeError_
-from .values import Bound, Closure, Dyn, Iter, Known, Listed, Raised, Seq, SliceVal, Static, Text, Val
+from .values import Bound, ClosureVal, Dyn, Iter, KnownRecord, Listed, Raised, Seq, SliceVal, Static, Text, Val
 
 ITERABLES = {"range": range, "zip": zip, "enumerate": enumerate}
 
@@ -23,7 +23,7 @@ def is_data(value: Val) -> bool:
 
 def possible(value: Dyn) -> tuple[int, ...]:
     """The numbers of the variants that a value may be of; 0 is None."""
-    if isinstance(value, Known):
+    if isinstance(value, KnownRecord):
         return value.variants
     numbers = tuple(v.number for v in value.type.family.variants)
     return (0, *numbers) if value.type.nullable else numbers
@@ -65,9 +65,9 @@ def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
         return None
 
 
-def restricted(value: Dyn, numbers) -> Known:
+def restricted(value: Dyn, numbers) -> KnownRecord:
     """A value known to be of one of some variants."""
-    return Known(value.node, tuple(n for n in possible(value) if n in numbers))
+    return KnownRecord(value.node, tuple(n for n in possible(value) if n in numbers))
 
 
 def is_run_time(value: Val) -> bool:
@@ -145,6 +145,6 @@ def python_class(value: Val) -> type:
         return types.BuiltinMethodType if isinstance(value.function, str) else types.MethodType
     if isinstance(value, Iter) and value.kind in ITERABLES:
         return ITERABLES[value.kind]
-    if isinstance(value, Closure):
+    if isinstance(value, ClosureVal):
         return types.FunctionType
     raise TypeError_("the class of this object is not known in compiled code")

@@ -14,8 +14,8 @@ from ...abstract.types import Array, List
 from ...ir.node import Apply, Graph, Node, Parameter
 from ...prims.ops.control import LEAD
 from ...utils.errors import ParseError, TypeError_
-from .treedef import skeleton
-from .values import Choice, Dyn, Listed, Seq, Val
+from .treedef import tree_structure
+from .values import Dyn, Listed, Seq, TaggedUnion, Val
 
 # NumPy answers these with a view of the first argument.
 VIEWS = frozenset(
@@ -103,7 +103,7 @@ class Origins:
         return [operands[p] for p in self.result(graph, index) if p in operands]
 
     def of_loop(self, loop: Apply, index: int) -> list[Node]:
-        """The operands that a value carried by a loop may be: its own first one (there may be no turn), or what turns make it."""
+        """The operands that a carried value may be: its first one, as there may be no iteration, or what iterations make it."""
         args, body, lead = loop.args[LEAD[loop.fn.name] :], loop.attrs["body"], len(loop.attrs["body"].params)
         params = body.params[lead - len(args) :]
         places, todo = {index}, [index]
@@ -119,7 +119,7 @@ class Origins:
 def arrays_of(value: Val) -> list[Node]:
     """The leaves of a value that are arrays or run-time lists."""
     nodes: list[Node] = []
-    skeleton(value, nodes, capture=lambda closure: ())
+    tree_structure(value, nodes, capture=lambda closure: ())
     return [n for n in nodes if isinstance(n.type, Array | List)]
 
 
@@ -132,7 +132,7 @@ def lists_of(value: Val) -> list[Seq]:
             stack.extend(top.elems)
             if top.kind == "list":
                 out.append(top)
-        elif isinstance(top, Choice):
+        elif isinstance(top, TaggedUnion):
             stack.extend(top.options)
     return out
 

@@ -1,6 +1,6 @@
 """The structure of a value without its nodes: what keys specialisations, and what values are rebuilt from.
 
-`skeleton(value)` takes a value apart, `rebuild` puts it together from other nodes. Where control joins, `join` finds the
+`tree_structure(value)` takes a value apart, `rebuild` puts it together from other nodes. Where control joins, `join` finds the
 structure that both values fit.
 """
 
@@ -19,8 +19,7 @@ from .values import (
     UNBOUND_VAL,
     Bound,
     Cell,
-    Choice,
-    Closure,
+    ClosureVal,
     Derived,
     Dyn,
     Iter,
@@ -30,6 +29,7 @@ from .values import (
     Seq,
     SliceVal,
     Static,
+    TaggedUnion,
     Text,
     UnboundVal,
     Val,
@@ -37,23 +37,23 @@ from .values import (
 
 
 @dataclass(frozen=True)
-class Skeleton:
+class TreeDef:
     """A value without its nodes.
 
     Attributes:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
             "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the
             cell), "unbound", "never", "poison".
-        info: what makes two skeletons of a tag differ; hashable.
-        parts: skeletons of the parts.
+        info: what makes two treedefs of a tag differ; hashable.
+        parts: treedefs of the parts.
     """
 
     tag: str
     info: Any = None
-    parts: tuple[Skeleton, ...] = ()
+    parts: tuple[TreeDef, ...] = ()
 
-    def leaves(self) -> Iterator[Skeleton]:
-        """The "dyn" skeletons, in order."""
+    def leaves(self) -> Iterator[TreeDef]:
+        """The "dyn" treedefs, in order."""
         if self.tag == "dyn":
             yield self
         for part in self.parts:
@@ -124,10 +124,10 @@ class ConstInfo:
         return hash(self.key)
 
 
-def skeleton(
+def tree_structure(
     val: Val, out: list[Node] | None = None, keep_constants: bool = True, capture: Callable | None = None
-) -> Skeleton:
-    """The skeleton of a value; its leaf nodes are appended to `out`.
+) -> TreeDef:
+    """The treedef of a value; its leaf nodes are appended to `out`.
 
     Args:
         val: the value.
@@ -137,47 +137,47 @@ def skeleton(
     """
     out = [] if out is None else out
 
-    def go(val: Val) -> Skeleton:
+    def go(val: Val) -> TreeDef:
         if isinstance(val, Dyn):
             if val.known and keep_constants and isinstance(val.type, Scalar):
-                return Skeleton("const", ConstInfo(val.type, val.node.value))
+                return TreeDef("const", ConstInfo(val.type, val.node.value))
             out.append(val.node)
-            return Skeleton("dyn", val.type)
+            return TreeDef("dyn", val.type)
         if isinstance(val, Static):
-            return Skeleton("static", Identity(val.value))
+            return TreeDef("static", Identity(val.value))
         if isinstance(val, Seq):
-            return Skeleton("seq", (val.kind, val.fields, val.cls), tuple(go(e) for e in val.elems))
+            return TreeDef("seq", (val.kind, val.fields, val.cls), tuple(go(e) for e in val.elems))
         if isinstance(val, Listed):
-            return Skeleton("listed", None, (go(val.array),))
-        if isinstance(val, Closure):
+            return TreeDef("listed", None, (go(val.array),))
+        if isinstance(val, ClosureVal):
             env = val.env if val.env is not None else capture(val)
-            return Skeleton("closure", (val.graph, tuple(n for n, _ in env)), tuple(go(v) for _, v in env))
+            return TreeDef("closure", (val.graph, tuple(n for n, _ in env)), tuple(go(v) for _, v in env))
         if isinstance(val, Bound):
-            return Skeleton("bound", Identity(val.function), (go(val.receiver),))
+            return TreeDef("bound", Identity(val.function), (go(val.receiver),))
         if isinstance(val, Derived):
-            return Skeleton("derived", (val.transform, val.options), (go(val.function),))
+            return TreeDef("derived", (val.transform, val.options), (go(val.function),))
         if isinstance(val, Text):
-            return Skeleton("text", val.parts, tuple(go(o) for o in val.operands))
+            return TreeDef("text", val.parts, tuple(go(o) for o in val.operands))
         if isinstance(val, Raised):
-            return Skeleton("raised", val.cls, (go(val.message),) if val.message is not None else ())
+            return TreeDef("raised", val.cls, (go(val.message),) if val.message is not None else ())
         if isinstance(val, SliceVal):
-            return Skeleton("slice", None, (go(val.start), go(val.stop), go(val.step)))
-        if isinstance(val, Choice):
-            return Skeleton("choice", None, (go(val.tag), *[go(o) for o in val.options]))
+            return TreeDef("slice", None, (go(val.start), go(val.stop), go(val.step)))
+        if isinstance(val, TaggedUnion):
+            return TreeDef("choice", None, (go(val.tag), *[go(o) for o in val.options]))
         if isinstance(val, Cell):
-            return Skeleton("cell", val)
+            return TreeDef("cell", val)
         if isinstance(val, PoisonVal):
-            return Skeleton("poison")
+            return TreeDef("poison")
         if isinstance(val, Iter):
-            return Skeleton("iter", val.kind, tuple(go(p) for p in val.parts))
-        return Skeleton("unbound" if isinstance(val, UnboundVal) else "never")
+            return TreeDef("iter", val.kind, tuple(go(p) for p in val.parts))
+        return TreeDef("unbound" if isinstance(val, UnboundVal) else "never")
 
     return go(val)
 
 
-def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
-    """The value with this skeleton and these leaf nodes."""
-    tag, info = skel.tag, skel.info
+def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
+    """The value with this treedef and these leaf nodes."""
+    tag, info = treedef.tag, treedef.info
     if tag == "dyn":
         return Dyn(next(nodes))
     if tag == "const":
@@ -188,13 +188,13 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
         return info
     if tag == "poison":
         return POISON
-    parts = tuple(rebuild(p, nodes) for p in skel.parts)
+    parts = tuple(rebuild(p, nodes) for p in treedef.parts)
     if tag == "seq":
         return Seq(info[0], parts, info[1], info[2])
     if tag == "listed":
         return Listed(*parts)
     if tag == "closure":
-        return Closure(info[0], None, tuple(zip(info[1], parts, strict=True)))
+        return ClosureVal(info[0], None, tuple(zip(info[1], parts, strict=True)))
     if tag == "bound":
         return Bound(parts[0], info.value)
     if tag == "derived":
@@ -209,21 +209,21 @@ def rebuild(skel: Skeleton, nodes: Iterator[Node]) -> Val:
         return Iter(info, parts)
     if tag == "choice":
         which, *options = parts
-        return options[which.node.value] if which.known else Choice(which, tuple(options))
+        return options[which.node.value] if which.known else TaggedUnion(which, tuple(options))
     return UNBOUND_VAL if tag == "unbound" else NEVER
 
 
 class Mismatch(Exception):
-    """Two skeletons that do not join; `why` says what is wrong with them where it is not that they differ."""
+    """Two treedefs that do not join; `why` says what is wrong with them where it is not that they differ."""
 
-    def __init__(self, a: Skeleton, b: Skeleton, why: str = ""):
+    def __init__(self, a: TreeDef, b: TreeDef, why: str = ""):
         self.a, self.b, self.why = shown(a), shown(b), why
         super().__init__(f"{a} and {b}")
 
 
-def shown(skel: Skeleton, length: int = 200) -> str:
-    """A skeleton for a message."""
-    text = str(skel)
+def shown(treedef: TreeDef, length: int = 200) -> str:
+    """A treedef for a message."""
+    text = str(treedef)
     return text if len(text) <= length else text[:length] + " ..."
 
 
@@ -231,8 +231,8 @@ MAX_OPTIONS = 8  # of a choice: what has more is taken for a mistake
 MAX_CHOICES = 1000  # in one value: compile time grows with them
 
 
-def join(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
-    """The skeleton of a value that is one or the other at run time.
+def join(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
+    """The treedef of a value that is one or the other at run time.
 
     Args:
         a, b: the two.
@@ -244,7 +244,7 @@ def join(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
     if a == b or b.tag == "never":
         return a
     if "poison" in (a.tag, b.tag):
-        return Skeleton("poison")
+        return TreeDef("poison")
     if a.tag == "never" or a.tag == "unbound":
         return b if a.tag == "never" else unknown(b)
     if b.tag == "unbound":
@@ -253,40 +253,40 @@ def join(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
         return join_lists(a, b)
     if alike(a, b):
         if a.tag in ("dyn", "const"):
-            return Skeleton("dyn", _type(a))
-        return Skeleton(a.tag, a.info, tuple(join(x, y, wide) for x, y in zip(a.parts, b.parts, strict=True)))
+            return TreeDef("dyn", _type(a))
+        return TreeDef(a.tag, a.info, tuple(join(x, y, wide) for x, y in zip(a.parts, b.parts, strict=True)))
     return join_data(a, b) or choose(a, b, wide)
 
 
-def is_data(skel: Skeleton) -> bool:
-    """Whether values with a skeleton are of an algebraic data type."""
-    return skel.tag == "dyn" and isinstance(skel.info, Data)
+def is_data(treedef: TreeDef) -> bool:
+    """Whether values with a treedef are of an algebraic data type."""
+    return treedef.tag == "dyn" and isinstance(treedef.info, Data)
 
 
-def join_data(a: Skeleton, b: Skeleton) -> Skeleton | None:
-    """The skeleton of a value that is one or the other where one is of an algebraic data type, and the other too, or None."""
+def join_data(a: TreeDef, b: TreeDef) -> TreeDef | None:
+    """The treedef of a value that is one or the other where one is of an algebraic data type, and the other too, or None."""
     if not is_data(b):
         a, b = b, a
     if not is_data(b):
         return None
     if is_data(a) and a.info.family is b.info.family:
-        return Skeleton("dyn", Data(b.info.family, a.info.nullable or b.info.nullable))
+        return TreeDef("dyn", Data(b.info.family, a.info.nullable or b.info.nullable))
     if a.tag == "static" and a.info.value is None:
-        return Skeleton("dyn", Data(b.info.family, True))
+        return TreeDef("dyn", Data(b.info.family, True))
     if a.tag == "seq" and a.info[2] in b.info.family.numbers:
         return b
     return None
 
 
-def is_list(skel: Skeleton) -> bool:
-    """Whether values of this skeleton are lists."""
-    if skel.tag == "dyn":
-        return isinstance(skel.info, List)
-    return skel.tag == "listed" or skel.tag == "seq" and skel.info[0] == "list"
+def is_list(treedef: TreeDef) -> bool:
+    """Whether values of this treedef are lists."""
+    if treedef.tag == "dyn":
+        return isinstance(treedef.info, List)
+    return treedef.tag == "listed" or treedef.tag == "seq" and treedef.info[0] == "list"
 
 
-def join_lists(a: Skeleton, b: Skeleton) -> Skeleton:
-    """The skeleton of one of two lists of different lengths: a run-time list.
+def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
+    """The treedef of one of two lists of different lengths: a run-time list.
 
     Raises:
         Mismatch: their entries differ in type, or cannot be entries of a run-time list.
@@ -296,70 +296,70 @@ def join_lists(a: Skeleton, b: Skeleton) -> Skeleton:
     t = type_of(entry)
     if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
         raise Mismatch(a, b)
-    return Skeleton("dyn", List(t))
+    return TreeDef("dyn", List(t))
 
 
-def entries_of(skel: Skeleton) -> Skeleton | None:
-    """The skeleton that all entries of a list have; None for an empty list.
+def entries_of(treedef: TreeDef) -> TreeDef | None:
+    """The treedef that all entries of a list have; None for an empty list.
 
     Raises:
         Mismatch: there is none.
     """
-    if skel.tag != "seq":
-        return from_type(entry_of(skel))
+    if treedef.tag != "seq":
+        return from_type(entry_of(treedef))
     common = None
-    for part in skel.parts:
+    for part in treedef.parts:
         common = unknown(part) if common is None else unknown(join(common, part, wide=False))
     return common
 
 
-def entry_of(skel: Skeleton) -> Type:
+def entry_of(treedef: TreeDef) -> Type:
     """The type of the entries of a run-time list."""
-    return Scalar(skel.parts[0].info.dtype, True) if skel.tag == "listed" else skel.info.elem
+    return Scalar(treedef.parts[0].info.dtype, True) if treedef.tag == "listed" else treedef.info.elem
 
 
-def type_of(skel: Skeleton) -> Type:
-    """The type of a list entry with this skeleton.
+def type_of(treedef: TreeDef) -> Type:
+    """The type of a list entry with this treedef.
 
     Raises:
         Mismatch: no run-time list has such entries.
     """
-    if skel.tag == "dyn" and not isinstance(skel.info, Ref):
-        return skel.info
-    if skel.tag == "listed":
-        return List(entry_of(skel))
-    if skel.tag == "static" and skel.info.value is None:
+    if treedef.tag == "dyn" and not isinstance(treedef.info, Ref):
+        return treedef.info
+    if treedef.tag == "listed":
+        return List(entry_of(treedef))
+    if treedef.tag == "static" and treedef.info.value is None:
         return NONE
-    if skel.tag == "seq" and skel.info[0] in ("tuple", "list", "dict", "record"):
-        kind, fields, cls = skel.info
-        return Struct(kind, tuple(type_of(p) for p in skel.parts), fields, cls)
-    why = "all entries of a list of run-time length are of one type" if skel.tag == "choice" else ""
-    raise Mismatch(skel, skel, why)
+    if treedef.tag == "seq" and treedef.info[0] in ("tuple", "list", "dict", "record"):
+        kind, fields, cls = treedef.info
+        return Struct(kind, tuple(type_of(p) for p in treedef.parts), fields, cls)
+    why = "all entries of a list of run-time length are of one type" if treedef.tag == "choice" else ""
+    raise Mismatch(treedef, treedef, why)
 
 
-def from_type(t: Type) -> Skeleton:
-    """The skeleton of a list entry of a type."""
+def from_type(t: Type) -> TreeDef:
+    """The treedef of a list entry of a type."""
     if isinstance(t, Struct):
-        return Skeleton("seq", (t.kind, t.fields, t.cls), tuple(from_type(e) for e in t.elems))
-    return Skeleton("static", Identity(None)) if isinstance(t, NoneT) else Skeleton("dyn", t)
+        return TreeDef("seq", (t.kind, t.fields, t.cls), tuple(from_type(e) for e in t.elems))
+    return TreeDef("static", Identity(None)) if isinstance(t, NoneT) else TreeDef("dyn", t)
 
 
-def alike(a: Skeleton, b: Skeleton) -> bool:
-    """Whether two skeletons join into one of the same form: numbers of a type, structures of a form. An equivalence."""
+def alike(a: TreeDef, b: TreeDef) -> bool:
+    """Whether two treedefs join into one of the same form: numbers of a type, structures of a form. An equivalence."""
     numbers = ("dyn", "const")
     if a.tag in numbers and b.tag in numbers:
         return _type(a) == _type(b)
     return a.tag == b.tag != "choice" and a.info == b.info and len(a.parts) == len(b.parts) and bool(a.parts)
 
 
-def choose(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
-    """The skeleton of a choice between values of different forms.
+def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
+    """The treedef of a choice between values of different forms.
 
     Two arrays of one dtype and rank but different sizes do not make one: nearly always that is a mistake, which is better
     said than compiled.
 
     Raises:
-        Mismatch: for those, for too many options, and for types that grow from turn to turn.
+        Mismatch: for those, for too many options, and for types that grow from iteration to iteration.
     """
     options = list(a.parts[1:]) if a.tag == "choice" else [a]
     for new in b.parts[1:] if b.tag == "choice" else [b]:
@@ -378,19 +378,19 @@ def choose(a: Skeleton, b: Skeleton, wide: bool = True) -> Skeleton:
     if sum(map(_choices, options)) >= MAX_CHOICES:
         why = f"what is chosen at run time holds what was chosen before, {MAX_CHOICES} choices at most; a list of numbers, and one"
         raise Mismatch(a, b, f"{why} function that branches on them, has no such limit")
-    return Skeleton("choice", None, (Skeleton("dyn", INT), *options))
+    return TreeDef("choice", None, (TreeDef("dyn", INT), *options))
 
 
-def _choices(skel: Skeleton) -> int:
+def _choices(treedef: TreeDef) -> int:
     """How many choices there are in a value; in a chain of functions each of which holds the one before, they double."""
-    return (skel.tag == "choice") + sum(map(_choices, skel.parts))
+    return (treedef.tag == "choice") + sum(map(_choices, treedef.parts))
 
 
-def _type(number: Skeleton) -> Type:
+def _type(number: TreeDef) -> Type:
     return number.info if number.tag == "dyn" else number.info.type
 
 
-def _conflict(a: Skeleton, b: Skeleton, wide: bool) -> bool:
+def _conflict(a: TreeDef, b: TreeDef, wide: bool) -> bool:
     """Whether two options that are not alike are taken for a mistake."""
     if is_data(a) or is_data(b):
         return False
@@ -402,7 +402,7 @@ def _conflict(a: Skeleton, b: Skeleton, wide: bool) -> bool:
     return not wide and a.tag == b.tag == "seq" and a.info == b.info and a.info[0] == "tuple"
 
 
-def _within(a: Skeleton, b: Skeleton) -> bool:
+def _within(a: TreeDef, b: TreeDef) -> bool:
     """Whether a structure is a proper part of another."""
     if not a.parts:
         return False
@@ -415,11 +415,11 @@ def _within(a: Skeleton, b: Skeleton) -> bool:
     return False
 
 
-def unknown(skel: Skeleton) -> Skeleton:
-    """The skeleton with every known number forgotten: only its type stays."""
-    if skel.tag == "const":
-        return Skeleton("dyn", skel.info.type)
-    return Skeleton(skel.tag, skel.info, tuple(unknown(p) for p in skel.parts)) if skel.parts else skel
+def unknown(treedef: TreeDef) -> TreeDef:
+    """The treedef with every known number forgotten: only its type stays."""
+    if treedef.tag == "const":
+        return TreeDef("dyn", treedef.info.type)
+    return TreeDef(treedef.tag, treedef.info, tuple(unknown(p) for p in treedef.parts)) if treedef.parts else treedef
 
 
 def describe(val: Val) -> str:
@@ -435,8 +435,8 @@ def describe(val: Val) -> str:
         return (
             f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
         )
-    if isinstance(val, Closure):
+    if isinstance(val, ClosureVal):
         return f"function {val.graph.name}"
     if isinstance(val, Text):
         return "str made at run time"
-    return str(skeleton(val, capture=lambda c: ()))
+    return str(tree_structure(val, capture=lambda c: ()))

@@ -2,7 +2,7 @@
 
 Run-time values are `Dyn`: a node of the typed graph under construction (a `Constant` node where the value is known).
 Structures are kept taken apart (`Seq`), so that typed graphs inside of a program deal in leaves only; strings, functions,
-classes and other compile-time objects are `Static`. A `Skeleton` is a value without its nodes: hashable, the key of
+classes and other compile-time objects are `Static`. A `TreeDef` is a value without its nodes: hashable, the key of
 specialisations, and what values are rebuilt from on the other side of a call.
 """
 
@@ -38,7 +38,7 @@ class Dyn(Val):
 
 
 @dataclass(frozen=True, eq=False)
-class Known(Dyn):
+class KnownRecord(Dyn):
     """A reference to a record of an algebraic data type, known to be of one of some variants; see `infer.language.data`."""
 
     variants: tuple[int, ...]
@@ -72,7 +72,7 @@ class Listed(Val):
 
 
 @dataclass(frozen=True, eq=False)
-class Closure(Val):
+class ClosureVal(Val):
     """A nested function: its graph, and where its free variables are found.
 
     Attributes:
@@ -153,7 +153,7 @@ class Chosen(Val):
 
 
 @dataclass(frozen=True, eq=False)
-class At(Val):
+class AtVal(Val):
     """`relay.at(x)`, and, once indexed, `relay.at(x)[index]`."""
 
     array: Val
@@ -161,7 +161,7 @@ class At(Val):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Val):
+class TaggedUnion(Val):
     """One of several values, told apart at run time by a tag; see `infer.language.unions`."""
 
     tag: Dyn

@@ -83,7 +83,7 @@ def analyse(graph: Graph) -> Ranges:
     walk.todo.append(graph)
     while walk.todo:
         function = walk.todo.pop()
-        walk.run(function, Facts(), [top(p.type) for p in function.params])
+        walk.run(function, RangeFacts(), [top(p.type) for p in function.params])
     return walk.found
 
 
@@ -121,7 +121,7 @@ def widened(old: Value, new: Value, t: Type) -> Value:
     return low, old[1] if new[1] <= old[1] else whole[1]
 
 
-class Facts:
+class RangeFacts:
     """What is known while a graph is run.
 
     Attributes:
@@ -132,11 +132,11 @@ class Facts:
         forms: integer -> the polynomial that it is; see `forms`.
     """
 
-    def __init__(self, outer: Facts | None = None):
+    def __init__(self, outer: RangeFacts | None = None):
         self.values: dict[Node, Value] = dict(outer.values) if outer else {}
         self.names: dict[Node, Any] = {}
         self.below: dict[Node, frozenset] = dict(outer.below) if outer else {}
-        self.inner: dict[Node, list[tuple[Graph, Facts] | None]] = {}
+        self.inner: dict[Node, list[tuple[Graph, RangeFacts] | None]] = {}
         self.forms: dict[Node, Polynomial] = dict(outer.forms) if outer else {}
 
     def name(self, node: Node) -> Any:
@@ -151,10 +151,10 @@ class Facts:
         return of_value(node.value) if isinstance(node, Constant) else top(node.type)
 
 
-class View(Facts):
+class LayeredFacts(RangeFacts):
     """Facts with more of them on top, which the ones below do not see."""
 
-    def __init__(self, base: Facts):
+    def __init__(self, base: RangeFacts):
         self.base, self.values, self.below = base, {}, {}
         self.inner, self.names, self.forms = base.inner, base.names, base.forms
 
@@ -182,7 +182,7 @@ class _Analysis:
 
     # --- graphs -----------------------------------------------------------------------------------------------------
 
-    def run(self, graph: Graph, facts: Facts, args: Sequence[Value]) -> Value:
+    def run(self, graph: Graph, facts: RangeFacts, args: Sequence[Value]) -> Value:
         """Run a graph; returns its result, or `DEAD` where it always raises."""
         for param, value in zip(graph.params, args, strict=True):
             facts.values[param] = value
@@ -222,16 +222,16 @@ class _Analysis:
         self.found.of[node] = value if old is None else join(old, value)
 
     def bind(
-        self, graph: Graph, args: Iterable[Node], facts: Facts, carried: range | None = None
-    ) -> tuple[Facts, list[Value]]:
+        self, graph: Graph, args: Iterable[Node], facts: RangeFacts, carried: range | None = None
+    ) -> tuple[RangeFacts, list[Value]]:
         """What a graph inside knows of its parameters, from what is known of the arguments."""
-        inner = Facts()
+        inner = RangeFacts()
         values = []
         for k, (param, arg) in enumerate(zip(graph.params, args, strict=True)):
             values.append(facts[arg])
             if carried is None or k not in carried:
                 inner.names[param] = facts.name(arg)
-                less = facts.less(arg) if isinstance(facts, View) else facts.below.get(arg)
+                less = facts.less(arg) if isinstance(facts, LayeredFacts) else facts.below.get(arg)
                 if less:
                     inner.below[param] = less
                 if arg in facts.forms:
@@ -240,7 +240,7 @@ class _Analysis:
 
     # --- applications -----------------------------------------------------------------------------------------------
 
-    def node(self, node: Apply, facts: Facts) -> Value:
+    def node(self, node: Apply, facts: RangeFacts) -> Value:
         """The value of an application; `DEAD` where it always raises."""
         if isinstance(node.fn, Primitive):
             rule = getattr(self, f"_{node.fn.name}", None)
@@ -252,7 +252,7 @@ class _Analysis:
             return self.transfer(node, facts)
         return self._other(node, facts)
 
-    def transfer(self, node: Apply, facts: Facts) -> Value:
+    def transfer(self, node: Apply, facts: RangeFacts) -> Value:
         whole = limits(node.type)
         if whole is None:
             return self._other(node, facts)
@@ -273,7 +273,7 @@ class _Analysis:
             return meet(value, whole) or whole
         return clip(value, node.type)
 
-    def by_name(self, node: Apply, facts: Facts) -> Interval:
+    def by_name(self, node: Apply, facts: RangeFacts) -> Interval:
         """A comparison of values that are ordered, whatever they are."""
         a, b = node.args if node.fn.name in ("lt", "le") else reversed(node.args)
         if facts.name(b) in facts.below.get(a, ()):
@@ -286,19 +286,19 @@ class _Analysis:
         whole = limits(t)
         return FALSE if within(exact, whole) else (TRUE if meet(exact, whole) is None else (0, 1))
 
-    def _other(self, node: Apply, facts: Facts) -> Value:
+    def _other(self, node: Apply, facts: RangeFacts) -> Value:
         for graph in inner_graphs(node):
             self.later(graph)
         return top(node.type) if node.type is not None else None
 
-    def _make_struct(self, node: Apply, facts: Facts) -> Value:
+    def _make_struct(self, node: Apply, facts: RangeFacts) -> Value:
         return tuple(facts[a] for a in node.args)
 
-    def _get_item(self, node: Apply, facts: Facts) -> Value:
+    def _get_item(self, node: Apply, facts: RangeFacts) -> Value:
         whole = facts[node.args[0]]
         return top(node.type) if whole is None else whole[node.attrs["index"]]
 
-    def _cast(self, node: Apply, facts: Facts) -> Value:
+    def _cast(self, node: Apply, facts: RangeFacts) -> Value:
         x, whole = facts[node.args[0]], limits(node.type)
         if whole is None or x is None or limits(node.args[0].type) is None:
             return whole
@@ -306,25 +306,25 @@ class _Analysis:
             return (0 if x[0] <= 0 <= x[1] else 1), (0 if x == (0, 0) else 1)
         return clip(x, node.type)
 
-    def _dim_size(self, node: Apply, facts: Facts) -> Value:
+    def _dim_size(self, node: Apply, facts: RangeFacts) -> Value:
         whole = limits(node.type)
         return (0, whole[1]) if str(node.attrs["dim"]).isidentifier() else whole
 
-    def _raise(self, node: Apply, facts: Facts) -> Value:
+    def _raise(self, node: Apply, facts: RangeFacts) -> Value:
         return DEAD
 
-    def _check(self, node: Apply, facts: Facts) -> Value:
+    def _check(self, node: Apply, facts: RangeFacts) -> Value:
         if facts[node.args[0]] != TRUE:
             if not self.silent:
                 self.found.fails.add(node)
             if facts[node.args[0]] == FALSE:
                 return DEAD
-            view = View(facts)
+            view = LayeredFacts(facts)
             self.assume(node.args[0], True, view)
             view.keep()
         return None
 
-    def _cond(self, node: Apply, facts: Facts) -> Value:
+    def _cond(self, node: Apply, facts: RangeFacts) -> Value:
         condition, *args = node.args
         out: Value = DEAD
         facts.inner[node] = ends = []
@@ -334,7 +334,7 @@ class _Analysis:
             if facts[condition] == (FALSE if taken else TRUE):
                 dead.append(taken)
                 continue
-            view = View(facts)
+            view = LayeredFacts(facts)
             self.assume(condition, taken, view)
             inner, values = self.bind(node.attrs[key], args, view)
             value = self.run(node.attrs[key], inner, values)
@@ -344,25 +344,25 @@ class _Analysis:
             ends[-1] = (node.attrs[key], inner)
             out = value if out is DEAD else union(out, value)
         if len(dead) == 1:  # whoever is here came through the other branch
-            view = View(facts)
+            view = LayeredFacts(facts)
             self.assume(condition, not dead[0], view)
             view.keep()
         return out
 
     # --- loops ------------------------------------------------------------------------------------------------------
 
-    def _for_loop(self, node: Apply, facts: Facts) -> Value:
+    def _for_loop(self, node: Apply, facts: RangeFacts) -> Value:
         start, stop, step = (facts[a] for a in node.args[:3])
         args, carried = node.args[3:], node.attrs["carried"]
         whole = limits(node.args[0].type)
         if None in (start, stop, step) or step[0] <= 0 <= step[1]:
-            turn: Value = whole
+            iteration: Value = whole
         elif step[0] > 0:
-            turn = (start[0], stop[1] - 1) if start[0] < stop[1] else None
+            iteration = (start[0], stop[1] - 1) if start[0] < stop[1] else None
         else:
-            turn = (stop[0] + 1, start[1]) if stop[0] < start[1] else None
+            iteration = (stop[0] + 1, start[1]) if stop[0] < start[1] else None
         initial = [facts[a] for a in args[:carried]]
-        if turn is None:
+        if iteration is None:
             return tuple(initial)
         body = node.attrs["body"]
 
@@ -371,20 +371,20 @@ class _Analysis:
             if step is not None and step[0] > 0:
                 inner.below[body.params[0]] = frozenset((facts.name(node.args[1]),))
             self.found.forms.enter(node, step, facts, inner, not self.silent)
-            return self.run(body, inner, [turn, *values, *bound[1 + carried :]])
+            return self.run(body, inner, [iteration, *values, *bound[1 + carried :]])
 
         return self.loop(initial, [a.type for a in args[:carried]], once)[0]
 
-    def _while_loop(self, node: Apply, facts: Facts) -> Value:
+    def _while_loop(self, node: Apply, facts: RangeFacts) -> Value:
         carried, cond, body = node.attrs["carried"], node.attrs["cond"], node.attrs["body"]
         initial = [facts[a] for a in node.args[:carried]]
 
-        def known(values: list[Value], holds: bool) -> tuple[View, list[Value]] | None:
+        def known(values: list[Value], holds: bool) -> tuple[LayeredFacts, list[Value]] | None:
             inner, bound = self.bind(cond, node.args, facts, range(carried))
             found = self.run(cond, inner, [*values, *bound[carried:]])
             if found is DEAD or found == (FALSE if holds else TRUE):
                 return None
-            view = View(inner)
+            view = LayeredFacts(inner)
             self.assume(cond.output, holds, view)
             return view, [view[p] for p in cond.params]
 
@@ -439,7 +439,7 @@ class _Analysis:
 
     # --- what is known to hold --------------------------------------------------------------------------------------
 
-    def assume(self, node: Node, holds: bool, view: View) -> None:
+    def assume(self, node: Node, holds: bool, view: LayeredFacts) -> None:
         """A condition holds, or does not: refine what it speaks of."""
         if isinstance(node, Constant):
             return
@@ -461,7 +461,7 @@ class _Analysis:
         elif name == "cond":
             self.through(node, holds, view)
 
-    def compare(self, name: str, a: Node, b: Node, view: View) -> None:
+    def compare(self, name: str, a: Node, b: Node, view: LayeredFacts) -> None:
         if name in MIRROR:
             name, a, b = MIRROR[name], b, a
         if name == "lt":
@@ -471,7 +471,7 @@ class _Analysis:
             for node, value in zip((a, b), compared(name, x, y)):
                 self.refine(node, value, view)
 
-    def fits(self, node: Apply, view: View) -> None:
+    def fits(self, node: Apply, view: LayeredFacts) -> None:
         """A sum, difference or product does not overflow."""
         view.values[_key(node)] = TRUE
         x, y = (view[a] for a in node.args)
@@ -479,7 +479,7 @@ class _Analysis:
             for arg, value in zip(node.args, operands_of(node.fn.name, x, y, limits(node.args[0].type))):
                 self.refine(arg, value, view)
 
-    def refine(self, node: Node, value: Interval | None, view: View) -> None:
+    def refine(self, node: Node, value: Interval | None, view: LayeredFacts) -> None:
         """A value is in an interval as well. (What cannot be is left as it is: the code behind does not run.)"""
         old = view[node]
         new = meet(old, value) if old is not None and value is not None else None
@@ -497,7 +497,7 @@ class _Analysis:
                 if within(add(x, (base[1], base[1])), limits(node.type)):
                     self.refine(base[0], sub(new, (base[1], base[1])), view)
 
-    def through(self, node: Apply, holds: bool, view: View) -> None:
+    def through(self, node: Apply, holds: bool, view: LayeredFacts) -> None:
         """A condition that is computed by branches: if one of them cannot have this outcome, it was the other."""
         ends = view.inner.get(node)
         if ends is None:
@@ -509,7 +509,7 @@ class _Analysis:
         taken = able.index(True)
         self.assume(node.args[0], taken == 0, view)
         graph, facts = ends[taken]
-        inner = View(facts)
+        inner = LayeredFacts(facts)
         self.assume(graph.output, holds, inner)
         for param, arg in zip(graph.params, node.args[1:]):
             if limits(param.type) not in (None, (0, 1)):
@@ -526,16 +526,16 @@ class PathAnalysis(_Analysis):
         super().__init__()
         self.silent = 1
 
-    def note(self, node: Apply, facts: Facts) -> None:
+    def note(self, node: Apply, facts: RangeFacts) -> None:
         """An application is evaluated on a path: what follows from what is known of its operands now."""
         value, old = self.node(node, facts), facts.values.get(node)
         if value is not DEAD and value is not None:
             new = meet(old, value) if old is not None and limits(node.type) is not None else value
             facts.values[node] = value if new is None else new
 
-    def learn(self, condition: Node, holds: bool, facts: Facts) -> None:
+    def learn(self, condition: Node, holds: bool, facts: RangeFacts) -> None:
         """A path goes on where a condition holds, or does not."""
-        view = View(facts)
+        view = LayeredFacts(facts)
         self.assume(condition, holds, view)
         view.keep()
 
@@ -566,4 +566,4 @@ def _key(node: Apply) -> tuple:
     return node.fn.name.removesuffix("_overflows"), *operands
 
 
-__all__ = ["Facts", "PathAnalysis", "Ranges", "analyse"]
+__all__ = ["RangeFacts", "PathAnalysis", "Ranges", "analyse"]

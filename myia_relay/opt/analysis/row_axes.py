@@ -1,9 +1,9 @@
 """Which values of a graph are computed row by row: along one axis, which no operation mixes.
 
 A row is what an array holds at one position of the axis; for a batch of 3,000 points, `x[:, 0] * y` of shapes (3000, 2) and
-(3000,) is 3,000 times the product of two numbers. `Rows` walks a graph and finds, for one extent, the applications of
+(3000,) is 3,000 times the product of two numbers. `RowValues` walks a graph and finds, for one extent, the applications of
 which every row follows from the same row of their operands (and from operands that have no such axis), and where in each of them
-the axis is. Loops whose bodies are such, and which turn as often for all rows, are among them; so is `take`, whose rows are rows of
+the axis is. Loops whose bodies are such, and which run as often for all rows, are among them; so is `take`, whose rows are rows of
 another array, wherever its indices point.
 
 Input: a typed graph and an extent. Output: `Rows.place`. Used by `opt.kernels.soa_kernels`.
@@ -19,12 +19,12 @@ from ...abstract.types import Array, Scalar, is_static_shape
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...ir.walk import users
-from ..rewrite.control import output_parts, turns
+from ..rewrite.control import iterations, output_parts
 
 WIDEST = 128  # numbers of a row of one array
 SHARED = 512  # numbers of an array that all rows use
 LONGEST = 1 << 14  # numbers of an array of which they use parts
-TURNS = 1024  # of a loop inside of a row: nobody asks for signals there
+ITERATIONS = 1024  # of a loop inside of a row: nobody asks for signals there
 NUMBERS = ("float64", "float32", "int64", "bool")
 VIEWS = ("slice", "reshape", "transpose", "dynamic_index")
 REDUCTIONS = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum", "reduce_prod": "mul"}
@@ -49,7 +49,7 @@ class MixedError(Exception):
     """An array has several axes of the extent."""
 
 
-class Rows:
+class RowValues:
     """The values of a graph that are computed row by row.
 
     Args:
@@ -65,11 +65,11 @@ class Rows:
         uniform: in a loop's body, the applications that are the same for all rows.
     """
 
-    def __init__(self, graph: Graph, n: int, others: Mapping[int, Rows] | None = None, body: bool = False):
+    def __init__(self, graph: Graph, n: int, others: Mapping[int, RowValues] | None = None, body: bool = False):
         self.graph, self.n, self.others, self.body = graph, n, others or {}, body
         self.place: dict[Node, Place] = {}
-        self.loops: dict[Node, Rows] = {}
-        self.through: dict[Node, Rows] = {}
+        self.loops: dict[Node, RowValues] = {}
+        self.through: dict[Node, RowValues] = {}
         self.uniform: set[Node] = set()
         self.lazy: set[Node] = set()  # parts of arrays in memory, whose numbers need no computation
         self.users = users(graph)
@@ -176,7 +176,7 @@ def reduced(shape: tuple[int, ...], place: Place | None) -> tuple[int, ...]:
 # --- rules: where the rows of an application are, None if it has none ----------------------------------------------------
 
 
-def _elementwise(rows: Rows, node: Apply) -> Place | None:
+def _elementwise(rows: RowValues, node: Apply) -> Place | None:
     if not isinstance(node.type, Array) or node.fn.name in ("as_array", "as_scalar"):
         return None
     shape, found = node.type.shape, None
@@ -200,7 +200,7 @@ def _elementwise(rows: Rows, node: Apply) -> Place | None:
     return found
 
 
-def _broadcast_to(rows: Rows, node: Apply) -> Place | None:
+def _broadcast_to(rows: RowValues, node: Apply) -> Place | None:
     (x,), shape = node.args, node.type.shape
     place = rows.of(x)
     if place is None:
@@ -209,7 +209,7 @@ def _broadcast_to(rows: Rows, node: Apply) -> Place | None:
     return Place(axis) if place.alone and shape[axis] == rows.n else None
 
 
-def _reshape(rows: Rows, node: Apply) -> Place | None:
+def _reshape(rows: RowValues, node: Apply) -> Place | None:
     (x,) = node.args
     place = rows.of(x)
     if place is None or not isinstance(node.type, Array):
@@ -226,12 +226,12 @@ def _reshape(rows: Rows, node: Apply) -> Place | None:
     return None
 
 
-def _transpose(rows: Rows, node: Apply) -> Place | None:
+def _transpose(rows: RowValues, node: Apply) -> Place | None:
     place = rows.of(node.args[0])
     return None if place is None else place._replace(axis=node.attrs["perm"].index(place.axis))
 
 
-def _slice(rows: Rows, node: Apply) -> Place | None:
+def _slice(rows: RowValues, node: Apply) -> Place | None:
     (x,) = node.args
     place = rows.of(x)
     if place is None:  # rows may begin further down in a longer array
@@ -242,7 +242,7 @@ def _slice(rows: Rows, node: Apply) -> Place | None:
     return place if whole else None
 
 
-def _pad(rows: Rows, node: Apply) -> Place | None:
+def _pad(rows: RowValues, node: Apply) -> Place | None:
     place = rows.of(node.args[0])
     low, high, interior = (node.attrs[k] for k in ("low", "high", "interior"))
     if place is None or any(interior) or min(*low, *high) < 0 or low[place.axis] or high[place.axis]:
@@ -250,20 +250,20 @@ def _pad(rows: Rows, node: Apply) -> Place | None:
     return place
 
 
-def _concatenate(rows: Rows, node: Apply) -> Place | None:
+def _concatenate(rows: RowValues, node: Apply) -> Place | None:
     places = {rows.of(a) for a in node.args}
     place = next(iter(places))
     return place if len(places) == 1 and place is not None and place.axis != node.attrs["axis"] else None
 
 
-def _reduce(rows: Rows, node: Apply) -> Place | None:
+def _reduce(rows: RowValues, node: Apply) -> Place | None:
     place, axes = rows.of(node.args[0]), node.attrs["axes"]
     if place is None or not place.alone or place.axis in axes or node.fn.name not in REDUCTIONS:
         return None
     return place if node.attrs["keepdims"] else Place(place.axis - sum(k < place.axis for k in axes))
 
 
-def _dot(rows: Rows, node: Apply) -> Place | None:
+def _dot(rows: RowValues, node: Apply) -> Place | None:
     a, b = (rows.of(x) for x in node.args)
     if (a is None) == (b is None):
         return None
@@ -280,7 +280,7 @@ def _is_small(x: Node) -> bool:
     return is_static_shape(x.type) and product(x.type.shape) <= SHARED
 
 
-def _dynamic_index(rows: Rows, node: Apply) -> Place | None:
+def _dynamic_index(rows: RowValues, node: Apply) -> Place | None:
     x, i = node.args
     place, axis = rows.of(x), node.attrs["axis"]
     if place is None or not place.alone or place.axis == axis or not isinstance(i.type, Scalar):
@@ -290,7 +290,7 @@ def _dynamic_index(rows: Rows, node: Apply) -> Place | None:
     return Place(place.axis - (axis < place.axis))
 
 
-def _take(rows: Rows, node: Apply) -> Place | None:
+def _take(rows: RowValues, node: Apply) -> Place | None:
     x, indices = node.args
     axis, at = node.attrs["axis"], rows.of(indices) if isinstance(indices.type, Array) else None
     if at is None or not at.alone or indices.type.dtype != "int64":
@@ -307,7 +307,7 @@ def _take(rows: Rows, node: Apply) -> Place | None:
     return Place(axis + at.axis)
 
 
-def _for_loop(rows: Rows, node: Apply) -> Place | None:
+def _for_loop(rows: RowValues, node: Apply) -> Place | None:
     body, carried = node.attrs["body"], node.attrs["carried"]
     args = node.args[3:]
     if not all(isinstance(a.type, Array | Scalar) and a.type.dtype in NUMBERS for a in args):
@@ -316,20 +316,20 @@ def _for_loop(rows: Rows, node: Apply) -> Place | None:
         return None
     if any(rows.of(a) is not None and not rows.is_lazy(a) for a in args[carried:]):
         return None
-    span = turns(node)
-    if rows.body or span is None or len(span) > TURNS:
+    span = iterations(node)
+    if rows.body or span is None or len(span) > ITERATIONS:
         return None
-    inner = Rows(body, rows.n, body=True)
+    inner = RowValues(body, rows.n, body=True)
     if inner.complete():
         rows.loops[node] = inner
     return None
 
 
-def _get_item(rows: Rows, node: Apply) -> Place | None:
+def _get_item(rows: RowValues, node: Apply) -> Place | None:
     return natural(node.type, rows.n) if node.args[0] in rows.loops else None
 
 
-JOIN: dict[str, Callable[[Rows, Apply], Place | None]] = {
+JOIN: dict[str, Callable[[RowValues, Apply], Place | None]] = {
     "broadcast_to": _broadcast_to,
     "reshape": _reshape,
     "transpose": _transpose,
@@ -344,4 +344,4 @@ JOIN: dict[str, Callable[[Rows, Apply], Place | None]] = {
     "get_item": _get_item,
 }
 
-__all__ = ["REDUCTIONS", "MixedError", "Place", "Rows", "natural", "reduced"]
+__all__ = ["REDUCTIONS", "MixedError", "Place", "RowValues", "natural", "reduced"]

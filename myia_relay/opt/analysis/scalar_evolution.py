@@ -1,11 +1,12 @@
-"""Which polynomials the integers inside of loops are, and what follows for their bounds: range analysis with polynomials.
+"""Which polynomials the integers inside of loops are, and what follows for their bounds: range analysis with
+polynomials.
 
-A loop's index is a variable between the polynomials that its bounds are; sums, products and exact quotients of polynomials are
-polynomials, as long as nothing wraps. Any other integer is a variable of its own between the numbers that its interval has, so
-`i - j` is known to be positive where `i` begins at `j + 1`, whatever `j` is.
+A loop's index is a variable between the polynomials that its bounds are; sums, products and exact quotients of
+polynomials are polynomials, as long as nothing wraps. Any other integer is a variable of its own between the numbers
+that its interval has, so `i - j` is known to be positive where `i` begins at `j + 1`, whatever `j` is.
 
-Input: applications with intervals, in the order of `ranges`. Output: narrower intervals; for each integer its polynomial, and for
-each loop the variable that its index is.
+Input: applications with intervals, in the order of `ranges`. Output: narrower intervals; for each integer its
+polynomial, and for each loop the variable that its index is.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ class Forms:
 
     Attributes:
         of: integer -> the polynomial that it is; None where its graph is run in several places.
-        turns: the body of a loop -> what tells its turns apart: the index, or the number of the turn. None likewise, and where
+        iterations: the body of a loop -> what tells its iterations apart: the index, or the number of the iteration.
+        None likewise, and where
             nothing is known of it.
         sizes: name of a symbolic dimension -> its variable.
     """
 
     def __init__(self) -> None:
         self.of: dict[Node, Polynomial | None] = {}
-        self.turns: dict[Graph, Variable | None] = {}
+        self.iterations: dict[Graph, Variable | None] = {}
         self.sizes: dict[str, Variable] = {}
 
     def keep(self, found: Mapping[Node, Polynomial]) -> None:
@@ -58,15 +60,15 @@ class Forms:
             return
         ends = (start.number, stop.number)
         if step[0] == step[1] and None not in ends:
-            turn = Variable(Polynomial.of(0), Polynomial.of(len(range(int(ends[0]), int(ends[1]), step[0])) - 1))
-            form = Polynomial.of(turn) * step[0] + start
+            iteration = Variable(Polynomial.of(0), Polynomial.of(len(range(int(ends[0]), int(ends[1]), step[0])) - 1))
+            form = Polynomial.of(iteration) * step[0] + start
         else:
-            turn = Variable(start, stop - 1) if step[0] > 0 else Variable(stop + 1, start)
-            form = Polynomial.of(turn)
+            iteration = Variable(start, stop - 1) if step[0] > 0 else Variable(stop + 1, start)
+            form = Polynomial.of(iteration)
         inner.forms[body.params[0]] = form
         if last:
             exact = step[0] == step[1] and (abs(step[0]) == 1 or None not in ends)
-            self.turns[body] = turn if exact and body not in self.turns else None
+            self.iterations[body] = iteration if exact and body not in self.iterations else None
 
     def form(self, node: Node, facts: Any) -> Polynomial | None:
         """The polynomial that an integer is: a variable, where nothing more is known."""

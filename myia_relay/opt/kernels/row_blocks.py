@@ -1,22 +1,26 @@
-"""Sums over many rows of data, strip by strip: what is kept of a strip is small, stays in the cache, and is not kept for the next.
+"""Sums over many rows of data, block by block: what is kept of a block is small, stays in the cache, and is not kept
+for the next.
 
     for k in range(K): y[k] = x @ L[k]; t[k] = f(y[k])          for s in range(0, n, B):
-    loss = sum(g(t))                                                strip = x[s : s + B]
-    for k in reversed(range(K)):                         =>         for k in range(K): y[k] = strip @ L[k]; t[k] = f(y[k])
+    loss = sum(g(t))                                                block = x[s : s + B]
+    for k in reversed(range(K)):                         =>         for k in range(K): y[k] = block @ L[k]; t[k] = f(y[k])
         dL[k] = x.T @ h(y[k], ...)                                  loss += sum(g(t))
-                                                                    for k in reversed(range(K)): dL[k] += strip.T @ h(y[k], ...)
+                                                                    for k in reversed(range(K)): dL[k] += block.T @
+                                                                    h(y[k], ...)
 
-Reverse mode keeps for each row what each turn of a loop has computed of it, K times the data, though the rows have nothing to do
-with each other but for sums in the end. B rows at a time need B / n of that memory: strip mining, for the adjoint of a loop around
-which there is none. `opt.kernels.sharding` says which parts of a program may do so.
+Reverse mode keeps for each row what each iteration of a loop has computed of it, K times the data, though the rows have
+nothing to do with each other but for sums in the end. B rows at a time need B / n of that memory: strip mining, for the
+adjoint of a loop around which there is none. `opt.kernels.sharding` says which parts of a program may do so.
 
-Worth it where loops carry many bytes of each row, and strips have more rows than the matrices that they are multiplied with: what a
-loop computes without the rows, such as L[k] from parameters, is computed for each strip again. (To keep it for all strips took as
+Worth it where loops carry many bytes of each row, and blocks have more rows than the matrices that they are multiplied
+with: what a loop computes without the rows, such as L[k] from parameters, is computed for each block again. (To keep it
+for all blocks took as
 long: it is read from memory then.)
 
 Input: an optimised graph without transforms, whose tapes are arrays. Output: the same program; sums over rows are
-added in another order. Sources: M. Wolfe, "More iteration space tiling" (Supercomputing 1989), for strip mining; that a sum's
-adjoint can be taken part by part is A. Griewank and A. Walther, "Evaluating Derivatives" (2nd ed., SIAM 2008), section 12.
+added in another order. Sources: M. Wolfe, "More iteration space tiling" (Supercomputing 1989), for strip mining; that a
+sum's adjoint can be taken part by part is A. Griewank and A. Walther, "Evaluating Derivatives" (2nd ed., SIAM 2008),
+section 12.
 """
 
 from __future__ import annotations
@@ -34,28 +38,28 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Env, applied, drop_dead, emit_like, lookup, same_interface
 from ...prims.ops.control import LEAD
-from ..rewrite.control import pack, take, turns, undef
-from .sharding import Division, Kinds, divide
-from .sharding_rules import SUM, WHOLE, Added, Along, Kind, in_strip
+from ..rewrite.control import iterations, pack, take, undef
+from .sharding import Division, Shardings, divide
+from .sharding_rules import SUM, WHOLE, Added, Along, Sharding, in_block
 
 FIRST = LEAD["for_loop"]
 
 LEAST = 1 << 20  # bytes that loops carry of all rows, from which on it is worth while
-CACHE = 1 << 20  # bytes that they may carry of a strip, for each thread: those share the rows of each kernel
-ROWS = 64  # that a strip has at least, for each thread
-TIMES = 4  # as many rows as a matrix that they are multiplied with has, at least: it may be made for each strip again
+CACHE = 1 << 20  # bytes that they may carry of a block, for each thread: those share the rows of each kernel
+ROWS = 64  # that a block has at least, for each thread
+TIMES = 4  # as many rows as a matrix that they are multiplied with has, at least: it may be made for each block again
 VECTOR = 8  # rows that kernels take together
 
 
 @dataclass(frozen=True)
-class StripMine:
+class BlockRows:
     """The pass.
 
     Attributes:
         threads: that will run the program.
     """
 
-    name: str = "strip_mine"
+    name: str = "row_blocks"
     threads: int = 1
 
     def __call__(self, graph: Graph) -> Graph:
@@ -69,21 +73,21 @@ class StripMine:
         return graph
 
     def along(self, graph: Graph, k: int, axis: int) -> Graph | None:
-        """The program by strips along an axis of argument k; None where that is not possible or not worth while."""
+        """The program by blocks along an axis of argument k; None where that is not possible or not worth while."""
         division = divide(graph, graph.params[k], axis)
         if division is None:
             return None
         n, kinds, results = graph.params[k].type.shape[axis], division.kinds, division.results
-        kept = sum(_bytes(node.type, kinds.of[node]) for node in division.strips if node in kinds.bodies)
+        kept = sum(_bytes(node.type, kinds.of[node]) for node in division.blocks if node in kinds.bodies)
         handed = sum(_bytes(node.type, kinds.of[node]) for node in results)
-        rows = strip(kept / n, n, _largest(kinds), self.threads)
+        rows = block(kept / n, n, _largest(kinds), self.threads)
         if rows is None or kept - handed < max(LEAST, kept / 2):
             return None
         return _Miner(graph, division, n, rows).mine()
 
 
-def strip(per_row: float, n: int, factor: int, threads: int) -> int | None:
-    """How many rows a strip has: a divisor of their number if there is one nearby. None where strips would be too long.
+def block(per_row: float, n: int, factor: int, threads: int) -> int | None:
+    """How many rows a block has: a divisor of their number if there is one nearby. None where blocks would be too long.
 
     Args:
         per_row: bytes that loops carry.
@@ -102,18 +106,18 @@ def strip(per_row: float, n: int, factor: int, threads: int) -> int | None:
 def _carried(graph: Graph) -> Iterator[Array]:
     """The arrays that counted loops carry."""
     for node in graph.nodes:
-        if turns(node) is not None:
+        if iterations(node) is not None:
             yield from (a.type for a in node.args[FIRST : FIRST + node.attrs["carried"]] if isinstance(a.type, Array))
 
 
-def _bytes(t: Type, kind: Kind) -> float:
+def _bytes(t: Type, kind: Sharding) -> float:
     """Of the rows in a value."""
     if isinstance(kind, tuple):
         return sum(map(_bytes, t.elems, kind))
     return float(np.prod(t.shape)) * numpy_dtype(t.dtype).itemsize if isinstance(kind, Along) else 0.0
 
 
-def _largest(kinds: Kinds) -> int:
+def _largest(kinds: Shardings) -> int:
     """The longest axis of a matrix that rows are multiplied with."""
     found = [_largest(inside) for inside in kinds.bodies.values()]
     for node in kinds.graph.nodes:
@@ -133,7 +137,7 @@ class _Miner:
     """The new program.
 
     Attributes:
-        n, rows: of the data, of a strip.
+        n, rows: of the data, of a block.
         bodies: of loops, by what is known of them and the number of rows.
     """
 
@@ -141,7 +145,7 @@ class _Miner:
         self.graph = graph
         self.kinds = division.kinds
         self.known = division.known
-        self.strips = division.strips
+        self.blocks = division.blocks
         self.after = division.after
         self.ahead = division.ahead
         self.results = division.results
@@ -153,11 +157,11 @@ class _Miner:
         """The program; None where a part of it is in the way."""
         if not self.hands_on() or not self.keeps_order():
             return None
-        later = {*self.strips, *self.after} - self.ahead
+        later = {*self.blocks, *self.after} - self.ahead
         new, env = same_interface(self.graph)
         b = Builder(new)
         _copy(b, [node for node in self.graph.nodes if node not in later], env)
-        b.origin = self.strips[0].origin
+        b.origin = self.blocks[0].origin
         states = [self.initial(b, node, env) for node in self.results]
         end = self.n - self.n % self.rows
         for start, stop, rows in ((0, end, self.rows), (end, self.n, self.n - end)):
@@ -170,24 +174,24 @@ class _Miner:
         return new
 
     def hands_on(self) -> bool:
-        """Whether each strip can begin where the last one has: nothing is used up, and what it leaves can be handed on."""
-        if any(holds(a.type, Tape | List | Data) for node in self.strips for a in (node, *node.args)):
+        """Whether each block can begin where the last one has: nothing is used up, and what it leaves can be handed on."""
+        if any(holds(a.type, Tape | List | Data) for node in self.blocks for a in (node, *node.args)):
             return False
         carried = [kind.to for kind in map(self.kinds.of.get, self.results) if isinstance(kind, Added)]
         firsts = [loop.args[FIRST + k - 1] for loop, k in carried]
-        if len(set(carried)) < len(carried) or any(first in self.strips for first in firsts):
+        if len(set(carried)) < len(carried) or any(first in self.blocks for first in firsts):
             return False
         return all(isinstance(node.type, Array | Scalar) for node in self.results)
 
     def keeps_order(self) -> bool:
-        """Whether what has effects comes in the same order: before the strips, in them, after them."""
+        """Whether what has effects comes in the same order: before the blocks, in them, after them."""
         effects = Effects()
-        stage = dict.fromkeys(self.strips, 1) | dict.fromkeys(self.after, 2)
+        stage = dict.fromkeys(self.blocks, 1) | dict.fromkeys(self.after, 2)
         order = [stage.get(node, 0) for node in self.graph.nodes if effects.of_node(node)]
         return order == sorted(order)
 
     def initial(self, b: Builder, node: Apply, env: Env) -> Node:
-        """What is handed to the first strip for a result."""
+        """What is handed to the first block for a result."""
         kind, t = self.kinds.of[node], node.type
         if isinstance(kind, Added):
             loop, k = kind.to
@@ -199,25 +203,25 @@ class _Miner:
         return zero if t == number else b.emit(REGISTRY["broadcast_to"], (zero,), {"shape": t.shape})
 
     def loop(self, b: Builder, span: tuple[int, int, int], states: Sequence[Node], env: Env) -> list[Node]:
-        """The loop over strips of so many rows, and what it leaves."""
-        body = Graph(f"{self.graph.name}.strip", None, self.graph.origin)
+        """The loop over blocks of so many rows, and what it leaves."""
+        body = Graph(f"{self.graph.name}.block", None, self.graph.origin)
         inner, rows = Builder(body, b.origin), span[2]
         if rows == self.rows:
-            body.flags["strip"] = (self.n, rows)
+            body.flags["row_block"] = (self.n, rows)
         first = body.add_parameter("row", INT)
         carried = [body.add_parameter(f"state{k}", s.type) for k, s in enumerate(states)]
         inside: Env = {}
-        strips = set(self.strips)
-        for node in self.strips:
+        blocks = set(self.blocks)
+        for node in self.blocks:
             for a in node.args:
-                if a in env and a not in inside and a not in strips:
+                if a in env and a not in inside and a not in blocks:
                     inside[a] = body.add_parameter(a.name or f"outer{len(inside)}", a.type)
         operands = tuple(lookup(env, node) for node in inside)
         for node in inside.keys() & self.known.keys():
             attrs = {"axis": self.known[node].axis, "length": rows}
             inside[node] = inner.emit(REGISTRY["dynamic_slice"], (inside[node], first), attrs)
         ends = {kind.to: s for kind, s in zip(map(self.kinds.of.get, self.results), carried) if isinstance(kind, Added)}
-        self.copy(inner, self.strips, inside, self.kinds, rows, ends)
+        self.copy(inner, self.blocks, inside, self.kinds, rows, ends)
         values = [inside[node] for node in self.results]
         body.output = pack(inner, [self.result(inner, *parts, first) for parts in zip(self.results, carried, values)])
         drop_dead(body)
@@ -226,17 +230,17 @@ class _Miner:
         return [take(b, loop, (k,)) for k in range(len(states))]
 
     def result(self, b: Builder, node: Apply, state: Node, value: Node, first: Node) -> Node:
-        """What a strip hands on for a result."""
+        """What a block hands on for a result."""
         kind = self.kinds.of[node]
         if isinstance(kind, Along):
             return b.emit(REGISTRY["dynamic_update_slice"], (state, value, first), {"axis": kind.axis})
         return b.emit(REGISTRY["add"], (state, value)) if kind is SUM else value
 
-    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, kinds: Kinds, rows: int, ends=None) -> None:
-        """Emit applications as they are in a strip.
+    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, kinds: Shardings, rows: int, ends=None) -> None:
+        """Emit applications as they are in a block.
 
         Args:
-            ends: what is carried from strip to strip, by the loop and the operand that it takes the place of.
+            ends: what is carried from block to block, by the loop and the operand that it takes the place of.
         """
         for node in nodes:
             b.origin = node.origin
@@ -244,39 +248,39 @@ class _Miner:
             for (loop, k), state in (ends or {}).items():
                 if loop is node:
                     args[FIRST + k - 1] = state
-            t = in_strip(node.type, kinds.of[node], rows)
+            t = in_block(node.type, kinds.of[node], rows)
             attrs = self.attributes(node, t, kinds, rows)
             env[node] = (
                 emit_like(b, node, tuple(args), attrs) if t == node.type else b.emit(node.fn, tuple(args), attrs, t)
             )
 
     def operand(self, node: Node, env: Env, rows: int) -> Node:
-        """An operand; a constant is as long as a strip where it must be."""
+        """An operand; a constant is as long as a block where it must be."""
         known = self.known.get(node)
         if known is None or not isinstance(node, Constant):
             return lookup(env, node)
-        return Constant(np.take(node.value, range(rows), known.axis), in_strip(node.type, known, rows), node.origin)
+        return Constant(np.take(node.value, range(rows), known.axis), in_block(node.type, known, rows), node.origin)
 
-    def attributes(self, node: Apply, t: Type, kinds: Kinds, rows: int) -> dict[str, Any]:
-        """The attributes of an application in a strip."""
+    def attributes(self, node: Apply, t: Type, kinds: Shardings, rows: int) -> dict[str, Any]:
+        """The attributes of an application in a block."""
         if node in kinds.bodies:
             return {**node.attrs, "body": self.body(kinds.bodies[node], rows)}
         if isinstance(node.fn, Primitive) and node.fn.axes is not None:
             return node.fn.axes.resized(node.attrs, t.shape)
         return {"type": t} if applied(node) in ("make_struct", "undef") else node.attrs
 
-    def body(self, kinds: Kinds, rows: int) -> Graph:
-        """The body of a loop, as it is in a strip."""
+    def body(self, kinds: Shardings, rows: int) -> Graph:
+        """The body of a loop, as it is in a block."""
         key = (id(kinds), rows)
         if key not in self.bodies:
             old = kinds.graph
             new = Graph(old.name, None, old.origin)
             new.flags = dict(old.flags)
-            env: Env = {p: new.add_parameter(p.name, in_strip(p.type, kinds.of[p], rows), p.origin) for p in old.params}
+            env: Env = {p: new.add_parameter(p.name, in_block(p.type, kinds.of[p], rows), p.origin) for p in old.params}
             self.copy(Builder(new), old.nodes, env, kinds, rows)
             new.output = lookup(env, old.output)
             self.bodies[key] = new
         return self.bodies[key]
 
 
-__all__ = ["StripMine"]
+__all__ = ["BlockRows"]

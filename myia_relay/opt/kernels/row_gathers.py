@@ -1,4 +1,4 @@
-"""Rows that are picked from arrays which are computed row by row: these alone, each once, in the order of memory.
+"""Rows that are gathered from arrays which are computed row by row: these alone, each once, in the order of memory.
 
     posed = skin(vertices)                      d = distinct(corners)         # the vertices, and where each corner's is among them
     x = points - posed[corners]         =>      posed = skin(vertices)[d.rows]
@@ -7,11 +7,11 @@
 Corners of triangles meet in vertices, and what rows need is often alike for neighbours, such as the bones that a vertex
 hangs
 on: a block of rows skips what is zero for all of its rows (`opt.kernels.zero_blocks`). Where a row is too little work
-for that, picks from one array are joined at least, so that all are rows of one kernel.
+for that, gathers from one array are joined at least, so that all are rows of one kernel.
 
-Indices are clamped: to pick before they are checked does no harm.
+Indices are clamped: to gather before they are checked does no harm.
 
-Input: the kernels of a graph. Output: the graph with other picks. Used by `opt.kernels.soa_kernels`.
+Input: the kernels of a graph. Output: the graph with other gathers. Used by `opt.kernels.soa_kernels`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import applied, emit_like, lookup, same_interface
 from ...utils.switches import is_left_out
-from ..analysis.row_axes import VIEWS, Rows, reduced
-from ..rewrite.control import turns
+from ..analysis.row_axes import VIEWS, RowValues, reduced
+from ..rewrite.control import iterations
 
-FEWEST = 32  # picks
-SPARSE = 64  # rows that there are, for one that is picked: all of them are looked at
-OFTEN = 2  # rows that there are, for one that is picked in one place: then a fifth of the picks has been picked before
+FEWEST = 32  # gathers
+SPARSE = 64  # rows that there are, for one that is gathered: all of them are looked at
+OFTEN = 2  # rows that there are, for one that is gathered in one place: then a fifth of the gathers has been gathered before
 HEAVY = 8  # operations for a number of a row, of which it is worth it to compute the row once
 LANES = 8  # of the widest vectors
 
 
-class Picker:
-    """The graph with other picks.
+class Gatherer:
+    """The graph with other gathers.
 
     Args:
         graph: a typed graph.
@@ -48,22 +48,22 @@ class Picker:
         counts: extents of arrays of distinct rows -> how many of these there are, a node of the new graph.
     """
 
-    def __init__(self, graph: Graph, rows: dict[int, Rows], movable: Callable[[Apply], bool]):
+    def __init__(self, graph: Graph, rows: dict[int, RowValues], movable: Callable[[Apply], bool]):
         self.graph, self.rows, self.movable = graph, rows, movable
         self.counts: dict[int, Node] = {}
-        self.picks = {users[0]: users for r in rows.values() for users in self.worthwhile(r)}
+        self.gathers = {users[0]: users for r in rows.values() for users in self.worthwhile(r)}
         self.made: dict[
             tuple[Node, ...], tuple[Node, int]
         ] = {}  # indices -> the distinct ones, and for how many there is room
         self.sizes = {d for node in graph.nodes if isinstance(node.type, Array) for d in node.type.shape}
 
-    def worthwhile(self, rows: Rows) -> list[list[Apply]]:
-        """The picks from each array of an extent that are to be made in another way."""
+    def worthwhile(self, rows: RowValues) -> list[list[Apply]]:
+        """The gathers from each array of an extent that are to be made in another way."""
         found = []
         for x, place in rows.place.items():
             users = rows.users.get(x, [])
-            picks = all(applied(u) == "take" and u.args[0] is x and u.attrs["axis"] == place.axis for u in users)
-            if not users or not picks or not place.alone or x is self.graph.output:
+            gathers = all(applied(u) == "take" and u.args[0] is x and u.attrs["axis"] == place.axis for u in users)
+            if not users or not gathers or not place.alone or x is self.graph.output:
                 continue
             indices = [u.args[1].type for u in users]
             if not all(
@@ -75,24 +75,24 @@ class Picker:
                 found.append(users)
         return found
 
-    def is_heavy(self, rows: Rows, users: list[Apply]) -> bool:
+    def is_heavy(self, rows: RowValues, users: list[Apply]) -> bool:
         """Whether each row is to be computed once."""
         x, count = users[0].args[0], sum(u.args[1].type.shape[0] for u in users)
-        if is_left_out("distinct_picks") or not FEWEST <= count < rows.n - 2 * LANES or rows.n > SPARSE * count:
+        if is_left_out("distinct_gathers") or not FEWEST <= count < rows.n - 2 * LANES or rows.n > SPARSE * count:
             return False
         if len(users) == 1 and rows.n > OFTEN * count:
-            return False  # so few picks of one kind seldom meet
+            return False  # so few gathers of one kind seldom meet
         return work(rows, x) >= HEAVY * product(reduced(x.type.shape, rows.place[x]))
 
     def run(self) -> Graph:
         """The new graph; the old one where nothing changes."""
-        if not self.picks:
+        if not self.gathers:
             return self.graph
         new, env = same_interface(self.graph)
         self.b, self.env = Builder(new), env
         for node in self.graph.nodes:
-            if node in self.picks and node not in env:
-                users = self.picks[node]
+            if node in self.gathers and node not in env:
+                users = self.gathers[node]
                 if not all(self.movable(m) for u in users for m in computed_from(u.args[1], env)):
                     return self.graph
                 for u in users:
@@ -125,7 +125,7 @@ class Picker:
         return self.b.emit(REGISTRY[name], args, attrs)
 
     def indices(self, users: list[Apply]) -> Node:
-        """Those of all picks, one behind the other."""
+        """Those of all gathers, one behind the other."""
         parts = tuple(lookup(self.env, u.args[1]) for u in users)
         return parts[0] if len(parts) == 1 else self.op("concatenate", parts, axis=0)
 
@@ -163,7 +163,7 @@ class Picker:
             first += size
 
 
-def work(rows: Rows, x: Node) -> int:
+def work(rows: RowValues, x: Node) -> int:
     """How many numbers are computed for a row of an array."""
     total, seen, stack = 0, set(), [x]
     while stack:
@@ -174,13 +174,13 @@ def work(rows: Rows, x: Node) -> int:
         stack += node.args
         if node in rows.loops:
             inner = rows.loops[node]
-            total += len(turns(node)) * sum(numbers(inner, m) for m in inner.graph.nodes if m in inner.place)
+            total += len(iterations(node)) * sum(numbers(inner, m) for m in inner.graph.nodes if m in inner.place)
         else:
             total += numbers(rows, node)
     return total
 
 
-def numbers(rows: Rows, node: Apply) -> int:
+def numbers(rows: RowValues, node: Apply) -> int:
     """How many of them an application computes for a row."""
     return 0 if node.fn.name in VIEWS else product(reduced(node.type.shape, rows.place[node]))
 
@@ -197,4 +197,4 @@ def computed_from(node: Node, known: Container[Node]) -> list[Apply]:
     return list(found)
 
 
-__all__ = ["Picker"]
+__all__ = ["Gatherer"]

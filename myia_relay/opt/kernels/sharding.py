@@ -1,9 +1,9 @@
-"""What the values of a program are when the rows of its data come strip by strip: the analysis behind
+"""What the values of a program are when the rows of its data come block by block: the analysis behind
 `opt.kernels.row_blocks`.
 
 Kinds (`opt.kernels.sharding_rules`) go from operands to results, and into the bodies of loops and back until they
 agree. Whole arrays that
-meet strips become strips themselves where they can: arguments with as many rows, and what is filled with one number. A
+meet blocks become blocks themselves where they can: arguments with as many rows, and what is filled with one number. A
 `Demand` carries that out of the body of a loop, to where the array comes from.
 
 Input: an optimised graph, and an axis of an argument. Output: a `Division` of its applications.
@@ -19,11 +19,24 @@ from ...ir.prim import Primitive
 from ...ir.rewrite import Effects, applied
 from ...prims.ops.control import LEAD
 from ..rewrite.control import output_parts
-from .sharding_rules import SUM, WHOLE, Added, Along, Kind, NoRule, is_filled, is_zero, leaves, normal, require, rule_of
+from .sharding_rules import (
+    SUM,
+    WHOLE,
+    Added,
+    Along,
+    NoRule,
+    Sharding,
+    is_filled,
+    is_zero,
+    leaves,
+    normal,
+    require,
+    rule_of,
+)
 
 FIRST = LEAD["for_loop"]
-CHECKS = frozenset({"raise"})  # of whole values: they fail in the first strip, or in none
-MOST_DEMANDS = 100  # each makes one more array a strip
+CHECKS = frozenset({"raise"})  # of whole values: they fail in the first block, or in none
+MOST_DEMANDS = 100  # each makes one more array a block
 
 
 class Demand(Exception):
@@ -34,17 +47,17 @@ class Demand(Exception):
         kind: what it must be.
     """
 
-    def __init__(self, node: Parameter, kind: Kind):
+    def __init__(self, node: Parameter, kind: Sharding):
         self.node = node
         self.kind = kind
 
 
 class _Again(Exception):
-    """One more value is known to be a strip: the analysis begins again."""
+    """One more value is known to be a block: the analysis begins again."""
 
 
 @dataclass
-class Kinds:
+class Shardings:
     """The kinds of a graph's values, for given ones of its parameters.
 
     Attributes:
@@ -52,45 +65,45 @@ class Kinds:
         of: value -> kind; without constants.
         bodies: loop -> the kinds in its body.
         output: the kind of the result.
-        doubtful: whether something is taken for a strip that is whole as far as is known: what a loop carries may
+        doubtful: whether something is taken for a block that is whole as far as is known: what a loop carries may
         become one.
     """
 
     graph: Graph
-    of: dict[Node, Kind]
-    bodies: dict[Apply, Kinds] = field(default_factory=dict)
-    output: Kind = WHOLE
+    of: dict[Node, Sharding]
+    bodies: dict[Apply, Shardings] = field(default_factory=dict)
+    output: Sharding = WHOLE
     doubtful: bool = False
 
 
 @dataclass
 class Division:
-    """A program in three parts: what comes before the strips, what each strip does, and what comes after them.
+    """A program in three parts: what comes before the blocks, what each block does, and what comes after them.
 
     Attributes:
-        kinds: of what each strip does.
-        known: what has been made a strip: arguments, and what is filled with a number.
-        strips: the applications of each strip.
+        kinds: of what each block does.
+        known: what has been made a block: arguments, and what is filled with a number.
+        blocks: the applications of each block.
         after: those that need its results, or all rows.
-        ahead: those of the strips, and arguments, that may be had before, for all rows.
-        results: the applications of the strips that these need, or whoever runs the program.
+        ahead: those of the blocks, and arguments, that may be had before, for all rows.
+        results: the applications of the blocks that these need, or whoever runs the program.
     """
 
-    kinds: Kinds
-    known: dict[Node, Kind]
-    strips: list[Apply]
+    kinds: Shardings
+    known: dict[Node, Sharding]
+    blocks: list[Apply]
     after: list[Apply]
     ahead: set[Node]
 
     @property
     def results(self) -> list[Apply]:
         used = {a for node in self.after for a in node.args} | {self.kinds.graph.output}
-        return [node for node in self.strips if node in used and node not in self.ahead]
+        return [node for node in self.blocks if node in used and node not in self.ahead]
 
 
 def divide(graph: Graph, argument: Parameter, axis: int) -> Division | None:
     """A program by what it does with the rows along an axis of an argument; None where that is nothing, or too entangled."""
-    analysis = Analysis(graph, argument.type.shape[axis])
+    analysis = ShardingAnalysis(graph, argument.type.shape[axis])
     analysis.known[argument] = Along(axis)
     for _ in range(MOST_DEMANDS):
         try:
@@ -102,81 +115,81 @@ def divide(graph: Graph, argument: Parameter, axis: int) -> Division | None:
     return None
 
 
-class Analysis:
+class ShardingAnalysis:
     """The kinds of the values of a program.
 
     Attributes:
         top: the program.
         size: how many rows there are.
-        known: values that have been made strips.
+        known: values that have been made blocks.
         memo: what is known of graphs, by their parameters' kinds.
     """
 
     def __init__(self, top: Graph, size: int):
         self.top = top
         self.size = size
-        self.known: dict[Node, Kind] = {}
-        self.memo: dict[tuple[Graph, tuple[Kind, ...]], Kinds] = {}
+        self.known: dict[Node, Sharding] = {}
+        self.memo: dict[tuple[Graph, tuple[Sharding, ...]], Shardings] = {}
         self.effects = Effects()
 
     def divide(self) -> Division:
         """The parts of the program."""
-        kinds = Kinds(self.top, {p: self.known.get(p, WHOLE) for p in self.top.params})
-        strips: dict[Apply, None] = {}
+        kinds = Shardings(self.top, {p: self.known.get(p, WHOLE) for p in self.top.params})
+        blocks: dict[Apply, None] = {}
         after: dict[Apply, None] = {}
         ahead: dict[Node, None] = dict.fromkeys(self.known)
         for node in self.top.nodes:
             if any(a in after for a in node.args):
                 after[node] = None
                 continue
-            early = self._is_cheap(node) and all(a in ahead or a not in strips for a in node.args)
+            early = self._is_cheap(node) and all(a in ahead or a not in blocks for a in node.args)
             try:
                 kind = self.kind(node, kinds)
             except NoRule:
                 kind = None
-            if (kind is None or kind is SUM) and early or kind is WHOLE and not any(a in strips for a in node.args):
+            if (kind is None or kind is SUM) and early or kind is WHOLE and not any(a in blocks for a in node.args):
                 kinds.of[node] = WHOLE
             elif kind is None or self._is_last(node, kinds):
                 after[node] = None
             else:
                 kinds.of[node] = kind
-                strips[node] = None
+                blocks[node] = None
                 if early:
                     ahead[node] = None
-        return Division(kinds, self.known, list(strips), list(after), set(ahead))
+        return Division(kinds, self.known, list(blocks), list(after), set(ahead))
 
     def _is_cheap(self, node: Apply) -> bool:
-        """Whether an application may be computed once more, for all rows: before the strips, for what they all need."""
+        """Whether an application may be computed once more, for all rows: before the blocks, for what they all need."""
         return (
             isinstance(node.fn, Primitive)
             and node.fn.kind in ("elementwise", "injective", "reduce")
             and not node.fn.effect
         )
 
-    def _is_last(self, node: Apply, kinds: Kinds) -> bool:
-        """Whether an application that a strip could do is better done once, with the sums of all of them."""
+    def _is_last(self, node: Apply, kinds: Shardings) -> bool:
+        """Whether an application that a block could do is better done once, with the sums of all of them."""
         if applied(node) == "make_struct":
             return True
         if applied(node) == "get_item" or node in self.known:
             return False
         return not any(isinstance(kind, Along) for kind in leaves([self.of(a, kinds) for a in node.args]))
 
-    def of(self, node: Node, kinds: Kinds) -> Kind:
+    def of(self, node: Node, kinds: Shardings) -> Sharding:
         """The kind of an operand."""
         return self.known.get(node, WHOLE) if isinstance(node, Constant) else kinds.of[node]
 
-    def inside(self, graph: Graph, params: tuple[Kind, ...]) -> Kinds:
+    def inside(self, graph: Graph, params: tuple[Sharding, ...]) -> Shardings:
         """The kinds in a body, from those of its parameters."""
         found = self.memo.get((graph, params))
         if found is None:
-            found = Kinds(graph, dict(zip(graph.params, params, strict=True)))
+            found = Shardings(graph, dict(zip(graph.params, params, strict=True)))
             for node in graph.nodes:
                 found.of[node] = self.kind(node, found)
             found.output = self.of(graph.output, found)
             self.memo[graph, params] = found
         return found
 
-    def kind(self, node: Apply, kinds: Kinds) -> Kind:
+    def kind(self, node: Apply, kinds: Shardings) -> Sharding:
         """The kind of a result.
 
         Raises:
@@ -193,7 +206,7 @@ class Analysis:
             raise NoRule
         return normal(rule_of(node, args)(self, node, args, kinds))
 
-    def demand(self, node: Node, kind: Kind, kinds: Kinds) -> None:
+    def demand(self, node: Node, kind: Sharding, kinds: Shardings) -> None:
         """Have a whole value be of another kind; returns where that is left open.
 
         Raises:
@@ -234,8 +247,8 @@ class Analysis:
             stack += found
         return None
 
-    def loop(self, node: Apply, args: Sequence[Kind], kinds: Kinds) -> Kind:
-        """The kinds of what a counted loop carries from turn to turn."""
+    def loop(self, node: Apply, args: Sequence[Sharding], kinds: Shardings) -> Sharding:
+        """The kinds of what a counted loop carries from iteration to iteration."""
         body, count = node.attrs["body"], node.attrs["carried"]
         inner = [
             WHOLE,
@@ -268,7 +281,7 @@ class Analysis:
                 inner[k] = self.met(node, k, results[k - 1], kinds)
         raise NoRule
 
-    def met(self, loop: Apply, k: int, kind: Kind, kinds: Kinds) -> Kind:
+    def met(self, loop: Apply, k: int, kind: Sharding, kinds: Shardings) -> Sharding:
         """What a parameter of a loop's body is, from which another kind is demanded; if it is not its operand that changes."""
         operand, body = loop.args[FIRST + k - 1], loop.attrs["body"]
         if kind is SUM or isinstance(kind, Added):
@@ -282,11 +295,11 @@ class Analysis:
         self.demand(operand, kind, kinds)
         return kind
 
-    def carried(self, loop: Apply, k: int, inner: Kind, outer: Kind) -> Kind:
+    def carried(self, loop: Apply, k: int, inner: Sharding, outer: Sharding) -> Sharding:
         """What a loop leaves of a carried value, seen from outside."""
         if not isinstance(inner, Added):
             return inner
         return outer if isinstance(outer, Added) else Added((loop, k))
 
 
-__all__ = ["Division", "Kinds", "divide"]
+__all__ = ["Division", "Shardings", "divide"]

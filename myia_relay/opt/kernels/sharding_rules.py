@@ -1,14 +1,14 @@
-"""Strip by strip: what a value may be in a strip of rows, and a rule for each primitive.
+"""Block by block: what a value may be in a block of rows, and a rule for each primitive.
 
-The rows lie along one axis of some arguments; a strip is a stretch of it. In each strip a value is one of
+The rows lie along one axis of some arguments; a block is a stretch of it. In each block a value is one of
 
-- `WHOLE`: it does not depend on the rows, and is the same in all strips;
-- `Along` an axis: the strip's rows of what it is otherwise;
-- `SUM`: the strip's part of a sum over all rows;
-- `Added`: something carried from strip to strip, to which each adds a `SUM`;
+- `WHOLE`: it does not depend on the rows, and is the same in all blocks;
+- `Along` an axis: the block's rows of what it is otherwise;
+- `SUM`: the block's part of a sum over all rows;
+- `Added`: something carried from block to block, to which each adds a `SUM`;
 
 or a structure of such, a tuple of kinds. A rule says what kind a result has, for the kinds of its operands. What has no rule does
-not go strip by strip: the order of rows, maxima over rows, all that a sum over all rows goes into. A sum may be multiplied only
+not go block by block: the order of rows, maxima over rows, all that a sum over all rows goes into. A sum may be multiplied only
 where differentiation has made the product, for which numbers are reals: elsewhere 0 * infinity would be decided in another order.
 
 Used by `opt.kernels.sharding`.
@@ -29,7 +29,7 @@ from ...ir.node import Apply, Constant, Node
 from ...ir.rewrite import applied
 
 if TYPE_CHECKING:
-    from .sharding import Analysis, Kinds
+    from .sharding import ShardingAnalysis, Shardings
 
 
 class Plain(Enum):
@@ -44,14 +44,14 @@ WHOLE, SUM = Plain.WHOLE, Plain.SUM
 
 @dataclass(frozen=True)
 class Along:
-    """The rows of the strip, along an axis."""
+    """The rows of the block, along an axis."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class Added:
-    """What is carried, and the strip's part of a sum.
+    """What is carried, and the block's part of a sum.
 
     Attributes:
         to: what is carried: a parameter of a body; in the whole program a loop and the position of its operand. None in demands.
@@ -60,30 +60,30 @@ class Added:
     to: Any = None
 
 
-Kind = Plain | Along | Added | tuple
+Sharding = Plain | Along | Added | tuple
 
 
 class NoRule(Exception):
-    """Something does not go strip by strip."""
+    """Something does not go block by block."""
 
 
-def normal(kind: Kind) -> Kind:
+def normal(kind: Sharding) -> Sharding:
     """A structure of whole values is whole."""
     return WHOLE if isinstance(kind, tuple) and all(k is WHOLE for k in kind) else kind
 
 
-def leaves(kinds: Sequence[Kind]) -> Iterator[Kind]:
+def leaves(kinds: Sequence[Sharding]) -> Iterator[Sharding]:
     """The kinds inside of structures."""
     for kind in kinds:
         yield from leaves(kind) if isinstance(kind, tuple) else (kind,)
 
 
-def in_strip(t: Type, kind: Kind, rows: int) -> Type:
-    """The type of a value in a strip of some rows."""
+def in_block(t: Type, kind: Sharding, rows: int) -> Type:
+    """The type of a value in a block of some rows."""
     if isinstance(kind, Along):
         return Array(t.dtype, (*t.shape[: kind.axis], rows, *t.shape[kind.axis + 1 :]))
     if isinstance(kind, tuple):
-        return replace(t, elems=tuple(in_strip(e, k, rows) for e, k in zip(t.elems, kind)))
+        return replace(t, elems=tuple(in_block(e, k, rows) for e, k in zip(t.elems, kind)))
     return t
 
 
@@ -112,12 +112,12 @@ def is_filled(node: Node, axis: int) -> bool:
 
 # --- rules: (analysis, application, kinds of its operands, kinds around it) -> kind of its result -----------------------------
 
-Rule = Callable[["Analysis", Apply, "list[Kind]", "Kinds"], Kind]
+Rule = Callable[["ShardingAnalysis", Apply, "list[Sharding]", "Shardings"], Sharding]
 RULES: dict[str, Rule] = {"for_loop": lambda analysis, node, args, kinds: analysis.loop(node, args, kinds)}
 """Of sums and structures, by the name of a primitive or by the kind of many, where `sums` does not say it. See `rule_of`."""
 
 
-def rule_of(node: Apply, args: Sequence[Kind]) -> Rule:
+def rule_of(node: Apply, args: Sequence[Sharding]) -> Rule:
     """The rule of an application: operands with rows go by its axes, sums by what it is linear in."""
     if any(isinstance(kind, Along) for kind in args) and node.fn.axes is not None:
         return rows
@@ -134,7 +134,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def is_sum(node: Node, kind: Kind) -> bool:
+def is_sum(node: Node, kind: Sharding) -> bool:
     """Whether an operand of a sum is a part of a sum: zero is."""
     return kind is SUM or kind is WHOLE and is_zero(node)
 
@@ -145,8 +145,8 @@ def require(condition: bool) -> None:
         raise NoRule
 
 
-def rows(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
-    """What follows from the declared axes (`ir.axes`) where operands have the strip's rows: along a mapped axis the result has them
+def rows(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
+    """What follows from the declared axes (`ir.axes`) where operands have the block's rows: along a mapped axis the result has them
     as well, along a contracted one it is a sum."""
     relation = relation_of(node)
     require(relation is not None)
@@ -167,16 +167,16 @@ def rows(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kin
     return SUM if relation.base is None else added(analysis, node, relation.base, args, kinds)
 
 
-def same_rows(analysis: Analysis, node: Node, kind: Kind, wanted: Along, kinds: Kinds) -> None:
-    """An operand must have the strip's rows along an axis."""
+def same_rows(analysis: ShardingAnalysis, node: Node, kind: Sharding, wanted: Along, kinds: Shardings) -> None:
+    """An operand must have the block's rows along an axis."""
     if kind is WHOLE:
         analysis.demand(node, wanted, kinds)
     else:
         require(kind == wanted)
 
 
-def added(analysis: Analysis, node: Apply, k: int, args: list[Kind], kinds: Kinds) -> Kind:
-    """The kind of a result that is operand k and a strip's part of a sum."""
+def added(analysis: ShardingAnalysis, node: Apply, k: int, args: list[Sharding], kinds: Shardings) -> Sharding:
+    """The kind of a result that is operand k and a block's part of a sum."""
     kind = args[k]
     if is_sum(node.args[k], kind):
         return SUM
@@ -186,8 +186,8 @@ def added(analysis: Analysis, node: Apply, k: int, args: list[Kind], kinds: Kind
     return kind
 
 
-def sums(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
-    """What is linear in a strip's part of a sum: what moves elements about or adds them up, and products."""
+def sums(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
+    """What is linear in a block's part of a sum: what moves elements about or adds them up, and products."""
     if node.fn.bilinear:
         require(is_multiple(node, args))
         return SUM
@@ -198,7 +198,7 @@ def sums(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kin
 
 
 @rule("elementwise")
-def _(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
+def _(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
     """Elementwise operations on sums: which are linear depends on what the other operand is."""
     name = node.fn.name
     require(node.type.is_float)
@@ -221,7 +221,7 @@ def _(analysis: Analysis, node: Apply, args: list[Kind], kinds: Kinds) -> Kind:
     return SUM
 
 
-def is_multiple(node: Apply, args: list[Kind]) -> bool:
+def is_multiple(node: Apply, args: list[Sharding]) -> bool:
     """Whether differentiation has multiplied a sum by something whole."""
     return node.origin.made_by in ("jvp", "vjp") and sorted(args, key=str) == sorted((SUM, WHOLE), key=str)
 
@@ -248,9 +248,9 @@ __all__ = [
     "WHOLE",
     "Added",
     "Along",
-    "Kind",
+    "Sharding",
     "NoRule",
-    "in_strip",
+    "in_block",
     "is_filled",
     "is_zero",
     "leaves",

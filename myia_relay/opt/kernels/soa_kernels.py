@@ -30,11 +30,11 @@ from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
 from ..analysis.fusion import cost
-from ..analysis.row_axes import Rows, reduced
+from ..analysis.row_axes import RowValues, reduced
 from ..rewrite.control import pack, take
 from ..rewrite.simplify import holds_tape
-from .row_gathers import Picker
-from .soa_values import INT, Frame, Scope
+from .row_gathers import Gatherer
+from .soa_values import INT, RowScope, ScalarFrame
 
 LEAST = 32  # rows
 SHORT = 4  # positions of a last axis in which vectors are lost
@@ -44,17 +44,17 @@ VIEWS = ("slice", "reshape", "transpose")
 
 
 @dataclass(frozen=True)
-class RowKernels:
+class SoaKernels:
     """The pass."""
 
-    name: str = "row_kernels"
+    name: str = "soa_kernels"
 
     def __call__(self, graph: Graph) -> Graph:
         return _Kernels().rewrite(graph) if any(candidates(g) for g in all_graphs(graph)) else graph
 
 
 @dataclass(eq=False)
-class Kernel:
+class SoaKernel:
     """What is computed row by row in one place.
 
     Attributes:
@@ -63,7 +63,7 @@ class Kernel:
         closed: whether no more may come.
     """
 
-    rows: Rows
+    rows: RowValues
     members: list[Apply] = field(default_factory=list)
     closed: bool = False
 
@@ -81,7 +81,7 @@ class Kernel:
         return short >= PAYS and size <= MOST
 
 
-def _work(rows: Rows, members: Iterable[Node]) -> Iterator[tuple[Rows, Node]]:
+def _work(rows: RowValues, members: Iterable[Node]) -> Iterator[tuple[RowValues, Node]]:
     """The applications of a kernel, with those of the rows that it picks from, and of the bodies of loops."""
     seen: set[Node] = set()
     stack = [(rows, m, False) for m in members]
@@ -113,22 +113,22 @@ class Grouping:
 
     def __init__(self, graph: Graph, effects: Effects, counts: Mapping[int, Node] = MappingProxyType({})):
         self.graph, self.effects, self.counts = graph, effects, counts
-        self.kernel: dict[Node, Kernel] = {}
+        self.kernel: dict[Node, SoaKernel] = {}
         extents = candidates(graph) | counts.keys()
-        self.rows: dict[int, Rows] = {}
+        self.rows: dict[int, RowValues] = {}
         for n in sorted(extents, reverse=True):
-            self.rows[n] = Rows(graph, n, {size: rows for size, rows in self.rows.items() if size not in counts})
+            self.rows[n] = RowValues(graph, n, {size: rows for size, rows in self.rows.items() if size not in counts})
         if self.rows:
             self.group()
 
     def group(self) -> None:
         """Put applications into kernels, along program order."""
-        open_: dict[int, Kernel] = {}
-        needs: dict[Kernel, set[Kernel]] = {}
-        behind: dict[Node, frozenset[Kernel]] = {}  # the kernels that a value outside of them depends on
+        open_: dict[int, SoaKernel] = {}
+        needs: dict[SoaKernel, set[SoaKernel]] = {}
+        behind: dict[Node, frozenset[SoaKernel]] = {}  # the kernels that a value outside of them depends on
 
-        def closure(kernels: Iterable[Kernel]) -> set[Kernel]:
-            found: set[Kernel] = set()
+        def closure(kernels: Iterable[SoaKernel]) -> set[SoaKernel]:
+            found: set[SoaKernel] = set()
             stack = list(kernels)
             while stack:
                 k = stack.pop()
@@ -138,8 +138,8 @@ class Grouping:
             return found
 
         for node in self.graph.nodes:
-            taint: set[Kernel] = set()
-            direct: set[Kernel] = set()
+            taint: set[SoaKernel] = set()
+            direct: set[SoaKernel] = set()
             for a in node.args:
                 if a in self.kernel:
                     direct.add(self.kernel[a])
@@ -156,7 +156,7 @@ class Grouping:
             k = open_.get(rows.n)
             others = taint | (direct - {k})
             if k is None or k.closed or k in closure(others):
-                k = open_[rows.n] = Kernel(rows)
+                k = open_[rows.n] = SoaKernel(rows)
                 needs[k] = set()
                 others = taint | direct
             k.members.append(node)
@@ -167,7 +167,7 @@ class Grouping:
                 for m in k.members:
                     del self.kernel[m]
 
-    def home(self, node: Apply) -> Rows | None:
+    def home(self, node: Apply) -> RowValues | None:
         """The rows that an application belongs to; None where it is left as it is."""
         for rows in self.rows.values():
             if node in rows.loops:
@@ -176,7 +176,7 @@ class Grouping:
                 return rows
         return None
 
-    def is_part(self, node: Node, rows: Rows) -> bool:
+    def is_part(self, node: Node, rows: RowValues) -> bool:
         """Whether an application is a part of an array in memory, of which every kernel takes its own."""
         while isinstance(node, Apply):
             if node not in rows.place:
@@ -196,7 +196,7 @@ class Grouping:
         """Whether an application changes what others read."""
         return "write" in self.effects.of_node(node)
 
-    def outputs(self, kernel: Kernel) -> list[Apply]:
+    def outputs(self, kernel: SoaKernel) -> list[Apply]:
         """The members whose values leave the kernel."""
         out = []
         for m in kernel.members:
@@ -214,7 +214,7 @@ class Grouping:
         k = self.kernel.get(user)
         return k is not None and user in k.rows.through and user.args[0] is member
 
-    def only_picked(self, member: Apply, kernel: Kernel) -> bool:
+    def only_picked(self, member: Apply, kernel: SoaKernel) -> bool:
         """Whether all that happens to a result in several blocks of rows is that other kernels pick rows of it.
 
         Then these read whole rows, if the numbers of a row lie side by side.
@@ -268,7 +268,7 @@ class _Kernels(Rewriter):
     def build(self, graph: Graph) -> Graph:
         old, graph = graph, with_parts(graph)
         grouping = Grouping(graph, self.effects)
-        picker = Picker(graph, grouping.rows, grouping.movable)
+        picker = Gatherer(graph, grouping.rows, grouping.movable)
         picked = picker.run()
         if picked is not graph:
             graph, grouping = picked, Grouping(picked, self.effects, picker.counts)
@@ -285,11 +285,11 @@ class _Rebuild:
         self.rewriter, self.graph, self.grouping = rewriter, graph, grouping
         self.new, self.env = rewriter.interface(graph)
         self.b = Builder(self.new)
-        self.done: set[Kernel] = set()
+        self.done: set[SoaKernel] = set()
         self.waiting: list[Apply] = []
         self.together: set[Node] = set()  # results that lie in memory row by row, whatever their shapes
 
-    def laid_out(self, node: Apply, rows: Rows) -> tuple[Array, tuple[int, int]]:
+    def laid_out(self, node: Apply, rows: RowValues) -> tuple[Array, tuple[int, int]]:
         """The array in which a result lies, and its `widths`."""
         outer, width = widths(rows, node)
         if node not in self.together:
@@ -337,7 +337,7 @@ class _Rebuild:
             self.b.origin = node.origin
             self.env[node] = self.rewriter.node(self.b, node, args, self.rewriter.inner(node))
 
-    def emit(self, kernel: Kernel) -> None:
+    def emit(self, kernel: SoaKernel) -> None:
         """Emit a kernel."""
         if kernel in self.done:
             return
@@ -364,7 +364,7 @@ class _Rebuild:
         for k, m in enumerate(outputs):
             self.env[m] = take(self.b, result, (k,))
 
-    def body(self, kernel: Kernel, outputs: list[Apply]) -> tuple[Graph, list[Node]]:
+    def body(self, kernel: SoaKernel, outputs: list[Apply]) -> tuple[Graph, list[Node]]:
         """The graph of one row, and the nodes that its parameters after the first stand for."""
         graph = Graph(f"{self.graph.name}.rows", None, kernel.members[0].origin)
         row = graph.add_parameter("row", INT)
@@ -377,7 +377,7 @@ class _Rebuild:
                 params[node] = graph.add_parameter(node.name or f"a{len(params)}", flat)
             return params[node]
 
-        frame = Frame(graph, None, self.rewriter.effects)
+        frame = ScalarFrame(graph, None, self.rewriter.effects)
         frame.bounds[row] = (0, kernel.rows.n - 1)
         grouping, rows = self.grouping, kernel.rows
 
@@ -388,7 +388,7 @@ class _Rebuild:
                 )
             return False
 
-        scope = Scope(rows, row, frame, inside, operand, self.together)
+        scope = RowScope(rows, row, frame, inside, operand, self.together)
         numbers = [n for m in outputs for n in scope.numbers(scope.value(m)).reshape(-1)]
         graph.output = pack(frame.b, [frame.bring(n) for n in numbers])
         drop_dead(graph, self.rewriter.effects)
@@ -398,10 +398,10 @@ class _Rebuild:
         return graph, list(kept)
 
 
-def widths(rows: Rows, node: Apply) -> tuple[int, int]:
+def widths(rows: RowValues, node: Apply) -> tuple[int, int]:
     """How many blocks of rows an array has, and how many numbers a row of a block."""
     shape, place = node.type.shape, rows.place[node]
     return product(shape[: place.axis]) * place.pre, place.post * product(shape[place.axis + 1 :])
 
 
-__all__ = ["RowKernels"]
+__all__ = ["SoaKernels"]

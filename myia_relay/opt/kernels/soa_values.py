@@ -5,7 +5,7 @@ slices, transposes, concatenation, broadcasting. What computes is emitted number
 ones that a seed of a derivative has brought fold away, and common parts are computed once. Parts of arrays in memory stay
 positions (`Lazy`) until a number of them is needed.
 
-Input: `Rows` of a graph, and a builder for the numbers. Output: `Scope.value(node)`. Used by `opt.kernels.soa_kernels`.
+Input: `RowValues` of a graph, and a builder for the numbers. Output: `Scope.value(node)`. Used by `opt.kernels.soa_kernels`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ...ir.build import as_type
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Effects
-from ..analysis.row_axes import REDUCTIONS, Rows, reduced
+from ..analysis.row_axes import REDUCTIONS, RowValues, reduced
 from ..rewrite.algebra import FINAL
-from ..rewrite.control import output_parts, pack, turns
+from ..rewrite.control import iterations, output_parts, pack
 from ..rewrite.rules import is_filled
 from ..rewrite.simplify import Simplifier
 
@@ -52,14 +52,14 @@ class Lazy:
         """Some of the numbers, in another order."""
         return Lazy(self.array, self.base, move(self.offsets), self.constant)
 
-    def shifted(self, frame: Frame, index: Node, step: int, offsets: np.ndarray) -> Lazy:
+    def shifted(self, frame: ScalarFrame, index: Node, step: int, offsets: np.ndarray) -> Lazy:
         """Other numbers, `index * step` further on."""
         shift = frame.times(index, step)
         base = shift if self.base is None else frame.emit("add", [self.base, shift])
         return Lazy(self.array, base, offsets, self.constant)
 
 
-class Frame:
+class ScalarFrame:
     """A graph of numbers under construction: that of a row, or of a loop's body inside.
 
     Args:
@@ -71,7 +71,7 @@ class Frame:
         bounds: what is known of integers: the least and the greatest value.
     """
 
-    def __init__(self, graph: Graph, parent: Frame | None = None, effects: Effects | None = None):
+    def __init__(self, graph: Graph, parent: ScalarFrame | None = None, effects: Effects | None = None):
         self.graph, self.parent = graph, parent
         self.effects = effects or Effects()
         self.b = Simplifier(graph, FINAL, self.effects)
@@ -114,7 +114,7 @@ class Frame:
         return self.emit("minimum", [i, self.b.constant(size - 1)]) if high >= size else i
 
 
-class Scope:
+class RowScope:
     """The values of a graph's nodes at one row.
 
     Args:
@@ -128,9 +128,9 @@ class Scope:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: RowValues,
         row: Node,
-        frame: Frame,
+        frame: ScalarFrame,
         inside: Callable[[Node], bool],
         operand: Callable[[Node], Node],
         together: Container[Node] = (),
@@ -138,7 +138,7 @@ class Scope:
         self.rows, self.row, self.frame = rows, row, frame
         self.inside, self.operand, self.together = inside, operand, together
         self.memo: dict[Node, Any] = {}
-        self.scopes: dict[tuple[int, Node], Scope] = {}
+        self.scopes: dict[tuple[int, Node], RowScope] = {}
 
     def value(self, node: Node) -> Any:
         """The numbers of a node at the row: a node, or an array of nodes (perhaps `Lazy`)."""
@@ -229,7 +229,7 @@ class Scope:
         """A number computed from numbers."""
         return self.frame.emit(name, args, attrs, Scalar(dtype))
 
-    def at(self, rows: Rows, row: Node) -> Scope:
+    def at(self, rows: RowValues, row: Node) -> RowScope:
         """The same graph at a row of another extent."""
         key = (rows.n, row)
         if key not in self.scopes:
@@ -237,7 +237,7 @@ class Scope:
             def inside(node: Node) -> bool:
                 return node in rows.place or node in rows.loops
 
-            self.scopes[key] = Scope(rows, row, self.frame, inside, self.operand, self.together)
+            self.scopes[key] = RowScope(rows, row, self.frame, inside, self.operand, self.together)
         return self.scopes[key]
 
 
@@ -253,7 +253,7 @@ def array_of(nodes: list[Node], shape: tuple[int, ...]) -> np.ndarray:
     return out.reshape(shape)
 
 
-def known_scalar(frame: Frame, node: Constant) -> Constant:
+def known_scalar(frame: ScalarFrame, node: Constant) -> Constant:
     """A constant, that of an array as a number of NumPy's."""
     if isinstance(node.type, Scalar):
         return node
@@ -277,13 +277,13 @@ def constant_of(node: Node) -> np.ndarray | None:
     if any(a is None for a in args):
         return None
     with np.errstate(all="ignore"):
-        return np.asarray(as_type(prim.meaning(*args, **node.attrs), node.type))
+        return np.asarray(as_type(prim.reference(*args, **node.attrs), node.type))
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------------
 
 
-def _elementwise(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _elementwise(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     if node.fn.name == "stop_gradient":
         return args[0]
     arrays = [scope.numbers(a) for a in args]
@@ -296,17 +296,17 @@ def _elementwise(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return array_of([scope.apply(node.fn.name, list(row), attrs, t.dtype) for row in zip(*each)], shape)
 
 
-def _view(move: Callable[[Scope, Apply], Callable[[np.ndarray], np.ndarray]]) -> Callable:
+def _view(move: Callable[[RowScope, Apply], Callable[[np.ndarray], np.ndarray]]) -> Callable:
     """A rule that moves numbers."""
 
-    def rule(scope: Scope, node: Apply, args: list[Any]) -> Any:
+    def rule(scope: RowScope, node: Apply, args: list[Any]) -> Any:
         x, change = args[0], move(scope, node)
         return x.moved(change) if isinstance(x, Lazy) else change(scope.numbers(x))
 
     return rule
 
 
-def _slice(scope: Scope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
+def _slice(scope: RowScope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
     attrs, place = node.attrs, scope.rows.of(node.args[0])
     ends = [a + n * s for a, n, s in zip(attrs["starts"], attrs["sizes"], attrs["steps"])]
     parts = [slice(a, end if end >= 0 else None, s) for a, end, s in zip(attrs["starts"], ends, attrs["steps"])]
@@ -315,12 +315,12 @@ def _slice(scope: Scope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: x[tuple(parts)]
 
 
-def begins_further_down(rows: Rows, node: Apply) -> bool:
+def begins_further_down(rows: RowValues, node: Apply) -> bool:
     """Whether an application takes its rows from within a longer array."""
     return node.fn.name == "slice" and node in rows.place and rows.of(node.args[0]) is None
 
 
-def _further_down(scope: Scope, node: Apply) -> Lazy:
+def _further_down(scope: RowScope, node: Apply) -> Lazy:
     """Rows of a longer array, from some row on."""
     (x,), place, shape = node.args, scope.rows.place[node], node.args[0].type.shape
     offsets, strides = np.zeros(scope.shape(node), np.int64), [product(shape[k + 1 :]) for k in range(len(shape))]
@@ -331,18 +331,18 @@ def _further_down(scope: Scope, node: Apply) -> Lazy:
     return Lazy(x, scope.frame.times(scope.row, strides[place.axis] * node.attrs["steps"][place.axis]), offsets)
 
 
-def _pad(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _pad(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     x, fill = scope.numbers(args[0]), scope.numbers(args[1])[()]
     out = full(scope.shape(node), fill)
     out[tuple(slice(low, low + n) for low, n in zip(node.attrs["low"], x.shape))] = x
     return out
 
 
-def _concatenate(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _concatenate(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     return np.concatenate([scope.numbers(a) for a in args], axis=node.attrs["axis"])
 
 
-def _reduce(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _reduce(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     x, axes = scope.numbers(args[0]), tuple(node.attrs["axes"])
     kept = [k for k in range(x.ndim) if k not in axes]
     rows = x.transpose(*kept, *axes).reshape(product(x.shape[k] for k in kept), -1)
@@ -352,7 +352,7 @@ def _reduce(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return array_of(out, scope.shape(node))
 
 
-def _total(scope: Scope, node: Apply, name: str, numbers: list[Node]) -> Node:
+def _total(scope: RowScope, node: Apply, name: str, numbers: list[Node]) -> Node:
     """The numbers of a row taken together. A sum starts at 0, so that one of -0.0 is 0.0; of tangents nobody needs that."""
     if name == "add" and node.origin.made_by not in ("jvp", "vjp"):
         numbers.insert(0, scope.frame.b.constant(np.zeros((), node.type.dtype)[()]))
@@ -362,7 +362,7 @@ def _total(scope: Scope, node: Apply, name: str, numbers: list[Node]) -> Node:
     return total
 
 
-def _dot(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _dot(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     a, b = (scope.numbers(x) for x in args)
     a, b = a.T if node.attrs["transpose_a"] else a, b.T if node.attrs["transpose_b"] else b
     dtype, out = node.type.dtype, []
@@ -373,7 +373,7 @@ def _dot(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return array_of(out, (len(a), b.shape[1]))
 
 
-def _dynamic_index(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _dynamic_index(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     x, i = args
     axis, size = node.attrs["axis"], node.args[0].type.shape[node.attrs["axis"]]
     index = scope.frame.within(i, size)
@@ -388,7 +388,7 @@ def _dynamic_index(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return scope.numbers(picked)[()] if isinstance(picked, Lazy) else picked[()]
 
 
-def _take(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _take(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     x, indices = node.args
     axis, size = node.attrs["axis"], x.type.shape[node.attrs["axis"]]
     parts = []
@@ -408,12 +408,12 @@ def _take(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return stacked.reshape(shape)
 
 
-def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _for_loop(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     body, carried = node.attrs["body"], node.attrs["carried"]
-    span = turns(node)
+    span = iterations(node)
     initial = [scope.numbers(a) for a in args[3 : 3 + carried]]
     graph = Graph(body.name, None, body.origin)
-    frame = Frame(graph, scope.frame, scope.frame.effects)
+    frame = ScalarFrame(graph, scope.frame, scope.frame.effects)
     index = graph.add_parameter("i", INT)
     if span:
         frame.bounds[index] = (min(span), max(span))
@@ -421,7 +421,7 @@ def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     for value, param in zip(initial, body.params[1:]):
         cells = [graph.add_parameter(param.name or "x", Scalar(param.type.dtype)) for _ in range(value.size)]
         state.append(array_of(cells, value.shape))
-    inner = Scope(scope.rows.loops[node], scope.row, frame, lambda n: True, scope.operand, scope.together)
+    inner = RowScope(scope.rows.loops[node], scope.row, frame, lambda n: True, scope.operand, scope.together)
     inner.memo[body.params[0]] = index
     inner.memo.update(zip(body.params[1 : 1 + carried], state))
     inner.memo.update(zip(body.params[1 + carried :], args[3 + carried :]))
@@ -441,15 +441,15 @@ def _for_loop(scope: Scope, node: Apply, args: list[Any]) -> Any:
     return [array_of([next(parts) for _ in range(v.size)], v.shape) for v in initial]
 
 
-def _get_item(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _get_item(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     return args[0][node.attrs["index"]]
 
 
-def _slice_rule(scope: Scope, node: Apply, args: list[Any]) -> Any:
+def _slice_rule(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     return _further_down(scope, node) if begins_further_down(scope.rows, node) else _view(_slice)(scope, node, args)
 
 
-VALUE: dict[str, Callable[[Scope, Apply, list[Any]], Any]] = {
+VALUE: dict[str, Callable[[RowScope, Apply, list[Any]], Any]] = {
     "broadcast_to": lambda scope, node, args: _broadcast(scope, node, args[0]),
     "reshape": _view(lambda scope, node: lambda x: x.reshape(scope.shape(node))),
     "transpose": _view(lambda scope, node: lambda x: x.transpose(node.attrs["perm"])),
@@ -465,11 +465,11 @@ VALUE: dict[str, Callable[[Scope, Apply, list[Any]], Any]] = {
 }
 
 
-def _broadcast(scope: Scope, node: Apply, x: Any) -> Any:
+def _broadcast(scope: RowScope, node: Apply, x: Any) -> Any:
     shape = scope.shape(node)
     if isinstance(x, Lazy):
         return x.moved(lambda o: np.broadcast_to(o, shape))
     return np.broadcast_to(scope.numbers(x), shape)
 
 
-__all__ = ["Frame", "Lazy", "Scope", "constant_of"]
+__all__ = ["ScalarFrame", "Lazy", "RowScope", "constant_of"]

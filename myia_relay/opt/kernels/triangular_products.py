@@ -188,7 +188,7 @@ class Triangles:
         if _is_zero(row):
             return True
         if isinstance(row, Parameter):
-            return row in assumed  # of another turn of the loop around, which has another `i`, nothing is known
+            return row in assumed  # of another iteration of the loop around, which has another `i`, nothing is known
         if applied(row) == "dynamic_update":
             inner, _, j = row.args
             return self.is_within(i, j, lower) and self.row(graph, inner, i, lower, assumed)
@@ -197,7 +197,7 @@ class Triangles:
         return self.carried(graph, row, assumed, lambda g, n, a: self.row(g, n, i, lower, a))
 
     def carried(self, graph: Graph, node: Node, assumed: frozenset[Node], holds: Holds) -> bool:
-        """Whether something holds for what a loop returns, or is given: for what it starts with, and after a turn if before it."""
+        """Whether something is a loop invariant: it holds for what the loop starts with, and after an iteration if before it."""
         if isinstance(node, Parameter):
             place = self.places.get(graph)
             if node in assumed or place is None or node is graph.params[0]:
@@ -212,7 +212,7 @@ class Triangles:
         return holds(graph, loop.args[FIRST + k], assumed) and self.after(loop, k, assumed, holds)
 
     def after(self, loop: Apply, k: int, assumed: frozenset[Node], holds: Holds) -> bool:
-        """Whether something holds for a carried value after a turn of a loop, if it did before."""
+        """Whether something holds for a carried value after an iteration of a loop, if it did before."""
         body: Graph = loop.attrs["body"]
         outs, assumed = output_parts(body), assumed | {body.params[1 + k]}
         if outs is not None:
@@ -269,7 +269,7 @@ class Triangles:
             if at == [0]:
                 return self.reads_row(graph, user, i, lower, assumed)
             return at == [1] and self.is_same(user.args[2], i) and self.reads(graph, user, lower, assumed)
-        if user is graph.output:  # not into the next turn of the loop around, which has another `i`
+        if user is graph.output:  # not into the next iteration of the loop around, which has another `i`
             around, first = self.places.get(graph), FIRST if name == "for_loop" else 0
             on = [k - first for k in at if name != "for_loop" or k - first < user.attrs["carried"]]
             if on and (around is None or not all((around[1], k, i, lower) in assumed for k in on)):
@@ -277,7 +277,7 @@ class Triangles:
         return self.given(graph, user, at, (i, lower), assumed, lambda g, n: self.reads_row(g, n, i, lower, assumed))
 
     def given(self, graph: Graph, user: Apply, at: list[int], part: Part, assumed: set[Any], reads: Reads) -> bool:
-        """Whether an operand of a loop is read as is asked for: in it, after it, and in the turns after this one."""
+        """Whether an operand of a loop is read as is asked for: in it, after it, and in the iterations after this one."""
         if user is graph.output and applied(user) == "make_struct":
             place = self.places.get(graph)
             if place is None or max(at) >= place[1].attrs["carried"] or self.users(graph).get(user):

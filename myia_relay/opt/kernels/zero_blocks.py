@@ -26,8 +26,8 @@ STRETCH = 16  # elements of memory that are looked at at once
 
 
 @dataclass
-class Group:
-    """Carried numbers to which a turn adds something that is zero where a stretch of memory is.
+class CarriedGroup:
+    """Carried numbers to which an iteration adds something that is zero where a stretch of memory is.
 
     Attributes:
         carried: which.
@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass
-class Family:
+class GroupFamily:
     """Groups that differ in what they read alone, from places that lie evenly apart: the directions of a Jacobian.
 
     Attributes:
@@ -56,18 +56,18 @@ class Family:
         steps: reads of the first -> how far it is to the place that the next group reads.
     """
 
-    groups: list[Group]
+    groups: list[CarriedGroup]
     stride: int = 0
     steps: dict[Apply, int] = field(default_factory=dict)
 
     @property
-    def first(self) -> Group:
+    def first(self) -> CarriedGroup:
         """That stands for all."""
         return self.groups[0]
 
 
 @dataclass
-class Term:
+class TangentTerm:
     """What some sums of a row have beside the rest: multiples of a stretch of memory that is the same for all rows.
 
     Attributes:
@@ -80,7 +80,7 @@ class Term:
     sums: list[Apply]
     rests: list[Node]
     nodes: list[Apply]
-    group: Group
+    group: CarriedGroup
 
 
 def same_for_all(graph: Graph, uniform: Iterable[Node]) -> tuple[set[Node], dict[Node, list[Apply]]]:
@@ -95,11 +95,11 @@ def same_for_all(graph: Graph, uniform: Iterable[Node]) -> tuple[set[Node], dict
     return same, users
 
 
-def terms(graph: Graph) -> list[Term]:
+def terms(graph: Graph) -> list[TangentTerm]:
     """The terms of a row that differentiation has made and that are zero for all rows where a stretch of memory is."""
     same, users = same_for_all(graph, graph.params[1:])
     position = {node: k for k, node in enumerate(graph.nodes)}
-    found: list[Term] = []
+    found: list[TangentTerm] = []
     for node in graph.nodes:
         if node.fn.name != "add" or node.origin.made_by not in ("jvp", "vjp") or not node.type.is_float or node in same:
             continue
@@ -123,15 +123,15 @@ def terms(graph: Graph) -> list[Term]:
                 last.nodes += nodes
                 last.group.count += stretch[3]
             else:
-                found.append(Term([node], [rest], nodes, Group([], [], *stretch)))
+                found.append(TangentTerm([node], [rest], nodes, CarriedGroup([], [], *stretch)))
             break
     worth = [t for t in found if len(t.nodes) >= WORTH]
     parts = {n for t in worth for n in t.nodes}
     return [t for t in worth if parts.isdisjoint(t.sums)]  # a term of a term is left out with it
 
 
-def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
-    """What a turn of a loop need not do for all rows alike: to add multiples of tangents that are zero.
+def skippable(body: Graph, carried: int, uniform: set[int]) -> list[CarriedGroup]:
+    """What an iteration of a loop need not do for all rows alike: to add multiples of tangents that are zero.
 
     Args:
         body: of the loop, with the sizes of groups of carried numbers as a flag.
@@ -155,13 +155,13 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[Group]:
             nodes = only_for([parts[k] for k in members], body, users, same, position)
             factors = {factor_of(term, same) for term in terms}
             factor = factors.pop() if len(factors) == 1 else None
-            groups.append(Group(list(members), nodes, *stretch, None if factor in nodes else factor))
+            groups.append(CarriedGroup(list(members), nodes, *stretch, None if factor in nodes else factor))
     return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
 
 
-def families(groups: list[Group], body: Graph) -> list[Family]:
+def families(groups: list[CarriedGroup], body: Graph) -> list[GroupFamily]:
     """Groups one behind the other, as many together as are alike."""
-    found: list[Family] = []
+    found: list[GroupFamily] = []
     parts = output_parts(body)
     for group in groups:
         family = found[-1] if found else None
@@ -174,11 +174,11 @@ def families(groups: list[Group], body: Graph) -> list[Family]:
                 family.groups.append(group)
                 family.stride, family.steps = stride, steps
                 continue
-        found.append(Family([group]))
+        found.append(GroupFamily([group]))
     return found
 
 
-def differences(a: Group, b: Group, body: Graph, parts: list[Node]) -> dict[Apply, int] | None:
+def differences(a: CarriedGroup, b: CarriedGroup, body: Graph, parts: list[Node]) -> dict[Apply, int] | None:
     """How far it is from the places that one group reads to those of another; None where anything else differs."""
     if (a.array, a.base, a.count, a.factor) != (b.array, b.base, b.count, b.factor):
         return None
@@ -211,7 +211,7 @@ def equal_constants(a: Node, b: Node) -> bool:
 
 
 def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
-    """What a turn adds to a carried number; None where it does anything else with it."""
+    """What an iteration adds to a carried number; None where it does anything else with it."""
     if not isinstance(part, Apply) or part.fn.name != "add" or old not in part.args or len(users[old]) > 1:
         return None
     if part.origin.made_by not in ("jvp", "vjp") or not part.type.is_float:
@@ -299,4 +299,4 @@ def only_for(
     return sorted(mine, key=position.__getitem__)
 
 
-__all__ = ["Family", "Group", "Term", "families", "skippable", "terms"]
+__all__ = ["GroupFamily", "CarriedGroup", "TangentTerm", "families", "skippable", "terms"]

@@ -4,8 +4,8 @@
     s + index_add(index_add(0, u, i), v, j)  =>  index_add(index_add(s, u, i), v, j)
 
 The adjoint of a loop adds up the cotangents of its constants, from zero, and what it finds is added to the sum of the loop
-around it. Carried through instead, the sum of the innermost turn is the outermost one: no array of zeros is made for each
-inner loop, and none is added as a whole where a turn has changed one element (LAGrad's accumulation in place). The order of
+around it. Carried through instead, the sum of the innermost iteration is the outermost one: no array of zeros is made for each
+inner loop, and none is added as a whole where an iteration has changed one element (LAGrad's accumulation in place). The order of
 the terms of a sum changes, so sums that users wrote are left alone.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023), section 4.
@@ -66,13 +66,13 @@ class _Accumulate(Rewriter):
             outs, param = output_parts(body), body.params[index + (loop.fn.name == "for_loop")]
             condition = loop.attrs.get("cond")
             if outs is not None and (condition is None or condition.params[index] not in read_parameters(condition)):
-                uses = _Uses(body, self)
+                uses = _SumUses(body, self)
                 found = uses.count.get(param) == 1 and any(n.args[k] is param for n, k in uses.beginnings(outs[index]))
                 self.sums[body, index] = found
         return self.sums[body, index]
 
 
-class _Uses:
+class _SumUses:
     """What uses the values of a graph."""
 
     def __init__(self, graph: Graph, sums: _Accumulate):
@@ -119,7 +119,7 @@ class _Plan:
     """
 
     def __init__(self, graph: Graph, sums: _Accumulate):
-        self.uses = _Uses(graph, sums)
+        self.uses = _SumUses(graph, sums)
         self.position: dict[Node, int] = {node: k for k, node in enumerate(graph.nodes)}
         self.start: dict[Place, Node] = {}
         self.gone: dict[Node, Node] = {}

@@ -5,12 +5,13 @@
         for i in range(j + 1, n):             =>          for i in range(j + 1, n):
             s[at(j, i)] += v                                  s[at(j, i)] = v
 
-where at(j, i) meets each entry once. The adjoint of a loop that reads each entry of an array once adds to zeros, once each: the
-array would be written twice and read once more than needed.
+where at(j, i) meets each entry once. The adjoint of a loop that reads each entry of an array once adds to zeros, once
+each: the array would be written twice and read once more than needed.
 
-Each entry is met once where the innermost loop meets `lo ... hi - 1`, polynomials of the outer loops' indices (`forms`), and the
-loop around it goes on where the last turn has ended, hi(j) = lo(j + 1), or the other way round; and so on to the outermost, which
-must go from 0 to the size of the array. No turn may go backwards: hi >= lo, throughout.
+Each entry is met once where the innermost loop meets `lo ... hi - 1`, polynomials of the outer loops' indices
+(`forms`), and the loop around it goes on where the last iteration has ended, hi(j) = lo(j + 1), or the other way round;
+and so on to the outermost, which must go from 0 to the size of the array. No iteration may go backwards: hi >= lo,
+throughout.
 
 Input: a program without transforms, for an executor that changes arrays in place. Output: the same program.
 Source: array region analysis as in B. Creusillet and F. Irigoin, "Interprocedural array region analyses" (IJPP 1996).
@@ -39,7 +40,7 @@ FIRST = LEAD["for_loop"]
 WRITES = ("index_add", "dynamic_update")
 
 
-class Region(NamedTuple):
+class EntryRange(NamedTuple):
     """The entries `low ... high - 1`, each of them met once."""
 
     low: Polynomial
@@ -47,22 +48,22 @@ class Region(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DropOverwritten:
+class EliminateDeadFills:
     """The pass."""
 
-    name: str = "drop_overwritten"
+    name: str = "dead_fills"
 
     def __call__(self, graph: Graph) -> Graph:
         graphs = list(all_graphs(graph))
         names = {applied(n) for g in graphs for n in g.nodes}
         if "for_loop" not in names or names.isdisjoint(WRITES):
             return graph
-        drop = _Drop()
+        drop = _DropFills()
         drop.find(graphs, analyse(graph).forms)
         return drop.rewrite(graph) if drop.initial else graph
 
 
-class _Drop(Rewriter):
+class _DropFills(Rewriter):
     """The rewriting.
 
     Attributes:
@@ -116,17 +117,17 @@ class Chains:
 
     def __init__(self, forms: Forms):
         self.forms = forms
-        self.memo: dict[tuple[Apply, int], tuple[Apply | None, Region | None]] = {}
+        self.memo: dict[tuple[Apply, int], tuple[Apply | None, EntryRange | None]] = {}
 
-    def of(self, loop: Apply, k: int) -> tuple[Apply | None, Region | None]:
+    def of(self, loop: Apply, k: int) -> tuple[Apply | None, EntryRange | None]:
         """The one write into an array that a loop carries, and the rows that it meets; None for what is not so or not known."""
         if (loop, k) not in self.memo:
             write, inside = self.inside(loop, k)
             self.memo[loop, k] = write, self.around(loop, inside) if inside is not None else None
         return self.memo[loop, k]
 
-    def inside(self, loop: Apply, k: int) -> tuple[Apply | None, Region | None]:
-        """The same for one turn."""
+    def inside(self, loop: Apply, k: int) -> tuple[Apply | None, EntryRange | None]:
+        """The same for one iteration."""
         body: Graph = loop.attrs["body"]
         outs, param, used = output_parts(body), body.params[1 + k], users(body)
         step = used.get(param, [])
@@ -153,22 +154,22 @@ class Chains:
         if user.args[0] is not param or user.args.count(param) != 1:
             return None, None
         form = self.forms.of.get(user.args[2]) if user.attrs["axis"] == 0 else None
-        return user, Region(form, form + 1) if form is not None else None
+        return user, EntryRange(form, form + 1) if form is not None else None
 
-    def around(self, loop: Apply, turn: Region) -> Region | None:
-        """What all turns of a loop meet."""
-        v = self.forms.turns.get(loop.attrs["body"])
+    def around(self, loop: Apply, iteration: EntryRange) -> EntryRange | None:
+        """What all iterations of a loop meet."""
+        v = self.forms.iterations.get(loop.attrs["body"])
         if v is None or v.low is None or v.high is None:
             return None
-        if any(other.serial > v.serial for bound in turn for other in bound.variables()):
-            return None  # another in each turn
+        if any(other.serial > v.serial for bound in iteration for other in bound.variables()):
+            return None  # another in each iteration
         after = Polynomial.of(v) + 1
-        if not never_negative(turn.high - turn.low) or not never_negative(v.high - v.low + 1):
+        if not never_negative(iteration.high - iteration.low) or not never_negative(v.high - v.low + 1):
             return None
-        if turn.low.at(v, after) == turn.high:
-            return Region(turn.low.at(v, v.low), turn.low.at(v, v.high + 1))
-        if turn.high.at(v, after) == turn.low:
-            return Region(turn.high.at(v, v.high + 1), turn.high.at(v, v.low))
+        if iteration.low.at(v, after) == iteration.high:
+            return EntryRange(iteration.low.at(v, v.low), iteration.low.at(v, v.high + 1))
+        if iteration.high.at(v, after) == iteration.low:
+            return EntryRange(iteration.high.at(v, v.high + 1), iteration.high.at(v, v.low))
         return None
 
 
@@ -178,4 +179,4 @@ def never_negative(p: Polynomial) -> bool:
     return low is not None and low >= 0
 
 
-__all__ = ["DropOverwritten"]
+__all__ = ["EliminateDeadFills"]

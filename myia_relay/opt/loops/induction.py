@@ -5,12 +5,13 @@
         for i in range(j + 1, n):      =>          for i in range(j + 1, n):
             use(at); at = at + 1                       use(a + (n - 1) j - j (j - 1) / 2 + (i - j - 1))
 
-A position that is a function of the indices is computed again on the way back; a carried one would be kept for every turn. An
-integer that a turn increases by what is linear in the index is a polynomial of the turn's number (of degree two at most). What
+A position that is a function of the indices is computed again on the way back; a carried one would be kept for every
+iteration. An integer that an iteration increases by what is linear in the index is a polynomial of the iteration's
+number (of degree two at most). What
 checks the user's additions for overflow stays: before one fails, the formula and the sum are the same number.
 
-Source: "induction variables" as in A. Aho, R. Sethi, J. Ullman, "Compilers" (1986), 10.7; O. Bachmann, P. Wang and E. Zima,
-"Chains of recurrences" (ISSAC 1994).
+Source: "induction variables" as in A. Aho, R. Sethi, J. Ullman, "Compilers" (1986), 10.7; O. Bachmann, P. Wang and E.
+Zima, "Chains of recurrences" (ISSAC 1994).
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from ...ir.rewrite import Rewriter, applied, lookup
 from ...prims.ops.control import LEAD
 from ..rewrite.control import copy_into, new_graph, output_parts, pack
 
-MOST_TURNS = 1 << 31  # more of them, and the product of two numbers of turns, which is halved, may wrap
+MOST_ITERATIONS = 1 << 31  # more of them, and the product of two numbers of iterations, which is halved, may wrap
 
 
-class Linear(NamedTuple):
+class Affine(NamedTuple):
     """at + by * index"""
 
     at: int
     by: int
 
-    def plus(self, other: Linear, sign: int = 1) -> Linear:
-        return Linear(self.at + sign * other.at, self.by + sign * other.by)
+    def plus(self, other: Affine, sign: int = 1) -> Affine:
+        return Affine(self.at + sign * other.at, self.by + sign * other.by)
 
     def value(self, index: int) -> int:
         return self.at + self.by * index
 
 
 @dataclass(frozen=True)
-class SolveCounters:
+class SubstituteInductionVariables:
     """The pass."""
 
-    name: str = "solve_counters"
+    name: str = "induction_variables"
 
     def __call__(self, graph: Graph) -> Graph:
         return _Solve().rewrite(graph)
@@ -55,7 +56,7 @@ class SolveCounters:
 
 class _Solve(Rewriter):
     acts_on = ("for_loop",)
-    mark = SolveCounters
+    mark = SubstituteInductionVariables
 
     def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         if applied(node) == "for_loop" and not self.incomplete(attrs["body"]):
@@ -74,16 +75,18 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     if outs is None or not isinstance(step, Constant):
         return None
     by = int(step.value)
-    turns = (
+    iterations = (
         range(int(args[0].value), int(args[1].value), by) if all(isinstance(a, Constant) for a in args[:2]) else None
     )
-    if turns is None and by not in (1, -1):
+    if iterations is None and by not in (1, -1):
         return None
-    deltas: dict[int, Linear] = {}
+    deltas: dict[int, Affine] = {}
     for k in range(attrs["carried"]):
         param = body.params[1 + k]
-        delta = _delta(outs[k], param, body.params[0], turns) if param.type == INT and outs[k] is not param else None
-        if delta is not None and (delta.by == 0 or turns and len(turns) <= MOST_TURNS):
+        delta = (
+            _delta(outs[k], param, body.params[0], iterations) if param.type == INT and outs[k] is not param else None
+        )
+        if delta is not None and (delta.by == 0 or iterations and len(iterations) <= MOST_ITERATIONS):
             deltas[k] = delta
     if not deltas:
         return None
@@ -91,61 +94,61 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     new, inner = new_graph(body)
     params = [new.add_parameter(p.name, p.type, p.origin) for p in body.params]
     values: list[Node] = list(params)
-    if turns is None:
+    if iterations is None:
         first = new.add_parameter("start", INT)
         args = (*args, start.node)
     for k, delta in deltas.items():
-        behind = Var(inner, params[0]) - (Var(inner, first) if turns is None else turns.start)
+        behind = Var(inner, params[0]) - (Var(inner, first) if iterations is None else iterations.start)
         behind = behind if by == 1 else -behind if by == -1 else REGISTRY["floordiv"](behind, behind.const(by))
-        values[1 + k] = (Var(inner, params[1 + k]) + _total(behind, delta, turns)).node
+        values[1 + k] = (Var(inner, params[1 + k]) + _total(behind, delta, iterations)).node
     env = copy_into(inner, body, values)
     new.output = pack(inner, [params[1 + k] if k in deltas else lookup(env, out) for k, out in enumerate(outs)])
     loop = b.emit(node.fn, args, {**attrs, "body": new})
     parts = [b.emit(REGISTRY["get_item"], (loop,), {"index": k}) for k in range(attrs["carried"])]
     distance = stop - start if by > 0 else start - stop
-    count = REGISTRY["maximum"](distance, distance.const(0)) if turns is None else distance.const(len(turns))
+    count = REGISTRY["maximum"](distance, distance.const(0)) if iterations is None else distance.const(len(iterations))
     for k, delta in deltas.items():
-        parts[k] = (Var(b, args[LEAD["for_loop"] + k]) + _total(count, delta, turns)).node
+        parts[k] = (Var(b, args[LEAD["for_loop"] + k]) + _total(count, delta, iterations)).node
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": node.type})
 
 
-def _total(t: Var, delta: Linear, turns: range | None) -> Var:
-    """The sum of the increases in the first `t` turns."""
-    if turns is None:
+def _total(t: Var, delta: Affine, iterations: range | None) -> Var:
+    """The sum of the increases in the first `t` iterations."""
+    if iterations is None:
         return t * delta.at
-    total = t * delta.value(turns.start)
+    total = t * delta.value(iterations.start)
     if delta.by:
-        total = total + REGISTRY["right_shift"](t * (t - 1), t.const(1)) * (delta.by * turns.step)
+        total = total + REGISTRY["right_shift"](t * (t - 1), t.const(1)) * (delta.by * iterations.step)
     return total
 
 
-def _delta(node: Node, param: Node, index: Node, turns: range | None) -> Linear | None:
+def _delta(node: Node, param: Node, index: Node, iterations: range | None) -> Affine | None:
     """By how much a value is more than a carried one, if that is linear in the index."""
-    sign, total = 1, Linear(0, 0)
+    sign, total = 1, Affine(0, 0)
     while node is not param:
         if not isinstance(node, Apply) or not isinstance(node.fn, Primitive) or node.fn.name not in ("add", "sub"):
             return None
         rest, more = node.args
         sign = 1 if node.fn.name == "add" else -1
-        found = _linear(more, index, turns)
+        found = _linear(more, index, iterations)
         if found is None and sign == 1:
             rest, more = more, rest
-            found = _linear(more, index, turns)
+            found = _linear(more, index, iterations)
         if found is None:
             return None
         node, total = rest, total.plus(found, sign)
     return total
 
 
-def _linear(node: Node, index: Node, turns: range | None) -> Linear | None:
-    """An integer as a linear function of the index; the greater of it and zero, where all turns show which that is."""
+def _linear(node: Node, index: Node, iterations: range | None) -> Affine | None:
+    """An integer as a linear function of the index; the greater of it and zero, where all iterations show which that is."""
     if node is index:
-        return Linear(0, 1)
+        return Affine(0, 1)
     if isinstance(node, Constant):
-        return Linear(int(node.value), 0) if isinstance(node.value, int) and not isinstance(node.value, bool) else None
+        return Affine(int(node.value), 0) if isinstance(node.value, int) and not isinstance(node.value, bool) else None
     if not isinstance(node, Apply) or not isinstance(node.fn, Primitive) or len(node.args) != 2 or node.type != INT:
         return None
-    x, y = (_linear(a, index, turns) for a in node.args)
+    x, y = (_linear(a, index, iterations) for a in node.args)
     if x is None or y is None:
         return None
     if node.fn.name == "add":
@@ -154,11 +157,11 @@ def _linear(node: Node, index: Node, turns: range | None) -> Linear | None:
         return x.plus(y, -1)
     if node.fn.name == "mul" and 0 in (x.by, y.by):
         x, y = (x, y) if x.by == 0 else (y, x)
-        return Linear(x.at * y.at, x.at * y.by)
-    if node.fn.name == "maximum" and y == Linear(0, 0) and turns:
-        ends = x.value(turns[0]), x.value(turns[-1])
+        return Affine(x.at * y.at, x.at * y.by)
+    if node.fn.name == "maximum" and y == Affine(0, 0) and iterations:
+        ends = x.value(iterations[0]), x.value(iterations[-1])
         return x if min(ends) >= 0 else y if max(ends) <= 0 else None
     return None
 
 
-__all__ = ["SolveCounters", "solve"]
+__all__ = ["SubstituteInductionVariables", "solve"]

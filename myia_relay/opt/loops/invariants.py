@@ -1,6 +1,6 @@
 """Loop-invariant code motion: what depends on loop constants alone is computed once, before the loop.
 
-Only operations that are pure, cannot raise and do not loop themselves move (a loop that does not turn then computes
+Only operations that are pure, cannot raise and do not loop themselves move (a loop that does not run then computes
 them for nothing, which is cheap and harmless). Views and broadcasts stay, and are repeated outside where something
 that moves needs them: moved on their own, they would turn into memory.
 """

@@ -37,10 +37,10 @@ MOST_TERMS = 64
 
 
 @dataclass(frozen=True)
-class AddParts:
+class PartialSums:
     """The pass, for programs without transforms."""
 
-    name: str = "add_parts"
+    name: str = "partial_sums"
 
     def __call__(self, graph: Graph) -> Graph:
         loops = [n for g in all_graphs(graph) for n in g.nodes if applied(n) in LEAD]
@@ -67,25 +67,25 @@ def updated(node: Apply) -> Axis:
 
 
 @dataclass(frozen=True)
-class Term:
+class PartTerm:
     """What is added to which part: a value whose axes are those of the part, some of size 1 left out."""
 
     value: Node
     part: tuple[Axis, ...]
 
-    def inside(self, shape: tuple[int, ...]) -> Iterator[Term]:
+    def inside(self, shape: tuple[int, ...]) -> Iterator[PartTerm]:
         """The terms of which this one consists, where it does; `shape`: of the sum."""
         node, name = self.value, applied(self.value)
         own = [k for k, axis in enumerate(self.part) if axis.own]
         if name == "add" and node.origin.via == "vjp" and all(a.type == node.type for a in node.args):
-            yield from (Term(a, self.part) for a in node.args)
+            yield from (PartTerm(a, self.part) for a in node.args)
         elif name in UPDATES and node.origin.via == "vjp":
             axis, value = own[node.attrs["axis"]], node.args[1]
             # Clamped alike only if the update is along a whole axis of the sum.
             if isinstance(value.type, Array) and self.part[axis] == Axis(0, shape[axis]):
                 part = list(self.part)
                 part[axis] = updated(node)
-                yield from (Term(node.args[0], self.part), Term(value, tuple(part)))
+                yield from (PartTerm(node.args[0], self.part), PartTerm(value, tuple(part)))
         elif name == "pad" and not any(node.attrs["interior"]) and filled(node.args[1]) == 0:
             part = list(self.part)
             for k, low, size in zip(own, node.attrs["low"], node.args[0].type.shape, strict=True):
@@ -93,13 +93,13 @@ class Term:
                     if not isinstance(part[k].start, int):
                         return
                     part[k] = Axis(part[k].start + low, size)
-            yield Term(node.args[0], tuple(part))
+            yield PartTerm(node.args[0], tuple(part))
         elif name == "reshape" and isinstance(node.args[0].type, Array):
             units = unit_axes(node.type.shape, node.args[0].type.shape)
             if units is not None:
                 gone = {own[k] for k in units}
                 part = [Axis(a.start, a.size, a.own and k not in gone) for k, a in enumerate(self.part)]
-                yield Term(node.args[0], tuple(part))
+                yield PartTerm(node.args[0], tuple(part))
 
     def elements(self) -> int:
         """How many elements the part has."""
@@ -143,7 +143,7 @@ class _AddParts(Rewriter):
         return new
 
 
-def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[Term]]]:
+def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[PartTerm]]]:
     """The additions to sums that a body carries which can be done part by part: what is added to, and the terms."""
     outs = output_parts(body)
     if outs is None:
@@ -158,7 +158,7 @@ def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[Term]]]:
         for arg in _beginnings(node):
             if arg in start and count[arg] == 1 and arg.type == node.type:
                 start[node], before[node] = start[arg], arg
-    found: dict[Node, tuple[Node, list[Term]]] = {}
+    found: dict[Node, tuple[Node, list[PartTerm]]] = {}
     for param, node in zip(body.params[first:], outs):
         while count[node] == 1 and start.get(node) is param and node is not param:
             terms = _terms(node, before[node], count) if applied(node) != "get_item" else []
@@ -181,7 +181,7 @@ def _beginnings(node: Apply) -> tuple[Node, ...]:
     return ()
 
 
-def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[Term]:
+def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[PartTerm]:
     """The terms that an application adds to a sum, if they are not just one that is as large as it seems."""
     shape = node.type.shape if isinstance(node.type, Array) else ()
     if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
@@ -193,7 +193,7 @@ def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[Term]:
         return []
     if applied(node) != "add":
         part[node.attrs["axis"]] = updated(node)
-    terms, narrower, stack = [], False, [Term(value, tuple(part))]
+    terms, narrower, stack = [], False, [PartTerm(value, tuple(part))]
     while stack:
         term = stack.pop()
         inside = list(term.inside(shape)) if count.get(term.value) == 1 else []
@@ -206,7 +206,7 @@ def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[Term]:
     return terms if narrower and all(t.rows(shape) is not None for t in terms) else []
 
 
-def _added(builder: Builder, env: dict[Node, Node], total: Node, terms: list[Term]) -> Node:
+def _added(builder: Builder, env: dict[Node, Node], total: Node, terms: list[PartTerm]) -> Node:
     """A sum with terms added to its parts."""
     shape = total.type.shape
     for term in terms:

@@ -3,8 +3,9 @@
     for i in range(n): tape = push(tape, r)           for i in range(n): kept[i] = r
     for i in reversed(range(n)): tape, r = pop(tape)  for i in reversed(range(n)): r = kept[i]
 
-The tapes of loops inside of loops become one array, through which all of them go, at the turn's number among all turns. What the
-backward pass needs is then in the memory plan, nothing grows, and the inner loop is free of calls and of headers of records.
+The tapes of loops inside of loops become one array, through which all of them go, at the iteration's number among all
+iterations. What the backward pass needs is then in the memory plan, nothing grows, and the inner loop is free of calls
+and of headers of records.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023), section 4.
 """
@@ -22,7 +23,7 @@ from ...ir.rewrite import Env, Rewriter, applied, lookup
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ...prims.rules.broadcast import match_kind
-from ..rewrite.control import output_parts, pack, turns
+from ..rewrite.control import iterations, output_parts, pack
 
 FIRST = LEAD["for_loop"]
 Carried = tuple[Apply, int]
@@ -43,7 +44,7 @@ class Chain:
     """A tape that one loop fills and others empty.
 
     Attributes:
-        turns: of the loop that fills it; the others turn the other way round.
+        iterations: of the loop that fills it; the others iteration the other way round.
         filled: the loop that pushes, and the tape's place among its carried values.
         emptied: the loops that pop, likewise.
         push: in the body of the first.
@@ -52,7 +53,7 @@ class Chain:
         outer: the tape of which this is an entry, where it is one.
     """
 
-    turns: range
+    iterations: range
     filled: Carried
     emptied: list[Carried]
     push: Apply
@@ -63,7 +64,7 @@ class Chain:
     @property
     def count(self) -> int:
         """Entries of the array."""
-        return len(self.turns) * (self.inner.count if self.inner else 1)
+        return len(self.iterations) * (self.inner.count if self.inner else 1)
 
     @property
     def entry(self) -> Array | Scalar:
@@ -112,28 +113,33 @@ class _Preallocate(Rewriter):
         new.output = lookup(env, graph.output)
         return new
 
-    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, roles: Roles, turn: Mapping[Chain, Node]) -> None:
+    def copy(self, b: Builder, nodes: Iterable[Apply], env: Env, roles: Roles, iteration: Mapping[Chain, Node]) -> None:
         """Emit applications with arrays for tapes.
 
         Args:
-            turn: for each chain to which the graph is a body the number of the turn, among those of all loops around it.
+            iteration: for each chain to which the graph is a body the number of the iteration, among those of all loops
+            around it.
         """
         for node in nodes:
             b.origin = node.origin
             if node in roles.pushes:
                 array, entry = (lookup(env, a) for a in node.args)
-                env[node] = entry if roles.pushes[node].inner else _store(b, array, entry, turn[roles.pushes[node]])
+                env[node] = (
+                    entry if roles.pushes[node].inner else _store(b, array, entry, iteration[roles.pushes[node]])
+                )
             elif node in roles.pops:
                 array, chain = lookup(env, node.args[0]), roles.pops[node]
-                env[node] = pack(b, [array, array if chain.inner else _load(b, array, chain.entry, turn[chain])])
+                env[node] = pack(b, [array, array if chain.inner else _load(b, array, chain.entry, iteration[chain])])
             elif node in roles.loops:
-                env[node] = self.loop(b, node, env, roles.loops[node], turn)
+                env[node] = self.loop(b, node, env, roles.loops[node], iteration)
             elif applied(node) == "get_item" and node.args[0] in roles.loops:
                 env[node] = b.emit(node.fn, (env[node.args[0]],), node.attrs)
             else:
                 env[node] = self.node(b, node, tuple(lookup(env, a) for a in node.args), self.inner(node))
 
-    def loop(self, b: Builder, node: Apply, env: Env, arrays: dict[int, Chain], turn: Mapping[Chain, Node]) -> Node:
+    def loop(
+        self, b: Builder, node: Apply, env: Env, arrays: dict[int, Chain], iteration: Mapping[Chain, Node]
+    ) -> Node:
         """A loop that carries arrays in the places of tapes."""
         old: Graph = node.attrs["body"]
         args = [lookup(env, a) for a in node.args]
@@ -150,13 +156,13 @@ class _Preallocate(Rewriter):
             chain = arrays.get(k - 1)
             inside[param] = body.add_parameter(param.name, chain.type if chain else param.type, param.origin)
         inner = Builder(body, node.origin)
-        outside = dict.fromkeys(turn[chain.outer] for chain in arrays.values() if chain.outer)
-        before = {number: body.add_parameter("turn", INT) for number in outside}
+        outside = dict.fromkeys(iteration[chain.outer] for chain in arrays.values() if chain.outer)
+        before = {number: body.add_parameter("iteration", INT) for number in outside}
         within: dict[Chain, Node] = {}
         roles = Roles()
         for k, chain in arrays.items():
-            number = before[turn[chain.outer]] if chain.outer else None
-            within[chain] = _turn(inner, body.params[0], chain.turns, number)
+            number = before[iteration[chain.outer]] if chain.outer else None
+            within[chain] = _iteration(inner, body.params[0], chain.iterations, number)
             if (node, k) == chain.filled:
                 roles.pushes[chain.push] = chain
             else:
@@ -172,25 +178,25 @@ class _Preallocate(Rewriter):
         return new
 
 
-def _turn(b: Builder, index: Node, turns: range, before: Node | None) -> Node:
-    """The number of a turn: `before` turns of the loop around it, this loop's in each, and those of this one."""
+def _iteration(b: Builder, index: Node, iterations: range, before: Node | None) -> Node:
+    """The number of an iteration: `before` iterations of the loop around it, this loop's in each, and those of this one."""
     i = Var(b, index)
-    if turns.start:
-        i = i - turns.start
-    if turns.step != 1:
-        i = Var(b, b.emit(REGISTRY["floordiv"], (i.node, b.constant(turns.step, INT))))
-    return (Var(b, before) * len(turns) + i).node if before is not None else i.node
+    if iterations.start:
+        i = i - iterations.start
+    if iterations.step != 1:
+        i = Var(b, b.emit(REGISTRY["floordiv"], (i.node, b.constant(iterations.step, INT))))
+    return (Var(b, before) * len(iterations) + i).node if before is not None else i.node
 
 
-def _store(b: Builder, array: Node, entry: Node, turn: Node) -> Node:
+def _store(b: Builder, array: Node, entry: Node, iteration: Node) -> Node:
     value = Var(b, entry)
     if isinstance(entry.type, Scalar) and entry.type.weak:
         value = match_kind(value, Scalar(entry.type.dtype))
-    return b.emit(REGISTRY["dynamic_update"], (array, value.node, turn), {"axis": 0})
+    return b.emit(REGISTRY["dynamic_update"], (array, value.node, iteration), {"axis": 0})
 
 
-def _load(b: Builder, array: Node, type: Array | Scalar, turn: Node) -> Node:
-    return match_kind(Var(b, b.emit(REGISTRY["dynamic_index"], (array, turn), {"axis": 0})), type).node
+def _load(b: Builder, array: Node, type: Array | Scalar, iteration: Node) -> Node:
+    return match_kind(Var(b, b.emit(REGISTRY["dynamic_index"], (array, iteration), {"axis": 0})), type).node
 
 
 # --- finding them -----------------------------------------------------------------------------------------------------
@@ -199,9 +205,9 @@ def _load(b: Builder, array: Node, type: Array | Scalar, turn: Node) -> Node:
 def chains(graph: Graph) -> list[Chain]:
     """The tapes that are made, filled and emptied in a graph, by loops of known trip counts."""
     out = []
-    loops = [n for n in graph.nodes if turns(n) is not None]
+    loops = [n for n in graph.nodes if iterations(n) is not None]
     if loops:
-        uses = _Uses(graph)
+        uses = _TapeUses(graph)
         for loop in loops:
             for k in range(loop.attrs["carried"]):
                 if applied(loop.args[FIRST + k]) == "tape_new":
@@ -210,17 +216,17 @@ def chains(graph: Graph) -> list[Chain]:
     return out
 
 
-def _chain(uses: _Uses, loop: Apply, k: int, handed: list[Carried] | None = None) -> Chain | None:
+def _chain(uses: _TapeUses, loop: Apply, k: int, handed: list[Carried] | None = None) -> Chain | None:
     """The chain that a loop begins, if all that becomes of the tape is that other loops empty it.
 
     Args:
         handed: those loops, where they are elsewhere.
     """
-    span, push = turns(loop), _only(loop, k, "tape_push")
+    span, push = iterations(loop), _only(loop, k, "tape_push")
     if span is None or push is None:
         return None
     emptied = handed if handed is not None else _consumers(uses, uses.parts(loop, k))
-    if not emptied or any(turns(user) != span[::-1] for user, _ in emptied):
+    if not emptied or any(iterations(user) != span[::-1] for user, _ in emptied):
         return None
     pops = [_only(user, at, "tape_pop") for user, at in emptied]
     if None in pops:
@@ -241,13 +247,13 @@ def _chain(uses: _Uses, loop: Apply, k: int, handed: list[Carried] | None = None
 
 
 def _inner(chain: Chain) -> Chain | None:
-    """The chain of the tapes that are a tape's entries: each filled and emptied within one turn."""
+    """The chain of the tapes that are a tape's entries: each filled and emptied within one iteration."""
     made = chain.push.args[1]
     loop = made.args[0] if applied(made) == "get_item" else None
-    if loop is None or turns(loop) is None:
+    if loop is None or iterations(loop) is None:
         return None
     k = made.attrs["index"]
-    uses = _Uses(chain.filled[0].attrs["body"])
+    uses = _TapeUses(chain.filled[0].attrs["body"])
     if (
         applied(loop.args[FIRST + k]) != "tape_new"
         or uses.users.get(made) != [chain.push]
@@ -256,7 +262,7 @@ def _inner(chain: Chain) -> Chain | None:
         return None
     handed: list[Carried] = []
     for (around, _), pop in zip(chain.emptied, chain.pops, strict=True):
-        inside = _Uses(around.attrs["body"])
+        inside = _TapeUses(around.attrs["body"])
         found = _consumers(inside, inside.parts(pop, 1))
         if found is None:
             return None
@@ -264,13 +270,13 @@ def _inner(chain: Chain) -> Chain | None:
     return _chain(uses, loop, k, handed)
 
 
-def _consumers(uses: _Uses, tapes: list[Node]) -> list[Carried] | None:
+def _consumers(uses: _TapeUses, tapes: list[Node]) -> list[Carried] | None:
     """The loops that carry a tape from its beginning, and leave nothing of it; None if it is used in other ways."""
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
             carries = (
-                isinstance(user, Apply) and turns(user) is not None and tape in user.args
+                isinstance(user, Apply) and iterations(user) is not None and tape in user.args
             )  # else a graph's result, as a whole
             at = user.args.index(tape) - FIRST if carries else -1
             if not 0 <= at < user.attrs["carried"] or uses.parts(user, at) or user.args.count(tape) != 1:
@@ -282,7 +288,7 @@ def _consumers(uses: _Uses, tapes: list[Node]) -> list[Carried] | None:
 def _only(loop: Apply, k: int, name: str) -> Apply | None:
     """The push or pop that is all that a loop's body does with a carried tape."""
     body: Graph = loop.attrs["body"]
-    outs, uses = output_parts(body), _Uses(body)
+    outs, uses = output_parts(body), _TapeUses(body)
     users = uses.users.get(body.params[1 + k], [])
     if outs is None or len(users) != 1 or applied(users[0]) != name:
         return None
@@ -295,7 +301,7 @@ def _only(loop: Apply, k: int, name: str) -> Apply | None:
     return None if whole or step.args[0] is not body.params[1 + k] else step
 
 
-class _Uses:
+class _TapeUses:
     """What uses the values of a graph: applications, each once."""
 
     def __init__(self, graph: Graph):

@@ -3,7 +3,7 @@
     tangents, total = loop(i, x, dx): x * i, dx * i            tangents, total = loop(i, x, dx): x * i, dx * i
     again = loop(i, x): x * i                            =>    again = total
 
-A function and its derivative, used side by side, compute the function twice: the loop of the derivative has the turns of the
+A function and its derivative, used side by side, compute the function twice: the loop of the derivative has the iterations of the
 function's own loop in it, but is a larger one, so they are not equal (equal ones `simplify` merges). Each application of the
 smaller is looked up among those of the larger, with the same operands, through branches and inner loops; what it carries starts
 and goes on as something that the larger one carries. So the larger one, which stands before it or can be put there, raises what
@@ -35,18 +35,18 @@ Value = Any
 
 
 @dataclass(frozen=True)
-class Subsume:
+class EliminateRedundantLoops:
     """The pass."""
 
-    name: str = "subsume"
+    name: str = "redundant_loops"
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(sum(applied(n) in CONTROL for n in g.nodes) > 1 for g in all_graphs(graph)):
             return graph
-        return _Subsume().rewrite(graph)
+        return _Eliminate().rewrite(graph)
 
 
-class _Subsume(Rewriter):
+class _Eliminate(Rewriter):
     acts_on = CONTROL
 
     def __init__(self):
@@ -54,7 +54,7 @@ class _Subsume(Rewriter):
         self.effects = Effects()
 
     def build(self, graph: Graph) -> Graph:
-        plan = Plan(graph, self.effects)
+        plan = EliminationPlan(graph, self.effects)
         # While a recursion is being rebuilt nobody knows what its calls do.
         if graph in self.shells or not plan.dropped:
             return super().build(graph)
@@ -80,7 +80,7 @@ def _picked(b: Builder, node: Apply, larger: Apply, whole: Node, places: list[in
     return pack(b, parts) if isinstance(node.type, Struct) else parts[0]
 
 
-class Plan:
+class EliminationPlan:
     """The loops and branches of a graph that others do as well.
 
     Attributes:
@@ -92,7 +92,7 @@ class Plan:
         self.graph, self.effects = graph, effects
         self.dropped: dict[Apply, tuple[Apply, list[int]]] = {}
         self.before: dict[Apply, list[Apply]] = {}
-        here = Region(graph, {})
+        here = ValueTable(graph, {})
         groups: dict[tuple[Any, ...], list[Apply]] = {}
         for node in graph.nodes:
             name = applied(node)
@@ -191,7 +191,7 @@ def _results(graph: Graph) -> list[tuple[Node, int | None]]:
     return [(p, None) for p in ([out] if parts is None else parts)]
 
 
-class Region:
+class ValueTable:
     """The values of a graph, looked up by what they are.
 
     Args:
@@ -252,7 +252,7 @@ class _Match:
         region: the larger one.
     """
 
-    def __init__(self, graph: Graph, env: dict[Node, Value], region: Region):
+    def __init__(self, graph: Graph, env: dict[Node, Value], region: ValueTable):
         self.graph, self.env, self.region = graph, env, region
         self.parts: dict[Node, list[Value]] = {}  # of control applications
         self.twins: dict[Apply, Apply] = {}
@@ -300,7 +300,7 @@ class _Match:
         return True
 
 
-def _found(small: Apply, large: Apply, here: _Match | Region, there: Region) -> Found | None:
+def _found(small: Apply, large: Apply, here: _Match | ValueTable, there: ValueTable) -> Found | None:
     """Look for all that a loop or branch does in another one.
 
     Args:
@@ -337,7 +337,7 @@ def _found(small: Apply, large: Apply, here: _Match | Region, there: Region) -> 
                 value = here.value(small.args[lead + k])
                 if value is not None:
                     env[param] = ("operand", value)
-        region = Region(other, given)
+        region = ValueTable(other, given)
         match = _Match(mine, env, region)
         results = match.run()
         if results is None:
@@ -353,7 +353,7 @@ def _found(small: Apply, large: Apply, here: _Match | Region, there: Region) -> 
     return Found(paired, twins)
 
 
-def _paired(small: Apply, large: Apply, here: _Match | Region, operands: list[Value]) -> list[int] | None:
+def _paired(small: Apply, large: Apply, here: _Match | ValueTable, operands: list[Value]) -> list[int] | None:
     """For each value that a loop carries the one that another loop carries in its place: with the same name, type and beginning."""
     paired: list[int] = []
     mine, other = (_graphs(loop)[0].params[1 if applied(loop) == "for_loop" else 0 :] for loop in (small, large))
@@ -382,4 +382,4 @@ def _common(wanted: list[list[Value]], outputs: list[list[Value]]) -> list[int] 
     return places
 
 
-__all__ = ["Subsume"]
+__all__ = ["EliminateRedundantLoops"]

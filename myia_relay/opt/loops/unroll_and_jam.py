@@ -1,4 +1,4 @@
-"""Several turns of a loop at once, where each waits for a chain of operations: unroll and jam, for inner `while` loops
+"""Several iterations of a loop at once, where each waits for a chain of operations: unroll and jam, for inner `while` loops
 of numbers.
 
     for j in range(n):                        for j in range(0, n, 4):
@@ -7,13 +7,13 @@ of numbers.
             x = g(x)                                  x0 = g(x0) if c(x0) else x0; x1 = g(x1) if c(x1) else x1; ...
         y = h(y, x)                               y = h(h(h(h(y, x0), x1), x2), x3)
 
-The turns of the inner loop depend on each other, and a processor waits for every result; four such loops wait together,
+The iterations of the inner loop depend on each other, and a processor waits for every result; four such loops wait together,
 in the lanes of vectors (`backend.tvm.host.vector_while`). A loop that has ended keeps its values. What is carried from
-turn to turn of the outer loop is carried in order, so every result is the same to the last bit.
+iteration to iteration of the outer loop is carried in order, so every result is the same to the last bit.
 
 Legal where nothing in the outer loop has an effect (it could come too late, after a loop that does not end), where the
-inner loop starts from values that no turn before has made, and where its operations can be computed for nothing: no
-division of integers, no array, no loop. The turns that are left over are run one by one.
+inner loop starts from values that no iteration before has made, and where its operations can be computed for nothing: no
+division of integers, no array, no loop. The iterations that are left over are run one by one.
 
 Input: an optimised graph. Output: the same program, with such loops jammed; for the native executor alone, since others
 compute one thing at a time. Source: D. Callahan, S. Carr, K. Kennedy, "Improving register allocation for subscripted
@@ -44,10 +44,10 @@ FREE = frozenset(
 
 
 @dataclass(frozen=True)
-class JamLoops:
+class UnrollAndJam:
     """The pass."""
 
-    name: str = "jam_loops"
+    name: str = "unroll_and_jam"
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(applied(n) == "while_loop" for g in all_graphs(graph) for n in g.nodes):
@@ -130,13 +130,13 @@ def _size(graph: Graph) -> int | None:
 
 
 def jam(b: Builder, node: Apply, args: tuple[Node, ...], body: Graph, inner: Apply) -> Node:
-    """A loop over blocks of turns, then one over those that are left."""
+    """A loop over blocks of iterations, then one over those that are left."""
     start, stop, step, *rest = args
     count = node.attrs["carried"]
     end = b.emit(REGISTRY["maximum"], (stop, start))  # neither is negative, so that nothing here overflows
-    turns = b.emit(REGISTRY["sub"], (end, start))
-    left = b.emit(REGISTRY["bitwise_and"], (turns, b.constant(LANES - 1)))
-    middle = b.emit(REGISTRY["add"], (start, b.emit(REGISTRY["sub"], (turns, left))))
+    iterations = b.emit(REGISTRY["sub"], (end, start))
+    left = b.emit(REGISTRY["bitwise_and"], (iterations, b.constant(LANES - 1)))
+    middle = b.emit(REGISTRY["add"], (start, b.emit(REGISTRY["sub"], (iterations, left))))
     first = b.emit(
         node.fn, (start, middle, b.constant(LANES), *rest), {"body": lanes(body, inner, count), "carried": count}
     )
@@ -147,7 +147,7 @@ def jam(b: Builder, node: Apply, args: tuple[Node, ...], body: Graph, inner: App
 
 
 def lanes(body: Graph, inner: Apply, count: int) -> Graph:
-    """The body of the loop over blocks: several turns, whose inner loops are one."""
+    """The body of the loop over blocks: several iterations, whose inner loops are one."""
     new, outer = same_interface(body)
     b = Builder(new, inner.origin)
     index, carried = body.params[0], body.params[1 : 1 + count]
@@ -178,8 +178,8 @@ def lanes(body: Graph, inner: Apply, count: int) -> Graph:
 def together(b: Builder, loop: Apply, args: Sequence[Sequence[Node]]) -> list[Node]:
     """Several loops as one; the result of each."""
     n = loop.attrs["carried"]
-    result = b.emit(REGISTRY["while_lanes"], tuple(a for row in args for a in row), {**loop.attrs, "lanes": len(args)})
+    result = b.emit(REGISTRY["vector_while"], tuple(a for row in args for a in row), {**loop.attrs, "lanes": len(args)})
     return [pack(b, [take(b, result, (k * n + i,)) for i in range(n)]) for k in range(len(args))]
 
 
-__all__ = ["JamLoops"]
+__all__ = ["UnrollAndJam"]

@@ -12,7 +12,7 @@ from ...ir.node import Apply, Constant, Node
 from ...ir.prim import REGISTRY
 from ...prims.rules.broadcast import broadcast_to, cast, reduce_sum, reshape
 from ...prims.rules.relations import broadcast_shapes
-from .rules import Hole, Match, Op, Rule, Table, Val, X, Y, Z, filled
+from .rules import Lit, Match, Op, Rule, Table, Wildcard, X, Y, Z, filled
 
 
 def _is_int(m: Match) -> bool:
@@ -77,28 +77,28 @@ def _has_sign(m: Match) -> bool:
 
 
 ARITHMETIC = (
-    Rule("drop_mul_one", Op("mul", X, Val(1)), X, "x * 1 = x", swap=True),
-    Rule("drop_div_one", Op("div", X, Val(1)), X, "x / 1 = x"),
-    Rule("drop_sub_zero", Op("sub", X, Val(0)), X, "x - 0 = x"),
-    Rule("drop_add_minus_zero", Op("add", X, Val(-0.0)), X, "x + (-0) = x", lambda m: m.type.is_float, swap=True),
-    Rule("drop_add_zero_int", Op("add", X, Val(0)), X, "x + 0 = x for integers", _is_int, swap=True),
-    Rule("drop_add_zero", Op("add", X, Val(0)), X, "x + 0 = x but for x = -0", exact=False, swap=True),
-    Rule("fold_mul_zero_int", Op("mul", X, Val(0)), Val(0), "x * 0 = 0 for integers", _is_int, swap=True),
-    Rule("fold_mul_zero", Op("mul", X, Val(0)), Val(0), "x * 0 = 0 but for infinities and NaN", exact=False, swap=True),
-    Rule("make_neg", Op("mul", X, Val(-1)), Op("neg", X), "x * -1 = -x", swap=True),
+    Rule("drop_mul_one", Op("mul", X, Lit(1)), X, "x * 1 = x", swap=True),
+    Rule("drop_div_one", Op("div", X, Lit(1)), X, "x / 1 = x"),
+    Rule("drop_sub_zero", Op("sub", X, Lit(0)), X, "x - 0 = x"),
+    Rule("drop_add_minus_zero", Op("add", X, Lit(-0.0)), X, "x + (-0) = x", lambda m: m.type.is_float, swap=True),
+    Rule("drop_add_zero_int", Op("add", X, Lit(0)), X, "x + 0 = x for integers", _is_int, swap=True),
+    Rule("drop_add_zero", Op("add", X, Lit(0)), X, "x + 0 = x but for x = -0", exact=False, swap=True),
+    Rule("fold_mul_zero_int", Op("mul", X, Lit(0)), Lit(0), "x * 0 = 0 for integers", _is_int, swap=True),
+    Rule("fold_mul_zero", Op("mul", X, Lit(0)), Lit(0), "x * 0 = 0 but for infinities and NaN", exact=False, swap=True),
+    Rule("make_neg", Op("mul", X, Lit(-1)), Op("neg", X), "x * -1 = -x", swap=True),
     Rule("cancel_neg", Op("neg", Op("neg", X)), X, "--x = x"),
     Rule("turn_sub_neg", Op("sub", X, Op("neg", Y)), Op("add", X, Y), "x - (-y) = x + y"),
     Rule("turn_add_neg", Op("add", X, Op("neg", Y)), Op("sub", X, Y), "x + (-y) = x - y", swap=True),
     Rule("cancel_neg_mul", Op("mul", Op("neg", X), Op("neg", Y)), Op("mul", X, Y), "(-x) (-y) = x y"),
     Rule("cancel_neg_div", Op("div", Op("neg", X), Op("neg", Y)), Op("div", X, Y), "(-x) / (-y) = x / y"),
-    Rule("drop_pow_one", Op("pow", X, Val(1)), X, "x ** 1 = x"),
-    Rule("fold_pow_zero", Op("pow", X, Val(0)), Val(1), "x ** 0 = 1, for NaN as well"),
-    Rule("square_pow_two", Op("pow", X, Val(2)), Op("mul", X, X), "x ** 2 = x x", exact=False),
+    Rule("drop_pow_one", Op("pow", X, Lit(1)), X, "x ** 1 = x"),
+    Rule("fold_pow_zero", Op("pow", X, Lit(0)), Lit(1), "x ** 0 = 1, for NaN as well"),
+    Rule("square_pow_two", Op("pow", X, Lit(2)), Op("mul", X, X), "x ** 2 = x x", exact=False),
     Rule(
-        "cube_pow_three", Op("pow", X, Val(3)), Op("mul", Op("mul", X, X), X), "x ** 3 = x x x", exact=False,
+        "cube_pow_three", Op("pow", X, Lit(3)), Op("mul", Op("mul", X, X), X), "x ** 3 = x x x", exact=False,
     ),
-    Rule("join_div", Op("mul", Op("div", Val(1), Y), X), Op("div", X, Y), "(1 / y) x = x / y", exact=False, swap=True),
-    Rule("drop_floordiv_one", Op("floordiv", X, Val(1)), X, "x // 1 = x for integers", _is_int),
+    Rule("join_div", Op("mul", Op("div", Lit(1), Y), X), Op("div", X, Y), "(1 / y) x = x / y", exact=False, swap=True),
+    Rule("drop_floordiv_one", Op("floordiv", X, Lit(1)), X, "x // 1 = x for integers", _is_int),
     Rule("fold_abs_abs", Op("abs", Op("abs", X)), Op("abs", X), "||x|| = |x|"),
     Rule("drop_abs_neg", Op("abs", Op("neg", X)), Op("abs", X), "|-x| = |x| where there are signs", _has_sign),
 )  # fmt: skip
@@ -106,14 +106,14 @@ ARITHMETIC = (
 
 LOGIC = (
     Rule("cancel_not", Op("logical_not", Op("logical_not", X)), X, "not not x = x"),
-    Rule("drop_and_true", Op("logical_and", X, Val(True)), X, "x and True = x", swap=True),
-    Rule("fold_and_false", Op("logical_and", X, Val(False)), Val(False), "x and False = False", swap=True),
-    Rule("drop_or_false", Op("logical_or", X, Val(False)), X, "x or False = x", swap=True),
-    Rule("fold_or_true", Op("logical_or", X, Val(True)), Val(True), "x or True = True", swap=True),
+    Rule("drop_and_true", Op("logical_and", X, Lit(True)), X, "x and True = x", swap=True),
+    Rule("fold_and_false", Op("logical_and", X, Lit(False)), Lit(False), "x and False = False", swap=True),
+    Rule("drop_or_false", Op("logical_or", X, Lit(False)), X, "x or False = x", swap=True),
+    Rule("fold_or_true", Op("logical_or", X, Lit(True)), Lit(True), "x or True = True", swap=True),
     Rule("drop_and_same", Op("logical_and", X, X), X, "x and x = x"),
     Rule("drop_or_same", Op("logical_or", X, X), X, "x or x = x"),
-    Rule("take_where_true", Op("where", Val(True), X, Y), X, "where(True, x, y) = x"),
-    Rule("take_where_false", Op("where", Val(False), X, Y), Y, "where(False, x, y) = y"),
+    Rule("take_where_true", Op("where", Lit(True), X, Y), X, "where(True, x, y) = x"),
+    Rule("take_where_false", Op("where", Lit(False), X, Y), Y, "where(False, x, y) = y"),
     Rule("drop_where_same", Op("where", Z, X, X), X, "where(c, x, x) = x"),
     Rule("swap_where_not", Op("where", Op("logical_not", Z), X, Y), Op("where", Z, Y, X), "where(not c, x, y)"
          " = where(c, y, x)"),
@@ -341,7 +341,7 @@ def _updated(m: Match):
     return REGISTRY["dynamic_update"](m["x"], m["y"], m["z"], axis=m.attrs["axis"])
 
 
-W = Hole("w")
+W = Wildcard("w")
 
 
 def _restore(add: str, update: str, read: str) -> Rule:
@@ -350,7 +350,7 @@ def _restore(add: str, update: str, read: str) -> Rule:
     def same_axis(m: Match) -> bool:
         return m.attrs == m.inner(0) and m.attrs["axis"] == m.inner(1)["axis"]
 
-    pattern = Op(add, Op(update, X, Val(0), Y), Op(read, X, Y), Y)
+    pattern = Op(add, Op(update, X, Lit(0), Y), Op(read, X, Y), Y)
     return Rule(f"restore_{add}", pattern, X, "x with x[i] added where 0 was put = x", same_axis, exact=False)
 
 
@@ -359,7 +359,7 @@ UPDATES = (
     _restore("slice_add", "dynamic_update_slice", "dynamic_slice"),
     Rule(
         "fill_index_add",
-        Op("index_add", Op("dynamic_update", X, Val(0), Z), Y, Z),
+        Op("index_add", Op("dynamic_update", X, Lit(0), Z), Y, Z),
         _updated,
         "what is added to a part that was made zero takes its place",
         lambda m: m.attrs["axis"] == m.inner(0)["axis"],

@@ -28,7 +28,7 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...ir.rewrite import Effects, Env, all_graphs, emit_like, inner_graphs, lookup
 from ..analysis.intervals import limits
-from ..analysis.ranges import Facts, PathAnalysis
+from ..analysis.ranges import PathAnalysis, RangeFacts
 from .algebra import FINAL, OFFSETS
 from .rules import Table
 from .simplify import Simplifier
@@ -108,7 +108,7 @@ class _Path(Simplifier):
 
     def __init__(self, graph: Graph, effects: Effects, around: _Path | None = None):
         super().__init__(graph, RULES, effects)
-        self.facts = Facts(around.facts if around else None)
+        self.facts = RangeFacts(around.facts if around else None)
         if around:
             self.values, self.constants = dict(around.values), around.constants
             self.facts.inner.update(around.facts.inner)

@@ -21,16 +21,16 @@ from ..analysis.ranges import Ranges, analyse
 
 
 @dataclass(frozen=True)
-class DropProven:
+class EliminateChecks:
     """The pass."""
 
-    name: str = "drop_proven"
+    name: str = "check_elimination"
 
     def __call__(self, graph: Graph) -> Graph:
-        return _Drop(analyse(graph)).rewrite(graph)
+        return _DropChecks(analyse(graph)).rewrite(graph)
 
 
-class _Drop(Rewriter):
+class _DropChecks(Rewriter):
     def __init__(self, ranges: Ranges):
         super().__init__()
         self.ranges = ranges
@@ -84,4 +84,4 @@ class _Drop(Rewriter):
         return None
 
 
-__all__ = ["DropProven"]
+__all__ = ["EliminateChecks"]

@@ -7,7 +7,7 @@ For `cond`, `while_loop` and `for_loop`, in one walk:
 - results that nobody takes are dropped; a result that is one operand, or one constant, on both branches is that;
 - a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself, perhaps through
   inner loops, is dropped (so a tape disappears from both loops once nobody reads what is popped);
-- a loop that cannot turn is its initial values, one that turns once is its body.
+- a loop that cannot run is its initial values, one that iterations once is its body.
 
 Each replacement keeps types outside: the old result is put together again from parts, `undef` for what was dropped, and
 taking parts of it folds away.
@@ -54,8 +54,8 @@ def pack(b: Builder, parts: Sequence[Node]) -> Node:
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": tuple_of(*[p.type for p in parts])})
 
 
-def turns(node: Node) -> range | None:
-    """The turns of a counted loop; None where they are not known, and for what is no such loop."""
+def iterations(node: Node) -> range | None:
+    """The iterations of a counted loop; None where they are not known, and for what is no such loop."""
     if applied(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:3]):
         return None
     start, stop, step = (int(a.value) for a in node.args[:3])
@@ -345,7 +345,7 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
 
 
 def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
-    """Whether each turn looks at its own row of a carried array only, and writes that: what it writes is never looked at.
+    """Whether each iteration looks at its own row of a carried array only, and writes that: what it writes is never looked at.
 
     That is how the adjoint of `x[i] = f(y[i])` leaves zeros behind.
     """
@@ -353,12 +353,12 @@ def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
         return False
     if not all(isinstance(x, Constant) for x in bounds):
         return False
-    turns, size = range(*[int(x.value) for x in bounds]), param.type.shape[out.attrs["axis"]]
+    iterations, size = range(*[int(x.value) for x in bounds]), param.type.shape[out.attrs["axis"]]
     if (
         not isinstance(size, int)
-        or not turns
-        or min(turns) < 0
-        or max(turns) >= size
+        or not iterations
+        or min(iterations) < 0
+        or max(iterations) >= size
         or out.args[2] is not body.params[0]
     ):
         return False
@@ -377,7 +377,7 @@ def assemble_flat(b: Builder, t: Struct, parts: Sequence[Node]) -> Node:
 
 
 def _live_carried(p: _Thin, graphs: list[Graph], first: int, n: int, outs, used) -> set[int]:
-    """Carried values that something needs: the result, the condition, an effect, another one's next turn."""
+    """Carried values that something needs: the result, the condition, an effect, another one's next iteration."""
     live = set(range(n)) if used is None else {i for i in used if i < n}
     if len(graphs) == 2:
         condition = graphs[1]

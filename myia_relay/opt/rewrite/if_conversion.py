@@ -29,10 +29,10 @@ MOST = 5  # operations of a branch, a check counted as one
 
 
 @dataclass(frozen=True)
-class SelectBranches:
+class ConvertBranches:
     """The pass."""
 
-    name: str = "select_branches"
+    name: str = "if_conversion"
 
     def __call__(self, graph: Graph) -> Graph:
         return _Select().rewrite(graph)
@@ -92,4 +92,4 @@ def _checks(graph: Graph) -> int:
     return sum(n.fn.name == "check" for n in graph.nodes)
 
 
-__all__ = ["SelectBranches", "is_small"]
+__all__ = ["ConvertBranches", "is_small"]

@@ -23,7 +23,7 @@ LOOPS = ("while_loop", "for_loop")
 
 
 @dataclass(frozen=True)
-class UnfoldRecursion:
+class InlineRecursion:
     """The pass.
 
     Attributes:
@@ -35,7 +35,7 @@ class UnfoldRecursion:
     size: int = 200
     depth: int = 4
     shared_depth: int = 8
-    name: str = "unfold_recursion"
+    name: str = "recursive_inlining"
 
     def __call__(self, graph: Graph) -> Graph:
         found: dict[Graph, Graph] = {}
@@ -146,4 +146,4 @@ class _Replace(Rewriter):
         return super().rewrite(graph)
 
 
-__all__ = ["UnfoldRecursion"]
+__all__ = ["InlineRecursion"]

@@ -27,14 +27,14 @@ from ...utils.errors import CompileError, InternalError
 
 
 @dataclass(frozen=True)
-class Hole:
+class Wildcard:
     """Matches anything; the same hole twice, the same node."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Val:
+class Lit:
     """Matches a constant, or an array filled with one, of this value; the sign of a zero counts."""
 
     value: Any
@@ -52,9 +52,9 @@ class Op:
         return f"{self.prim.name}({', '.join(map(repr, self.args))})"
 
 
-Pattern = Hole | Val | Op
+Pattern = Wildcard | Lit | Op
 FILLING = ("broadcast_to", "as_array", "reshape")  # what fills an array with a number, seen through by `filled`
-X, Y, Z = Hole("x"), Hole("y"), Hole("z")
+X, Y, Z = Wildcard("x"), Wildcard("y"), Wildcard("z")
 
 
 @dataclass
@@ -166,7 +166,7 @@ def kind_of(node: Node) -> Primitive | type | None:
 
 def may_match(pattern: Pattern, kind: Primitive | type | None) -> bool:
     """Whether an operand of some kind may match a pattern."""
-    if isinstance(pattern, Hole):
+    if isinstance(pattern, Wildcard):
         return True
     if isinstance(pattern, Op):
         return kind is pattern.prim
@@ -175,9 +175,9 @@ def may_match(pattern: Pattern, kind: Primitive | type | None) -> bool:
 
 def bind(pattern: Pattern, node: Node, nodes: dict[str, Node]) -> bool:
     """Whether a node matches; fills the holes."""
-    if isinstance(pattern, Hole):
+    if isinstance(pattern, Wildcard):
         return nodes.setdefault(pattern.name, node) is node
-    if isinstance(pattern, Val):
+    if isinstance(pattern, Lit):
         return same_number(filled(node), pattern.value)
     if not isinstance(node, Apply) or node.fn is not pattern.prim or len(node.args) != len(pattern.args):
         return False
@@ -186,9 +186,9 @@ def bind(pattern: Pattern, node: Node, nodes: dict[str, Node]) -> bool:
 
 def build(pattern: Pattern, match: Match) -> Node:
     """Emit a replacement that is given as a pattern."""
-    if isinstance(pattern, Hole):
+    if isinstance(pattern, Wildcard):
         return match.nodes[pattern.name]
-    if isinstance(pattern, Val):
+    if isinstance(pattern, Lit):
         t = Scalar(match.type.dtype) if isinstance(match.type, Array) else match.type
         return match.builder.constant(as_type(numpy_dtype(t.dtype).type(pattern.value), t), t)
     return match.builder.emit(pattern.prim, tuple(build(p, match) for p in pattern.args))

@@ -206,7 +206,7 @@ def _extremum(name: str, better):
                 from .promotion import is_static, static_value
 
                 if is_static(x) and is_static(y):
-                    return y if better.meaning(static_value(y), static_value(x)) else x
+                    return y if better.reference(static_value(y), static_value(x)) else x
                 raise TypeError_(
                     f"{name}({x.type}, {y.type}) has one type or the other, depending on values; give both one type, "
                     f"as in {name}(float(x), 0.0)"

@@ -1,4 +1,5 @@
-"""Control: branches, loops, transforms, tapes. Graph-valued attributes, closed graphs; no NumPy meaning of their own.
+"""Control: branches, loops, transforms, tapes. Graph-valued attributes, closed graphs; no NumPy reference
+implementation of their own.
 
 Every executor implements these few; `ad.reverse.control` holds their adjoints.
 """
@@ -56,10 +57,10 @@ def _(*args, cond, body, carried):
 
 
 @primitive("control")
-def while_lanes(*args, cond, body, carried, lanes):
+def vector_while(*args, cond, body, carried, lanes):
     """Several `while_loop`s of the same graphs, each with arguments of its own; none of them has an effect.
 
-    The native back end makes it (`opt.loops.unroll_and_jam`), to let them turn together.
+    The native back end makes it (`opt.loops.unroll_and_jam`), to let them run together.
 
     Args:
         *args: the arguments of the first loop, then those of the second, ...
@@ -71,10 +72,10 @@ def while_lanes(*args, cond, body, carried, lanes):
     Returns:
         The carried values of the first loop, of the second, ..., as one tuple.
     """
-    raise InternalError("control", "while_lanes is implemented by the executors")
+    raise InternalError("control", "vector_while is implemented by the executors")
 
 
-@while_lanes.infer
+@vector_while.infer
 def _(*args, cond, body, carried, lanes):
     each = len(args) // lanes
     return tuple_of(*(a for k in range(lanes) for a in args[k * each : k * each + carried]))
@@ -82,9 +83,10 @@ def _(*args, cond, body, carried, lanes):
 
 @primitive("control")
 def map_rows(*operands, body, rows, types, widths, counted=False):
-    """Arrays of which each row is computed by itself: `body(row, *operands)` for every row gives the numbers of that row.
+    """Arrays of which each row is computed by itself: `body(row, *operands)` for every row gives the numbers of that
+    row.
 
-    The native back end makes it (`opt.kernels.soa_kernels`), to let eight rows turn together.
+    The native back end makes it (`opt.kernels.soa_kernels`), to let eight rows run together.
 
     Args:
         *operands: numbers, and arrays, which the body takes flat.
@@ -92,7 +94,8 @@ def map_rows(*operands, body, rows, types, widths, counted=False):
         rows: how many.
         types: of the results.
         widths: for each result (b, a): it is `b` blocks of `rows` rows of `a` numbers, in memory.
-        counted: whether only the first rows are wanted; then their number is the first operand, and not one of the body's.
+        counted: whether only the first rows are wanted; then their number is the first operand, and not one of the
+        body's.
 
     Returns:
         The results, as a tuple.
@@ -115,7 +118,8 @@ def distinct(indices, *, size, room):
         room: how many distinct positions there is room for; at least n.
 
     Returns:
-        int64, shape (room + n + 1,): the positions, padded with zeros; for each index its place among them; their number.
+        int64, shape (room + n + 1,): the positions, padded with zeros; for each index its place among them; their
+        number.
     """
     rows, places = np.unique(np.clip(indices, 0, size - 1), return_inverse=True)
     return np.concatenate([rows, np.zeros(room - len(rows), np.int64), places.reshape(-1), [len(rows)]])
@@ -132,7 +136,8 @@ LEAD = {"while_loop": 0, "for_loop": 3}
 
 @primitive("control")
 def for_loop(start, stop, step, *args, body, carried):
-    """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`. Returns the carried values.
+    """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`. Returns the carried
+    values.
 
     Args:
         start, stop, step: int64 scalars; step is not 0.
@@ -156,7 +161,8 @@ def value_and_grad(*args, graph, wrt, has_aux=False):
 
     Args:
         *args: arguments of the graph.
-        graph: closed typed graph with a float scalar result (Python float, NumPy scalar or 0-d array), or, with `has_aux`, a
+        graph: closed typed graph with a float scalar result (Python float, NumPy scalar or 0-d array), or, with
+        `has_aux`, a
             pair of that and an auxiliary value.
         wrt: indices of the arguments to differentiate by.
         has_aux: whether the result is such a pair.
@@ -196,7 +202,8 @@ def tangent_leaves(t: Type) -> list[Type]:
 
 @primitive("control")
 def jvp(*args, graph, wrt):
-    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents of its leaves that have one).
+    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents of its leaves that have
+    one).
 
     Inference emits it, `ad.expand` replaces it by the forward program; no executor sees it.
 
@@ -236,15 +243,18 @@ def _(*args, graph, wrt, aloud=False):
 
 @primitive("control")
 def jacobian(*args, graph, seeds, forward, sparse=None):
-    """The matrix of a linear map, of each of its results by each of its seeds: a tuple, by result of the function differentiated.
+    """The matrix of a linear map, of each of its results by each of its seeds: a tuple, by result of the function
+    differentiated.
 
     Inference emits it, `ad.expand` replaces it by one program for all directions; no executor sees it.
 
     Args:
         *args: arguments of the graph but the seeds.
-        graph: closed typed graph `(*args, *seeds) -> tuple of arrays`, linear in the seeds: a `jvp` or a `vjp` of a function.
+        graph: closed typed graph `(*args, *seeds) -> tuple of arrays`, linear in the seeds: a `jvp` or a `vjp` of a
+        function.
         seeds: how many there are.
-        forward: whether the seeds are tangents of the function's arguments; otherwise they are cotangents of its results.
+        forward: whether the seeds are tangents of the function's arguments; otherwise they are cotangents of its
+        results.
         sparse: an `ad.jacobian.jacobian.Compression`, if only its entries are wanted, as vectors.
     """
     raise InternalError("control", "jacobian was not expanded")
@@ -270,7 +280,8 @@ def custom_vjp(*args, graph, rule, wrt):
     Args:
         *args: arguments of the graph.
         graph: closed typed graph.
-        rule: closed graph `(*args, *leaves of the result, *cotangents of its float leaves) -> tuple of cotangents`, those
+        rule: closed graph `(*args, *leaves of the result, *cotangents of its float leaves) -> tuple of cotangents`,
+        those
             of the arguments in `wrt`.
         wrt: indices of float arguments.
     """
@@ -397,6 +408,6 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
-    "while_lanes",
+    "vector_while",
     "while_loop",
 ]

@@ -24,7 +24,7 @@ def unary(name: str, ufunc, accepts, doc: str, result: str | None = None, differ
 
     Args:
         name: of the primitive.
-        ufunc: its NumPy meaning.
+        ufunc: its NumPy reference implementation.
         accepts: dtype names.
         doc: docstring.
         result: dtype of the result; that of the operand if None.

@@ -231,8 +231,8 @@ def _(xs, count, *, elem):
 def list_accumulate(xs, index, entry, *, elem):
     """The list with something added to entry `index`; longer by zeros where it is too short."""
     if index >= len(xs):
-        xs = list_resize.meaning(xs, index + 1, elem=elem)
-    return list_set.meaning(xs, index, plus(xs.read()[index], entry, elem))
+        xs = list_resize.reference(xs, index + 1, elem=elem)
+    return list_set.reference(xs, index, plus(xs.read()[index], entry, elem))
 
 
 @list_accumulate.infer

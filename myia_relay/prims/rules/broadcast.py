@@ -336,7 +336,7 @@ def nullary(near, prim: str, **attrs):
     """Apply a primitive without data arguments: staged where `near` is."""
     if isinstance(near, Var):
         return Var(near.builder, near.builder.emit(REGISTRY[prim], (), attrs))
-    return REGISTRY[prim].meaning(**attrs)
+    return REGISTRY[prim].reference(**attrs)
 
 
 __all__ = [

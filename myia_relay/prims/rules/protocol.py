@@ -17,7 +17,7 @@ from typing import Any, Protocol
 Expr = Any
 
 
-class Lowering(Protocol):
+class LoweringProtocol(Protocol):
     """The part of `b` that is not one method for each elementwise primitive.
 
     Attributes:

@@ -238,7 +238,7 @@ class Idioms:
         self.env[total] = self.variable(t, fixed=True)
 
     def accumulated(self, indent: int) -> None:
-        """Several variables that depend on each other from turn to turn."""
+        """Several variables that depend on each other from iteration to iteration."""
         a, b, i = self.fresh("x"), self.fresh("x"), self.fresh("j")
         t = self.pick(("int", "float", "f8", "i8"))
         self.line(indent, f"{a}, {b} = {self.e(t)}, {self.e(t)}")

@@ -43,7 +43,7 @@ class Unions:
         self.bind(name, u)
 
     def drifting(self, indent: int) -> None:
-        """A variable that has another type after a turn of a loop."""
+        """A variable that has another type after an iteration of a loop."""
         name, i = self.fresh("u"), self.fresh("j")
         self.line(indent, f"{name} = {self.e('int')}")
         self.line(indent, f"for {i} in {self.range_text()}:")

@@ -43,11 +43,11 @@ def branches(x):
 
 
 def nested(x):
-    def turn(i, c, k):
+    def iteration(i, c, k):
         inner = for_((0, i, 1), lambda j, d, m: (d * m + P["cos"](d),), (c,), (k,))[0]
         return (cond(inner > 0.5, lambda a: P["tanh"](a), lambda a: a * a, inner),)
 
-    return for_((0, 4, 1), turn, (x,), (x,))[0]
+    return for_((0, 4, 1), iteration, (x,), (x,))[0]
 
 
 def called(x):
@@ -208,7 +208,7 @@ def test_a_checkpoint_changes_no_derivative(f):
 
 
 def test_a_checkpoint_keeps_its_arguments_alone():
-    """What the loop keeps for each turn is the carried value, not the three sines."""
+    """What the loop keeps for each iteration is the carried value, not the three sines."""
 
     def three(c):
         return P["sin"](P["sin"](P["sin"](c)))

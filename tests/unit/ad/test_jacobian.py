@@ -8,7 +8,7 @@ import pytest
 from myia_relay import Float64, GradError, Tensor, TypeError_, grad, hessian, jacfwd, jacobian, jacrev, relay, vmap
 from myia_relay.ad.jacobian.colouring import colouring
 from myia_relay.ad.jacobian.jacobian import MOST_ENTRIES
-from myia_relay.ad.jacobian.sparsity import Analysis, Pattern
+from myia_relay.ad.jacobian.sparsity import DependenceAnalysis, Pattern
 
 N = 20
 X = np.random.default_rng(1).normal(size=N)
@@ -298,10 +298,10 @@ def test_few_colours():
 def test_the_search_ends_where_too_much_meets(monkeypatch):
     """One element that depends on all of 500 inputs is enough."""
     looked_at = []
-    joined = Analysis.joined
+    joined = DependenceAnalysis.joined
     monkeypatch.setenv("MYIA_RELAY_CACHE", "0")
     monkeypatch.setattr(
-        Analysis, "joined", lambda self, links, size: looked_at.append(size) or joined(self, links, size)
+        DependenceAnalysis, "joined", lambda self, links, size: looked_at.append(size) or joined(self, links, size)
     )
     jacfwd(lambda x: np.tanh(np.sin(x * np.sum(x)) * x))(np.zeros(500))
     assert len(looked_at) <= 3

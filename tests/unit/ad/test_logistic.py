@@ -89,4 +89,4 @@ def test_where_it_is_flat_it_is_no_nan():
 
 def test_the_exponential_is_not_kept():
     _, forward, *_ = str(relay(grad(recurrence)).ir(X, stage="optimized")).split(".forward(")
-    assert forward.count("tape_push") == 2  # the state before a turn and behind it
+    assert forward.count("tape_push") == 2  # the state before an iteration and behind it

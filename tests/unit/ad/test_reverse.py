@@ -208,7 +208,7 @@ def test_ranges_run_backwards(bounds):
 
 
 def newton(x):
-    """A square root by a loop whose number of turns depends on the values."""
+    """A square root by a loop whose number of iterations depends on the values."""
 
     def test(y, x):
         d = y * y - x
@@ -294,7 +294,7 @@ def test_overwritten_carry():
 
 
 def test_only_what_is_needed_goes_on_tapes():
-    """A linear loop needs no tape; a product needs one value a turn; constants of the loop need none."""
+    """A linear loop needs no tape; a product needs one value an iteration; constants of the loop need none."""
 
     def tapes(f):
         g = expanded(build(grad(f), FLOAT))

@@ -113,7 +113,7 @@ def test_print_in_order(capsys):
         i64 = type_of(1)
 
         def body(i, s):
-            name = s.builder.var(Constant("turn", Str()))
+            name = s.builder.var(Constant("iteration", Str()))
             emit(s, "print", name, i, s, parts=((0, "", ""), " ", (1, "", ""), ": ", (2, "", "")), end=";\n")
             return (s * 2.0,)
 

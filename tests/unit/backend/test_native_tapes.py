@@ -30,13 +30,13 @@ def test_scalars_and_arrays_come_back_in_reverse():
     elem = Struct("tuple", (I64, row, Scalar("bool", True)))
     tape = Tape(elem)
 
-    def f(x, turns):
+    def f(x, iterations):
         def forward(i, a, t):
             a = P.tanh(a * 1.5)
             return a, P.tape_push(t, entry(a.builder, i, a, P.lt(i, i.const(3))))
 
         t0 = emit(x, "tape_new", elem=elem)
-        out = emit(x, "for_loop", 0, turns, 1, x, t0, body=sub([I64, row, tape], forward), carried=2)
+        out = emit(x, "for_loop", 0, iterations, 1, x, t0, body=sub([I64, row, tape], forward), carried=2)
 
         def backward(i, total, k, t):
             popped = P.tape_pop(t)
@@ -45,7 +45,7 @@ def test_scalars_and_arrays_come_back_in_reverse():
             return total + a * weight, k * 3 + number, popped[0]
 
         types = [I64, row, I64, tape]
-        r = emit(x, "for_loop", 0, turns, 1, x, 0, out[1], body=sub(types, backward), carried=3)
+        r = emit(x, "for_loop", 0, iterations, 1, x, 0, out[1], body=sub(types, backward), carried=3)
         return r[0], r[1]
 
     check(f, arr(n), 7)

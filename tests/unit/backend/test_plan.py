@@ -7,12 +7,12 @@ import random
 import pytest
 
 from myia_relay.abstract.dims import evaluate, symbol
-from myia_relay.backend.tvm.plan import ALIGN, ITEM, Plan, Storage, View
+from myia_relay.backend.tvm.plan import ALIGN, ITEM, MemoryPlan, Storage, View
 
 N, M = symbol("n"), symbol("m")
 
 
-def storage(plan: Plan, nbytes, kind="arena") -> Storage:
+def storage(plan: MemoryPlan, nbytes, kind="arena") -> Storage:
     made = Storage(kind, nbytes, None)
     plan.storages.append(made)
     return made
@@ -22,7 +22,7 @@ class Program:
     """A plan, and the kernels that are to be run with it: each reads storages, then writes others."""
 
     def __init__(self):
-        self.plan = Plan()
+        self.plan = MemoryPlan()
         self.steps: list = []  # kernels (reads, writes, shares), and lists of steps that are loops
 
     def kernel(self, reads=(), writes=(), shares=()):
@@ -44,7 +44,7 @@ class Program:
         outer.append(self.steps)
         self.steps = outer
 
-    def run(self, sizes=None, turns=2):
+    def run(self, sizes=None, iterations=2):
         """Run it in an arena of tags, and see that each storage read holds what was last written to it."""
         sizes = sizes or {}
 
@@ -81,7 +81,7 @@ class Program:
         def steps(items):
             for item in items:
                 if isinstance(item, list):
-                    for _ in range(turns):
+                    for _ in range(iterations):
                         steps(item)
                 else:
                     kernel(*item)
@@ -244,11 +244,11 @@ def test_loops_in_loops_carry_lives_outwards():
     program.plan.finish()
     (_, inner_end), (_, outer_end) = program.plan.loops
     assert inner_end < outer_end == a.last and b.offset != a.offset and c.offset == 0
-    program.run(turns=3)
+    program.run(iterations=3)
 
 
 def test_what_is_not_in_the_arena_or_never_used_has_no_place():
-    plan = Plan()
+    plan = MemoryPlan()
     made = {kind: storage(plan, 64, kind) for kind in ("input", "ref", "out", "tape", "arena")}
     unused = storage(plan, 640)
     plan.tick()
@@ -257,7 +257,7 @@ def test_what_is_not_in_the_arena_or_never_used_has_no_place():
     plan.finish()
     assert plan.size == 64 and made["arena"].offset == 0 and unused.offset is None
     assert all(s.offset is None for kind, s in made.items() if kind != "arena")
-    shares = Plan()  # the place of an argument is not in the arena, and nobody takes it over
+    shares = MemoryPlan()  # the place of an argument is not in the arena, and nobody takes it over
     argument, result = storage(shares, 64, "input"), storage(shares, 64)
     shares.tick()
     shares.touch(argument)
@@ -267,14 +267,14 @@ def test_what_is_not_in_the_arena_or_never_used_has_no_place():
     shares.may_share(result, argument)
     shares.finish()
     assert result.place is None and result.offset == 0
-    assert View(argument, "float64", (8,)).offset == 0 and Plan().size == 0
-    empty = Plan()
+    assert View(argument, "float64", (8,)).offset == 0 and MemoryPlan().size == 0
+    empty = MemoryPlan()
     empty.finish()
     assert empty.size == 0
 
 
 def test_touching_keeps_the_first_and_the_last_time():
-    plan = Plan()
+    plan = MemoryPlan()
     s = storage(plan, 8)
     assert (s.first, s.last, plan.tick()) == (-1, -1, 1)
     plan.touch(s)

@@ -388,7 +388,7 @@ from myia_relay import relay
 def checked(x, n):
     assert n > 0, f"n is {n}, x is {x}"
     for i in range(n):
-        print("turn", i, i * 0.5)
+        print("iteration", i, i * 0.5)
     return x * n
 
 @relay

@@ -129,7 +129,7 @@ class Writer:
             self.line(indent, f"t = {self.draw(5)}")
             test = ("t > 0", "True", f"t > 0 and {self.test()}", f"(t := t - 1) > 0 and {self.test()}")[self.draw(4)]
             self.line(indent, f"while {test}:")
-            # Loops without end are cut by fuel, which raises in the same turn on both sides.
+            # Loops without end are cut by fuel, which raises in the same iteration on both sides.
             self.line(indent + 1, "fuel()")
             self.line(indent + 1, "t = t - 1")
         self.loops += 1

@@ -252,9 +252,9 @@ class TestReproducible:
             seen.append(model)
             return float(len(seen))
 
-        _, history = self.run(epochs=3, metrics={"turn": metric})
+        _, history = self.run(epochs=3, metrics={"iteration": metric})
         assert len(history.losses) == 3 * 4 and history["steps"] == [4, 4, 4]
-        assert history["turn"] == [1.0, 2.0, 3.0]
+        assert history["iteration"] == [1.0, 2.0, 3.0]
         for epoch, mean in enumerate(history["loss"]):
             assert mean == pytest.approx(np.mean(history.losses[4 * epoch : 4 * epoch + 4]))
 

@@ -1,4 +1,4 @@
-"""Models: names, shapes and values of hidden parameters, what may be assigned, files, summaries, and what is refused."""
+"""Models: names, shapes and values of parameters, what may be assigned, files, summaries, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inner loops that turn together: the same results to the last bit, and loops that must stay alone."""
+"""Inner loops that run together: the same results to the last bit, and loops that must stay alone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 
 from myia_relay import relay
 from myia_relay.ir.rewrite import all_graphs
-from myia_relay.opt.loops.unroll_and_jam import LANES, JamLoops
+from myia_relay.opt.loops.unroll_and_jam import LANES, UnrollAndJam
 
 
 def jammed(function, *args) -> bool:
     """Whether loops of the optimised program are jammed."""
-    graph = JamLoops()(relay(function).ir(*args, stage="optimized").graph)
-    return any(getattr(n.fn, "name", "") == "while_lanes" for g in all_graphs(graph) for n in g.nodes)
+    graph = UnrollAndJam()(relay(function).ir(*args, stage="optimized").graph)
+    return any(getattr(n.fn, "name", "") == "vector_while" for g in all_graphs(graph) for n in g.nodes)
 
 
 def escape(image, limit):
@@ -48,7 +48,7 @@ def reduced(n, start):
 
 
 def special(n, a):
-    """Infinities, NaN and zeros with their signs, in loops that end at different turns."""
+    """Infinities, NaN and zeros with their signs, in loops that end at different iterations."""
     out = seen = 0.0
     for i in range(n):
         x, k = a * i, 0

@@ -15,7 +15,7 @@ from myia_relay.opt.loops.invariants import HoistInvariants
 from myia_relay.opt.pipeline import optimize
 from myia_relay.opt.rewrite.algebra import ARITHMETIC, INTEGERS, KINDS, LOGIC, PRODUCTS, SHAPES
 from myia_relay.opt.rewrite.control import ThinControl
-from myia_relay.opt.rewrite.rules import Hole, Op, Val
+from myia_relay.opt.rewrite.rules import Lit, Op, Wildcard
 from myia_relay.opt.rewrite.simplify import DropDead, Simplify
 from tests.typed_graphs import P, apply, build, call, cond, expanded, for_, grad, run, staged, vag, vec, while_
 from tests.work import calls_of
@@ -53,10 +53,10 @@ AWKWARD = [0.0, -0.0, 1.0, -1.5, float("inf"), float("-inf"), float("nan"), 1e30
 
 def instance(b: Builder, pattern, holes: dict) -> Var:
     """The left side of a rule as staged code."""
-    if isinstance(pattern, Hole):
+    if isinstance(pattern, Wildcard):
         return holes[pattern.name]
     lead = next(iter(holes.values()))
-    if isinstance(pattern, Val):
+    if isinstance(pattern, Lit):
         kind = lead.type if not isinstance(pattern.value, bool) else BOOL
         value = pattern.value if isinstance(pattern.value, bool) else type(1.0 if kind == FLOAT else 1)(pattern.value)
         return Var(b, b.constant(value, kind))
@@ -65,7 +65,7 @@ def instance(b: Builder, pattern, holes: dict) -> Var:
 
 
 def hole_names(pattern) -> list[str]:
-    if isinstance(pattern, Hole):
+    if isinstance(pattern, Wildcard):
         return [pattern.name]
     return sorted({n for p in getattr(pattern, "args", ()) for n in hole_names(p)})
 
@@ -293,8 +293,13 @@ def test_carried_constant_stays_until_the_first_turn():
 
 
 def test_loops_that_turn_not_or_once():
-    for turns, left in ((0, 0), (1, 1)):
-        g = build(lambda x, turns=turns: for_((0, turns, 1), lambda i, a: staged(a.builder, (sin(a),)), (x,))[0], FLOAT)
+    for iterations, left in ((0, 0), (1, 1)):
+        g = build(
+            lambda x, iterations=iterations: for_((0, iterations, 1), lambda i, a: staged(a.builder, (sin(a),)), (x,))[
+                0
+            ],
+            FLOAT,
+        )
         assert names(both(g, 0.5)) == ["sin"] * left
 
 
@@ -400,7 +405,7 @@ def test_adjoints_of_straight_lines_are_nearly_as_small_as_by_hand():
 
 
 def test_optimising_is_linear():
-    def turns(n):
+    def iterations(n):
         def f(x):
             y = x
             for i in range(n):
@@ -409,7 +414,7 @@ def test_optimising_is_linear():
 
         return build(f, FLOAT)
 
-    small, large = turns(250), turns(1000)
+    small, large = iterations(250), iterations(1000)
     assert count_nodes(large) > 2000
     (few, _), (many, better) = calls_of(optimize, small), calls_of(optimize, large)
     assert many <= 4.2 * few

@@ -196,7 +196,7 @@ def last_turn(x, n):
 def shifted(x, n):
     total = 0.0
     for i in range(n):
-        print("turn", i)
+        print("iteration", i)
         total += x[i - 2] + x[n - i - 4]
     return total
 

@@ -11,8 +11,8 @@ from myia_relay import Int64, Tensor, relay
 from myia_relay.abstract.types import INT, Scalar
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.analysis import intervals
-from myia_relay.opt.analysis.ranges import Facts, PathAnalysis, analyse
-from myia_relay.opt.rewrite.check_elimination import DropProven
+from myia_relay.opt.analysis.ranges import PathAnalysis, RangeFacts, analyse
+from myia_relay.opt.rewrite.check_elimination import EliminateChecks
 from tests.typed_graphs import apply, build, call
 from tests.unit.opt.ranges_util import ALL, LEAST, MOST, POINTS, assert_sound
 
@@ -136,7 +136,7 @@ def test_what_comparisons_leave():
 
 def left(f, *types) -> list[str]:
     """The primitives of a staged function, and the numbers among their operands, without what is proven."""
-    graph = DropProven()(build(f, *types))
+    graph = EliminateChecks()(build(f, *types))
     return [" ".join([n.fn.name, *(str(a.value) for a in n.args if hasattr(a, "value"))]) for n in graph.nodes]
 
 
@@ -188,13 +188,13 @@ def test_what_stands_behind_a_failure_is_not_reached():
     ranges = analyse(graph)
     checks = [n for n in graph.nodes if n.fn.name == "check"]
     assert checks[0] in ranges.fails and checks[1] not in ranges.run
-    assert [n.fn.name for n in DropProven()(graph).nodes].count("check") == 2
+    assert [n.fn.name for n in EliminateChecks()(graph).nodes].count("check") == 2
 
 
 def test_paths_keep_what_they_have_seen():
     graph = build(lambda n: n + 1, INT)
     (n,), (total,) = graph.params, graph.nodes
-    walk, facts = PathAnalysis(), Facts()
+    walk, facts = PathAnalysis(), RangeFacts()
     condition = build(lambda n: n < 5, INT)
     compare = condition.nodes[0]
     facts.values[condition.params[0]] = (0, 100)

@@ -12,7 +12,7 @@ from myia_relay.backend.tvm.kernels import soa
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
-from myia_relay.opt.kernels.soa_kernels import RowKernels
+from myia_relay.opt.kernels.soa_kernels import SoaKernels
 from myia_relay.opt.kernels.zero_blocks import families, skippable
 
 RNG = np.random.default_rng(5)
@@ -20,7 +20,7 @@ RNG = np.random.default_rng(5)
 
 def kernels(function, *args) -> int:
     """How many row kernels the native program has."""
-    graph = RowKernels()(relay(function).ir(*args, stage="optimized").graph)
+    graph = SoaKernels()(relay(function).ir(*args, stage="optimized").graph)
     verify(graph, "rows")
     return sum(getattr(n.fn, "name", "") == "map_rows" for g in all_graphs(graph) for n in g.nodes)
 
@@ -359,7 +359,7 @@ def test_random_programs(seed, what, tmp_path):
 
 
 def chained(angles, points):
-    """Each angle moves some of the points only, so most tangents are zero in most turns."""
+    """Each angle moves some of the points only, so most tangents are zero in most iterations."""
     out = np.zeros_like(points)
     for k in range(len(angles)):
         moved = points * np.cos(angles[k]) + 0.5 * np.sin(angles[k])
@@ -460,7 +460,7 @@ def test_what_turns_skip_is_found_out_for_all_blocks(monkeypatch):
     agree(lambda x, w, p: relay.jvp(lambda x: sparse(x, w, p), (x,), (np.eye(12)[4],)), *args)
     args = (args[0], RNG.normal(size=(12, 6)), RNG.normal(size=(20_000, 3)))
     got = relay(jacobian)(*args)
-    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "row_kernels")
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "soa_kernels")
     want = relay(relay.jacobian(sparse))(*args)
     monkeypatch.delenv("MYIA_RELAY_WITHOUT")
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
@@ -509,13 +509,13 @@ def test_turns_of_blocks_without_weight_are_skipped(monkeypatch):
     """Skinning: most points hang on few bones. Blocks of points with no weight on a bone do not look at its tangents."""
 
     def skinned(angles, points, weights):
-        turns = np.zeros((len(angles), 3, 3))
+        iterations = np.zeros((len(angles), 3, 3))
         for k in range(len(angles)):
             c, s = np.cos(angles[k]), np.sin(angles[k])
-            turns[k] = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+            iterations[k] = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
         out = np.zeros_like(points)
         for k in range(weights.shape[1]):
-            out = out + weights[:, k, None] * (points @ turns[k].T + 1.0)
+            out = out + weights[:, k, None] * (points @ iterations[k].T + 1.0)
         return np.stack((out[:, 0] * points[:, 1], out[:, 2] - out[:, 0], points[:, 2] * out[:, 1]), axis=1)
 
     n, bones = 90, 7
@@ -536,21 +536,21 @@ def test_turns_of_blocks_without_weight_are_skipped(monkeypatch):
 
 
 def test_directions_are_one_family():
-    """What a turn adds to each direction is the same, of tangents from other places, and is written once."""
+    """What an iteration adds to each direction is the same, of tangents from other places, and is written once."""
 
     def twisted(angles, points, weights, scale):
-        turns = np.zeros((len(angles), 3))
+        iterations = np.zeros((len(angles), 3))
         for k in range(len(angles)):
-            turns[k] = np.array([np.cos(angles[k]), np.sin(angles[k]), angles[k] * scale[k]])
+            iterations[k] = np.array([np.cos(angles[k]), np.sin(angles[k]), angles[k] * scale[k]])
         out = np.zeros_like(points)
         for k in range(weights.shape[1]):
-            out = out + weights[:, k, None] * (points * turns[k] + points[:, ::-1] * turns[k, 1])
+            out = out + weights[:, k, None] * (points * iterations[k] + points[:, ::-1] * iterations[k, 1])
         return np.stack((out[:, 0] * points[:, 1], out[:, 2] - out[:, 0], points[:, 2] * out[:, 1]), axis=1)
 
     args = RNG.normal(size=6), RNG.normal(size=(64, 3)), RNG.random((64, 6)), RNG.normal(size=6)
     for wrt, counts in ((0, [6]), ((0, 3), [12])):
         jacobian = relay.jacobian(twisted, wrt)
-        graph = RowKernels()(relay(jacobian).ir(*args, stage="optimized").graph)
+        graph = SoaKernels()(relay(jacobian).ir(*args, stage="optimized").graph)
         loops = [n for g in all_graphs(graph) if g.name.endswith(".rows") for n in g.nodes if n.fn.name == "for_loop"]
         found = []
         for loop in loops:
@@ -565,8 +565,8 @@ def moved(angles, points):
     """Much work for each row."""
     out = np.zeros_like(points)
     for k in range(6):
-        turn = np.array([[np.cos(angles[k]), 0.5, 0.0], [0.0, 1.0, np.sin(angles[k])], [angles[k], 0.0, 1.0]])
-        out = out + np.tanh(points @ turn) * angles[k]
+        iteration = np.array([[np.cos(angles[k]), 0.5, 0.0], [0.0, 1.0, np.sin(angles[k])], [angles[k], 0.0, 1.0]])
+        out = out + np.tanh(points @ iteration) * angles[k]
     return out
 
 
@@ -592,7 +592,7 @@ def test_rows_that_are_picked_are_computed_once(function, n, monkeypatch):
     args = RNG.normal(size=6), RNG.normal(size=(400, 3)), RNG.integers(-400, 400, (n, 3)), RNG.normal(size=(n, 3))
     args[2][:8, 0] = args[2][3, 0]
     args[2][8:12] = 0, 399, -400
-    graph = RowKernels()(relay(both).ir(*args, stage="optimized").graph)
+    graph = SoaKernels()(relay(both).ir(*args, stage="optimized").graph)
     verify(graph, "rows")
     assert sum(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes) == 1
     agree(both, *args)
@@ -607,8 +607,8 @@ def test_rows_that_are_picked_are_computed_once(function, n, monkeypatch):
     args[2][n - 1, 0] = -401
     with pytest.raises(IndexError, match="index -401"):
         compiled(*args)
-    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "distinct_picks")
-    graph = RowKernels()(relay(both).ir(*all_alike, stage="optimized").graph)
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "distinct_gathers")
+    graph = SoaKernels()(relay(both).ir(*all_alike, stage="optimized").graph)
     assert not any(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes)
 
 
@@ -616,12 +616,12 @@ def test_picks_that_hardly_meet_are_not_sorted_out():
     for function, size in ((corner_distances, 50), (vertex_distances, 50), (vertex_distances, 100)):
         picks = RNG.integers(-size, size, (45, 3))
         args = RNG.normal(size=6), RNG.normal(size=(size, 3)), picks, RNG.normal(size=(45, 3))
-        graph = RowKernels()(relay(relay.jacobian(function)).ir(*args, stage="optimized").graph)
+        graph = SoaKernels()(relay(relay.jacobian(function)).ir(*args, stage="optimized").graph)
         assert not any(getattr(m.fn, "name", "") == "distinct" for m in graph.nodes)
         agree(relay.jacobian(function), *args)
 
 
 def test_the_meaning_of_distinct():
     indices = np.array([5, -3, 2, 5, 99, 2])
-    out = REGISTRY["distinct"].meaning(indices, size=10, room=8)
+    out = REGISTRY["distinct"].reference(indices, size=10, room=8)
     assert out.tolist() == [0, 2, 5, 9, 0, 0, 0, 0, *[2, 0, 1, 2, 3, 1], 4]

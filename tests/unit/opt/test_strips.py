@@ -1,4 +1,4 @@
-"""Sums over rows of data, strip by strip: which programs go so, that they compute the same, and that the others are left alone."""
+"""Sums over rows of data, block by block: which programs go so, that they compute the same, and that the others are left alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mixture(w, b, x):
 
 
 def recurrent(w, b, x):
-    """Layers, one after the other: each turn begins with what the last one has made of the rows."""
+    """Layers, one after the other: each iteration begins with what the last one has made of the rows."""
     h = np.zeros((x.shape[0], D))
     for k in range(K):
         h = np.tanh(x @ w[k] + h * b[k])
@@ -120,11 +120,11 @@ def printed(w, b, x):
 
 def as_often_as_asked(w, b, x):
     """A tape that grows, of what does not depend on the rows."""
-    total, scale, turns = 0.0, 1.0, np.floor(np.abs(b[0, 0]) + 3.0)
-    while turns > 0.0:
+    total, scale, iterations = 0.0, 1.0, np.floor(np.abs(b[0, 0]) + 3.0)
+    while iterations > 0.0:
         scale = np.tanh(scale * b[1, 1]) + 1.0
         total = total + np.sum(np.sin(x @ w[0]) * scale)
-        turns = turns - 1.0
+        iterations = iterations - 1.0
     return total
 
 
@@ -143,7 +143,7 @@ def test_gradients_by_strips(f, args, rows, monkeypatch):
     wrt = ("w", "b", "x")
     want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)
     with low():
-        monkeypatch.setattr(row_blocks, "strip", lambda _, n, *__: rows if n == N else None)
+        monkeypatch.setattr(row_blocks, "block", lambda _, n, *__: rows if n == N else None)
         g = relay(value_and_grad(f, wrt))
         assert is_mined(g, args)
         same(g(*args), want)
@@ -161,13 +161,13 @@ def test_what_does_not_go_strip_by_strip(f, args, capsys):
 
 
 def test_long_sums_are_reported(monkeypatch):
-    """By default: a long tape, and a number of rows that no good strip divides."""
+    """By default: a long tape, and a number of rows that no good block divides."""
     n = 9973
     x = RNG.normal(size=(n, D))
     g = relay(value_and_grad(recurrent, ("w", "b")))
-    told = [line for line in str(g.explain(W, B, x)).splitlines() if "strips" in line]
+    told = [line for line in str(g.explain(W, B, x)).splitlines() if "blocks" in line]
     rows = int(told[0].split()[1])
-    assert row_blocks.ROWS <= rows < n / 2 and told == [f"  strips: {rows} of {n} rows at a time"]
+    assert row_blocks.ROWS <= rows < n / 2 and told == [f"  blocks: {rows} of {n} rows at a time"]
     same(g(W, B, x), relay(value_and_grad(recurrent, ("w", "b")), executor="interpreter")(W, B, x), 1e-9)
-    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "strip_mine")
-    assert "strips" not in str(relay(value_and_grad(recurrent, ("w", "b"))).explain(W, B, x))
+    monkeypatch.setenv("MYIA_RELAY_WITHOUT", "row_blocks")
+    assert "blocks" not in str(relay(value_and_grad(recurrent, ("w", "b"))).explain(W, B, x))

@@ -13,7 +13,7 @@ from myia_relay import Float, Tensor, relay, relay_model
 from myia_relay.utils.interrupts import poll, whole_steps
 from myia_relay.utils.raising import for_user
 
-TURNS = {  # some tenths of a second, of turns without and with an update
+ITERATIONS = {  # some tenths of a second, of iterations without and with an update
     "interpreter": (10**4, 10**3),
     "python": (10**5, 10**4),
     "native": (3 * 10**8, 10**6),
@@ -59,7 +59,7 @@ def count(model, x, n):
 
 
 def train(model, x, n):
-    """A training step each turn."""
+    """A training step each iteration."""
     total = 0
     for i in range(n):
         relay.update_model_params(model, relay.grad(model, loss, (x,)), lr=1.0)
@@ -69,7 +69,7 @@ def train(model, x, n):
 
 def program(executor: str, body, times: int = 1):
     """A call that takes a while, and what it returns."""
-    n = TURNS[executor][body is train] * times
+    n = ITERATIONS[executor][body is train] * times
     f = relay(executor=executor)(body)
     model, x = relay.create_model(net, init=0.0), np.ones(5, np.float32)
     f(model, x, 3)

@@ -27,7 +27,7 @@ from ..plan import ITEM, View
 from ..tir import exact
 from ..tir.block import idx, load
 from . import data, vector_loops
-from .inplace import handed_over, is_fresh, source
+from .inplace import donated, is_fresh, source
 
 LOGIC = ("logical_not", "logical_and", "logical_or")
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", *LOGIC)
@@ -229,11 +229,11 @@ def settle(lowering: Any, places: list[Any], output: Node) -> list[Any]:
 
 
 def _cond(lowering: Any, node: Apply) -> None:
-    from .references import hand_over
+    from .references import donate
 
     condition = lowering.scalar(node.args[0])
     operands = [lowering.value(a) for a in node.args[1:]]
-    given = hand_over(lowering, node, handed_over(lowering.scope, node))[1:]
+    given = donate(lowering, node, donated(lowering.scope, node))[1:]
     lowering.flush_all()
     types = leaves(node.type)
     branches = (node.attrs["then"], node.attrs["orelse"])
@@ -278,7 +278,7 @@ class _Loop:
         self.carry_types = [a.type for a in args[:carried]]
         values = [lowering.value(a) for a in args]
         take_initial(lowering, node, args[:carried])
-        given = handed_over(lowering.scope, node)[len(node.args) - len(args) :]
+        given = donated(lowering.scope, node)[len(node.args) - len(args) :]
         lowering.flush_all()
         self.constants = values[carried:]
         initial = [leaf for v, t in zip(values[:carried], self.carry_types) for leaf in flatten(v, t)]
@@ -345,18 +345,18 @@ def _while_loop(lowering: Any, node: Apply) -> None:
         value = tirx.Cast("int32", lowering.run(node.attrs["cond"], [*loop.carry(), *loop.constants]))
         return value, lambda: data.release(lowering, top)
 
-    turn_while(lowering, node, condition, lambda: loop.step([]))
+    iterate_while(lowering, node, condition, lambda: loop.step([]))
     loop.finish()
 
 
-def turn_while(lowering: Any, node: Apply, condition: Callable[[], Any], step: Callable[[], None]) -> None:
-    """Emit the turns of a loop, which asks for signals now and then.
+def iterate_while(lowering: Any, node: Apply, condition: Callable[[], Any], step: Callable[[], None]) -> None:
+    """Emit the iterations of a loop, which asks for signals now and then.
 
     Args:
         lowering: the walk.
         node: the loop.
         condition: emits the condition; returns it as an int32, and what is to be emitted when it has been stored.
-        step: emits one turn.
+        step: emits one iteration.
     """
     from .effects import Poll
 
@@ -367,8 +367,8 @@ def turn_while(lowering: Any, node: Apply, condition: Callable[[], Any], step: C
     yes, no = tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)
     going = tirx.NE(load(flag, 0), no)
 
-    def turns() -> None:
-        """Turn until the condition fails, or the budget is used up."""
+    def iterations() -> None:
+        """Iteration until the condition fails, or the budget is used up."""
         block.store(flag, yes, 0)
         with block.while_(going):
             holds, after = condition()
@@ -383,12 +383,12 @@ def turn_while(lowering: Any, node: Apply, condition: Callable[[], Any], step: C
                         block.store(flag, no, 0)
 
     if not poll.needed:
-        turns()
+        iterations()
     else:
         more = block.cell(yes, "more")
         with block.while_(tirx.NE(load(more, 0), no)):
             block.store(more, no, 0)
-            turns()
+            iterations()
             poll.emit()
 
 
@@ -407,7 +407,7 @@ def _for_loop(lowering: Any, node: Apply) -> None:
     poll = Poll(lowering, node, most)
     in_lanes = vector_loops.find(lowering, node, most)
 
-    def turns(first: Any, count: Any) -> None:
+    def iterations(first: Any, count: Any) -> None:
         if in_lanes is not None:
             values = [*loop.cells.places, *loop.constants]
             vector_loops.emit(lowering, in_lanes, values, loop.cells.places, start if first is None else first, count)
@@ -418,13 +418,13 @@ def _for_loop(lowering: Any, node: Apply) -> None:
             loop.step([i if index is i else b.let(index)])
 
     if not poll.needed:
-        turns(None if sizes[0] == 0 else start, trips)
+        iterations(None if sizes[0] == 0 else start, trips)
     else:
         done = block.cell(idx(0), "done")
         with block.while_(tirx.LT(load(done, 0), idx(trips))):
             rest = b.let(b.sub(idx(trips), load(done, 0)))
-            count = b.let(b.minimum(rest, idx(poll.turns)))
-            turns(b.let(b.add(start, b.mul(load(done, 0), step))), count)
+            count = b.let(b.minimum(rest, idx(poll.iterations)))
+            iterations(b.let(b.add(start, b.mul(load(done, 0), step))), count)
             block.store(done, b.add(load(done, 0), count), 0)
             poll.spend(count)
             poll.emit()
@@ -432,7 +432,7 @@ def _for_loop(lowering: Any, node: Apply) -> None:
 
 
 def _most_trips(lowering: Any, node: Apply) -> int | None:
-    """How often a loop turns at most, if its bounds have ranges and its step is known."""
+    """How often a loop runs at most, if its bounds have ranges and its step is known."""
     start, stop = (lowering.ranges.interval(a) for a in node.args[:2])
     step = node.args[2].value if isinstance(node.args[2], Constant) else 0
     if start is None or stop is None or step == 0:
@@ -450,8 +450,8 @@ def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int 
     up = b.let(b.gt(step, idx(0)))
     distance = b.let(b.where(up, b.sub(stop, start), b.sub(start, stop)))
     size = b.let(b.where(up, step, b.neg(step)))
-    turns = b.add(b.floordiv(b.sub(distance, idx(1)), size), idx(1))
-    return b.where(b.gt(distance, idx(0)), b.let(turns), idx(0))
+    iterations = b.add(b.floordiv(b.sub(distance, idx(1)), size), idx(1))
+    return b.where(b.gt(distance, idx(0)), b.let(iterations), idx(0))
 
 
 def tests_of(graph: Graph) -> set[Node]:

@@ -2,7 +2,7 @@
 
 Idea: a reference is one word. Its low bits are the number of the variant, 0 for None alone; the others are the address of the
 record, so telling variants apart reads no memory, and a field's place is the reference plus a constant. A variant without fields
-is its number: it takes no memory. Records are immutable and made by moving the top of the heap; where a loop's turn or a
+is its number: it takes no memory. Records are immutable and made by moving the top of the heap; where a loop's iteration or a
 function cannot hand records on, the top goes back to where it was (`mark`, `release`). Python owns the heap (`native/heap.py`);
 `native/records.py` says where the leaves are.
 

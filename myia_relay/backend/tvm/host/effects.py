@@ -33,7 +33,7 @@ SERVE = "myia_relay.native.serve"  # where code is not linked here but loaded by
 
 
 @dataclass
-class Site:
+class EffectSite:
     """A place where Python takes over.
 
     Attributes:
@@ -95,7 +95,7 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
 
 def _site(lowering: Any, node: Apply, operands: tuple[Node, ...]) -> int:
     decode = [decoder(lowering, a, lowering.value(a) if not _is_text(a) else None) for a in operands]
-    lowering.sites.append(Site(node, decode))
+    lowering.sites.append(EffectSite(node, decode))
     return len(lowering.sites) - 1
 
 
@@ -325,16 +325,16 @@ class Poll:
         short = trips is not None and trips * nanoseconds < POLL_NANOSECONDS_FREE
         self.needed = not short and may_interrupt(lowering, node)
         self.weight = int(nanoseconds)
-        self.turns = max(1, int(POLL_NANOSECONDS / nanoseconds))
+        self.iterations = max(1, int(POLL_NANOSECONDS / nanoseconds))
 
     def due(self) -> Any:
         """Whether the budget is used up, which is not expected."""
         return expect(tirx.LE(load(self.lowering.budget(), 0), idx(0)), False)
 
-    def spend(self, turns: Any = 1) -> None:
+    def spend(self, iterations: Any = 1) -> None:
         """Some iterations have been made."""
         budget = self.lowering.budget()
-        spent = idx(self.weight) if turns == 1 else exact.wrapping_mul(turns, idx(self.weight))
+        spent = idx(self.weight) if iterations == 1 else exact.wrapping_mul(iterations, idx(self.weight))
         self.lowering.block.store(budget, tirx.Sub(load(budget, 0), spent), 0)
 
     def emit(self) -> None:
@@ -409,4 +409,4 @@ RULES = {
     "ref_write": _ref_write,
 }
 
-__all__ = ["RULES", "Poll", "Site"]
+__all__ = ["RULES", "Poll", "EffectSite"]

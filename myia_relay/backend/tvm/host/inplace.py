@@ -31,7 +31,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.nests import Nest, cuts, grouped, inlined, lanes_for
 from ..plan import ITEM, Storage, View
 from ..tir.block import idx, load, ramp
-from ..tir.indexing import Group, Index
+from ..tir.indexing import AxisGroup, Index
 
 
 class Env(dict):
@@ -115,7 +115,7 @@ def _holds_until(scope: Any, holder: Node, storage: Storage) -> int:
     return max((last_use(scope, u) for u in parts), default=-1)
 
 
-def handed_over(scope: Any, node: Apply) -> list[bool]:
+def donated(scope: Any, node: Apply) -> list[bool]:
     """For each argument whether what `node` runs may overwrite it: its last use, and in no other argument."""
     held = [{view.storage for view in views(scope.env.get(a))} for a in node.args]
     out = []
@@ -240,7 +240,7 @@ def row_for(lowering: Any, node: Node) -> View | None:
     """Where the result of a node can be computed right in a row of the array that it will be assigned to: the row.
 
     That is so where the array is this graph's to overwrite, and the assignment is all that looks at it: what an adjoint
-    keeps of each turn goes into its array without a copy.
+    keeps of each iteration goes into its array without a copy.
     """
     scope = lowering.scope
     for user in scope.fusion.users.get(node, ()):
@@ -353,7 +353,7 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
 
     def element(outer: list[Any], first: Any, width: int) -> None:
         at = [*outer, ramp(first, width)]
-        index = Index(shape, [Group(a, z, i) for (a, z), i in zip(axes, at)])
+        index = Index(shape, [AxisGroup(a, z, i) for (a, z), i in zip(axes, at)])
         new = nest.widened(block.let(nest.evaluator.value(value, index)), width)
         place = base
         for i, stride in zip([*outer, first], strides):
@@ -373,7 +373,7 @@ __all__ = [
     "Env",
     "dies",
     "emit",
-    "handed_over",
+    "donated",
     "is_fresh",
     "last_use",
     "overwrites",

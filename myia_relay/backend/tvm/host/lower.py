@@ -31,11 +31,11 @@ from ..kernels import nests, opaque, soa
 from ..kernels.kernel import Evaluator, Kernel, MainSite, apply_rule, pointer_type, view_pointer
 from ..kernels.updates import emit as emit_update
 from ..kernels.updates import find as find_updates
-from ..plan import ITEM, Plan, Storage, View
+from ..plan import ITEM, MemoryPlan, Storage, View
 from ..tir.block import Block, const, dtype_of, idx, is_leaf, llvm
 from ..tir.expr import Expr, constant
 from . import control, data, effects, inplace, lists, references, tapes, vector_while
-from .state import State
+from .state import StateArea
 
 RULES = {
     **control.RULES,
@@ -76,7 +76,7 @@ class Pending:
         return any(v.storage is storage for views in self.targets.values() for v in views)
 
 
-class Scope:
+class GraphScope:
     """One graph being lowered: its values and what is known of its nodes."""
 
     def __init__(self, graph: Graph, values: list[Any]):
@@ -95,7 +95,7 @@ class Scope:
         self.pending: list[Pending] = []
         self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
         self.ref_writes: list[Any] | None = None  # see `effects`
-        self.done: set[Node] = set()  # lowered ahead of their turn
+        self.done: set[Node] = set()  # lowered ahead of their iteration
         self.updates = find_updates(self)
         self.references: Any = None  # to lists; see `references`
         self.tests = control.tests_of(graph)
@@ -115,7 +115,7 @@ class Lowering:
     def __init__(self) -> None:
         self.block = Block()
         self.dims: dict[str, Any] = {}
-        self.plan = Plan()
+        self.plan = MemoryPlan()
         self.functions: dict[Any, Any] = {}
         self.kernel_keys: dict[int, list[Any]] = {}
         self.helpers: dict[Any, Any] = {}  # functions that several kernels call, by what they do
@@ -123,7 +123,7 @@ class Lowering:
         self.sites: list[Any] = []
         self.kernels: list[str] = []
         self.profile: list[tuple[str, int]] | None = None  # kernels with the slots of their cycles, if they are counted
-        self.scopes: list[Scope] = []
+        self.scopes: list[GraphScope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.tape_slots: dict[Any, int] = {}  # the same for all functions of a program
         self.lists: Any = None  # see `lists`
@@ -135,7 +135,7 @@ class Lowering:
         self.makers = data.Makers()
         self.interruptible = True
         self.b = Expr(self.block, self.dims, array=False)
-        self.state = State(self.block)
+        self.state = StateArea(self.block)
         self._first = self.block._stmts
         self._budget: Any = None
         self.ranges = Ranges()
@@ -149,7 +149,7 @@ class Lowering:
         return self._budget
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> GraphScope:
         return self.scopes[-1]
 
     def next_frame(self) -> Any:
@@ -251,7 +251,7 @@ class Lowering:
             raise LoweringError(
                 f"{graph.name} calls itself, which the native executor cannot compile yet", graph.origin
             )
-        scope = Scope(graph, values)
+        scope = GraphScope(graph, values)
         scope.caller = self.current
         scope.given = {p for p, g in zip(graph.params, given) if g}
         self.scopes.append(scope)
@@ -295,9 +295,7 @@ class Lowering:
                 return
             args = [self.value(a) for a in node.args]
             self.flush_all()
-            env[node] = self.run(
-                node.fn, args, given=references.hand_over(self, node, inplace.handed_over(self.scope, node))
-            )
+            env[node] = self.run(node.fn, args, given=references.donate(self, node, inplace.donated(self.scope, node)))
             return
         prim: Primitive = node.fn
         if prim.name in RULES:
@@ -594,4 +592,4 @@ class Lowering:
         self.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memmove", to, at, self.b.dim(nbytes))))
 
 
-__all__ = ["Lowering", "Pending", "RefValue", "Scope", "Scalar", "const", "dtype_of"]
+__all__ = ["Lowering", "Pending", "RefValue", "GraphScope", "Scalar", "const", "dtype_of"]

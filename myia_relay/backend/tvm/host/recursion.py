@@ -41,17 +41,17 @@ from ..tir import pipeline
 from ..tir.block import Block, call, expect, idx, llvm, load
 from . import data
 from .control import flatten, same_place, unflatten
-from .effects import Site, granted
+from .effects import EffectSite, granted
 from .lower import Lowering, RefValue
-from .state import State
+from .state import StateArea
 
 MAX_DEPTH = 200_000  # calls, of the function with the largest frame
-TURNS = 1 << 15  # calls between two requests for signals
+ITERATIONS = 1 << 15  # calls between two requests for signals
 MAX_BYTES = 1 << 30  # of all frames; address space, of which only what is used becomes memory
 
 
 @dataclass(eq=False)
-class Function:
+class NativeFunction:
     """A recursive function.
 
     Attributes:
@@ -109,9 +109,9 @@ class Calls:
     def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph], others: set[Graph] = frozenset()):
         self.lowering, self.graph, self.recursive = lowering, graph, recursive
         self.called = recursive | others
-        self.functions: dict[Graph, Function] = {}
+        self.functions: dict[Graph, NativeFunction] = {}
         self.sizes: list[DimLike] = []
-        self.turns = lowering.state.slot()
+        self.iterations = lowering.state.slot()
         self.status = lowering.state.slot(4)
         self.base, self.end, self.stack = self.status + 1, self.status + 2, self.status + 3
         lowering.state.needed = True
@@ -119,13 +119,13 @@ class Calls:
         self.constants: list[tuple[int, Any]] = []
         self.writes = any(getattr(n.fn, "name", "") == "ref_write" for g in all_graphs(graph) for n in g.nodes)
 
-    def function(self, node: Apply) -> Function:
+    def function(self, node: Apply) -> NativeFunction:
         """The function that an application calls."""
         graph = node.fn
         if graph not in self.functions:
             var = tvm.ir.GlobalVar(f"f{len(self.functions)}_{''.join(c if c.isalnum() else '_' for c in graph.name)}")
             inside = [n for g in all_graphs(graph) if g in self.recursive for n in g.nodes if n.fn is graph]
-            self.functions[graph] = Function(graph, var, len(self.functions), (inside or [node])[0].origin)
+            self.functions[graph] = NativeFunction(graph, var, len(self.functions), (inside or [node])[0].origin)
         return self.functions[graph]
 
     def finish(self) -> dict[Any, Any]:
@@ -135,7 +135,7 @@ class Calls:
         while todo := [f for g, f in self.functions.items() if g not in done]:
             for function in todo:
                 done.add(function.graph)
-                out[function.var] = Frame(self, function).build()
+                out[function.var] = FunctionLowering(self, function).build()
                 if self.recursive:
                     name = f"again{function.number}"
                     out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
@@ -153,7 +153,8 @@ class Calls:
         """Statements for the top of the program."""
         ints = self.lowering.state.ints
         out = [
-            tirx.BufferStore(ints, idx(value), [idx(slot)]) for slot, value in ((self.status, 0), (self.turns, TURNS))
+            tirx.BufferStore(ints, idx(value), [idx(slot)])
+            for slot, value in ((self.status, 0), (self.iterations, ITERATIONS))
         ]
         return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
 
@@ -205,7 +206,7 @@ def _word(block: Block, frame: Any, offset: int, dtype: str) -> Any:
     return buffer
 
 
-class _FrameState(State):
+class _FrameState(StateArea):
     """The state area, seen from a recursive function."""
 
     def __init__(self, block: Block, calls: Calls):
@@ -221,10 +222,10 @@ class _FrameState(State):
         self.block.emit(tirx.Return(tirx.IntImm("int32", 0)))
 
 
-class Frame(Lowering):
+class FunctionLowering(Lowering):
     """The walk over one recursive function."""
 
-    def __init__(self, calls: Calls, function: Function):
+    def __init__(self, calls: Calls, function: NativeFunction):
         super().__init__()
         root = calls.lowering
         self.ranges = root.ranges
@@ -300,7 +301,7 @@ class Frame(Lowering):
         """Leave where the region of frames or the C stack ends."""
         function, calls, state = self.function, self.calls, self.state
         attrs = {"exception": RecursionError, "parts": (MESSAGE,)}
-        self.sites.append(Site(Apply(function.graph, REGISTRY["raise"], (), attrs, origin=function.origin), []))
+        self.sites.append(EffectSite(Apply(function.graph, REGISTRY["raise"], (), attrs, origin=function.origin), []))
         with top.when(expect(tirx.GT(self.next, state.get(calls.end)), False)):
             state.fail(len(self.sites) - 1)
         here = call("tirx.reinterpret", "int64", llvm("frameaddress.p0", "handle", tirx.IntImm("int32", 0)))
@@ -312,9 +313,9 @@ class Frame(Lowering):
                 state.put(calls.status, idx(INTERRUPTED))
             top.emit(tirx.Return(tirx.IntImm("int32", 0)))
         if self.interruptible:
-            top.store(state.ints, tirx.Sub(state.get(calls.turns), idx(1)), calls.turns)
-            with top.when(expect(tirx.LE(state.get(calls.turns), idx(0)), False)):
-                top.store(state.ints, idx(TURNS), calls.turns)
+            top.store(state.ints, tirx.Sub(state.get(calls.iterations), idx(1)), calls.iterations)
+            with top.when(expect(tirx.LE(state.get(calls.iterations), idx(0)), False)):
+                top.store(state.ints, idx(ITERATIONS), calls.iterations)
                 with top.when(tirx.Not(granted(state, top, POLL, idx(0)))):
                     state.leave(INTERRUPTED)
 
@@ -335,7 +336,7 @@ def _is_pointer(param: Any) -> bool:
     return not isinstance(param.ty, PrimType)
 
 
-def _again(function: Function) -> Any:
+def _again(function: NativeFunction) -> Any:
     """Run a function on the arguments in its frame."""
     block, area, frame = Block(), tirx.Var("ws", "int64"), tirx.Var("frame", "int64")
     args = []
@@ -350,4 +351,4 @@ def _again(function: Function) -> Any:
     return pipeline.prim_func([area, frame], block.stmt(), noalias=False)
 
 
-__all__ = ["Calls", "Frame"]
+__all__ = ["Calls", "FunctionLowering"]

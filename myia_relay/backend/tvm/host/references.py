@@ -134,7 +134,7 @@ def given(lowering: Any, address: Any, at: Apply | None) -> Any:
     return address
 
 
-def hand_over(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
+def donate(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
     """`given_`, with True for arguments that are lists which `node` is the last to use: what it runs owns them now."""
     if lowering.scope.references is None:
         return given_

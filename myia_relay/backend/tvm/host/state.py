@@ -11,7 +11,7 @@ from ..kernels.kernel import flat_buffer, pointer_type
 from ..tir.block import Block, call, dtype_of, idx, load
 
 
-class State:
+class StateArea:
     """Access to the slots from the main function.
 
     Attributes:

@@ -1,11 +1,12 @@
 """Tapes: what an adjoint's forward pass leaves for its backward pass.
 
-Idea: entries of one type live in one growable region of equal records, and a tape is the number of its last entry, or -1.
-Each record holds the number of the one below it, so any number of tapes, tapes within tapes and tapes from either
-branch of a condition share a region without knowing of each other. Records are handed out like a stack: a popped record is
-free, and free records at the top are given back, which for the nested order of adjoints is all of them.
+Idea: entries of one type live in one growable region of equal records, and a tape is the number of its last entry, or
+-1. Each record holds the number of the one below it, so any number of tapes, tapes within tapes and tapes from either
+branch of a condition share a region without knowing of each other. Records are handed out like a stack: a popped record
+is free, and free records at the top are given back, which for the nested order of adjoints is all of them.
 
-A loop's turn pushes a residual on each of its tapes, one after the other, and the turn of its adjoint pops them alike. Such a
+A loop's iteration pushes a residual on each of its tapes, one after the other, and the iteration of its adjoint pops
+them alike. Such a
 run is one thing for its region: whether there is memory is looked at once, and free records are given back once.
 
 Regions are kept between calls: the steady state allocates nothing.
@@ -37,7 +38,7 @@ FIRST_BYTES = 4096
 
 
 @dataclass(eq=False)
-class Region:
+class TapeRegion:
     """The records of all tapes with entries of one type.
 
     Attributes:
@@ -56,7 +57,7 @@ class Region:
     storage: Storage
 
 
-def region(lowering: Any, tape: Tape) -> Region:
+def region(lowering: Any, tape: Tape) -> TapeRegion:
     """The region of a type of tapes."""
     if tape not in lowering.regions:
         types, offsets = leaves(tape.elem), []
@@ -76,7 +77,7 @@ def region(lowering: Any, tape: Tape) -> Region:
         if tape not in lowering.tape_slots:
             lowering.tape_slots[tape] = state.slot(3)
         slots = lowering.tape_slots[tape]
-        lowering.regions[tape] = Region(slots, slots + 1, slots + 2, types, offsets, at, storage)
+        lowering.regions[tape] = TapeRegion(slots, slots + 1, slots + 2, types, offsets, at, storage)
     return lowering.regions[tape]
 
 
@@ -98,7 +99,7 @@ class Run:
 IDLE = ("get_item", "make_struct", "none", "tape_new")  # what may stand in a run
 
 
-def run_of(lowering: Any, node: Apply, r: Region) -> Run:
+def run_of(lowering: Any, node: Apply, r: TapeRegion) -> Run:
     """The run of which an application is part; made when its first one is asked for."""
     found = lowering.scope.tape_runs.get(node)
     if found is None:
@@ -116,7 +117,7 @@ def run_of(lowering: Any, node: Apply, r: Region) -> Run:
 class _Record:
     """One record: its address, and its words."""
 
-    def __init__(self, lowering: Any, r: Region, number: Any, base: Any = None):
+    def __init__(self, lowering: Any, r: TapeRegion, number: Any, base: Any = None):
         self.lowering, self.region = lowering, r
         b = lowering.b
         offset = b.mul(number, b.dim(r.record))
@@ -174,7 +175,7 @@ def _push(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = number
 
 
-def _reserve(lowering: Any, r: Region, run: Run) -> None:
+def _reserve(lowering: Any, r: TapeRegion, run: Run) -> None:
     """Memory for the records of a run of pushes."""
     block, b, state = lowering.block, lowering.b, lowering.state
     run.first = b.let(state.get(r.top))
@@ -231,7 +232,7 @@ def _pop(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = (below, unflatten(values, tape.type.elem))
 
 
-def _give_back(lowering: Any, r: Region, number: Any, several: bool) -> None:
+def _give_back(lowering: Any, r: TapeRegion, number: Any, several: bool) -> None:
     """Lower the top below free records.
 
     Args:
@@ -300,4 +301,4 @@ def reset(lowering: Any) -> list[Any]:
 
 RULES = {"tape_new": _new, "tape_push": _push, "tape_pop": _pop}
 
-__all__ = ["RULES", "Region", "region", "reset"]
+__all__ = ["RULES", "TapeRegion", "region", "reset"]

@@ -5,12 +5,14 @@
         z[i] = z[i] - x[i]                             z[i : i + 8] = z[i : i + 8] - x[i : i + 8]
                                                    the rest, one by one; s = s + sum(s8)
 
-Legal where no turn looks at what another has made: arrays are read and written at positions that go on with the index, and one that
-is written is read at the same position alone. What users sum up is summed in their order, by the loop as it is; sums of adjoints
-are summed in lanes (and in several accumulators, so that no sum waits for the one before). A loop goes up or down as it did: memory
-is fetched ahead in one direction. Every operation is one on all lanes, and rounds as it does on a number.
+Legal where no iteration looks at what another has made: arrays are read and written at positions that go on with the
+index, and one that is written is read at the same position alone. What users sum up is summed in their order, by the
+loop as it is; sums of adjoints are summed in lanes (and in several accumulators, so that no sum waits for the one
+before). A loop goes up or down as it did: memory is fetched ahead in one direction. Every operation is one on all
+lanes, and rounds as it does on a number.
 
-Input: a `for_loop` all of whose operations are on numbers and cannot fail, with indices that range analysis has found to be within
+Input: a `for_loop` all of whose operations are on numbers and cannot fail, with indices that range analysis has found
+to be within
 the arrays. Output: statements.
 Source: R. Allen and K. Kennedy, "Automatic translation of FORTRAN programs to vector form" (TOPLAS 1987).
 """
@@ -41,7 +43,7 @@ OPERATIONS = frozenset(
 """What is computed in lanes: it rounds there as it does on numbers."""
 STORES = ("dynamic_update", "index_add")
 ACCUMULATORS = 4
-UNROLLED = 2  # vectors in a turn without sums
+UNROLLED = 2  # vectors in an iteration without sums
 SHORT = 2  # loops of fewer vectors than this stay as they are
 
 
@@ -54,10 +56,10 @@ class VectorLoop:
         step: 1 or -1.
         dtype: of all floats in it.
         rates: integers that go on with the index -> by how much, for each index.
-        same: what is the same in all turns, in order.
-        lanes: what differs between the turns, in order.
+        same: what is the same in all iterations, in order.
+        lanes: what differs between the iterations, in order.
         stores: carried arrays -> the store into each.
-        sums: carried sums -> the terms added in a turn, each with whether it is taken away.
+        sums: carried sums -> the terms added in an iteration, each with whether it is taken away.
     """
 
     body: Graph
@@ -79,7 +81,7 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
     Args:
         lowering: the walk.
         node: a `for_loop`.
-        most: how often it turns at most, if that is known.
+        most: how often it runs at most, if that is known.
     """
     body: Graph = node.attrs["body"]
     outs, step = output_parts(body), node.args[2]
@@ -133,7 +135,7 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
 
 
 def _is_store(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool:
-    """Whether an array is written at one place in a turn, and otherwise only looked at."""
+    """Whether an array is written at one place in an iteration, and otherwise only looked at."""
     if (
         applied(node) not in STORES
         or node.args[0] is not param
@@ -180,7 +182,7 @@ def _sums_up(node: Node, users: Mapping[Node, list[Node]]) -> bool:
 
 
 def _place(lowering: Any, found: VectorLoop, node: Apply, carried: Mapping[Node, int]) -> bool:
-    """Find out what an application is from turn to turn; whether it can be computed in lanes."""
+    """Find out what an application is from iteration to iteration; whether it can be computed in lanes."""
     name, rates = applied(node), found.rates
     if not is_scalar(node.type):
         return False
@@ -228,15 +230,15 @@ def _is_element(lowering: Any, found: VectorLoop, node: Apply) -> bool:
 
 
 def emit(lowering: Any, found: VectorLoop, values: list[Any], cells: list[Any], first: Any, count: Any) -> None:
-    """The turns of a loop, in lanes.
+    """The iterations of a loop, in lanes.
 
     Args:
         lowering: the walk.
         found: the loop.
         values: of the parameters of its body behind the index.
         cells: places of the carried values.
-        first: index of the first turn.
-        count: how many turns.
+        first: index of the first iteration.
+        count: how many iterations.
     """
     count = lowering.b.let(idx(count))
     with lowering.block.when(tirx.GT(count, idx(0))):
@@ -253,7 +255,9 @@ class _Emission:
         site, body = MainSite(lowering), found.body
         self.buffers: dict[Node, Any] = {}
         self.streamed: Apply | None = None  # a store past the caches
-        self.outside: dict[Node, Any] = {}  # what is the same in all turns; positions, in the turn of the least index
+        self.outside: dict[
+            Node, Any
+        ] = {}  # what is the same in all iterations; positions, in the iteration of the least index
         for param, value in zip(body.params[1:], values, strict=True):
             if isinstance(param.type, Array) and not is_scalar(param.type):
                 self.buffers[param] = site.buffer(value)
@@ -306,29 +310,29 @@ class _Emission:
         for accumulators, lanes in ((wide, width), (wide[:1], width), ([narrow], 1)):
             size = len(accumulators) * lanes
             left = tirx.Sub(self.count, done)
-            turns = block.let(tirx.Div(left, idx(size)) if size > 1 else left)
-            self.part(done, turns, accumulators, lanes)
-            done = block.let(tirx.Add(done, tirx.Mul(turns, idx(size))))
+            iterations = block.let(tirx.Div(left, idx(size)) if size > 1 else left)
+            self.part(done, iterations, accumulators, lanes)
+            done = block.let(tirx.Add(done, tirx.Mul(iterations, idx(size))))
         for k in self.found.sums:
             total = self.b.add(self.together([sums[k] for sums in wide]), load(narrow[k], 0))
             block.store(self.cells[k], self.b.add(load(self.cells[k], 0), total), 0)
 
-    def part(self, done: Any, turns: Any, accumulators: list[dict[int, Any]], lanes: int) -> None:
-        """So many turns in vectors of so many lanes: in each, one vector for each of the accumulators.
+    def part(self, done: Any, iterations: Any, accumulators: list[dict[int, Any]], lanes: int) -> None:
+        """So many iterations in vectors of so many lanes: in each, one vector for each of the accumulators.
 
         Args:
-            done: how many turns of the loop as it was come before.
+            done: how many iterations of the loop as it was come before.
         """
         size = len(accumulators) * lanes
-        with self.block.loop(turns) as i:
+        with self.block.loop(iterations) as i:
             for k, sums in enumerate(accumulators):
                 at = tirx.Add(done, tirx.Add(tirx.Mul(i, idx(size)), idx(k * lanes)))
                 if self.found.step < 0:
                     at = tirx.Sub(tirx.Sub(self.count, idx(lanes)), at)
-                self.turn(self.block.let(at), lanes, sums)
+                self.iteration(self.block.let(at), lanes, sums)
 
-    def turn(self, offset: Any, width: int, sums: Mapping[int, Any]) -> None:
-        """Turns from `offset` on."""
+    def iteration(self, offset: Any, width: int, sums: Mapping[int, Any]) -> None:
+        """Iterations from `offset` on."""
         found, block, b = self.found, self.block, self.b
         env: dict[Node, Any] = {}
         for node in found.lanes:
@@ -348,7 +352,7 @@ class _Emission:
                 block.store(buffer, value, place)
 
     def until_vectors(self, lanes: int) -> Any:
-        """How many turns there are before one whose vector may be stored past the caches."""
+        """How many iterations there are before one whose vector may be stored past the caches."""
         array, _, at = self.streamed.args
         before = idx(0) if self.found.step > 0 else self.count
         place = tirx.Add(self.b.cast(self.value(at, self.outside), "int64"), before)

@@ -1,4 +1,4 @@
-"""Loops of numbers that turn together in the lanes of vectors (`while_lanes`, which
+"""Loops of numbers that run together in the lanes of vectors (`vector_while`, which
 `opt.loops.unroll_and_jam` makes).
 
     x = (x0, x1, x2, x3)
@@ -24,10 +24,10 @@ from ....ir.node import Apply, Constant, Graph, Node
 from ....opt.rewrite.control import output_parts
 from ..kernels.kernel import apply_rule
 from ..tir.block import dtype_of, is_leaf, llvm, load, ramp
-from .control import turn_while
+from .control import iterate_while
 
 
-def _while_lanes(lowering: Any, node: Apply) -> None:
+def _vector_while(lowering: Any, node: Apply) -> None:
     lanes, n = node.attrs["lanes"], node.attrs["carried"]
     each = len(node.args) // lanes
     rows = [[lowering.scalar(a) for a in node.args[k * each : (k + 1) * each]] for k in range(lanes)]
@@ -49,7 +49,7 @@ def _while_lanes(lowering: Any, node: Apply) -> None:
         for cell, value in zip(cells, kept):
             block.store(cell, value, 0)
 
-    turn_while(lowering, node, condition, step)
+    iterate_while(lowering, node, condition, step)
     results = [apart(lowering, load(c, 0), lanes) for c in cells]
     lowering.scope.env[node] = tuple(results[i][k] for k in range(lanes) for i in range(n))
 
@@ -99,6 +99,6 @@ def computed(lowering: Any, graph: Graph, values: Sequence[Any]) -> list[Any]:
     return [value(part) for part in (parts if parts is not None else [graph.output])]
 
 
-RULES = {"while_lanes": _while_lanes}
+RULES = {"vector_while": _vector_while}
 
 __all__ = ["RULES"]

@@ -103,8 +103,8 @@ def gemm(
         call(m, n, k, a, x, c, beta)
         return
     size = idx(sizes[axis])
-    with b.loop(tirx.Div(tirx.Add(size, idx(step - 1)), idx(step))) as turn:
-        first = b.let(tirx.Mul(turn, idx(step)))
+    with b.loop(tirx.Div(tirx.Add(size, idx(step - 1)), idx(step))) as iteration:
+        first = b.let(tirx.Mul(iteration, idx(step)))
         count = b.let(tirx.Min(tirx.Sub(size, first), idx(step)))
         if axis == 0:
             call(count, n, k, _moved(a, first, 1 if trans_a else lda), x, _moved(c, first, ldc), beta)

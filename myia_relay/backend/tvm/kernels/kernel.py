@@ -24,7 +24,7 @@ from ....utils.errors import LoweringError
 from ..plan import View
 from ..tir.block import Block, call, dtype_of, lanes_of, load
 from ..tir.expr import Expr
-from ..tir.indexing import Address, Group, Index, address, linear
+from ..tir.indexing import Address, AxisGroup, Index, address, linear
 
 HUGE = 1 << 48  # the declared size of buffers: nothing checks it
 
@@ -70,7 +70,7 @@ def address_of(buffer: Any, place: Any) -> Any:
     return call("tirx.address_of", pointer_type(dtype_of(found)), found)
 
 
-class Site:
+class EvaluationSite:
     """Where expressions over arrays are evaluated: the main function itself."""
 
     def __init__(self, lowering: Any, array: bool):
@@ -96,7 +96,7 @@ class Site:
         return self.lowering.scalar(node)
 
 
-class MainSite(Site):
+class MainSite(EvaluationSite):
     """The main function as a place of evaluation; it notes what is read."""
 
     def __init__(self, lowering: Any):
@@ -107,7 +107,7 @@ class MainSite(Site):
         return super().buffer(view)
 
 
-class Kernel(Site):
+class Kernel(EvaluationSite):
     """A private function under construction.
 
     Attributes:
@@ -188,9 +188,9 @@ class _LazyDims(dict):
 
 
 class Evaluator:
-    """Elements of nodes, at a `Site`."""
+    """Elements of nodes, at a `EvaluationSite`."""
 
-    def __init__(self, site: Site):
+    def __init__(self, site: EvaluationSite):
         self.site = site
         self.b = Expr(site.block, site.dims, site.array)
         self.memo: dict[tuple[Any, int], tuple[Any, Index]] = {}  # None, "axes": the index itself
@@ -269,7 +269,7 @@ class Evaluator:
         """The index along each axis, in locals: rules use each several times, and a chain of them would grow exponentially."""
         key = (None, id(index))
         if key not in self.memo:
-            named = Index(index.shape, [Group(g.start, g.stop, self._named(g.at)) for g in index.groups])
+            named = Index(index.shape, [AxisGroup(g.start, g.stop, self._named(g.at)) for g in index.groups])
             self.memo[key] = ([self._named(i) for i in named.axes(self.b.dim)], index)
         return self.memo[key][0]
 

@@ -24,7 +24,7 @@ from ..plan import ITEM, View
 from ..tir import pipeline
 from ..tir.block import dtype_of, idx, lanes_of, load, ramp, shuffle
 from ..tir.expr import is_half
-from ..tir.indexing import Group, Index, address
+from ..tir.indexing import AxisGroup, Index, address
 from . import nontemporal
 from .kernel import Evaluator, Kernel
 
@@ -115,7 +115,7 @@ class Nest:
         return size * (2 + sum(cost(n) for n in nodes) // 2)
 
     def loops(self, extents: list[DimLike], body: Callable[[list[Any]], None], parallel: bool) -> None:
-        """Nested loops over extents; loops of one turn are none. The first real one may be parallel."""
+        """Nested loops over extents; loops of one iteration are none. The first real one may be parallel."""
         if not extents:
             body([])
             return
@@ -181,7 +181,7 @@ class Nest:
         streamed = self.streamed(extents, lanes, nodes, buffers, is_inline) if axes else None
 
         def indexed(outer: list[Any], last: Any) -> Index:
-            return Index(shape, [Group(a, z, i) for (a, z), i in zip(axes, [*outer, last])])
+            return Index(shape, [AxisGroup(a, z, i) for (a, z), i in zip(axes, [*outer, last])])
 
         def element(outer: list[Any], first: Any, width: int) -> None:
             index = indexed(outer, ramp(first, width))
@@ -277,7 +277,7 @@ class _Reduction:
             return self.init  # nothing is read of an empty array, whose sizes no index can be divided by
         kept, gone = list(kept), list(gone)
         at = [(gone if o else kept).pop(0) for o in self.over]
-        index = Index(self.shape, [Group(a, z, i) for (a, z), i in zip(self.axes, at)])
+        index = Index(self.shape, [AxisGroup(a, z, i) for (a, z), i in zip(self.axes, at)])
         value = self.nest.evaluator.value(self.source, index)
         return self.b.cast(value, self.accumulator) if self.accumulator != self.dtype else value
 
@@ -327,19 +327,19 @@ class _Reduction:
             for step in sorted({count, 1}, reverse=True):
                 width = step * lanes
                 if isinstance(size, int):
-                    turns = (size - done) // width
+                    iterations = (size - done) // width
                 else:
-                    turns = block.let(tirx.Div(tirx.Sub(size, done), idx(width)))
-                if not isinstance(turns, int) or turns:
+                    iterations = block.let(tirx.Div(tirx.Sub(size, done), idx(width)))
+                if not isinstance(iterations, int) or iterations:
                     begin = idx(done) if isinstance(done, int) else done
-                    with block.loop(turns) as i:
+                    with block.loop(iterations) as i:
                         for k in range(step):
                             at = tirx.Add(begin, tirx.Add(tirx.Mul(i, idx(width)), idx(k * lanes)))
                             add(outer, at, lanes, vectors[k])
                 if isinstance(size, int):
-                    done += turns * width
+                    done += iterations * width
                 else:
-                    done = block.let(tirx.Add(done, tirx.Mul(turns, idx(width))))
+                    done = block.let(tirx.Add(done, tirx.Mul(iterations, idx(width))))
             if not isinstance(size, int):
                 with block.loop(tirx.Sub(size, done)) as i:
                     add(outer, tirx.Add(i, done), 1, single)
@@ -369,10 +369,10 @@ class _Reduction:
             acc = block.cell(self.nest.widened(self.init, width), "acc")
             kept = [*outer, ramp(first, width)]
 
-            def turn(inner: list[Any]) -> None:
+            def iteration(inner: list[Any]) -> None:
                 block.store(acc, self.combine(load(acc, 0), self.nest.widened(self.value(kept, inner), width)), 0)
 
-            self.nest.loops(gone, turn, False)
+            self.nest.loops(gone, iteration, False)
             self.store(load(acc, 0), self.position([*outer, first]), width)
 
         def inner(outer: list[Any]) -> None:

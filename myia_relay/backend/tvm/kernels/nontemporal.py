@@ -44,7 +44,7 @@ def pays(view: View) -> bool:
     """Whether an array is a result, of floats, too large for the caches."""
     nbytes = view.storage.nbytes
     wanted = view.storage.kind == "out" and view.dtype in _LLVM and isinstance(nbytes, int) and nbytes >= least()
-    return wanted and not is_left_out("streaming_stores")
+    return wanted and not is_left_out("nontemporal_stores")
 
 
 def store(block: Block, buffer: Any, value: Any, place: Any) -> None:
@@ -61,10 +61,10 @@ def until_placed(block: Block, buffer: Any, place: Any, lanes: int, step: int = 
     That is the least r with (place + r * step) % lanes == 0: an inverse of -step, times the place.
     """
     common = math.gcd(step, lanes)
-    turn = lanes // common  # steps after which all is as before
-    inverse = pow(-step // common, -1, turn)
+    iteration = lanes // common  # steps after which all is as before
+    inverse = pow(-step // common, -1, iteration)
     behind = tirx.Div(_misplaced(block, buffer, place, lanes), idx(common))
-    return block.let(tirx.Mod(tirx.Mul(behind, idx(inverse)), idx(turn)))
+    return block.let(tirx.Mod(tirx.Mul(behind, idx(inverse)), idx(iteration)))
 
 
 def _misplaced(block: Block, buffer: Any, place: Any, lanes: int) -> Any:

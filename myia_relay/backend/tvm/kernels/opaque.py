@@ -25,7 +25,7 @@ from . import blas, conv, pool, user_kernels
 from .kernel import Kernel
 from .nests import lanes_for
 from .patches import Conv, at
-from .plain import Windows, plain_conv, plain_product
+from .plain import PlainPooling, plain_conv, plain_product
 from .skinny_products import is_thin, thin_product
 from .small_products import is_small, small_product
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
@@ -340,7 +340,7 @@ def _max_pool(c: Call) -> None:
     shape = c.types[0].shape
     s = _pool_shape(c, shape[2:])
     if s is None or is_half(c.types[0].dtype):
-        Windows(c, "max")
+        PlainPooling(c, "max")
         return
     x, y = c.operand(0), c.result()
 
@@ -356,7 +356,7 @@ def _max_pool_grad(c: Call) -> None:
     shape = c.types[0].shape
     s = _pool_shape(c, shape[2:])
     if s is None or is_half(c.types[0].dtype):
-        Windows(c, "max_grad")
+        PlainPooling(c, "max_grad")
         return
     x, dy, dx = c.operand(0), c.operand(1), c.result()
 
@@ -405,8 +405,8 @@ def _cumsum(c: Call) -> None:
         # -0.0 leaves all numbers as they are, where 0.0 would turn a first -0.0 around.
         total = block.cell(constant(-0.0 if x_type.is_float else 0, x_type.dtype))
         with block.loop(size) as k:
-            turn = tirx.Sub(tirx.Sub(size, idx(1)), k) if c.attrs["reverse"] else k
-            place = block.let(tirx.Add(tirx.Mul(tirx.Add(tirx.Mul(o, size), turn), step), i))
+            iteration = tirx.Sub(tirx.Sub(size, idx(1)), k) if c.attrs["reverse"] else k
+            place = block.let(tirx.Add(tirx.Mul(tirx.Add(tirx.Mul(o, size), iteration), step), i))
             block.store(total, b.add(load(total, 0), load(x, place)), 0)
             block.store(out, load(total, 0), place)
 
@@ -451,9 +451,9 @@ TABLE = {
     "conv2d_grad_weight": _conv2d_grad_weight,
     "max_pool": _max_pool,
     "max_pool_grad": _max_pool_grad,
-    "max_pool_gather": lambda c: Windows(c, "gather"),
-    "avg_pool": lambda c: Windows(c, "avg"),
-    "avg_pool_grad": lambda c: Windows(c, "avg_grad"),
+    "max_pool_gather": lambda c: PlainPooling(c, "gather"),
+    "avg_pool": lambda c: PlainPooling(c, "avg"),
+    "avg_pool_grad": lambda c: PlainPooling(c, "avg_grad"),
     "argmax": lambda c: _position_of_extreme(c, True),
     "argmin": lambda c: _position_of_extreme(c, False),
     "cumsum": _cumsum,

@@ -110,7 +110,7 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
     loops(outer, element)
 
 
-class Windows:
+class PlainPooling:
     """Pooling by plain loops: any type, any padding; means, gathers and their transposes too.
 
     Args:

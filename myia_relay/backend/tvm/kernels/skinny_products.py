@@ -44,7 +44,7 @@ def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str) -> bool:
     """Whether a product of (m, k) and (k, n) is quicker so; either may be stored transposed."""
     if (
         not all(isinstance(size, int) for size in (m, n, k))
-        or is_left_out("thin_products")
+        or is_left_out("skinny_products")
         or pipeline.vector_bytes() < 64
     ):
         return False
@@ -62,8 +62,8 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int)
 
     def over(extent: int, step: int, body: Callable, kind: str = "serial") -> None:
         """`body(first, count)` for as many whole steps as there are, and for the rest."""
-        with block.loop(extent // step, kind) as turn:
-            body(block.let(tirx.Mul(turn, idx(step))), step)
+        with block.loop(extent // step, kind) as iteration:
+            body(block.let(tirx.Mul(iteration, idx(step))), step)
         if extent % step:
             body(idx(extent - extent % step), extent % step)
 
@@ -196,8 +196,8 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
             for acc, y in zip(row, right):
                 block.store(acc, fma(x, y, load(acc, 0)), 0)
 
-    with block.loop(tirx.Div(k, idx(lanes))) as turn:
-        add(block.let(tirx.Mul(turn, idx(lanes))), lanes)
+    with block.loop(tirx.Div(k, idx(lanes))) as iteration:
+        add(block.let(tirx.Mul(iteration, idx(lanes))), lanes)
     if rest:
         add(block.let(tirx.Sub(k, idx(rest))), rest)
 

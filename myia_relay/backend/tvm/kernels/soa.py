@@ -23,9 +23,9 @@ from ....abstract.types import Array
 from ....ir.node import Apply, Constant, Graph, Node
 from ....ir.rewrite import applied
 from ....opt.analysis.fusion import cost
-from ....opt.kernels.zero_blocks import Family, Group, Term, families, skippable, terms
+from ....opt.kernels.zero_blocks import CarriedGroup, GroupFamily, TangentTerm, families, skippable, terms
 from ....opt.loops.invariants import needed_outside
-from ....opt.rewrite.control import output_parts, turns
+from ....opt.rewrite.control import iterations, output_parts
 from ..plan import View
 from ..tir import exact
 from ..tir.block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
@@ -36,7 +36,7 @@ from .nests import PARALLEL_WORK, lanes_for
 
 LANES = lanes_for("float64")
 MIXED = 4  # columns that are mixed into whole vectors
-LONGEST = 1 << 14  # groups in all turns of a loop of which is noted where there is something to add
+LONGEST = 1 << 14  # groups in all iterations of a loop of which is noted where there is something to add
 WATCHED = 4  # blocks for which it is worth it to find out before the first what each would find out
 
 
@@ -50,7 +50,7 @@ class Even:
 
 
 @dataclass(frozen=True)
-class Spread:
+class LaneIndices:
     """An integer for each lane, anywhere: those of a vector, all increased by `offset`."""
 
     root: Any
@@ -85,7 +85,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     wanted = idx(blocks)
     if counted:  # the last block need not be full: `n` is a whole number of blocks
         wanted = tirx.Div(tirx.Add(kernel.scalar(node.args[0]), idx(lanes - 1)), idx(lanes))
-    machine = Rows(kernel, lanes, n)
+    machine = RowBlockEvaluator(kernel, lanes, n)
     if blocks >= WATCHED:
         machine.watch(body, values)
     # Of results too large for the caches the widest is written past them: blocks begin where its vectors may be stored
@@ -160,18 +160,18 @@ def work(graph: Graph) -> int:
     for node in graph.nodes:
         size += cost(node)
         if node.fn.name == "for_loop":
-            size += work(node.attrs["body"]) * len(turns(node))
+            size += work(node.attrs["body"]) * len(iterations(node))
     return size
 
 
-class Rows:
+class RowBlockEvaluator:
     """Evaluates graphs of numbers for a block of rows.
 
     Attributes:
         runs: reads of numbers that lie side by side -> where a vector of such begins, and the number's place in it.
-        watched: loops of which it is known, turn by turn, to which groups there is anything to add -> the families of
+        watched: loops of which it is known, iteration by iteration, to which groups there is anything to add -> the families of
         groups, and
-            for each how many groups these are in a turn, and which.
+            for each how many groups these are in an iteration, and which.
     """
 
     def __init__(self, kernel: Kernel, lanes: int, rows: int):
@@ -180,12 +180,12 @@ class Rows:
         self.lanes_apart: ChainMap[int, tuple[Any, list[Any]]] = ChainMap()
         self.blocks: ChainMap[tuple, tuple[Any, Any, list[Any]]] = ChainMap()
         self.runs: dict[Apply, tuple[int, int]] = {}
-        self.watched: dict[Apply, tuple[list[Family], list[tuple[Any, Any]]]] = {}
-        self.terms: list[Term] = []
+        self.watched: dict[Apply, tuple[list[GroupFamily], list[tuple[Any, Any]]]] = {}
+        self.terms: list[TangentTerm] = []
         self.term_flags: Any = None
 
     def watch(self, graph: Graph, values: list[Any]) -> None:
-        """Find out, before the first block, what the turns of loops may skip: it is the same for all rows.
+        """Find out, before the first block, what the iterations of loops may skip: it is the same for all rows.
 
         Args:
             graph: of a row.
@@ -196,7 +196,7 @@ class Rows:
         for node in graph.nodes:
             if node.fn.name != "for_loop":
                 continue
-            span, body, first = turns(node), node.attrs["body"], 1 + node.attrs["carried"]
+            span, body, first = iterations(node), node.attrs["body"], 1 + node.attrs["carried"]
             args = [
                 self.value(a, known) if a in known or isinstance(a, Constant) else None for a in node.args[2 + first :]
             ]
@@ -298,18 +298,18 @@ class Rows:
         combine, sign = (tirx.Add, 1) if name == "add" else (tirx.Sub, -1)
         return Even(self.b.let(combine(x.start, y.start)), x.stride + sign * y.stride, x.offset + sign * y.offset)
 
-    def spread(self, node: Apply, args: list[Any]) -> Spread | None:
+    def spread(self, node: Apply, args: list[Any]) -> LaneIndices | None:
         """A vector of integers and a constant."""
         if node.fn.name != "add" or not isinstance(args[1], tirx.IntImm):
             return None
-        if isinstance(args[0], Spread):
-            return Spread(args[0].root, args[0].offset + int(args[1].value))
+        if isinstance(args[0], LaneIndices):
+            return LaneIndices(args[0].root, args[0].offset + int(args[1].value))
         whole = not isinstance(args[0], Even) and dtype_of(args[0]) == f"int64x{self.lanes}"
-        return Spread(args[0], int(args[1].value)) if whole else None
+        return LaneIndices(args[0], int(args[1].value)) if whole else None
 
     def expression(self, value: Any) -> Any:
         """A value as an expression."""
-        if isinstance(value, Spread):
+        if isinstance(value, LaneIndices):
             return tirx.Add(value.root, tirx.Broadcast(idx(value.offset), self.lanes))
         if not isinstance(value, Even):
             return value
@@ -376,13 +376,13 @@ class Rows:
                 return self.b.let(shuffle(self.block_of_rows(buffer, index.start, first, index.stride), picked))
         if isinstance(index, Even) or lanes_of(dtype_of(self.expression(index))) == 1:
             return self.b.let(load(buffer, self.expression(index)))
-        root, offset = (index.root, index.offset) if isinstance(index, Spread) else (index, 0)
+        root, offset = (index.root, index.offset) if isinstance(index, LaneIndices) else (index, 0)
         places = self.apart(root)
         return self.b.let(shuffle([load(buffer, tirx.Add(at, idx(offset))) for at in places], range(self.lanes)))
 
     def read_run(self, buffer: Any, index: Any, start: int, place: int) -> Any:
         """A number that has neighbours, in rows anywhere: a vector of each row is read, and these are turned."""
-        root = index.root if isinstance(index, Spread) else index
+        root = index.root if isinstance(index, LaneIndices) else index
         if isinstance(root, Even) or lanes_of(dtype_of(root)) == 1:
             return self.b.let(load(buffer, self.expression(index)))
         key = (id(buffer), id(root), start)
@@ -415,9 +415,9 @@ class Rows:
         return self.lanes_apart[id(vector)][1]
 
     def loop(self, node: Apply, args: list[Any]) -> tuple[Any, ...]:
-        """A loop that turns as often for all rows; what it carries is in vectors."""
+        """A loop that iterations as often for all rows; what it carries is in vectors."""
         block, n = self.block, node.attrs["carried"]
-        span, body = turns(node), node.attrs["body"]
+        span, body = iterations(node), node.attrs["body"]
         alike, known = self.watched.get(node, (None, None))
         if alike is None:
             alike = families(skippable(body, n, self.uniform_parameters(args, n)), body)
@@ -442,16 +442,16 @@ class Rows:
             new = {k: self.b.let(self.vector(self.value(parts[k], env))) for k in apart}
             for factor in dict.fromkeys(family.first.factor for family in alike):
                 with self.where_not_zero(factor, env):
-                    for family, turn in zip(alike, known):
+                    for family, iteration in zip(alike, known):
                         if family.first.factor is factor:
-                            with self.something(family, turn, i, env) as g:
+                            with self.something(family, iteration, i, env) as g:
                                 self.add(family, g, body, cells, env)
             for k, value in new.items():
                 block.store(cells[k][0], value, cells[k][1])
         return tuple(load(*cells[k]) for k in range(n))
 
     @contextmanager
-    def each(self, family: Family) -> Iterator[Any]:
+    def each(self, family: GroupFamily) -> Iterator[Any]:
         """The groups of a family, by number."""
         if len(family.groups) == 1:
             yield idx(0)
@@ -461,9 +461,9 @@ class Rows:
 
     @contextmanager
     def something(
-        self, family: Family, known: tuple[Any, Any] | None, turn: Any, env: dict[Node, Any]
+        self, family: GroupFamily, known: tuple[Any, Any] | None, iteration: Any, env: dict[Node, Any]
     ) -> Iterator[Any]:
-        """The groups of a family to which there is something to add in a turn, by number."""
+        """The groups of a family to which there is something to add in an iteration, by number."""
         block = self.block
         if known is None:
             with self.each(family) as g:
@@ -471,15 +471,17 @@ class Rows:
                 with block.when(there), self.inside():
                     yield g
         elif len(family.groups) == 1:
-            with block.when(tirx.NE(load(known[0], turn), idx(0))), self.inside():
+            with block.when(tirx.NE(load(known[0], iteration), idx(0))), self.inside():
                 yield idx(0)
         else:
-            with block.loop(load(known[0], turn)) as k, self.inside():
-                place = tirx.Add(tirx.Mul(turn, idx(len(family.groups))), k)
+            with block.loop(load(known[0], iteration)) as k, self.inside():
+                place = tirx.Add(tirx.Mul(iteration, idx(len(family.groups))), k)
                 yield block.let(tirx.Cast("int64", load(known[1], place)))
 
-    def add(self, family: Family, g: Any, body: Graph, cells: dict[int, tuple[Any, int]], env: dict[Node, Any]) -> None:
-        """What a turn adds to a group."""
+    def add(
+        self, family: GroupFamily, g: Any, body: Graph, cells: dict[int, tuple[Any, int]], env: dict[Node, Any]
+    ) -> None:
+        """What an iteration adds to a group."""
         block, group, parts = self.block, family.first, output_parts(body)
         start = self.times(g, len(group.carried))
         places = {k: (cells[k][0], tirx.Add(start, idx(cells[k][1]))) for k in group.carried}
@@ -516,7 +518,7 @@ class Rows:
             yield
 
     def index(self, span: range, i: Any) -> Any:
-        """The index of a loop in its turn number `i`."""
+        """The index of a loop in its iteration number `i`."""
         if (span.start, span.step) == (0, 1):
             return i
         return self.b.let(tirx.Add(idx(span.start), tirx.Mul(i, idx(span.step))))
@@ -529,7 +531,7 @@ class Rows:
                 same.add(k)
         return same
 
-    def any_nonzero(self, group: Group, env: dict[Node, Any], further: Any = None) -> Any:
+    def any_nonzero(self, group: CarriedGroup, env: dict[Node, Any], further: Any = None) -> Any:
         """Whether one of the numbers in which what is added to a group, or one further on, is linear is not zero."""
         buffer = env[group.array]
         base = idx(0) if group.base is None else self.value(group.base, env)

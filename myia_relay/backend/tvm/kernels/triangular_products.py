@@ -96,8 +96,8 @@ def _named(c: Any, size: Any, narrow: int, tasks: int, panel: Callable[[Any, Any
     count = block.let(tirx.Div(tirx.Add(idx(size), tirx.Sub(width, idx(1))), width))
     with block.loop(tasks, "parallel" if tasks > 1 else "serial", "task") as task:
         mine = block.let(tirx.Div(tirx.Add(tirx.Sub(count, task), idx(tasks - 1)), idx(tasks)))
-        with block.loop(mine) as turn:
-            start = block.let(tirx.Mul(tirx.Add(task, tirx.Mul(turn, idx(tasks))), width))
+        with block.loop(mine) as iteration:
+            start = block.let(tirx.Mul(tirx.Add(task, tirx.Mul(iteration, idx(tasks))), width))
             panel(start, block.let(tirx.Min(tirx.Add(start, width), idx(size))))
 
 
@@ -162,8 +162,8 @@ def _repair(
         block.store(bad, tirx.bitwise_or(load(bad, 0), differs), 0)
     with block.when(tirx.NE(load(bad, 0), tirx.IntImm("int32", 0))), block.loop(lines) as line:
         missing = block.cell(zero)
-        with block.loop(size) as turn:
-            k = block.let(tirx.Sub(idx(size - 1), turn)) if before else turn
+        with block.loop(size) as iteration:
+            k = block.let(tirx.Sub(idx(size - 1), iteration)) if before else iteration
             place = block.let(at(out_steps, k, line))
             block.store(out[0], b.add(load(out[0], place), load(missing, 0)), place)
             block.store(missing, b.add(load(missing, 0), b.mul(load(other[0], at(other_steps, k, line)), zero)), 0)

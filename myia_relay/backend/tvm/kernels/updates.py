@@ -21,7 +21,7 @@ from ....ir.prim import Primitive
 from ....ir.rewrite import applied
 from ..plan import ITEM, View
 from ..tir.block import idx, load, ramp
-from ..tir.indexing import Group, Index
+from ..tir.indexing import AxisGroup, Index
 from .kernel import Kernel
 from .nests import Nest, lanes_for
 
@@ -205,10 +205,10 @@ class _Kernel:
         sums = [block.cell(self.nest.widened(zero, width), "dx") for _, width in spans]
         with block.loop(count, name="r") as r:
             row = block.let(tirx.Add(first, r))
-            factor = evaluator.value(self.product.args[1], Index((self.rows,), [Group(0, 1, row)]))
+            factor = evaluator.value(self.product.args[1], Index((self.rows,), [AxisGroup(0, 1, row)]))
             for (start, width), total in zip(spans, sums):
                 column = tirx.Add(shift, idx(start))
-                index = Index((self.rows, self.cols), [Group(0, 1, row), Group(1, 2, ramp(column, width))])
+                index = Index((self.rows, self.cols), [AxisGroup(0, 1, row), AxisGroup(1, 2, ramp(column, width))])
                 at = ramp(tirx.Add(tirx.Mul(row, idx(self.cols)), column), width)
                 old = block.let(load(self.matrix, at))
                 new = block.let(self.nest.widened(evaluator.value(self.value, index), width))

@@ -19,7 +19,7 @@ from .block import dtype_of, idx, lanes_of
 
 
 @dataclass(frozen=True)
-class Group:
+class AxisGroup:
     """Neighbouring axes `start ... stop - 1` and the row-major position within them."""
 
     start: int
@@ -37,7 +37,7 @@ class Index:
 
     __slots__ = ("derived", "groups", "shape")
 
-    def __init__(self, shape: Sequence[DimLike], groups: Sequence[Group]):
+    def __init__(self, shape: Sequence[DimLike], groups: Sequence[AxisGroup]):
         self.shape = tuple(shape)
         self.groups = tuple(groups)
         self.derived: dict[Any, Index] = {}
@@ -45,10 +45,10 @@ class Index:
     @classmethod
     def of_axes(cls, shape: Sequence[DimLike], at: Sequence[Any]) -> Index:
         """One expression for each axis."""
-        return cls(shape, [Group(k, k + 1, i if not isinstance(i, int) else idx(i)) for k, i in enumerate(at)])
+        return cls(shape, [AxisGroup(k, k + 1, i if not isinstance(i, int) else idx(i)) for k, i in enumerate(at)])
 
     def axes(self, dim) -> list[Any]:
-        """One expression for each axis; `dim` turns sizes into expressions."""
+        """One expression for each axis; `dim` iterations sizes into expressions."""
         out: list[Any] = []
         for g in self.groups:
             out += split(g.at, self.shape[g.start : g.stop], dim)
@@ -67,7 +67,7 @@ class Index:
                 if stop <= 0:
                     continue
                 repeated = all(d == 1 for d in shape[start:stop])
-                groups.append(Group(axis, stop, idx(0) if repeated else g.at))
+                groups.append(AxisGroup(axis, stop, idx(0) if repeated else g.at))
                 axis = stop
             self.derived[shape] = Index(shape, groups)
         return self.derived[shape]
@@ -94,11 +94,11 @@ class Index:
             self.derived[key] = Index(shape, groups)
         return self.derived[key]
 
-    def _regrouped(self, shape: tuple[DimLike, ...]) -> list[Group] | None:
+    def _regrouped(self, shape: tuple[DimLike, ...]) -> list[AxisGroup] | None:
         """The groups with their axes in another shape; axes of size 1 go with any of them."""
         if len(self.groups) == 1:
-            return [Group(0, len(shape), self.groups[0].at)]
-        found: list[Group] = []
+            return [AxisGroup(0, len(shape), self.groups[0].at)]
+        found: list[AxisGroup] = []
         axis = 0
         for g in self.groups:
             wanted, size, start = product(self.shape[g.start : g.stop]), 1, axis
@@ -109,11 +109,11 @@ class Index:
                     return None
                 size = size * shape[axis]
                 axis += 1
-            found.append(Group(start, axis, g.at))
+            found.append(AxisGroup(start, axis, g.at))
         if not found or any(n != 1 for n in shape[axis:]):
             return None
         last = found.pop()
-        return [*found, Group(last.start, len(shape), last.at)]
+        return [*found, AxisGroup(last.start, len(shape), last.at)]
 
 
 def split(at: Any, shape: Sequence[DimLike], dim) -> list[Any]:
