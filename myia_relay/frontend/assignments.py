@@ -20,9 +20,13 @@ def bind(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
     """Bind a variable."""
     kind = p.scope.outer.get(name)
     if kind == "global":
-        raise p.refuse(
+        error = p.refuse(
             f"'global {name}' cannot be assigned to: functions do not change globals; return the new value", at
         )
+        declared = next((n for n in ast.walk(p.node) if isinstance(n, ast.Global) and name in n.names), None)
+        if declared is not None:
+            error.notes.append((f"'{name}' is declared global here", p.origin(declared).loc))
+        raise error
     if p.cell(name) is not None:
         p.put(name, value, at)
         return
@@ -172,7 +176,11 @@ def change_list(
     stale = [ownership.Conflict(_READ_BEFORE.format(name=name))] if _read_before(p, call, name) else []
 
     def report(reasons: list[ownership.Conflict]) -> None:
-        advice = f"change a copy of it: {name} = {name}.copy()"
+        advice = {
+            "sort": f"write {name} = sorted({name})",
+            "reverse": f"write {name} = {name}[::-1]",
+            "append": f"write {name} = [*{name}, value]",
+        }.get(method, f"change a copy of it: {name} = {name}.copy()")
         notes = [r._replace(reason=f"'{name}' cannot be changed in place: {r.reason}; {advice}") for r in reasons]
         pair.attrs["shared"] = notes + stale
 

@@ -62,6 +62,8 @@ def name(p: ParseContext, node: ast.Name) -> Node:
 @handles(EXPRESSIONS, ast.BinOp)
 def binary(p: ParseContext, node: ast.BinOp) -> Node:
     """`a + b`; a long sum leans to the left, so its spine is walked with a loop."""
+    if (whole := whole_number(node)) is not None:
+        return p.constant(whole, node)
     spine: list[ast.BinOp] = []
     left: ast.expr = node
     while isinstance(left, ast.BinOp):
@@ -73,12 +75,44 @@ def binary(p: ParseContext, node: ast.BinOp) -> Node:
     return value
 
 
+def whole_number(node: ast.expr) -> int | None:
+    """An int that literals spell out by way of numbers of more than 64 bits: `2**63 - 1`, `-2**63`; None for all else."""
+    wide = False
+
+    def value(part: ast.expr, depth: int = 0) -> int | None:
+        nonlocal wide
+        if depth > 8:
+            return None
+        if isinstance(part, ast.Constant):
+            found = part.value if type(part.value) is int else None
+        elif isinstance(part, ast.UnaryOp) and type(part.op) in (ast.USub, ast.UAdd, ast.Invert):
+            inner = value(part.operand, depth + 1)
+            found = None if inner is None else UNARY[type(part.op)](inner)
+        elif isinstance(part, ast.BinOp) and type(part.op) in (ast.Add, ast.Sub, ast.Mult, ast.Pow, ast.LShift):
+            a, b = value(part.left, depth + 1), value(part.right, depth + 1)
+            if a is None or b is None or isinstance(part.op, ast.Pow | ast.LShift) and not 0 <= b <= 128:
+                return None
+            found = BINARY[type(part.op)](a, b)
+        else:
+            return None
+        wide = wide or found is not None and not -(2**63) <= found < 2**63
+        return found if found is not None and abs(found) < 2**128 else None
+
+    outermost = node.operand if isinstance(node, ast.UnaryOp) else node.left
+    if not isinstance(outermost, ast.Constant | ast.UnaryOp | ast.BinOp):
+        return None
+    found = value(node)
+    return found if wide and found is not None and -(2**63) <= found < 2**63 else None
+
+
 @handles(EXPRESSIONS, ast.UnaryOp)
 def unary(p: ParseContext, node: ast.UnaryOp) -> Node:
     """`-x`; a negative literal is a constant."""
     operand = node.operand
     if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
         return p.constant(-operand.value, node)
+    if (whole := whole_number(node)) is not None:
+        return p.constant(whole, node)
     value = condition(p, operand) if isinstance(node.op, ast.Not) else p.expr(operand)
     return p.apply(UNARY[type(node.op)], value, at=node)
 

@@ -130,7 +130,8 @@ def closure(p: ParseContext, node: ast.FunctionDef | ast.Lambda, own: str | None
         parse_body(record.inner)
     else:
         raise NameError_(
-            f"this function reads '{record.missing[0]}', which is not bound yet; bind it before, or use def",
+            f"this function reads '{record.missing[0]}', which has no value yet where the function is made; bind it before, or "
+            f"write it as a 'def', which may call itself and functions that are defined further down",
             p.origin(node),
         )
     return value

@@ -195,5 +195,5 @@ def greatest(xs, key):
 def in_range(start, stop, step, x):
     """`x in range(start, stop, step)`."""
     if step > 0:
-        return bool(start <= x < stop and (x - start) % step == 0)
-    return bool(stop < x <= start and (start - x) % -step == 0)
+        return bool(start <= x < stop and (x % step - start % step) % step == 0)
+    return bool(stop < x <= start and (x % step - start % step) % step == 0)

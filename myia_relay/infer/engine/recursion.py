@@ -111,10 +111,19 @@ class RecursionAssumptions:
         for spec in self.bottoms:
             if spec.outcome is not None and spec.outcome.tag == "never" and not raises(spec.graph):
                 name = spec.graph.name
-                return TypeError_(
+                error = TypeError_(
                     f"the recursion of {name} has no base case: no path through it returns without calling it again",
                     spec.graph.origin,
                 )
+                error.notes += [
+                    (f"{caller.name.partition('.')[0]} calls {node.fn.name} here", node.origin.loc)
+                    for caller in graphs_reachable(spec.graph)
+                    for node in caller.nodes
+                    if isinstance(node.fn, Graph)
+                    and node.origin is not None
+                    and spec.graph in graphs_reachable(node.fn)
+                ]
+                return error
         return None
 
 

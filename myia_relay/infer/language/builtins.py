@@ -16,7 +16,7 @@ from ...library import lists as prelude
 from ...prims.api.numpy_api import MEANINGS
 from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
-from ...prims.ops.effects import check, print_
+from ...prims.ops.effects import print_
 from ...utils.errors import TypeError_
 from ..engine.conform import LONG
 from ..engine.engine import Engine
@@ -90,29 +90,6 @@ async def slice_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
     if len(args) == 1:
         args = [NONE_VAL, *args]
     return SliceVal(*args, *[NONE_VAL] * (3 - len(args)))
-
-
-@special(builtins.range)
-async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    for arg in args:
-        ok = (
-            isinstance(arg, Dyn)
-            and isinstance(arg.type, Scalar)
-            and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
-        )
-        if not ok:
-            raise TypeError_(f"range: {describe(arg)} cannot be interpreted as an integer")
-    parts = [operate(engine, frame, operator.index, [a]) for a in args]
-    zero, one = frame.constant(0), frame.constant(1)
-    start, stop, step = (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
-    if step.known:
-        if step.node.value == 0:
-            raise TypeError_("range() arg 3 must not be zero")
-    else:
-        ok = operate(engine, frame, operator.ne, [step, zero])
-        attrs = {"exception": ValueError, "parts": ("range() arg 3 must not be zero",)}
-        frame.builder.emit(check, (ok.node,), attrs)
-    return Iter("range", (start, stop, step))
 
 
 @special(builtins.zip)

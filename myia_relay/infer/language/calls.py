@@ -32,7 +32,21 @@ from ..values.kinds import class_of, is_data, is_list, is_run_time
 from ..values.protocols import is_dataclass, lookup, truth_method, user_method
 from ..values.sharing import arrays_of
 from ..values.treedef import describe
-from ..values.values import AtVal, Bound, Chosen, ClosureVal, Derived, Dyn, Iter, Raised, Seq, Static, TaggedUnion, Val
+from ..values.values import (
+    AtVal,
+    Bound,
+    Chosen,
+    ClosureVal,
+    Derived,
+    Dyn,
+    Iter,
+    Raised,
+    Seq,
+    Static,
+    TaggedUnion,
+    Text,
+    Val,
+)
 from . import data
 from .signatures import fitted
 from .structures import lift, structural, to_argument
@@ -167,7 +181,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
 
             own = await list_operator(engine, frame, value, args)
         if own is None and args and isinstance(args[0], Iter) and args[0].kind == "range":
-            from .list_methods import range_operator
+            from .ranges import range_operator
 
             own = await range_operator(engine, frame, value, args)
         if own is None and not args:
@@ -414,8 +428,23 @@ SYMBOLS = {
 def unsupported(op, args: list[Val]) -> CompileError:
     """CPython's words for an operator that does not know its operands."""
     name = getattr(op, "__name__", str(op))
-    kinds = " and ".join(describe(a) for a in args)
-    return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}")
+    kinds = " and ".join("str" if is_text(a) else describe(a) for a in args)
+    advice = ""
+    numbers = [a for a in args if isinstance(a, Dyn) and isinstance(a.type, Scalar)]
+    if name in ("add", "iadd") and len(args) == 2 and numbers and any(map(is_text, args)):
+        advice = "; make a string of the number first: str(...), or write an f-string"
+    run_time = any(not a.known for a in numbers)
+    if name in ("mul", "imul") and run_time and any(isinstance(a, Seq) and a.kind == "tuple" for a in args):
+        return TypeError_(
+            "a tuple has a length known at compile time, and how often this one is repeated is known at run time only; "
+            "repeat a list: [...] * n"
+        )
+    return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}{advice}")
+
+
+def is_text(value: Val) -> bool:
+    """Whether a value is a string."""
+    return isinstance(value, Text) or isinstance(value, Static) and isinstance(value.value, str)
 
 
 def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> Val:
@@ -466,6 +495,10 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
             from .item_changes import updated
 
             return await updated(engine, frame, receiver, fn.function, args, origin)
+        if isinstance(receiver, Iter):
+            from .ranges import range_method
+
+            return await range_method(engine, frame, receiver, fn.function, args, kwargs)
         return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
     return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
 

@@ -27,7 +27,7 @@ from ..engine.frames import Frame, emit, located, reach
 from ..values.kinds import is_list, is_run_time
 from ..values.sharing import require_own
 from ..values.treedef import describe
-from ..values.values import NEVER, NONE_VAL, ClosureVal, Dyn, Iter, Seq, SliceVal, Static, Val
+from ..values.values import NEVER, NONE_VAL, ClosureVal, Dyn, Seq, SliceVal, Static, Val
 from .calls import call_value
 from .iterables import walk
 from .lists import (
@@ -113,37 +113,6 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
         if isinstance(count, Dyn) and not is_list(count):
             return repeated(engine, frame, xs, as_index(engine, frame, count, "a list is multiplied by an int"))
     return None
-
-
-async def _same_numbers(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
-    """Whether two ranges have the same numbers."""
-    origin = frame.builder.origin
-    count, other = [await call_value(engine, frame, Static(len), [r], {}, origin, None) for r in (a, b)]
-
-    def equal_numbers(x: Val, y: Val) -> Dyn:
-        return operate(engine, frame, operator.eq, x, y)
-
-    empty, single = (equal_numbers(count, frame.constant(k)) for k in (0, 1))
-    steps = emit(frame, "logical_or", single, equal_numbers(a.parts[2], b.parts[2]))
-    starts = emit(frame, "logical_and", equal_numbers(a.parts[0], b.parts[0]), steps)
-    return emit(frame, "logical_and", equal_numbers(count, other), emit(frame, "logical_or", empty, starts))
-
-
-async def range_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) -> Val | None:
-    """`range(...)[i]`, `x in range(...)`, `range(...) == x`; None for other operators."""
-    numbers, other = args[0], args[-1]
-    if op in (operator.eq, operator.ne):
-        another = isinstance(other, Iter) and other.kind == "range"
-        same = await _same_numbers(engine, frame, numbers, other) if another else frame.constant(False)
-        return same if op is operator.eq else frame.constant(not same.node.value) if same.known else not_(frame, same)
-    if op is operator.contains and isinstance(other, Dyn) and isinstance(other.type, Scalar):
-        return await call(engine, frame, prelude.in_range, *numbers.parts, other)
-    if op is not operator.getitem or not isinstance(other, Dyn):
-        return None
-    count = await call_value(engine, frame, Static(len), [numbers], {}, frame.builder.origin, None)
-    place = position(engine, frame, count, other, "range object index out of range")
-    start, _, step = numbers.parts
-    return operate(engine, frame, operator.add, start, operate(engine, frame, operator.mul, step, place))
 
 
 def _is_ordered(frame: Frame, value: Val) -> bool:
@@ -497,8 +466,8 @@ def refuse_shared(engine: Engine, frame: Frame, node: Apply, value: Val) -> None
     Raises:
         ParseError: with the front end's words.
     """
-    require_own(engine.shared, value)
     refuse_conflicts(engine, frame, node, not is_list(value), lambda reason: ParseError(reason, node.origin))
+    require_own(engine.shared, value)
 
 
 def refuse_in_place(engine: Engine, frame: Frame, node: Apply, value: Val) -> None:

@@ -162,8 +162,14 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
 
 
 def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[Dyn, Dyn, Dyn]:
-    """Start, number of entries and step of a slice of a list, as `slice.indices` has them."""
-    n = frame.var(length(engine, frame, value))
+    """Start, number of entries and step of a slice of a list."""
+    first, _, step, count = clipped_bounds(engine, frame, length(engine, frame, value), index)
+    return first, count, step
+
+
+def clipped_bounds(engine: Engine, frame: Frame, size: Dyn, index: SliceVal) -> tuple[Dyn, Dyn, Dyn, Dyn]:
+    """Start, stop and step of a slice of so many entries, as `slice.indices` has them, and how many it takes."""
+    n = frame.var(size)
     where, least, most = REGISTRY["where"], REGISTRY["minimum"], REGISTRY["maximum"]
     floordiv, add = REGISTRY["floordiv"], REGISTRY["add"]
 
@@ -195,7 +201,7 @@ def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[D
     distance = where(up, last - first, first - last)
     size = where(up, step, -step)
     count = most(floordiv(distance + size - 1, size), n.const(0, INT))
-    return Dyn(first.node), Dyn(count.node), Dyn(step.node)
+    return Dyn(first.node), Dyn(last.node), Dyn(step.node), Dyn(count.node)
 
 
 def sliced(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> Val:

@@ -16,14 +16,14 @@ from ...prims.api.subscripts import getitem
 from ...prims.ops.effects import check, raise_
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.attributes import has_own
-from ...utils.errors import AttributeError_, TypeError_, ValueError_, nearest
+from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueError_, nearest
 from ..engine.conform import LONG, has_entry_type, promoted
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame
 from ..values.kinds import is_data, is_index, is_run_time, possible
 from ..values.protocols import is_dataclass, items
 from ..values.treedef import Mismatch, describe, join, rebuild, tree_structure, unknown
-from ..values.values import NEVER, NONE_VAL, AtVal, Bound, Dyn, Listed, Raised, Seq, SliceVal, Static, Text, Val
+from ..values.values import NEVER, NONE_VAL, AtVal, Bound, Dyn, Iter, Listed, Raised, Seq, SliceVal, Static, Text, Val
 from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import either
 from .data import test as data_test
@@ -130,6 +130,8 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
         and isinstance(value.type.shape[0], int)
     ):
         return [first_axis(frame, value, frame.constant(i)) for i in range(value.type.shape[0])]
+    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
+        return [frame.constant(n) for n in range(*[p.node.value for p in value.parts])]
     if isinstance(value, Seq) or not isinstance(value, Dyn | Listed):
         steps = walk(engine, frame, value)
         if steps.items is not None:
@@ -272,7 +274,10 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
         if value.kind == "dataset":
             return _example(engine, frame, value, index)
         if isinstance(index, SliceVal) and lists.slices_statically(frame, value, index):
-            part = value.elems[to_python(index, "the bounds of a slice of a tuple")]
+            try:
+                part = value.elems[to_python(index, "the bounds of a slice of a tuple")]
+            except TypeError as error:
+                raise error if isinstance(error, CompileError) else TypeError_(str(error)) from None
             return Seq(value.kind if value.kind != "record" else "tuple", part)
         if isinstance(index, Dyn) and index.known:
             try:
@@ -422,6 +427,10 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
     """`value.name`."""
     if is_run_time(value):
         return method_of(list, value, name)
+    if isinstance(value, Iter) and value.kind == "range":
+        from .ranges import range_attribute
+
+        return range_attribute(value, name)
     if isinstance(value, Seq):
         if name in value.fields and value.kind == "record":
             return value.get(name)

@@ -183,6 +183,11 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
         return bool(result.value) if isinstance(result, Constant) else Dyn(result)
     if isinstance(value, ClosureVal):
         return True
+    if isinstance(value, Iter) and value.kind == "range":
+        from .ranges import has_numbers
+
+        found = has_numbers(engine, frame, value)
+        return found.node.value if found.known else found
     if isinstance(value, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:

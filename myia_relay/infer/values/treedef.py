@@ -82,6 +82,8 @@ class TreeDef:
             return f"function {self.info[0].name}"
         if self.tag == "listed":
             return str(List(entry_of(self)))
+        if self.tag == "iter":
+            return self.info
         if self.tag == "choice":
             return " | ".join(map(str, self.parts[1:]))
         return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)

@@ -49,9 +49,10 @@ def require_static_int(x, what: str) -> DimLike:
     """`static_int`, or an error that says what must be known."""
     value = static_int(x)
     if value is None:
-        kind = x.type if isinstance(x, Var) else type(x).__name__
+        kind = str(x.type) if isinstance(x, Var) else type(x).__name__
+        kind = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         raise TypeError_(
-            f"{what} must be an int known at compile time, and this is a {kind} computed at run time; write a literal, "
+            f"{what} must be an int known at compile time, and this is {kind} computed at run time; write a literal, "
             "take it from x.shape, or name the parameter in @relay(static=...)"
         )
     return value
