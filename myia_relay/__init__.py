@@ -18,54 +18,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .utils.names import MODULES, PUBLIC
+
 __version__ = "0.1.0"
 
-# Public name -> where it lives. Most is imported on first use, so that `import myia_relay` stays quick.
-_PLACES = {
-    **dict.fromkeys(
-        ["Tensor", "Float", "Int", "Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
-        + ["Float16", "BFloat16", "Float32", "Float64", "Lower", "Upper"],
-        "abstract.annotations",
-    ),
-    **dict.fromkeys(
-        ["CompileError", "ParseError", "TypeError_", "ShapeError", "NameError_", "AttributeError_", "GradError"]
-        + ["LoweringError", "InternalError"],
-        "utils.errors",
-    ),
-    **dict.fromkeys(["grad", "value_and_grad", "vmap", "batch_mean", "stop_gradient", "at"], "transform"),
-    **dict.fromkeys(
-        ["jvp", "vjp", "hvp", "jacfwd", "jacrev", "jacobian", "hessian", "custom_vjp", "checkpoint", "check_grads"]
-        + ["scan", "cond", "while_loop", "fori_loop", "tree_map"],
-        "derivatives",
-    ),
-    **dict.fromkeys(
-        ["Model", "relay_model", "create_model", "load_model", "export_model", "update_model_params"], "model.model"
-    ),
-    **dict.fromkeys(
-        [
-            "conv2d",
-            "linear",
-            "max_pool",
-            "avg_pool",
-            "flatten_layer",
-            "tanh",
-            "relu",
-            "sigmoid",
-            "softmax",
-            "log_softmax",
-        ]
-        + ["logsumexp", "softmax_cross_entropy", "argmax", "one_hot"],
-        "model.layers",
-    ),
-    **dict.fromkeys(["register_op", "TensorType"], "operators"),
-    "fit": "model.fit",
-    "load_compiled": "cache.export",
-    "History": "model.history",
-    "Dataset": "model.datasets",
-}
-_MODULES = {"optim": "model.optim", "datasets": "model.datasets"}
-
-__all__ = ["relay", *_PLACES, *_MODULES]
+__all__ = ["relay", *PUBLIC, *MODULES]
 
 
 class _Namespace:
@@ -100,20 +57,20 @@ class _Namespace:
         return value
 
     def __dir__(self):
-        return sorted({*_PLACES, *_MODULES})
+        return sorted({*PUBLIC, *MODULES})
 
     def __repr__(self) -> str:
         return "<relay: decorator and namespace of myia_relay>"
 
 
 def _find(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f".{_MODULES[name]}", __name__)
-    if name in _PLACES:
-        return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    if name in MODULES:
+        return importlib.import_module(f".{MODULES[name]}", __name__)
+    if name in PUBLIC:
+        return getattr(importlib.import_module(f".{PUBLIC[name]}", __name__), name)
     from .utils.errors import nearest
 
-    raise AttributeError(f"myia_relay has no attribute '{name}'{nearest(name, [*_PLACES, *_MODULES])}")
+    raise AttributeError(f"myia_relay has no attribute '{name}'{nearest(name, [*PUBLIC, *MODULES])}")
 
 
 relay = _Namespace()
@@ -128,7 +85,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__():
-    return sorted({*globals(), *_PLACES, *_MODULES})
+    return sorted({*globals(), *PUBLIC, *MODULES})
 
 
 from . import api as _api  # noqa: E402  now rather than at the first call, which is to be quick

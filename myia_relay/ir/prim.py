@@ -61,8 +61,7 @@ class Primitive:
         linear_in: positions of the arguments in which it is linear together (`prims.rules.forward.linear`), the others being
             parameters such as positions; None where that is not declared.
         bilinear: whether it is linear in each of its two arguments.
-        view: whether the result is elements of the first operand, at positions that follow from the result's by strides: what NumPy
-            returns a view for.
+        view: whether the result is nothing but elements of the first operand, which NumPy has no need to copy: they cost an index.
     """
 
     def __init__(self, name, kind, meaning, effect=None, differentiable=True, axes=None, view=False):

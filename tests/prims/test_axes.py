@@ -103,7 +103,8 @@ def test_declared_axes_are_those_of_the_meaning(prim, args, attrs):
 
 def test_every_primitive_on_arrays_declares_its_axes():
     kinds = ("elementwise", "injective", "reduce", "opaque")
-    assert [p.name for p in REGISTRY.values() if p.kind in kinds and p.axes is None] == []
+    silent = [p.name for p in REGISTRY.values() if p.kind in kinds and p.axes is None]
+    assert silent == ["operator_kernel"]  # what it does differs from operator to operator
 
 
 @pytest.mark.parametrize(

@@ -30,21 +30,10 @@ from ..common.activity import Act
 from ..common.cotangents import Pattern, leaf_nodes, leaf_types, pattern, unflatten
 from .reverse import Adjoint, Expansion
 
-VIEWS = {
-    "get_item",
-    "make_struct",
-    "broadcast_to",
-    "reshape",
-    "transpose",
-    "undef",
-    "dim_size",
-    "none",
-    "as_scalar",
-    "as_array",
-}
-"""Computed again rather than saved, if that saves saving something larger."""
+FREE = {"get_item", "make_struct", "undef", "dim_size", "none", "as_scalar"}
+"""Computed again rather than saved, if that saves saving something larger; and so are views of no fewer elements."""
 
-CHEAP = VIEWS | {
+CHEAP = {
     *("add", "sub", "mul", "neg", "abs", "sign", "where", "cast", "maximum", "minimum"),
     *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor"),
 }
@@ -174,7 +163,7 @@ class Joint:
         for node in self.first:  # cheap values whose operands are at hand anyway
             if (
                 node in saved
-                and _is(node, CHEAP)
+                and (_is_free(node) or _is(node, CHEAP))
                 and all(isinstance(a, Constant) or (a in here and a in wanted) for a in node.args)
             ):
                 saved.discard(node)
@@ -188,7 +177,7 @@ class Joint:
         free = set(self.again)
         for node in self.first:
             if all(a in free or isinstance(a, Constant) for a in node.args) and (
-                _is_pure(node) if self.loop else _is(node, VIEWS)
+                _is_pure(node) if self.loop else _is_free(node)
             ):
                 free.add(node)
         return free
@@ -223,11 +212,14 @@ def _is_pure(node: Apply) -> bool:
 
 def _is_view(node: Apply) -> bool:
     """Whether its operands are no more to save than the node itself."""
-    if not _is(node, VIEWS):
-        return False
-    if node.fn.name == "get_item":
-        return False  # its operand holds more than this part
-    return node.fn.name != "broadcast_to" or _elements(node.args[0].type) <= _elements(node.type)
+    return _is_free(node) and node.fn.name != "get_item"  # whose operand holds more than this part
+
+
+def _is_free(node: Apply) -> bool:
+    """Whether computing it again costs nothing."""
+    if _is(node, FREE):
+        return True
+    return isinstance(node.fn, Primitive) and node.fn.view and _elements(node.args[0].type) <= _elements(node.type)
 
 
 def _elements(t: Type) -> int:

@@ -17,11 +17,6 @@ from ...utils.errors import ParseError, TypeError_
 from .treedef import tree_structure
 from .values import Dyn, Listed, Seq, TaggedUnion, Val
 
-# NumPy answers these with a view of the first argument.
-VIEWS = frozenset(
-    ("reshape", "transpose", "slice", "dynamic_index", "dynamic_slice", "broadcast_to", "flip", "cast", "list_get")
-)
-
 
 def output_leaf(graph: Graph, index: int) -> Node:
     """The node that leaves a graph at a position of its packed result."""
@@ -90,7 +85,7 @@ class Origins:
                     stack.extend(self.given(arm, index, node.args[1:]))
             elif name in LEAD:
                 stack.extend(self.of_loop(node, index))
-            elif name in VIEWS:
+            elif node.fn.view or name in ("cast", "list_get"):  # a cast to the same dtype copies nothing
                 stack.append(node.args[0])
             elif name == "make_struct":
                 stack.extend(node.args)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...abstract.types import Array, Data, Scalar, Type
+from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 
@@ -25,18 +26,8 @@ COST = {
     **dict.fromkeys(("div", "sqrt", "int_truediv"), 4),
     **dict.fromkeys(("floordiv", "mod"), 12),
 }
-FREE = (
-    "stop_gradient",
-    "broadcast_to",
-    "reshape",
-    "transpose",
-    "slice",
-    "flip",
-    "as_array",
-    "dynamic_index",
-    "dynamic_slice",
-)
-VIEWS = ("reshape", "dynamic_index", "stop_gradient")
+CONTIGUOUS = ("reshape", "dynamic_index", "stop_gradient")
+"""Views whose elements lie as in an array of their own: of other views a kernel cannot be told where they are."""
 UPDATES = {"dynamic_update": "dynamic_index", "index_add": "", "dynamic_update_slice": "dynamic_slice", "slice_add": ""}
 """Updates of a part of their first argument, and what reads the part that they replace."""
 RECOMPUTE = 3  # operations an element that a value may cost to be computed in each of several kernels
@@ -64,7 +55,7 @@ def is_fusable(node: Node) -> bool:
 
 def is_view(node: Node) -> bool:
     """Whether the value is a part of its first argument's memory, if that is in memory."""
-    if not is_fusable(node) or node.fn.name not in VIEWS:
+    if not is_fusable(node) or node.fn.name not in CONTIGUOUS:
         return False
     if node.fn.name == "dynamic_index":
         return node.attrs["axis"] == 0
@@ -100,7 +91,7 @@ class Fusion:
 
 def cost(node: Apply) -> int:
     """Arithmetic operations an element."""
-    return 0 if node.fn.name in FREE else COST.get(node.fn.name, 1)
+    return 0 if node.fn.view else COST.get(node.fn.name, 1)
 
 
 def fuse(graph: Graph) -> Fusion:
@@ -245,9 +236,9 @@ def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
     found: set[int] = set()
     for user in users:
         at = out.indices[user]
-        if user.fn.kind in ("reduce", "effect") or user.fn.name == "stop_gradient":
+        if user.fn.kind in ("reduce", "effect"):
             found |= at
-        elif user.fn.kind == "elementwise" or user.fn.name in ("broadcast_to", "reshape"):
+        elif is_pointwise(user.fn.axes) or user.fn.name == "reshape":
             found |= at if user.type.shape == node.type.shape else {out.index(i, node.type.shape) for i in at}
         else:
             places = [k for k, a in enumerate(user.args) if a is node]
@@ -276,19 +267,5 @@ def _one_array(node: Apply) -> bool:
 
 def _repeats(node: Apply, user: Apply) -> bool:
     """Whether a kernel of `user` needs each element of `node` more than once for lack of a loop of just its shape."""
-    if user.fn.kind == "reduce" or user.fn.name == "ref_write":
-        return False
-    if user.fn.kind == "elementwise":
-        return user.type.shape != node.type.shape
-    if user.fn.name in (
-        "reshape",
-        "transpose",
-        "slice",
-        "flip",
-        "concatenate",
-        "stop_gradient",
-        "pad",
-        "dynamic_index",
-    ):
-        return False
-    return user.type.shape != node.type.shape
+    relation = relation_of(user)
+    return relation is not None and any(relation.repeats(k) for k, a in enumerate(user.args) if a is node)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ...abstract.dims import product
 from ...abstract.types import Array, Scalar, is_static_shape
+from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...ir.walk import users
@@ -26,8 +27,7 @@ SHARED = 512  # numbers of an array that all rows use
 LONGEST = 1 << 14  # numbers of an array of which they use parts
 ITERATIONS = 1024  # of a loop inside of a row: nobody asks for signals there
 NUMBERS = ("float64", "float32", "int64", "bool")
-VIEWS = ("slice", "reshape", "transpose", "dynamic_index")
-REDUCTIONS = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum", "reduce_prod": "mul"}
+REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod")
 UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast broadcast_to concatenate".split())
 """What all rows may share of a loop's body: parts of arrays; numbers are welcome whatever computes them."""
 
@@ -43,6 +43,11 @@ class Place(NamedTuple):
     def alone(self) -> bool:
         """Whether the axis is that of the rows and of nothing else."""
         return self.pre == self.post == 1
+
+
+def is_part(node: Apply) -> bool:
+    """Whether an application is a part of its operand, which may be read from where that is; what is repeated is not."""
+    return node.fn.view and node.fn.kind == "injective" and not is_pointwise(node.fn.axes)
 
 
 class MixedError(Exception):
@@ -79,7 +84,7 @@ class RowValues:
 
     def _look_at(self, node: Apply) -> None:
         name = node.fn.name
-        rule = JOIN.get(name, _elementwise)
+        rule = JOIN.get(name, _follow)
         if name not in JOIN and node.fn.kind != "elementwise":
             return
         try:
@@ -90,7 +95,7 @@ class RowValues:
             return
         if place is not None and self._fits(node, place):
             self.place[node] = place
-            if name in VIEWS and self.is_lazy(node.args[0]):
+            if is_part(node) and self.is_lazy(node.args[0]):
                 self.lazy.add(node)
             if name == "take" and node not in self.through and self._is_single(node.args[1]):
                 self.lazy.add(node)
@@ -115,7 +120,7 @@ class RowValues:
             ):
                 self.uniform.add(node)
         elif isinstance(t, Array) and name in UNIFORM and is_static_shape(t) and t.dtype in NUMBERS:
-            view = name in VIEWS and self.is_lazy(node.args[0])
+            view = is_part(node) and self.is_lazy(node.args[0])
             if product(t.shape) <= (LONGEST if view else SHARED) and (view or name != "dynamic_index"):
                 self.uniform.add(node)
                 if view:
@@ -176,37 +181,28 @@ def reduced(shape: tuple[int, ...], place: Place | None) -> tuple[int, ...]:
 # --- rules: where the rows of an application are, None if it has none ----------------------------------------------------
 
 
-def _elementwise(rows: RowValues, node: Apply) -> Place | None:
-    if not isinstance(node.type, Array) or node.fn.name in ("as_array", "as_scalar"):
+def _follow(rows: RowValues, node: Apply) -> Place | None:
+    """What the declared axes say (`ir.axes`): the rows of operands lie along one mapped axis, and so do those of the result."""
+    relation, places = relation_of(node), [rows.of(a) for a in node.args]
+    found = {
+        place._replace(axis=relation.operands[k][place.axis]) for k, place in enumerate(places) if place is not None
+    }
+    if len(found) != 1 or not isinstance(node.type, Array):
         return None
-    shape, found = node.type.shape, None
-    arrays = [a for a in node.args if isinstance(a.type, Array)]
-    for a in arrays:
-        place = rows.of(a)
-        if place is None:
-            continue
-        if not place.alone and a.type.shape != shape:
-            return None
-        place = place._replace(axis=place.axis + len(shape) - len(a.type.shape))
-        if found not in (None, place):
-            return None
-        found = place
-    if found is None:
+    (place,) = found
+    axis = relation.axis_of(place.axis)
+    if axis is None or place.axis in relation.located:
         return None
-    for a in arrays:
-        axis = found.axis - len(shape) + len(a.type.shape)
-        if rows.of(a) is None and axis >= 0 and a.type.shape[axis] != 1:
+    for k, (a, own) in enumerate(zip(node.args, places)):
+        if own is None and relation.axis_of(place.axis, k) is not None:
             return None
-    return found
+        if own is not None and not place.alone and is_pointwise(node.fn.axes) and a.type.shape != node.type.shape:
+            return None
+    return place._replace(axis=axis)
 
 
 def _broadcast_to(rows: RowValues, node: Apply) -> Place | None:
-    (x,), shape = node.args, node.type.shape
-    place = rows.of(x)
-    if place is None:
-        return natural(node.type, rows.n)
-    axis = place.axis + len(shape) - len(x.type.shape)
-    return Place(axis) if place.alone and shape[axis] == rows.n else None
+    return natural(node.type, rows.n) if rows.of(node.args[0]) is None else _follow(rows, node)
 
 
 def _reshape(rows: RowValues, node: Apply) -> Place | None:
@@ -226,54 +222,26 @@ def _reshape(rows: RowValues, node: Apply) -> Place | None:
     return None
 
 
-def _transpose(rows: RowValues, node: Apply) -> Place | None:
-    place = rows.of(node.args[0])
-    return None if place is None else place._replace(axis=node.attrs["perm"].index(place.axis))
-
-
 def _slice(rows: RowValues, node: Apply) -> Place | None:
     (x,) = node.args
-    place = rows.of(x)
-    if place is None:  # rows may begin further down in a longer array
+    if rows.of(x) is None:  # rows may begin further down in a longer array
         static = isinstance(node.type, Array) and is_static_shape(x.type)
         return natural(node.type, rows.n) if static and not rows.body and rows.is_lazy(x) else None
-    k, attrs = place.axis, node.attrs
-    whole = (attrs["starts"][k], attrs["sizes"][k], attrs["steps"][k]) == (0, node.args[0].type.shape[k], 1)
-    return place if whole else None
+    return _follow(rows, node)
 
 
 def _pad(rows: RowValues, node: Apply) -> Place | None:
-    place = rows.of(node.args[0])
     low, high, interior = (node.attrs[k] for k in ("low", "high", "interior"))
-    if place is None or any(interior) or min(*low, *high) < 0 or low[place.axis] or high[place.axis]:
-        return None
-    return place
-
-
-def _concatenate(rows: RowValues, node: Apply) -> Place | None:
-    places = {rows.of(a) for a in node.args}
-    place = next(iter(places))
-    return place if len(places) == 1 and place is not None and place.axis != node.attrs["axis"] else None
+    return None if any(interior) or min(*low, *high) < 0 else _follow(rows, node)
 
 
 def _reduce(rows: RowValues, node: Apply) -> Place | None:
-    place, axes = rows.of(node.args[0]), node.attrs["axes"]
-    if place is None or not place.alone or place.axis in axes or node.fn.name not in REDUCTIONS:
-        return None
-    return place if node.attrs["keepdims"] else Place(place.axis - sum(k < place.axis for k in axes))
+    place = rows.of(node.args[0])
+    return _follow(rows, node) if place is not None and place.alone else None
 
 
 def _dot(rows: RowValues, node: Apply) -> Place | None:
-    a, b = (rows.of(x) for x in node.args)
-    if (a is None) == (b is None):
-        return None
-    place, kept = (
-        (a, 1 if node.attrs["transpose_a"] else 0) if b is None else (b, 0 if node.attrs["transpose_b"] else 1)
-    )
-    whole = node.args[1] if b is None else node.args[0]
-    if place.axis != kept or not _is_small(whole):
-        return None
-    return place._replace(axis=0 if b is None else 1)
+    return _follow(rows, node) if all(_is_small(x) for x in node.args if rows.of(x) is None) else None
 
 
 def _is_small(x: Node) -> bool:
@@ -282,12 +250,10 @@ def _is_small(x: Node) -> bool:
 
 def _dynamic_index(rows: RowValues, node: Apply) -> Place | None:
     x, i = node.args
-    place, axis = rows.of(x), node.attrs["axis"]
-    if place is None or not place.alone or place.axis == axis or not isinstance(i.type, Scalar):
+    place = rows.of(x)
+    if place is None or not place.alone or not isinstance(i.type, Scalar):
         return None
-    if not (isinstance(i, Constant) or rows.is_lazy(x)):
-        return None
-    return Place(place.axis - (axis < place.axis))
+    return _follow(rows, node) if isinstance(i, Constant) or rows.is_lazy(x) else None
 
 
 def _take(rows: RowValues, node: Apply) -> Place | None:
@@ -332,10 +298,10 @@ def _get_item(rows: RowValues, node: Apply) -> Place | None:
 JOIN: dict[str, Callable[[RowValues, Apply], Place | None]] = {
     "broadcast_to": _broadcast_to,
     "reshape": _reshape,
-    "transpose": _transpose,
+    "transpose": _follow,
     "slice": _slice,
     "pad": _pad,
-    "concatenate": _concatenate,
+    "concatenate": _follow,
     **dict.fromkeys(REDUCTIONS, _reduce),
     "dot": _dot,
     "dynamic_index": _dynamic_index,
@@ -343,5 +309,6 @@ JOIN: dict[str, Callable[[RowValues, Apply], Place | None]] = {
     "for_loop": _for_loop,
     "get_item": _get_item,
 }
+"""What row kernels compute besides elementwise operations, and on which conditions."""
 
-__all__ = ["REDUCTIONS", "MixedError", "Place", "RowValues", "natural", "reduced"]
+__all__ = ["REDUCTIONS", "MixedError", "Place", "RowValues", "is_part", "natural", "reduced"]

@@ -26,7 +26,7 @@ from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import applied, emit_like, lookup, same_interface
 from ...utils.switches import is_left_out
-from ..analysis.row_axes import VIEWS, RowValues, reduced
+from ..analysis.row_axes import RowValues, is_part, reduced
 from ..rewrite.control import iterations
 
 FEWEST = 32  # gathers
@@ -182,7 +182,7 @@ def work(rows: RowValues, x: Node) -> int:
 
 def numbers(rows: RowValues, node: Apply) -> int:
     """How many of them an application computes for a row."""
-    return 0 if node.fn.name in VIEWS else product(reduced(node.type.shape, rows.place[node]))
+    return 0 if is_part(node) else product(reduced(node.type.shape, rows.place[node]))
 
 
 def computed_from(node: Node, known: Container[Node]) -> list[Apply]:

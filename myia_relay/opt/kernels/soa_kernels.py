@@ -30,7 +30,7 @@ from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
 from ..analysis.fusion import cost
-from ..analysis.row_axes import RowValues, reduced
+from ..analysis.row_axes import RowValues, is_part, reduced
 from ..rewrite.control import pack, take
 from ..rewrite.simplify import holds_tape
 from .row_gathers import Gatherer
@@ -40,7 +40,6 @@ LEAST = 32  # rows
 SHORT = 4  # positions of a last axis in which vectors are lost
 PAYS = 6  # applications to rows with such an axis
 MOST = 2500  # operations for a row: LLVM takes about a second for them
-VIEWS = ("slice", "reshape", "transpose")
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ class Grouping:
         while isinstance(node, Apply):
             if node not in rows.place:
                 return True
-            if node.fn.name not in VIEWS:
+            if not is_part(node) or len(node.args) > 1:  # at one position or another
                 return False
             node = node.args[0]
         return True

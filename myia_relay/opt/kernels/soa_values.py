@@ -18,6 +18,7 @@ import numpy as np
 
 from ...abstract.dims import product
 from ...abstract.types import Array, Scalar, Type, is_static_shape, tuple_of
+from ...ir.axes import relation_of
 from ...ir.build import as_type
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
@@ -346,7 +347,7 @@ def _reduce(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     x, axes = scope.numbers(args[0]), tuple(node.attrs["axes"])
     kept = [k for k in range(x.ndim) if k not in axes]
     rows = x.transpose(*kept, *axes).reshape(product(x.shape[k] for k in kept), -1)
-    name, out = REDUCTIONS[node.fn.name], []
+    name, out = relation_of(node).combine, []
     for row in rows:
         out.append(_total(scope, node, name, list(row)))
     return array_of(out, scope.shape(node))

@@ -9,7 +9,9 @@ from __future__ import annotations
 from ...abstract.dims import DimLike, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
-from ...utils.errors import ShapeError, TypeError_
+from ...ir.prim import REGISTRY, Primitive
+from ...utils.errors import InternalError, ShapeError, TypeError_
+from ...utils.names import OPERATORS
 from ..ops import elementwise as P
 from ..ops import nn
 from ..ops.linalg import dot, matvec
@@ -27,7 +29,9 @@ NN_OPS: dict[str, Meaning] = {}
 
 
 def op(name: str, static=()):
-    """Register a `relay.` operator under its public name."""
+    """Register a `relay.` operator under its public name, which `utils.names` lists."""
+    if name not in OPERATORS:
+        raise InternalError("nn_api", f"the operator {name} is not in utils.names.OPERATORS")
 
     def register(rule):
         NN_OPS[name] = Meaning(f"relay.{name}", rule, static)
@@ -37,18 +41,6 @@ def op(name: str, static=()):
 
 
 # Activations and losses.
-
-
-@op("tanh")
-def tanh(b: Builder, x) -> Var:
-    """Hyperbolic tangent."""
-    return unwrap(P.tanh(floating(operand(b, x, "relay.tanh"))))
-
-
-@op("sigmoid")
-def sigmoid(b: Builder, x) -> Var:
-    """1 / (1 + exp(-x))."""
-    return unwrap(P.sigmoid(floating(operand(b, x, "relay.sigmoid"))))
 
 
 @op("relu")
@@ -72,12 +64,6 @@ def softplus(b: Builder, x) -> Var:
     """log(1 + exp(x)) without overflow."""
     x = floating(operand(b, x, "relay.softplus"))
     return unwrap(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x))))
-
-
-@op("erf")
-def erf(b: Builder, x) -> Var:
-    """The error function."""
-    return unwrap(P.erf(floating(operand(b, x, "relay.erf"))))
 
 
 def _stop(x: Var) -> Var:
@@ -345,3 +331,16 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
     if labels.dtype not in INTS:
         raise TypeError_(f"relay.one_hot takes integer labels, and this is {labels.type}; convert with .astype(int)")
     return one_hot_prim(labels, n=num_classes, dtype=dtype_name(dtype))
+
+
+def _elementwise(prim: Primitive) -> Meaning:
+    """The operator that is an elementwise primitive of floats."""
+
+    def rule(b: Builder, x) -> Var:
+        return unwrap(prim(floating(operand(b, x, f"relay.{prim.name}"))))
+
+    rule.__doc__ = prim.__doc__
+    return Meaning(f"relay.{prim.name}", rule)
+
+
+NN_OPS.update({name: _elementwise(REGISTRY[name]) for name in OPERATORS if name not in NN_OPS})

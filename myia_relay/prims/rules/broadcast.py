@@ -118,7 +118,7 @@ def _(b, x):
     return x
 
 
-@primitive("elementwise")
+@primitive("elementwise", view=True)
 def as_array(x):
     """A scalar as an array without axes."""
     return np.asarray(x)

@@ -18,6 +18,7 @@ import tvm
 from tvm import tirx
 from tvm.ir import PointerType, PrimType
 
+from ....ir.axes import is_pointwise
 from ....ir.node import Apply, Constant, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
@@ -224,18 +225,13 @@ class Evaluator:
         return self.b.let(self.load(self.site.buffer(view), Index(view.shape, index.groups)))
 
     def _apply(self, node: Apply, index: Index) -> Any:
-        name = node.fn.name
-        if name == "stop_gradient":
-            return self.value(node.args[0], index)
-        if name == "broadcast_to":
-            return self.value(node.args[0], self._broadcast(index, node.args[0]))
-        if name == "reshape":
+        if node.fn.name == "reshape":
             same = index.reshaped(node.args[0].type.shape)
             if same is not None:
                 return self.value(node.args[0], same)
-        if node.fn.kind == "elementwise":
+        if is_pointwise(node.fn.axes):
             args = [self.value(a, self._broadcast(index, a)) for a in node.args]
-            return apply_rule(self.b, node, args)
+            return args[0] if node.fn.view else apply_rule(self.b, node, args)
         return self._injective(node, index)
 
     def _broadcast(self, index: Index, arg: Node) -> Index:

@@ -18,6 +18,7 @@ from tvm import tirx
 
 from ....abstract.dims import DimLike, product
 from ....abstract.types import Array
+from ....ir.axes import is_pointwise
 from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import cost, is_scalar
 from ..plan import ITEM, View
@@ -56,13 +57,12 @@ def cuts(shape: tuple[DimLike, ...], nodes: list[Apply]) -> set[int]:
     out: set[int] = set()
     reshaped = False
     for node in nodes:
-        name = node.fn.name
-        if node.fn.kind == "reduce" or name == "stop_gradient":
+        if node.fn.kind == "reduce":
             continue
-        if name == "reshape":
+        if node.fn.name == "reshape":
             reshaped |= node.args[0].type.shape != node.type.shape
             continue
-        if node.fn.kind != "elementwise" and name != "broadcast_to":
+        if not is_pointwise(node.fn.axes):
             return everything
         for operand in (node, *node.args):
             if isinstance(operand.type, Array) and not is_scalar(operand.type):
