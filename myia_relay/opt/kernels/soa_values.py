@@ -20,7 +20,7 @@ from ...abstract.dims import product
 from ...abstract.types import Array, Scalar, Type, is_static_shape, tuple_of
 from ...ir.axes import relation_of
 from ...ir.build import as_type
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Effects
 from ..analysis.row_axes import REDUCTIONS, RowValues, reduced
@@ -140,6 +140,7 @@ class RowScope:
         self.inside, self.operand, self.together = inside, operand, together
         self.memo: dict[Node, Any] = {}
         self.scopes: dict[tuple[int, Node], RowScope] = {}
+        self.constants: dict[Node, np.ndarray | None] = {}
 
     def value(self, node: Node) -> Any:
         """The numbers of a node at the row: a node, or an array of nodes (perhaps `Lazy`)."""
@@ -182,7 +183,7 @@ class RowScope:
         t = node.type
         if isinstance(t, Scalar) or t.shape == ():
             return known_scalar(self.frame, node) if isinstance(node, Constant) else self.operand(node)
-        constant, place = constant_of(node), self.rows.of(node)
+        constant, place = constant_of(node, self.constants), self.rows.of(node)
         shape = reduced(t.shape, place)
         flat = None if constant is None else constant.reshape(-1)
         if flat is not None and flat.size and is_filled(flat):
@@ -238,7 +239,8 @@ class RowScope:
             def inside(node: Node) -> bool:
                 return node in rows.place or node in rows.loops
 
-            self.scopes[key] = RowScope(rows, row, self.frame, inside, self.operand, self.together)
+            self.scopes[key] = scope = RowScope(rows, row, self.frame, inside, self.operand, self.together)
+            scope.constants = self.constants
         return self.scopes[key]
 
 
@@ -261,24 +263,36 @@ def known_scalar(frame: ScalarFrame, node: Constant) -> Constant:
     return frame.b.constant(np.asarray(node.value).astype(node.type.dtype)[()])
 
 
-def constant_of(node: Node) -> np.ndarray | None:
-    """An array that is known at compile time, or follows from such; None for any other, and for large ones."""
-    if isinstance(node, Constant):
-        return np.asarray(node.value) if isinstance(node.type, Array) else None
-    if isinstance(node, Parameter) or not isinstance(node.type, Array) or not is_static_shape(node.type):
-        return None
-    prim = node.fn
-    if (
-        getattr(prim, "meaning", None) is None
-        or prim.kind not in ("elementwise", "injective")
-        or product(node.type.shape) > FOLD
-    ):
-        return None
-    args = [np.asarray(a.value) if isinstance(a, Constant) else constant_of(a) for a in node.args]
-    if any(a is None for a in args):
-        return None
-    with np.errstate(all="ignore"):
-        return np.asarray(as_type(prim.reference(*args, **node.attrs), node.type))
+def constant_of(node: Node, known: dict[Node, np.ndarray | None]) -> np.ndarray | None:
+    """An array that is known at compile time, or follows from such; None for any other, and for large ones.
+
+    Args:
+        known: what has been found of other nodes, to which this adds: values are shared, and looked at once.
+    """
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if top in known:
+            stack.pop()
+        elif isinstance(top, Constant):
+            known[top] = np.asarray(top.value)
+        elif not _may_be_folded(top) or any(a in known and known[a] is None for a in top.args):
+            known[top] = None
+        elif missing := [a for a in top.args if a not in known]:
+            stack += missing
+        else:
+            with np.errstate(all="ignore"):
+                value = top.fn.reference(*[known[a] for a in top.args], **top.attrs)
+            known[top] = np.asarray(as_type(value, top.type))
+    return known[node]
+
+
+def _may_be_folded(node: Node) -> bool:
+    """Whether an array is computed here where all that it is computed from is known."""
+    if not isinstance(node, Apply) or not isinstance(node.type, Array) or not is_static_shape(node.type):
+        return False
+    foldable = getattr(node.fn, "reference", None) is not None and node.fn.kind in ("elementwise", "injective")
+    return foldable and product(node.type.shape) <= FOLD
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------------
@@ -473,4 +487,4 @@ def _broadcast(scope: RowScope, node: Apply, x: Any) -> Any:
     return np.broadcast_to(scope.numbers(x), shape)
 
 
-__all__ = ["ScalarFrame", "Lazy", "RowScope", "constant_of"]
+__all__ = ["Lazy", "RowScope", "ScalarFrame"]

@@ -98,16 +98,16 @@ def same_for_all(graph: Graph, uniform: Iterable[Node]) -> tuple[set[Node], dict
 def terms(graph: Graph) -> list[TangentTerm]:
     """The terms of a row that differentiation has made and that are zero for all rows where a stretch of memory is."""
     same, users = same_for_all(graph, graph.params[1:])
+    reading, linear = sums_of(graph, same)
     position = {node: k for k, node in enumerate(graph.nodes)}
     found: list[TangentTerm] = []
     for node in graph.nodes:
         if node.fn.name != "add" or node.origin.made_by not in ("jvp", "vjp") or not node.type.is_float or node in same:
             continue
         for term, rest in (node.args, node.args[::-1]):
-            reads: set[Node] = set()
-            if not isinstance(term, Apply) or term in same or users[term] != [node] or not linear(term, same, reads):
+            if term not in linear or term in same or users[term] != [node]:
                 continue
-            stretch = stretch_of(reads)
+            stretch = stretch_of(reads_of(term, reading))
             if stretch is None or stretch[1] is not None:
                 continue
             nodes = only_for([term], graph, users, same, position)
@@ -139,21 +139,21 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[CarriedGroup
         uniform: the parameters that are the same for all rows.
     """
     same, users = same_for_all(body, [body.params[k] for k in uniform])
+    reading, linear = sums_of(body, same)
     position = {node: k for k, node in enumerate(body.nodes)}
     groups, first, parts = [], 0, output_parts(body)
     for size in body.flags.get("groups", ()):
         members = range(first, first + size)
         first += size
-        reads: set[Node] = set()
         terms = [
             added(parts[k], body.params[1 + k], users) if users[parts[k]] == [body.output] else None for k in members
         ]
-        if None in terms or not all(linear(term, same, reads) for term in terms):
+        if not linear.issuperset(terms):
             continue
-        stretch = stretch_of(reads)
+        stretch = stretch_of(set().union(*(reads_of(term, reading) for term in terms)))
         if stretch is not None:
             nodes = only_for([parts[k] for k in members], body, users, same, position)
-            factors = {factor_of(term, same) for term in terms}
+            factors = {factor_of(term, reading, same) for term in terms}
             factor = factors.pop() if len(factors) == 1 else None
             groups.append(CarriedGroup(list(members), nodes, *stretch, None if factor in nodes else factor))
     return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
@@ -219,44 +219,52 @@ def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
     return part.args[1] if part.args[0] is old else part.args[0]
 
 
-def linear(node: Node, same: set[Node], reads: set[Node]) -> bool:
-    """Whether a value is a sum of multiples of elements of arrays that are the same for all rows; these are added to `reads`."""
-    if not isinstance(node, Apply):
-        return False
-    name = node.fn.name
-    if name == "dynamic_index" and node in same:
-        reads.add(node)
-        return True
-    if name in ("add", "sub"):
-        return all(linear(a, same, reads) for a in node.args)
-    if name == "neg":
-        return linear(node.args[0], same, reads)
-    if name != "mul":
-        return False
-    a, b = node.args
-    tangent, factor = (a, b) if node_reads(a, same) else (b, a)
-    return not node_reads(factor, same) and linear(tangent, same, reads)
+def sums_of(graph: Graph, same: set[Node]) -> tuple[set[Node], set[Node]]:
+    """The sums of a graph, found in one walk: values may be shared, so nothing here may look at operands again and again.
+
+    Returns:
+        The sums of products that read elements of arrays that are the same for all rows; and which values are sums of
+        multiples of such elements and of nothing else.
+    """
+    reading: set[Node] = set()
+    linear: set[Node] = set()
+    for node in graph.nodes:
+        name = node.fn.name
+        if name == "dynamic_index" and node in same:
+            reading.add(node)
+            linear.add(node)
+        elif name in ("add", "sub", "neg", "mul"):
+            count = sum(a in reading for a in node.args)
+            if count:
+                reading.add(node)
+            if name == "mul":
+                tangents = [a for a in node.args if a in reading]
+                is_linear = len(tangents) == 1 and tangents[0] in linear
+            else:
+                is_linear = all(a in linear for a in node.args)
+            if is_linear:
+                linear.add(node)
+    return reading, linear
 
 
-def factor_of(term: Node, same: set[Node]) -> Node | None:
+def reads_of(term: Node, reading: set[Node]) -> set[Node]:
+    """The elements that a sum of multiples of them reads."""
+    stack, seen = [term], {term}
+    while stack:
+        node = stack.pop()
+        if node.fn.name != "dynamic_index":
+            new = [a for a in node.args if a in reading and a not in seen]
+            seen.update(new)
+            stack += new
+    return {n for n in seen if n.fn.name == "dynamic_index"}
+
+
+def factor_of(term: Node, reading: set[Node], same: set[Node]) -> Node | None:
     """The number of the row that a sum of products is multiplied by as a whole."""
     if not isinstance(term, Apply) or term.fn.name != "mul":
         return None
-    factor = next((a for a in term.args if not node_reads(a, same)), None)
+    factor = next((a for a in term.args if a not in reading), None)
     return factor if isinstance(factor, Apply) and factor not in same else None
-
-
-def node_reads(node: Node, same: set[Node]) -> bool:
-    """Whether a sum of products has elements that are the same for all rows."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Apply):
-            if top.fn.name == "dynamic_index" and top in same:
-                return True
-            if top.fn.name in ("add", "sub", "neg", "mul"):
-                stack += top.args
-    return False
 
 
 def stretch_of(reads: set[Node]) -> tuple[Node, Node | None, int, int] | None:
