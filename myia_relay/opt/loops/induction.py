@@ -80,12 +80,13 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     )
     if iterations is None and by not in (1, -1):
         return None
+    counters = [
+        k for k in range(attrs["carried"]) if body.params[1 + k].type == INT and outs[k] is not body.params[1 + k]
+    ]
+    forms = affine_forms(body, iterations) if counters else {}
     deltas: dict[int, Affine] = {}
-    for k in range(attrs["carried"]):
-        param = body.params[1 + k]
-        delta = (
-            _delta(outs[k], param, body.params[0], iterations) if param.type == INT and outs[k] is not param else None
-        )
+    for k in counters:
+        delta = _delta(outs[k], body.params[1 + k], forms)
         if delta is not None and (delta.by == 0 or iterations and len(iterations) <= MOST_ITERATIONS):
             deltas[k] = delta
     if not deltas:
@@ -122,7 +123,7 @@ def _total(t: Var, delta: Affine, iterations: range | None) -> Var:
     return total
 
 
-def _delta(node: Node, param: Node, index: Node, iterations: range | None) -> Affine | None:
+def _delta(node: Node, param: Node, forms: Mapping[Node, Affine]) -> Affine | None:
     """By how much a value is more than a carried one, if that is linear in the index."""
     sign, total = 1, Affine(0, 0)
     while node is not param:
@@ -130,35 +131,46 @@ def _delta(node: Node, param: Node, index: Node, iterations: range | None) -> Af
             return None
         rest, more = node.args
         sign = 1 if node.fn.name == "add" else -1
-        found = _linear(more, index, iterations)
+        found = _constant(more) if isinstance(more, Constant) else forms.get(more)
         if found is None and sign == 1:
             rest, more = more, rest
-            found = _linear(more, index, iterations)
+            found = _constant(more) if isinstance(more, Constant) else forms.get(more)
         if found is None:
             return None
         node, total = rest, total.plus(found, sign)
     return total
 
 
-def _linear(node: Node, index: Node, iterations: range | None) -> Affine | None:
-    """An integer as a linear function of the index; the greater of it and zero, where all iterations show which that is."""
-    if node is index:
-        return Affine(0, 1)
-    if isinstance(node, Constant):
-        return Affine(int(node.value), 0) if isinstance(node.value, int) and not isinstance(node.value, bool) else None
-    if not isinstance(node, Apply) or not isinstance(node.fn, Primitive) or len(node.args) != 2 or node.type != INT:
-        return None
-    x, y = (_linear(a, index, iterations) for a in node.args)
-    if x is None or y is None:
-        return None
-    if node.fn.name == "add":
+def affine_forms(body: Graph, iterations: range | None) -> dict[Node, Affine]:
+    """The integers of a loop's body that are affine in the index, in one walk: values may be shared.
+
+    The greater of such a one and zero is among them, where all iterations show which that is.
+    """
+    forms: dict[Node, Affine] = {body.params[0]: Affine(0, 1)}
+    for node in body.nodes:
+        if isinstance(node.fn, Primitive) and len(node.args) == 2 and node.type == INT:
+            x, y = (_constant(a) if isinstance(a, Constant) else forms.get(a) for a in node.args)
+            form = None if x is None or y is None else _combined(node.fn.name, x, y, iterations)
+            if form is not None:
+                forms[node] = form
+    return forms
+
+
+def _constant(node: Constant) -> Affine | None:
+    """A known integer."""
+    return Affine(int(node.value), 0) if isinstance(node.value, int) and not isinstance(node.value, bool) else None
+
+
+def _combined(name: str, x: Affine, y: Affine, iterations: range | None) -> Affine | None:
+    """What a primitive makes of two of them."""
+    if name == "add":
         return x.plus(y)
-    if node.fn.name == "sub":
+    if name == "sub":
         return x.plus(y, -1)
-    if node.fn.name == "mul" and 0 in (x.by, y.by):
+    if name == "mul" and 0 in (x.by, y.by):
         x, y = (x, y) if x.by == 0 else (y, x)
         return Affine(x.at * y.at, x.at * y.by)
-    if node.fn.name == "maximum" and y == Affine(0, 0) and iterations:
+    if name == "maximum" and y == Affine(0, 0) and iterations:
         ends = x.value(iterations[0]), x.value(iterations[-1])
         return x if min(ends) >= 0 else y if max(ends) <= 0 else None
     return None
