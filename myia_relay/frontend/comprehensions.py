@@ -50,6 +50,7 @@ def _body(p: ParseContext, node: Comprehension, k: int, inside: Callable[[], Nod
     }
     p.hidden_cells = {**{name: cell for name, cell in outer_cells.items() if name not in targets}, **own_cells}
     p.state = p.fork("comprehension", origin)
+    p.state.graph.flags["repeats"] = True
     item = p.state.graph.add_parameter(
         targets[0] if isinstance(gen.target, ast.Name) else "item", origin=p.origin(gen.target)
     )

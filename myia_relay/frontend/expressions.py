@@ -263,7 +263,7 @@ def call(p: ParseContext, node: ast.Call) -> Node:
         found = search(p, node)
         if found is not None:
             return found
-        args = [comprehension(p, node.args[0])]
+        args = [p.apply(iter, comprehension(p, node.args[0]), at=node.args[0])]
     else:
         args = _elements(p, node.args)
     spread: list[Node] = []

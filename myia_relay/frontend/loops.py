@@ -122,6 +122,7 @@ def for_statement(p: ParseContext, stmt: ast.For):
     status = "return" in scopes.jumps(stmt.body) or bool(stmt.orelse) and "break" in scopes.jumps(stmt.body)
     carried = _carried(p, stmt, [stmt.target, *stmt.body], status)
     graph = Graph(f"{p.root.name}.for", parent=base.graph, origin=origin)
+    graph.flags["repeats"] = True
     item = graph.add_parameter(
         stmt.target.id if isinstance(stmt.target, ast.Name) else "item", origin=p.origin(stmt.target)
     )
@@ -156,6 +157,7 @@ def while_statement(p: ParseContext, stmt: ast.While):
     leaves = bool(scopes.jumps(stmt.body) & {"break", "return"}) or moved
     carried = _carried(p, stmt, [stmt.test, *stmt.body], leaves)
     head = Graph(f"{p.root.name}.while.test", parent=base.graph, origin=p.origin(stmt.test))
+    head.flags["repeats"] = True
     test_params = _enter(p, head, carried, origin)
     if leaves:
         p.state.env["$status"] = test_params[carried.names.index("$status")]
@@ -170,6 +172,7 @@ def while_statement(p: ParseContext, stmt: ast.While):
         head.output = _both(p, going, stmt.test)
     p.state = base
     graph = Graph(f"{p.root.name}.while", parent=base.graph, origin=origin)
+    graph.flags["repeats"] = True
     params = _enter(p, graph, carried, origin)
     p.loops.append(carried.live)
     if moved:

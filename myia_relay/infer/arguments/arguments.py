@@ -426,4 +426,6 @@ def python_value(treedef: TreeDef, leaves: Iterator):
         return format_parts(info, [python_value(p, leaves) for p in treedef.parts])
     if tag in ("closure", "derived", "bound"):
         return ReturnedFunction(treedef, [next(leaves) for _ in treedef.leaves()])
+    if tag == "iter":
+        raise TypeError_(f"compiled code cannot return {info} to Python; return a list or a tuple of it: list(...)")
     raise TypeError_(f"compiled code cannot return {treedef} to Python")

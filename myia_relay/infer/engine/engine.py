@@ -28,13 +28,27 @@ from ..arguments.annotate import check_value
 from ..values.protocols import starred
 from ..values.sharing import hands_on, lists_of, mark_result
 from ..values.treedef import TreeDef, rebuild, tree_structure
-from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
+from ..values.values import (
+    NEVER,
+    POISON,
+    UNBOUND_VAL,
+    Cell,
+    ClosureVal,
+    Dyn,
+    Iter,
+    Seq,
+    Spread,
+    Static,
+    TaggedUnion,
+    Val,
+)
 from . import cells as cell_rules
 from .cells import Recaptured
 from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import note_handing
+from .iterators import note_made, use_up
 from .program import Program
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
@@ -88,6 +102,7 @@ class Engine:
         self.with_cells = (
             False  # whether the program has variables that inner functions assign to; see `infer.engine.cells`
         )
+        self.iterators = False  # whether the program has made any; see `infer.engine.iterators`
         self.static_lists = False  # whether long lists of known length stay static
         self.spelt_out = (
             1  # iterations of the loops around that are unrolled because their variables change their types
@@ -298,8 +313,12 @@ class Engine:
         if node in self.ignored or (self.ignored and poisoned(frame, node)):
             return POISON
         try:
+            if self.iterators:
+                use_up(self, frame, node)
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
-                return await self.constructs[node.fn.value](self, frame, node)
+                result = await self.constructs[node.fn.value](self, frame, node)
+                self.iterators |= isinstance(result, Iter | TaggedUnion) and note_made(result, node.graph)
+                return result
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
@@ -308,6 +327,7 @@ class Engine:
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             note_handing(self, frame, node, fn, result)
+            self.iterators |= isinstance(result, Iter | TaggedUnion) and note_made(result, node.graph)
             return result
         except CompileError as error:
             error.node = error.node or node

@@ -8,7 +8,7 @@ as an operand. A *scope frame* emits into its parent's graph: one iteration of a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...abstract.types import Type, tuple_of
@@ -22,7 +22,7 @@ from ...utils.errors import InternalError
 from ...utils.source import NOWHERE, Origin
 from ..values.sharing import mark_like
 from ..values.treedef import TreeDef, rebuild, tree_structure
-from ..values.values import Bound, Cell, ClosureVal, Derived, Dyn, KnownRecord, Seq, TaggedUnion, UnboundVal, Val
+from ..values.values import Bound, Cell, ClosureVal, Derived, Dyn, Iter, KnownRecord, Seq, TaggedUnion, UnboundVal, Val
 from .scheduler import Future
 
 
@@ -222,6 +222,10 @@ class Frame:
             return value  # its free variables are looked up from here when it is called
         treedef = tree_structure(value, nodes, capture=self.resolve_from_parent)
         here = rebuild(treedef, iter([self.import_node(n) for n in nodes]))
+        if isinstance(value, Iter):
+            return replace(here, once=value.once)
+        if isinstance(value, TaggedUnion) and all(isinstance(o, Iter) for o in value.options):
+            return replace(here, options=tuple(map(lambda o, v: replace(o, once=v.once), here.options, value.options)))
         if isinstance(value, Seq | TaggedUnion):
             mark_like(self.spec.shared, [value], [here])
         return here

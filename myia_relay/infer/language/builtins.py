@@ -110,7 +110,18 @@ async def enumerate_(engine: Engine, frame: Frame, args, kwargs, origin, site) -
 
 @special(builtins.reversed)
 async def reversed_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    return Iter("reversed", (args[0],))
+    (value,) = args
+    if isinstance(value, Iter) and value.is_iterator:
+        raise TypeError_(f"'{value.kind}' object is not reversible; make a list of it first")
+    return Iter("reversed", (value,))
+
+
+@special(builtins.iter)
+async def iter_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if len(args) > 1:
+        raise TypeError_("iter(function, sentinel) is not part of the language; write a loop")
+    (value,) = args
+    return value if isinstance(value, Iter) and value.is_iterator else Iter("iterator", (value,))
 
 
 @special(builtins.len)
@@ -132,7 +143,7 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         return array_length(frame, value)
     if isinstance(value, Static) and isinstance(value.value, str):
         return frame.constant(len(value.value))
-    if isinstance(value, Iter):
+    if isinstance(value, Iter) and not value.is_iterator:
         steps = walk(engine, frame, value)
         if steps.items is not None:
             return frame.constant(len(steps.items))
@@ -310,7 +321,12 @@ special(builtins.all)(_quantifier(False))
 
 @special(builtins.map)
 async def map_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    fn, *sequences = args
+    return Iter("map", tuple(args))
+
+
+async def mapped(engine: Engine, frame: Frame, value: Iter, origin, site) -> Val:
+    """What the function of a `map` makes of all that it runs over, as a sequence."""
+    fn, *sequences = value.parts
     if len(sequences) == 1 and needs_loop(engine, frame, sequences[0]):
         return await list_methods.call(engine, frame, prelude.mapped, fn, sequences[0], site=site)
     columns = [as_sequence(engine, frame, s, "map over") for s in sequences]

@@ -28,10 +28,11 @@ from ...utils.source import Origin
 from ..engine.cells import frozen
 from ..engine.engine import IN_PLACE, Ambient, Engine
 from ..engine.frames import Frame, reach
+from ..engine.iterators import iterators_in
 from ..values.kinds import class_of, is_data, is_list, is_run_time
 from ..values.protocols import is_dataclass, lookup, truth_method, user_method
 from ..values.sharing import arrays_of
-from ..values.treedef import describe
+from ..values.treedef import describe, name_of
 from ..values.values import (
     AtVal,
     Bound,
@@ -48,6 +49,7 @@ from ..values.values import (
     Val,
 )
 from . import data
+from .iterables import plain, unwrapped
 from .signatures import fitted
 from .structures import lift, structural, to_argument
 from .unions import dispatch, first_choice, merged, without_choices
@@ -56,6 +58,8 @@ from .unions import dispatch, first_choice, merged, without_choices
 STRUCTURAL = dict.fromkeys(
     (operator.getitem, operator.not_, operator.is_, operator.is_not, operator.contains, operator.eq, operator.ne), True
 )
+# Builtins that run over all of an iterator, or hand on what it runs over.
+CONSUMERS = (list, tuple, dict, sum, min, max, sorted, any, all, zip, enumerate, map, functools.reduce)
 SPECIAL: dict[Any, Callable] = {}
 OF_CLASS: dict[type, Callable] = {}
 DERIVED: dict[str, Callable] = {}
@@ -102,6 +106,9 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
             return await call_value(engine, region, option, inner, named, origin, site)
 
         return await dispatch(engine, frame, fn, chosen, site, origin)
+    if engine.iterators:
+        args = [await plain(engine, frame, a, site) for a in args]
+        kwargs = {k: await plain(engine, frame, a, site) for k, a in kwargs.items()}
     position = first_choice([*args, *kwargs.values()])
     if position is not None and not kwargs and is_numeric(fn):
         args = merged(frame, list(args))
@@ -173,6 +180,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         args, kwargs = fitted(value, args, kwargs)
     handler = lookup(SPECIAL, value)
     if handler is not None:
+        if value in CONSUMERS:
+            args = [unwrapped(a) for a in args]
         return await handler(engine, frame, args, kwargs, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site) if args else None
@@ -233,7 +242,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_static(engine, frame, types.MethodType(method, value), args, kwargs, origin, site)
     if not callable(value):
         raise TypeError_(f"'{type(value).__name__}' object is not callable")
-    name = f"{getattr(value, '__module__', None) or ''}.{getattr(value, '__name__', type(value).__name__)}".lstrip(".")
+    name = f"{getattr(value, '__module__', None) or ''}.{name_of(value)}".lstrip(".")
     raise TypeError_(
         f"{name} cannot be compiled: it is neither Python source nor a function that myia_relay knows; "
         "write it in Python, or register it with relay.register_op"
@@ -250,6 +259,11 @@ async def call_python(engine: Engine, frame: Frame, function, args, kwargs, orig
 async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwargs, origin: Origin, site) -> Val:
     """Call a nested function."""
     env = frame.captured(fn)
+    if any(iterators_in(value) for _, value in env):
+        raise TypeError_(
+            f"{fn.graph.name} uses an iterator of the function around it, which only its first call would find unused; "
+            "make a list of it first"
+        )
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
     return await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
 

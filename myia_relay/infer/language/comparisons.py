@@ -15,7 +15,7 @@ from ..engine.frames import Frame
 from ..values.kinds import is_data, is_run_time
 from ..values.protocols import equal_by_fields, items
 from ..values.treedef import describe
-from ..values.values import ClosureVal, Dyn, Seq, Static, TaggedUnion, Text, Val
+from ..values.values import ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Text, Val
 from .data import AS_TUPLES, NAN
 from .data import equality as data_equality
 
@@ -63,6 +63,10 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         return result
     if isinstance(a, Static) and isinstance(b, Static):
         return frame.constant(bool(a.value == b.value))
+    if isinstance(a, Iter) or isinstance(b, Iter):
+        raise TypeError_(
+            f"{describe(a)} == {describe(b)} is not part of the language; compare lists of what they run over"
+        )
     if isinstance(a, Text) or isinstance(b, Text):
         raise TypeError_("strings made at run time cannot be compared in compiled code")
     return frame.constant(False)
@@ -146,6 +150,8 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
     """`item in container`."""
     from .structures import to_python
 
+    if isinstance(container, Iter) and container.kind.startswith("dict_"):
+        (container,) = container.parts
     if isinstance(container, Seq):
         if container.kind == "dict":
             return frame.constant(to_python(item, "a dict key") in container.fields)
@@ -170,5 +176,7 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
         same = operate(engine, frame, operator.eq, [container, item])
         return Dyn(truth(frame.builder, any_(frame.builder, frame.var(same))).node)
     if isinstance(container, Static) and isinstance(container.value, str):
+        if not isinstance(item, Text) and not (isinstance(item, Static) and isinstance(item.value, str)):
+            raise TypeError_(f"'in <string>' requires string as left operand, not {describe(item)}")
         return frame.constant(to_python(item, "the string searched for") in container.value)
     raise TypeError_(f"`in` needs a tuple, list, dict, array or string on the right, not {describe(container)}")

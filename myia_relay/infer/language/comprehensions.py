@@ -16,7 +16,7 @@ from ..engine.frames import Frame, reach
 from ..values.values import NEVER, Iter, Seq, TaggedUnion, Val
 from .iterables import walk
 from .lists import concatenated, keeps_static, pushed
-from .loops import counted
+from .loops import calling, counted
 from .syntax import arms_of, branch, meaning, truth
 from .unions import dispatch
 
@@ -42,6 +42,15 @@ async def filled(engine: Engine, frame: Frame, node: Apply, out: Val) -> Val:
 async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, out: Val) -> Val:
     """A list with the entries of a comprehension over `iterable` appended."""
     body = node.args[1].value
+
+    async def run(region: Frame, values: list[Val]) -> Val:
+        item, so_far = values
+        region.env[body.params[0]] = item
+        result = await contributed(engine, region, body, so_far)
+        return NEVER if result is NEVER else Seq("tuple", (result,))
+
+    if isinstance(iterable, Iter) and iterable.kind == "map":
+        run, iterable = calling(engine, frame, iterable, run, node)
     steps = walk(engine, frame, iterable)
     if isinstance(iterable, Iter) and iterable.kind == "range" and all(p.known for p in iterable.parts):
         # A short range is spelt out, unlike a loop's: the list has a static length then.
@@ -51,17 +60,11 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
     if steps.items is not None:
         for item in steps.items:
             scope = frame.scope()
-            scope.env[body.params[0]] = item
-            out = scope.leave(await contributed(engine, scope, body, out))
-            if out is NEVER:
+            result = scope.leave(await run(scope, [item, out]))
+            if result is NEVER:
                 return NEVER
+            (out,) = result.elems
         return out
-
-    async def run(region: Frame, values: list[Val]) -> Val:
-        item, so_far = values
-        region.env[body.params[0]] = item
-        result = await contributed(engine, region, body, so_far)
-        return NEVER if result is NEVER else Seq("tuple", (result,))
 
     result = await counted(engine, frame, node, steps, [out], ("list",), run)
     return result if result is NEVER else result.elems[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any
 
@@ -11,6 +12,7 @@ from ...abstract.types import INT, Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
+from ...prims.api.operators import OPERATORS
 from ...prims.ops.effects import check
 from ...utils.errors import TypeError_, ValueError_
 from ..engine.engine import Engine
@@ -81,7 +83,7 @@ def _check_specification(frame: Frame, value: Val, conversion: str, spec: str) -
     except (TypeError, ValueError) as error:
         raise (TypeError_ if isinstance(error, TypeError) else ValueError_)(str(error)) from None
     if spec.endswith("c") and isinstance(value, Dyn) and not conversion:
-        code = frame.var(value)
+        code = OPERATORS[operator.index](frame.builder, frame.var(value))
         inside = REGISTRY["logical_and"](code >= 0, code < sys.maxunicode + 1)
         attrs = {"exception": OverflowError, "parts": ("%c arg not in range(0x110000)",)}
         frame.builder.emit(check, (inside.node,), attrs)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...abstract.types import Array
-from ...ir.node import Constant
+from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import dim_size
 from ...utils.errors import TypeError_
@@ -102,7 +102,11 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
     if value.kind == "range":
         start, stop, step = value.parts
         return Walk(None, start, stop, step, lambda inner, index: index)
+    if value.kind == "map":
+        raise TypeError_("map() cannot be gone over here; make a list of it first")
     inner = [walk(engine, frame, p) for p in value.parts[:1] if value.kind != "zip"]
+    if value.kind in ("iterator", "dict_keys", "dict_values", "dict_items"):
+        return inner[0]
     if value.kind == "enumerate":
         (steps,) = inner
         offset = value.parts[1]
@@ -154,6 +158,20 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
 
         return Walk(None, frame.constant(0), shortest, frame.constant(1), together)
     raise TypeError_(f"{value.kind} cannot be iterated here")
+
+
+async def plain(engine: Engine, frame: Frame, value: Val, site: Apply | None) -> Val:
+    """What a `map` makes, all at once, as an iterator of it; other values as they are."""
+    if not isinstance(value, Iter) or value.kind != "map":
+        return value
+    from .builtins import mapped
+
+    return Iter("iterator", (await mapped(engine, frame, value, frame.builder.origin, site),), value.once)
+
+
+def unwrapped(value: Val) -> Val:
+    """What an iterator runs over, for those that run over all of it; other values as they are."""
+    return value.parts[0] if isinstance(value, Iter) and value.kind == "iterator" else value
 
 
 def _at_run_time(engine: Engine, frame: Frame, steps: Walk) -> Walk:

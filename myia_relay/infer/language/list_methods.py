@@ -243,10 +243,10 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     key, reverse = kwargs.pop("key", NONE_VAL), kwargs.pop("reverse", frame.constant(False))
     if kwargs:
         raise TypeError_(f"sorted() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    decided = await truth(engine, frame, operate(engine, frame, operator.index, reverse))
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return xs
-    decided = await truth(engine, frame, operate(engine, frame, operator.index, [reverse]))
     texts = isinstance(xs, Seq) and all(isinstance(e, Static) and isinstance(e.value, str) for e in xs.elems)
     plain = isinstance(key, Static) and key.value is None
     if texts and isinstance(decided, bool) and plain:

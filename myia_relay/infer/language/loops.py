@@ -24,7 +24,7 @@ from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, reach
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
-from ..values.values import NEVER, UNBOUND_VAL, Dyn, Raised, Seq, Static, TaggedUnion, Val
+from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Raised, Seq, Static, TaggedUnion, Val
 from .accumulators import converting
 from .data import split
 from .iterables import Walk, walk
@@ -330,8 +330,10 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     init = [engine.value(frame, a) for a in node.args[2:]]
     names = tuple(node.attrs["names"])
     stops = bool(node.attrs.get("stops"))
-    steps = walk(engine, frame, iterable)
     run = graph_runner(engine, body)
+    if isinstance(iterable, Iter) and iterable.kind == "map":
+        run, iterable = calling(engine, frame, iterable, run, node)
+    steps = walk(engine, frame, iterable)
     if steps.items is not None:
         return await unroll(engine, frame, node, steps.items, init, run, stops)
 
@@ -362,6 +364,19 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
             return await spelt_out()
     except TypeError_:
         raise problem from None
+
+
+def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: Apply) -> tuple[Callable, Val]:
+    """An iteration over a `map`, which calls its function when it is reached: the body, and what it runs over."""
+    fn, *sequences = mapped.parts
+
+    async def call(region: Frame, values: list[Val]) -> Val:
+        item, *carried = values
+        args = [item] if len(sequences) == 1 else list(item.elems)
+        made = await engine.call(region, reach(frame, region, fn), args, {}, node.origin, node)
+        return NEVER if made is NEVER else await run(region, [made, *carried])
+
+    return call, sequences[0] if len(sequences) == 1 else Iter("zip", tuple(sequences))
 
 
 async def unroll(engine, frame, node, items, init, run, stops) -> Val:

@@ -22,7 +22,7 @@ from ..engine.engine import Engine, conform
 from ..engine.frames import Frame
 from ..values.kinds import is_data, is_index, is_run_time, possible
 from ..values.protocols import is_dataclass, items
-from ..values.treedef import Mismatch, describe, join, rebuild, tree_structure, unknown
+from ..values.treedef import Mismatch, describe, join, name_of, rebuild, tree_structure, unknown
 from ..values.values import NEVER, NONE_VAL, AtVal, Bound, Dyn, Iter, Listed, Raised, Seq, SliceVal, Static, Text, Val
 from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import either
@@ -262,6 +262,9 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     """`value[index]`."""
     from . import lists
 
+    if isinstance(index, SliceVal) and (isinstance(value, Seq | Static) or is_run_time(value)):
+        if (wrong := _check_slice(frame, index)) is not None:
+            return wrong
     if is_run_time(value):
         return lists.get(engine, frame, value, index)
     if isinstance(value, Seq):
@@ -307,6 +310,23 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     if isinstance(value, AtVal) and value.index is None:
         return AtVal(value.array, index)
     raise TypeError_(f"{describe(value)} cannot be indexed")
+
+
+def _check_slice(frame: Frame, index: SliceVal) -> Val | None:
+    """What raises where the step of a slice of a sequence is zero; None where the slice is one.
+
+    Raises:
+        TypeError_: its parts are no integers.
+    """
+    for part in (index.start, index.stop, index.step):
+        if not (is_index(part) or isinstance(part, Static) and part.value is None):
+            raise TypeError_(
+                f"slice indices must be integers or None or have an __index__ method, not {describe(part)}"
+            )
+    step = index.step
+    if isinstance(step, Dyn) and step.known and not step.node.value:
+        return raising(frame, ValueError, "slice step cannot be zero")
+    return None
 
 
 def is_empty(value: Val) -> bool:
@@ -382,12 +402,12 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
     """Methods of dicts, tuples, lists and strings."""
     if isinstance(value, Seq) and value.kind == "dict" and not kwargs:
         if name == "keys":
-            return Seq("tuple", tuple(Static(f) for f in value.fields))
+            return Iter("dict_keys", (Seq("tuple", tuple(Static(f) for f in value.fields)),))
         if name == "values":
-            return Seq("tuple", value.elems)
+            return Iter("dict_values", (Seq("tuple", value.elems),))
         if name == "items":
             pairs = zip(value.fields, value.elems, strict=True)
-            return Seq("tuple", tuple(Seq("tuple", (Static(f), e)) for f, e in pairs))
+            return Iter("dict_items", (Seq("tuple", tuple(Seq("tuple", (Static(f), e)) for f, e in pairs)),))
         if name == "get":
             key = to_python(args[0], "a dict key")
             return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
@@ -400,6 +420,7 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
             value.kind, tuple(kwargs.get(f, e) for f, e in zip(value.fields, value.elems)), value.fields, value.cls
         )
     if isinstance(value, Static) and isinstance(value.value, str):
+        args = [Seq("list", tuple(as_sequence(engine, frame, a, name))) if isinstance(a, Iter) else a for a in args]
         plain = [to_python(a, f"str.{name}") for a in args]
         try:
             found = getattr(value.value, name)(*plain)
@@ -480,7 +501,7 @@ def _static_attribute(obj: Any, name: str) -> Any:
     try:
         return getattr(obj, name)
     except AttributeError:
-        label = getattr(obj, "__name__", type(obj).__name__)
+        label = name_of(obj)
         kind = "module" if isinstance(obj, types.ModuleType) else "object"
         if label == "_Namespace":  # `relay`, which is decorator and module in one
             kind, label = "module", "relay"

@@ -42,6 +42,7 @@ from ..values.values import (
     Val,
 )
 from . import data
+from .iterables import plain, unwrapped
 from .unions import dispatch, each_option, narrowed, test_of, without_choices
 from .variables import MEANINGS, unbound
 
@@ -99,7 +100,7 @@ async def make_dict(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
     from .structures import as_sequence
 
-    value = engine.value(frame, node.args[0])
+    value = unwrapped(await plain(engine, frame, engine.value(frame, node.args[0]), node))
     if isinstance(value, Iter):
         value = await engine.call(frame, Static(list), [value], {}, node.origin)
     if not isinstance(value, Seq) and not is_run_time(value):
@@ -119,7 +120,7 @@ async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 @meaning(S.unpack)
 async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
-    value = engine.value(frame, node.args[0])
+    value = unwrapped(await plain(engine, frame, engine.value(frame, node.args[0]), node))
     if isinstance(value, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:
@@ -188,6 +189,8 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
 
         found = has_numbers(engine, frame, value)
         return found.node.value if found.known else found
+    if isinstance(value, Iter):
+        return True if value.is_iterator else await truth(engine, frame, value.parts[0])
     if isinstance(value, TaggedUnion):
 
         async def of_option(region: Frame, option: Val) -> Val:

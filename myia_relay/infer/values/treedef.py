@@ -68,9 +68,7 @@ class TreeDef:
             return str(self.info.type)
         if self.tag == "static":
             value = self.info.value
-            return (
-                repr(value) if isinstance(value, str | type(None)) else getattr(value, "__name__", type(value).__name__)
-            )
+            return repr(value) if isinstance(value, str | type(None)) else name_of(value)
         if self.tag == "seq":
             kind, fields, cls = self.info
             if kind in ("tuple", "list"):
@@ -424,6 +422,12 @@ def unknown(treedef: TreeDef) -> TreeDef:
     return TreeDef(treedef.tag, treedef.info, tuple(unknown(p) for p in treedef.parts)) if treedef.parts else treedef
 
 
+def name_of(value: Any) -> str:
+    """How to call an object: by its name, if it has one, or that of its class."""
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) else type(value).__name__  # some objects answer every attribute
+
+
 def describe(val: Val) -> str:
     """The value's type in the user's words."""
     if isinstance(val, Dyn):
@@ -434,9 +438,7 @@ def describe(val: Val) -> str:
     if isinstance(val, Static):
         if val.value is None:
             return "None"
-        return (
-            f"'{val.value}'" if isinstance(val.value, str) else getattr(val.value, "__name__", type(val.value).__name__)
-        )
+        return f"'{val.value}'" if isinstance(val.value, str) else name_of(val.value)
     if isinstance(val, ClosureVal):
         return f"function {val.graph.name}"
     if isinstance(val, Text):

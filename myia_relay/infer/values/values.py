@@ -8,11 +8,11 @@ specialisations, and what values are rebuilt from on the other side of a call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...abstract.types import Type
-from ...ir.node import Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node
 
 
 class Val:
@@ -131,12 +131,38 @@ class SliceVal(Val):
     step: Val
 
 
+@dataclass(eq=False)
+class Once:
+    """Where an iterator is used.
+
+    Attributes:
+        graph: the parsed graph in which it was made, as soon as that is known.
+        user: the application that has used it.
+    """
+
+    graph: Graph | None = None
+    user: Apply | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Iter(Val):
-    """An iterable that is only ever iterated: "range", "zip", "enumerate", "reversed", with its parts."""
+    """An iterable that is only ever iterated, with its parts.
+
+    Attributes:
+        kind: "range"; "dict_keys", "dict_values" and "dict_items", which hold a tuple; or an iterator: "zip", "enumerate",
+            "reversed", "map" (a function and sequences), "iterator" (of a sequence).
+        parts: its parts.
+        once: of an iterator, which its first use uses up.
+    """
 
     kind: str
     parts: tuple[Val, ...]
+    once: Once = field(default_factory=Once)
+
+    @property
+    def is_iterator(self) -> bool:
+        """Whether it can be gone over only once."""
+        return self.kind in ("zip", "enumerate", "reversed", "map", "iterator")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,77 @@
+"""Iterators are used up by their first use: a second one, which in Python would find nothing left, is refused.
+
+    pairs = zip(xs, ys)
+    for x, y in pairs: ...
+    return list(pairs)      # an empty list in Python
+
+Idea: inference keeps of an iterator what it runs over, and could go over it again. So each notes the application that has used it.
+An application that uses it in a loop, or in a comprehension, around which it was made may run more than once, and is refused too.
+Input: an application of the parsed graph, before it is evaluated. Source: "iterator" in the glossary of the Python documentation.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ...ir import syntax as S
+from ...ir.node import Apply, Constant, Graph
+from ...utils.errors import TypeError_
+from ..values.values import Iter, TaggedUnion, Val
+from .frames import Frame
+
+# What looks at an object and does not run over it, and constructs whose first argument alone is run over.
+LOOKS = (operator.is_, operator.is_not, operator.not_, isinstance, type, bool)
+WHOLE = (S.star, S.unpack, S.make_tuple, S.make_list, S.make_dict, S.format_)
+FIRST = (S.for_, S.comprehension)
+
+
+def iterators_in(value: Val) -> list[Iter]:
+    """The iterators that a value is, or may be."""
+    options = value.options if isinstance(value, TaggedUnion) else (value,)
+    return [o for o in options if isinstance(o, Iter) and o.is_iterator]
+
+
+def note_made(value: Val, graph: Graph) -> bool:
+    """Note in which parsed graph an iterator was made; returns whether the value is one."""
+    found = iterators_in(value)
+    for iterator in found:
+        iterator.once.graph = iterator.once.graph or graph
+    return bool(found)
+
+
+def use_up(engine: Any, frame: Frame, node: Apply) -> None:
+    """Note what an application uses.
+
+    Raises:
+        TypeError_: it is an iterator that is used up, or may be.
+    """
+    op = node.fn.value if isinstance(node.fn, Constant) else None
+    if op in LOOKS or isinstance(op, S.Syntax) and op not in WHOLE and op not in FIRST:
+        return
+    seen: set[int] = set()
+    for argument in node.args[:1] if op in FIRST else node.args:
+        for iterator in iterators_in(engine.value(frame, argument)):
+            once = iterator.once
+            once.graph = once.graph or node.graph
+            if id(once) in seen or once.user not in (None, node) or _repeated(node.graph, once.graph):
+                raise used_up(iterator)
+            seen.add(id(once))
+            once.user = node
+
+
+def _repeated(graph: Graph | None, made: Graph) -> bool:
+    """Whether what stands in a graph may run several times for each time that the graph around it, `made`, runs."""
+    while graph is not None and graph is not made:
+        if graph.flags.get("repeats"):
+            return True
+        graph = graph.parent
+    return False
+
+
+def used_up(iterator: Iter) -> TypeError_:
+    """The complaint about a second use."""
+    what = {"iterator": "an iterator"}.get(iterator.kind, f"what {iterator.kind}() makes")
+    return TypeError_(
+        f"{what} can be gone over only once, and this is, or may be, a second time; make a list of it first"
+    )
