@@ -28,20 +28,7 @@ from ..arguments.annotate import check_value
 from ..values.protocols import starred
 from ..values.sharing import hands_on, lists_of, mark_result
 from ..values.treedef import TreeDef, rebuild, tree_structure
-from ..values.values import (
-    NEVER,
-    POISON,
-    UNBOUND_VAL,
-    Cell,
-    ClosureVal,
-    Dyn,
-    Iter,
-    Seq,
-    Spread,
-    Static,
-    TaggedUnion,
-    Val,
-)
+from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
 from . import cells as cell_rules
 from .cells import Recaptured
 from .conform import conform
@@ -95,13 +82,9 @@ class Engine:
         self.late_errors: list[CompileError] = []
         self.recursion = RecursionAssumptions()
         self.applied = 0  # operations evaluated
-        self.ignored: set[Node] = (
-            set()
-        )  # places with errors that are reported already; see `infer.engine.several_errors`
+        self.ignored: set[Node] = set()  # places with errors that are reported already; see `several_errors`
         self.cells: dict[Hashable, Cell] = {}
-        self.with_cells = (
-            False  # whether the program has variables that inner functions assign to; see `infer.engine.cells`
-        )
+        self.with_cells = False  # whether the program has variables that inner functions assign to; see `cells`
         self.iterators = False  # whether the program has made any; see `infer.engine.iterators`
         self.static_lists = False  # whether long lists of known length stay static
         self.spelt_out = (
@@ -316,9 +299,7 @@ class Engine:
             if self.iterators:
                 use_up(self, frame, node)
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
-                result = await self.constructs[node.fn.value](self, frame, node)
-                self.iterators |= isinstance(result, Iter | TaggedUnion) and note_made(result, node.graph)
-                return result
+                return note_made(self, node, await self.constructs[node.fn.value](self, frame, node))
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
@@ -327,8 +308,7 @@ class Engine:
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             note_handing(self, frame, node, fn, result)
-            self.iterators |= isinstance(result, Iter | TaggedUnion) and note_made(result, node.graph)
-            return result
+            return note_made(self, node, result)
         except CompileError as error:
             error.node = error.node or node
             raise error.at(located(node.origin, frame.spec)) from None

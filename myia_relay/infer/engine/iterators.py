@@ -12,6 +12,7 @@ Input: an application of the parsed graph, before it is evaluated. Source: "iter
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 from ...ir import syntax as S
@@ -32,12 +33,26 @@ def iterators_in(value: Val) -> list[Iter]:
     return [o for o in options if isinstance(o, Iter) and o.is_iterator]
 
 
-def note_made(value: Val, graph: Graph) -> bool:
-    """Note in which parsed graph an iterator was made; returns whether the value is one."""
-    found = iterators_in(value)
-    for iterator in found:
-        iterator.once.graph = iterator.once.graph or graph
-    return bool(found)
+def note_made(engine: Any, node: Apply, value: Val) -> Val:
+    """Note where an iterator was made, if the value of an application is one; returns the value."""
+    if isinstance(value, Iter | TaggedUnion):
+        for iterator in iterators_in(value):
+            engine.iterators = True
+            iterator.once.graph = iterator.once.graph or node.graph
+    return value
+
+
+def refuse_captured(function: Graph, captured: Iterable[Val]) -> None:
+    """Refuse a call of an inner function that uses an iterator of the function around it.
+
+    Raises:
+        TypeError_: with advice.
+    """
+    if any(map(iterators_in, captured)):
+        raise TypeError_(
+            f"{function.name} uses an iterator of the function around it, which only its first call would find unused; "
+            "make a list of it first"
+        )
 
 
 def use_up(engine: Any, frame: Frame, node: Apply) -> None:

@@ -28,7 +28,7 @@ from ...utils.source import Origin
 from ..engine.cells import frozen
 from ..engine.engine import IN_PLACE, Ambient, Engine
 from ..engine.frames import Frame, reach
-from ..engine.iterators import iterators_in
+from ..engine.iterators import refuse_captured
 from ..values.kinds import class_of, is_data, is_list, is_run_time
 from ..values.protocols import is_dataclass, lookup, truth_method, user_method
 from ..values.sharing import arrays_of
@@ -259,11 +259,7 @@ async def call_python(engine: Engine, frame: Frame, function, args, kwargs, orig
 async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwargs, origin: Origin, site) -> Val:
     """Call a nested function."""
     env = frame.captured(fn)
-    if any(iterators_in(value) for _, value in env):
-        raise TypeError_(
-            f"{fn.graph.name} uses an iterator of the function around it, which only its first call would find unused; "
-            "make a list of it first"
-        )
+    refuse_captured(fn.graph, [value for _, value in env])
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
     return await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
 
