@@ -40,6 +40,9 @@ class NumpyLowering:
     def const(self, value, dtype):
         return Index(value) if dtype == "int64" else numpy_dtype(dtype).type(value)
 
+    def like(self, value, x):
+        return self.const(value, np.asarray(x).dtype.name)
+
     def cast(self, x, dtype):
         x = np.int64(int(x)) if isinstance(x, Index) else x
         out = np.asarray(x).astype(numpy_dtype(dtype))[()]

@@ -40,6 +40,19 @@ def op(name: str, static=()):
     return register
 
 
+def _elementwise(prim: Primitive) -> Meaning:
+    """The operator that is an elementwise primitive of floats."""
+
+    def rule(b: Builder, x) -> Var:
+        return unwrap(prim(floating(operand(b, x, f"relay.{prim.name}"))))
+
+    rule.__doc__ = prim.__doc__
+    return Meaning(f"relay.{prim.name}", rule)
+
+
+NN_OPS.update({n: _elementwise(REGISTRY[n]) for n in OPERATORS if n in REGISTRY and REGISTRY[n].kind == "elementwise"})
+
+
 # Activations and losses.
 
 
@@ -331,16 +344,3 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
     if labels.dtype not in INTS:
         raise TypeError_(f"relay.one_hot takes integer labels, and this is {labels.type}; convert with .astype(int)")
     return one_hot_prim(labels, n=num_classes, dtype=dtype_name(dtype))
-
-
-def _elementwise(prim: Primitive) -> Meaning:
-    """The operator that is an elementwise primitive of floats."""
-
-    def rule(b: Builder, x) -> Var:
-        return unwrap(prim(floating(operand(b, x, f"relay.{prim.name}"))))
-
-    rule.__doc__ = prim.__doc__
-    return Meaning(f"relay.{prim.name}", rule)
-
-
-NN_OPS.update({name: _elementwise(REGISTRY[name]) for name in OPERATORS if name not in NN_OPS})

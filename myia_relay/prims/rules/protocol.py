@@ -29,6 +29,9 @@ class LoweringProtocol(Protocol):
     def const(self, value, dtype: str) -> Expr:
         """A constant, exact to the bit."""
 
+    def like(self, value, x: Expr) -> Expr:
+        """A constant of the dtype of `x`."""
+
     def cast(self, x: Expr, dtype: str) -> Expr:
         """`x` converted as NumPy's `astype` does (float to int truncates; to bool is `x != 0`)."""
 

@@ -71,6 +71,9 @@ class Expr:
     def const(self, value: Any, dtype: str) -> Any:
         return constant(value, dtype)
 
+    def like(self, value: Any, x: Any) -> Any:
+        return self.const(value, element(dtype_of(x)))
+
     def dim(self, size: Any) -> Any:
         return evaluate(size, self.dims.__getitem__) if isinstance(size, Dim) else idx(int(size))
 
