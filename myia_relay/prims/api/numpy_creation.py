@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ...abstract.dims import Dim
+from ...abstract.dims import Dim, DimLike, never_negative
+from ...abstract.types import FLOATS, INTS
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
+from ..ops.reduction import reduce_any
 from ..rules.broadcast import broadcast_to, cast, nullary, reshape
-from ..rules.relations import show_shape
+from ..rules.relations import broadcast_shapes, normalise_axis
 from .meanings import meaning
 from .numpy_elementwise import dtype_name
-from .numpy_shape import array_of, static_shape
+from .numpy_shape import array_of, sizes_of
+from .products import permuted
 from .promotion import (
     astype,
     fit,
+    guard,
     is_static,
     operand,
     python,
-    require_static_int,
+    result_dtype,
     size_value,
+    static_index,
     static_int,
+    static_size,
     static_value,
     strong,
     unwrap,
@@ -33,10 +41,7 @@ def _filled(b: Builder, value, shape, dtype, what: str) -> Var:
     if dtype is None or value.dtype == "float64":
         value = strong(value)  # a Python float is cast here as any other
     value = value if dtype is None else fit(b, value, dtype_name(dtype))
-    sizes = static_shape(shape, what)
-    if any(isinstance(d, int) and d < 0 for d in sizes):
-        raise ShapeError(f"{what}: negative dimensions are not allowed, and the shape is {show_shape(sizes)}")
-    return broadcast_to(value, shape=sizes)
+    return broadcast_to(value, shape=sizes_of(b, shape, what))
 
 
 @meaning(np.zeros, np.empty, static=("dtype",))
@@ -79,33 +84,43 @@ def full_like(b: Builder, a, fill_value, dtype=None, shape=None) -> Var:
 @meaning(np.arange, static=("dtype",))
 def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     """np.arange with ends known at compile time, or np.arange(n) for the size n of an axis."""
-    first, last = (0, start) if stop is None else (start, stop)
-    pace = 1 if step is None else step
-    sizes = [static_int(v) for v in (first, last, pace)]
-    if all(v is not None for v in sizes):
-        lo, hi, by = sizes
-        if by == 0:
-            raise TypeError_("np.arange: step must not be 0")
-        if any(isinstance(v, Dim) for v in sizes):
-            if by != 1:
-                raise TypeError_("np.arange of a symbolic size takes no step; multiply the result")
-            out = nullary(_anchor(b), "iota", n=hi - lo, dtype="int64")
-            if lo != 0:
-                out = P.add(out, strong(size_value(b, lo)))
-        else:
-            out = nullary(_anchor(b), "iota", n=max(0, -((lo - hi) // by)), dtype="int64")
-            if by != 1:
-                out = P.mul(out, out.const(by))
-            if lo != 0:
-                out = P.add(out, out.const(lo))
-    elif all(is_static(v) for v in (first, last, pace)):
-        return python(b, np.arange(*(static_value(v) for v in (first, last, pace)), dtype=dtype and dtype_name(dtype)))
-    else:
+    ends = first, last, pace = *((0, start) if stop is None else (start, stop)), 1 if step is None else step
+    name = None if dtype is None else dtype_name(dtype)
+    sizes = [static_int(v) for v in ends]
+    if any(isinstance(v, Dim) for v in sizes) and all(v is not None for v in sizes):
+        out = _symbolic_range(b, *sizes)
+    elif not all(is_static(v) for v in ends):
         raise TypeError_(
             "np.arange: start, stop and step decide the size of the result, which must be known at compile time; loop "
             "with `for i in range(n)`, or name the parameter in @relay(static=...)"
         )
-    return out if dtype is None else astype(out, dtype_name(dtype))
+    elif all(type(static_value(v)) is int for v in ends) and name in (None, *FLOATS, "int64"):
+        if sizes[2] == 0:
+            raise TypeError_("np.arange: step must not be 0")
+        out = nullary(_anchor(b), "iota", n=max(0, -((sizes[0] - sizes[1]) // sizes[2])), dtype="int64")
+        if sizes[2] != 1:
+            out = P.mul(out, out.const(sizes[2]))
+        if sizes[0] != 0:
+            out = P.add(out, out.const(sizes[0]))
+    else:
+        try:
+            return python(b, np.arange(*map(static_value, ends), dtype=name))
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise TypeError_(f"np.arange: {error}") from None
+    return out if name is None else astype(out, name)
+
+
+def _symbolic_range(b: Builder, first: DimLike, last: DimLike, step: DimLike) -> Var:
+    """The numbers from one size to another."""
+    if step != 1:
+        raise TypeError_("np.arange of a symbolic size takes no step; multiply the result")
+    size = last - first
+    if isinstance(size, Dim) and not never_negative(size):
+        count = size_value(b, size)
+        text = "np.arange in compiled code takes no stop before its start where sizes decide it; they are apart by "
+        guard(b, P.ge(count, count.const(0)), ValueError, text, 0, operands=(count,))
+    out = nullary(_anchor(b), "iota", n=size, dtype="int64")
+    return out if first == 0 else P.add(out, strong(size_value(b, first)))
 
 
 def _anchor(b: Builder) -> Var:
@@ -113,53 +128,82 @@ def _anchor(b: Builder) -> Var:
     return python(b, 0)
 
 
-@meaning(np.linspace, static=("endpoint", "dtype"))
-def linspace(b: Builder, start, stop, num=50, endpoint=True, dtype=None) -> Var:
-    """np.linspace between scalars."""
+@meaning(np.linspace, static=("endpoint", "retstep", "dtype", "axis"))
+def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """np.linspace: between numbers, or along a new axis between arrays."""
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))
-    num = require_static_int(num, "np.linspace: num")
+    if isinstance(static_value(num), bool):
+        num = int(static_value(num))
+    num = static_size(b, num, "np.linspace: num")
+    name = None if dtype is None else dtype_name(dtype)
+    shape = broadcast_shapes("np.linspace", lo.shape, hi.shape)
+    at = normalise_axis("np.linspace", axis, shape, new=1)
     if is_static(lo) and is_static(hi) and isinstance(num, int):
-        out = python(b, np.linspace(static_value(lo), static_value(hi), num, endpoint=endpoint))
-        return out if dtype is None else astype(out, dtype_name(dtype))
-    lo, hi = (unwrap(astype(v, "float64")) for v in (lo, hi))
+        with np.errstate(all="ignore"):
+            made = np.linspace(static_value(lo), static_value(hi), num, endpoint, True, name, at)
+        return (python(b, made[0]), python(b, made[1])) if retstep else python(b, made[0])
+    inexact = result_dtype((lo, hi), "np.linspace")
+    inexact = inexact if inexact in FLOATS else "float64"
+    lo, hi = (unwrap(astype(v, inexact)) for v in (lo, hi))
     div = num - 1 if endpoint else num
-    out = nullary(lo, "iota", n=num, dtype="float64")
-    delta = hi - lo
-    if isinstance(num, Dim):
-        divisor = astype(P.maximum(size_value(b, div), python(b, 1)), "float64")
+    delta = P.sub(hi, lo)
+    numbers = reshape(nullary(lo, "iota", n=num, dtype=inexact), shape=(num, *(1,) * len(shape)))
+    if isinstance(num, Dim) or div > 0:
+        divisor = astype(P.maximum(size_value(b, div), python(b, 1)), inexact)
+        step = unwrap(P.div(delta, divisor))
+        # Where a step is too small for a float NumPy scales first.
+        vanishes = P.eq(step, step.const(0))
+        if shape:
+            vanishes = reduce_any(vanishes, axes=tuple(range(len(shape))))
+        out = P.where(vanishes, P.mul(P.div(numbers, divisor), delta), P.mul(numbers, step))
     else:
-        divisor = delta.const(float(max(div, 1)))
-    step = delta / divisor
-    out = out * step + lo
+        step = math.nan
+        out = P.mul(numbers, delta)
+    out = P.add(out, lo)
     if endpoint and (isinstance(num, Dim) or num > 1):
-        at = nullary(lo, "iota", n=num, dtype="int64")
-        last = P.logical_and(P.eq(at, strong(size_value(b, num - 1))), P.gt(at, python(b, np.int64(0))))
+        places = reshape(nullary(lo, "iota", n=num, dtype="int64"), shape=(num, *(1,) * len(shape)))
+        last = P.logical_and(P.eq(places, strong(size_value(b, num - 1))), P.gt(places, python(b, np.int64(0))))
         out = P.where(last, hi, out)
-    return out if dtype is None else astype(out, dtype_name(dtype))
+    if at:
+        out = permuted(out, (*range(1, at + 1), 0, *range(at + 1, len(shape) + 1)))
+    if name in INTS:
+        out = P.floor(out)
+    out = out if name is None else astype(out, name)
+    return (out, step) if retstep else out
 
 
-@meaning(np.eye, np.identity, static=("k", "dtype"))
+@meaning(np.eye, static=("k", "dtype"))
 def eye(b: Builder, N, M=None, k=0, dtype=float) -> Var:
     """np.eye."""
-    n = require_static_int(N, "np.eye: a size")
-    m = n if M is None else require_static_int(M, "np.eye: a size")
+    n = static_size(b, N, "np.eye: N")
+    m = n if M is None else static_size(b, M, "np.eye: M")
     anchor = _anchor(b)
     rows = reshape(nullary(anchor, "iota", n=n, dtype="int64"), shape=(n, 1))
     columns = nullary(anchor, "iota", n=m, dtype="int64")
-    return cast(P.eq(P.add(rows, rows.const(k)), columns), dtype=dtype_name(dtype))
+    on = P.eq(P.add(rows, rows.const(static_index(k, "np.eye: k"))), columns)
+    return cast(on, dtype=dtype_name(dtype))
+
+
+@meaning(np.identity, static=("dtype",))
+def identity(b: Builder, n, dtype=float) -> Var:
+    """np.identity."""
+    return eye(b, n, dtype=dtype)
 
 
 @meaning(np.tri, static=("k", "dtype"))
 def tri(b: Builder, N, M=None, k=0, dtype=float) -> Var:
     """np.tri."""
-    n = require_static_int(N, "np.tri: a size")
-    m = n if M is None else require_static_int(M, "np.tri: a size")
-    return cast(nullary(_anchor(b), "tri_mask", n=n, m=m, k=k), dtype=dtype_name(dtype))
+    n = static_size(b, N, "np.tri: N")
+    m = n if M is None else static_size(b, M, "np.tri: M")
+    return cast(nullary(_anchor(b), "tri_mask", n=n, m=m, k=static_index(k, "np.tri: k")), dtype=dtype_name(dtype))
 
 
 def _triangle(upper: bool):
     def rule(b: Builder, m, k=0) -> Var:
-        x = array_of(b, m, "np.triu" if upper else "np.tril")
+        name = "np.triu" if upper else "np.tril"
+        x, k = array_of(b, m, name), static_index(k, f"{name}: k")
+        if not x.ndim:
+            raise ShapeError(f"{name} takes an array with at least one axis, and this has none")
         if x.ndim < 2:
             x = broadcast_to(x, shape=(x.shape[0], x.shape[0]))
         mask = nullary(x, "tri_mask", n=x.shape[-2], m=x.shape[-1], k=k - 1 if upper else k)

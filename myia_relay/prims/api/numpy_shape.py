@@ -20,7 +20,19 @@ from ..rules.relations import normalise_axes, normalise_axis, show_shape
 from .meanings import meaning, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
-from .promotion import astype, fit, guard, operand, promote, python, require_static_int, size_value, strong, unwrap
+from .promotion import (
+    astype,
+    fit,
+    guard,
+    operand,
+    promote,
+    python,
+    require_static_int,
+    size_value,
+    static_size,
+    strong,
+    unwrap,
+)
 
 
 def array_of(b: Builder, x, what: str) -> Var:
@@ -36,6 +48,13 @@ def static_shape(shape, what: str) -> tuple[DimLike, ...]:
     if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
         shape = (shape,)
     return tuple(require_static_int(d, f"{what}: a size") for d in shape)
+
+
+def sizes_of(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
+    """The shape of an array that is made: as `static_shape`, and no size is negative."""
+    if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
+        shape = (shape,)
+    return tuple(static_size(b, d, f"{what}: a size") for d in shape)
 
 
 def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
@@ -198,7 +217,7 @@ def expand_dims(b: Builder, a, axis) -> Var:
 def numpy_broadcast_to(b: Builder, array, shape) -> Var:
     """np.broadcast_to."""
     x = strong(operand(b, array, "np.broadcast_to"))
-    return broadcast_to(x, shape=static_shape(shape, "broadcast_to"))
+    return broadcast_to(x, shape=sizes_of(b, shape, "broadcast_to"))
 
 
 @meaning(np.flip, static=("axis",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike
+from ...abstract.dims import Dim, DimLike, never_negative
 from ...abstract.types import FLOATS, INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, numpy_dtype
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant
@@ -38,7 +38,7 @@ def static_int(x) -> DimLike | None:
     if isinstance(x, Dim) or (isinstance(x, int | np.integer) and not isinstance(x, bool)):
         return x if isinstance(x, Dim) else int(x)
     if isinstance(x, Var):
-        if isinstance(x.node, Constant) and isinstance(x.node.value, int | np.integer):
+        if isinstance(x.node, Constant) and x.dtype != "bool" and isinstance(x.node.value, int | np.integer):
             return int(x.node.value)
         if isinstance(x.node, Apply) and getattr(x.node.fn, "name", "") == "dim_size":
             return x.node.attrs["dim"]
@@ -56,6 +56,34 @@ def require_static_int(x, what: str) -> DimLike:
             "take it from x.shape, or name the parameter in @relay(static=...)"
         )
     return value
+
+
+def static_index(x, what: str) -> int:
+    """An int known at compile time where NumPy calls `operator.index`, which takes a bool for 0 or 1.
+
+    Raises:
+        TypeError_: it is something else.
+    """
+    if not isinstance(x, int | np.integer | np.bool_) or isinstance(x, np.bool_):
+        raise TypeError_(f"{what} must be an int known at compile time, and this is {x!r}")
+    return int(x)
+
+
+def static_size(b: Builder, x, what: str) -> DimLike:
+    """A size that an argument says: an int or the size of an axis, and not negative.
+
+    Raises:
+        TypeError_: it is not known at compile time, or no int.
+        ShapeError: it is negative. Where only a run tells, that raises ValueError.
+    """
+    size = require_static_int(x, what)
+    if isinstance(size, Dim):
+        if not never_negative(size):
+            value = size_value(b, size)
+            guard(b, ge(value, value.const(0)), ValueError, "negative dimensions are not allowed")
+    elif size < 0:
+        raise ShapeError(f"negative dimensions are not allowed: {what} is {size}")
+    return size
 
 
 def size_value(b: Builder, dim: DimLike) -> Var:
