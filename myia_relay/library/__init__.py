@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import linear_algebra, math_functions, numpy_functions
+from . import linear_algebra, math_functions, numpy_functions, numpy_statistics
 
 SOURCES: dict[Callable, Callable] = {
     **math_functions.SOURCES,
     **numpy_functions.SOURCES,
+    **numpy_statistics.SOURCES,
     **linear_algebra.SOURCES,
 }
 """A function of `math` or NumPy -> a Python function that means the same and can be compiled."""

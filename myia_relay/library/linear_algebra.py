@@ -1,45 +1,82 @@
 """NumPy's linear algebra that is a short program: powers, and what elimination does.
 
 Gaussian elimination with partial pivoting, row by row (G. Golub and C. Van Loan, "Matrix Computations", 3.4), as LAPACK has it
-unblocked: O(n**3), with derivatives like any program's. One matrix each; `vmap` takes stacks.
+unblocked: O(n**3), with derivatives like any program's. Of a stack, one matrix after the other.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from .refusals import misfit, unsupported
+
 
 def matrix_power(a, n):
-    """np.linalg.matrix_power for n >= 0: repeated squaring."""
+    """np.linalg.matrix_power: repeated squaring, of the inverse for a negative exponent."""
+    a = np.asarray(a)
+    _require_square(a)
+    if isinstance(n, float):
+        unsupported("np.linalg.matrix_power: exponent must be an integer")
     if n < 0:
-        raise ValueError("matrix_power with a negative exponent: invert the matrix first")
-    out = np.eye(a.shape[-1]).astype(a.dtype)
+        a, n = inv(a), -n
+    if n == 0:
+        return np.broadcast_to(np.eye(a.shape[-1]).astype(a.dtype), a.shape)
+    while n % 2 == 0:
+        a = a @ a
+        n = n // 2
+    out = a
+    n = n // 2
     while n > 0:
+        a = a @ a
         if n % 2 == 1:
             out = out @ a
         n = n // 2
-        if n > 0:
-            a = a @ a
     return out
 
 
 def multi_dot(arrays):
     """np.linalg.multi_dot, from left to right."""
+    if len(arrays) < 2:
+        misfit("np.linalg.multi_dot: expecting at least two arrays")
     out, *rest = arrays
     for matrix in rest:
+        if matrix.ndim > 2:
+            misfit("np.linalg.multi_dot takes matrices, and vectors at its ends")
         out = out @ matrix
     return out
 
 
-def _square(a):
-    """A matrix as floats, to be changed.
+def _require_square(a):
+    if a.ndim < 2:
+        misfit("an array with at least two axes is expected: a matrix, or a stack of them")
+    if a.shape[-1] != a.shape[-2]:
+        misfit("the last two axes of the array must be square")
+
+
+def _floats(a):
+    """An array of float32 or float64 to be changed: in float32 where it is that.
 
     Raises:
-        LinAlgError: it is no square matrix.
+        TypeError: it is of half precision, which NumPy refuses here.
     """
-    if a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise np.linalg.LinAlgError("one square matrix is expected; for a stack of them write vmap")
+    if a.dtype == np.float16:
+        unsupported("array type float16 is unsupported in linalg; convert it with .astype(np.float32)")
     return a * np.ones((), a.dtype) if a.dtype == np.float32 else a * 1.0
+
+
+def _matrices(a):
+    """A matrix or a stack of them as floats."""
+    a = np.asarray(a)
+    _require_square(a)
+    return _floats(a)
+
+
+def _count(shape):
+    """The product of sizes."""
+    total = 1
+    for size in shape:
+        total = total * size
+    return total
 
 
 def _pivot(m, k):
@@ -51,9 +88,9 @@ def _pivot(m, k):
     return p
 
 
-def det(a):
-    """np.linalg.det."""
-    m = _square(a)
+def _det(a):
+    """The determinant of one matrix."""
+    m = a.copy()
     out = np.prod(m[:0]) * 1.0
     for k in range(m.shape[0]):
         p = _pivot(m, k)
@@ -63,21 +100,17 @@ def det(a):
             m[k] = row
             out = -out
         out = out * m[k, k]
-        if m[k, k] != 0:
+        if m[k, k] == 0:
+            out = out + 0.0  # and no -0.0
+        else:
             for i in range(k + 1, m.shape[0]):
                 m[i] = m[i] - m[i, k] / m[k, k] * m[k]
     return out
 
 
-def solve(a, b):
-    """np.linalg.solve of one matrix."""
-    m = _square(a)
-    if b.ndim > 2 or b.shape[0] != m.shape[0]:
-        raise ValueError("solve: the right-hand side is a vector or a matrix with as many rows as the matrix")
-    x = b * 1.0
-    if m.dtype != x.dtype:
-        m = m * np.ones((), np.float64)
-        x = x * np.ones((), np.float64)
+def _solve(a, b):
+    """The solution for one matrix and one vector or matrix."""
+    m, x = a.copy(), b.copy()
     for k in range(m.shape[0]):
         p = _pivot(m, k)
         if m[p, k] == 0:
@@ -100,15 +133,47 @@ def solve(a, b):
     return x
 
 
+def det(a):
+    """np.linalg.det of a matrix or of each of a stack."""
+    a = _matrices(a)
+    if a.ndim == 2:
+        return _det(a)
+    many = np.reshape(a, (_count(a.shape[:-2]), a.shape[-2], a.shape[-1]))
+    out = np.zeros(many.shape[0], a.dtype)
+    for i in range(many.shape[0]):
+        out[i] = _det(many[i])
+    return np.reshape(out, a.shape[:-2])
+
+
+def solve(a, b):
+    """np.linalg.solve: of a matrix and a vector or matrix, or of each pair of two stacks."""
+    a, b = _matrices(a), _floats(np.asarray(b))
+    if b.ndim == 0:
+        misfit("np.linalg.solve: the right-hand side is a vector or a matrix")
+    if b.shape[0 if b.ndim == 1 else -2] != a.shape[-1]:
+        misfit("np.linalg.solve: the right-hand side has as many rows as the matrix")
+    if a.dtype != b.dtype:
+        a, b = a * np.ones((), np.float64), b * np.ones((), np.float64)
+    if a.ndim == 2 and b.ndim <= 2:
+        return _solve(a, b)
+    right = b[:, None] if b.ndim == 1 else b
+    lead = (np.zeros(a.shape[:-2]) + np.zeros(right.shape[:-2])).shape
+    n, m = right.shape[-2], right.shape[-1]
+    left = np.reshape(np.broadcast_to(a, (*lead, n, n)), (_count(lead), n, n))
+    out = np.reshape(np.broadcast_to(right, (*lead, n, m)), (_count(lead), n, m)) * np.ones((), a.dtype)
+    for i in range(out.shape[0]):
+        out[i] = _solve(left[i] * np.ones((), a.dtype), out[i])
+    return np.reshape(out, (*lead, n)) if b.ndim == 1 else np.reshape(out, (*lead, n, m))
+
+
 def inv(a):
-    """np.linalg.inv of one matrix."""
-    m = _square(a)
-    return solve(m, np.eye(m.shape[0]).astype(m.dtype))
+    """np.linalg.inv of a matrix or of each of a stack."""
+    a = _matrices(a)
+    return solve(a, np.eye(a.shape[-1]).astype(a.dtype))
 
 
-def cholesky(a):
-    """np.linalg.cholesky of one matrix: the lower factor, from the lower triangle."""
-    m = _square(a)
+def _cholesky(m):
+    """The lower factor of one matrix, from its lower triangle."""
     out = np.zeros_like(m)
     for j in range(m.shape[0]):
         for i in range(j, m.shape[0]):
@@ -122,6 +187,18 @@ def cholesky(a):
                     raise np.linalg.LinAlgError("Matrix is not positive definite")
                 out[j, j] = np.sqrt(rest)
     return out
+
+
+def cholesky(a):
+    """np.linalg.cholesky of a matrix or of each of a stack: the lower factor, from the lower triangle."""
+    a = _matrices(a)
+    if a.ndim == 2:
+        return _cholesky(a)
+    many = np.reshape(a, (_count(a.shape[:-2]), a.shape[-2], a.shape[-1]))
+    out = np.zeros_like(many)
+    for i in range(many.shape[0]):
+        out[i] = _cholesky(many[i])
+    return np.reshape(out, a.shape)
 
 
 SOURCES = {

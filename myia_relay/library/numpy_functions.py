@@ -6,12 +6,7 @@ import math
 
 import numpy as np
 
-
-def _float_array(x):
-    """`x` as an array of floats."""
-    x = np.asarray(x)
-    return x * 1.0 if x.dtype.kind != "f" else x
-
+from .refusals import misfit, unsupported
 
 # Elementwise.
 
@@ -33,11 +28,6 @@ def sinc(x):
     return np.where(zero, 1.0, np.sin(np.where(zero, 1.0, y)) / np.where(zero, 1.0, y))[()]
 
 
-def logaddexp2(x1, x2):
-    """np.logaddexp2: log2(2**x1 + 2**x2) without overflow."""
-    return np.logaddexp(x1 * math.log(2.0), x2 * math.log(2.0)) / math.log(2.0)
-
-
 def signbit(x):
     """np.signbit; the sign of NaN is not seen."""
     return np.copysign(1.0, x) < 0
@@ -53,91 +43,16 @@ def isposinf(x):
     return np.isinf(x) & (np.asarray(x) > 0)[()]
 
 
-# NaN left out.
-
-
-def nansum(a, axis=None, keepdims=False):
-    """np.nansum."""
-    a = np.asarray(a)
-    return np.sum(
-        np.where(np.isnan(a), a * 0 if a.dtype.kind != "f" else np.zeros_like(a), a), axis=axis, keepdims=keepdims
-    )
-
-
-def nanprod(a, axis=None, keepdims=False):
-    """np.nanprod."""
-    a = np.asarray(a)
-    return np.prod(np.where(np.isnan(a), np.ones_like(a), a), axis=axis, keepdims=keepdims)
-
-
-def nanmax(a, axis=None, keepdims=False):
-    """np.nanmax; NaN where there is nothing else."""
-    a = np.asarray(a)
-    top = np.max(np.where(np.isnan(a), -np.inf, a), axis=axis, keepdims=keepdims)
-    return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, top).astype(a.dtype)[()]
-
-
-def nanmin(a, axis=None, keepdims=False):
-    """np.nanmin; NaN where there is nothing else."""
-    a = np.asarray(a)
-    low = np.min(np.where(np.isnan(a), np.inf, a), axis=axis, keepdims=keepdims)
-    return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, low).astype(a.dtype)[()]
-
-
-def nanmean(a, axis=None, keepdims=False):
-    """np.nanmean."""
-    a = _float_array(a)
-    count = np.sum(np.isnan(a) == False, axis=axis, keepdims=keepdims)  # noqa: E712  an array
-    return (np.nansum(a, axis=axis, keepdims=keepdims) / count).astype(a.dtype)[()]
-
-
-def nanvar(a, axis=None, ddof=0, keepdims=False):
-    """np.nanvar."""
-    a = _float_array(a)
-    there = np.isnan(a) == False  # noqa: E712  an array
-    away = np.where(there, a - np.nanmean(a, axis=axis, keepdims=True), np.zeros_like(a))
-    count = np.sum(there, axis=axis, keepdims=keepdims) - ddof
-    return (np.sum(away * away, axis=axis, keepdims=keepdims) / count).astype(a.dtype)[()]
-
-
-def nanstd(a, axis=None, ddof=0, keepdims=False):
-    """np.nanstd."""
-    return np.sqrt(np.nanvar(a, axis=axis, ddof=ddof, keepdims=keepdims))
-
-
-# Averages.
-
-
-def average(a, axis=None, weights=None):
-    """np.average: weights are of the array's shape, or one for each position of the axis."""
-    a = np.asarray(a)
-    if weights is None:
-        out = np.mean(a, axis=axis)
-        if np.asarray(out).size == 0:
-            raise ZeroDivisionError("division by zero")
-        return out
-    w = np.asarray(weights)
-    if w.shape != a.shape:
-        if axis is None:
-            raise TypeError("Axis must be specified when shapes of a and weights differ.")
-        if w.ndim != 1 or w.shape[0] != a.shape[axis]:
-            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
-        w = np.moveaxis(np.broadcast_to(w, np.moveaxis(a, axis, -1).shape), -1, axis)
-    kind = (a * w).dtype if a.dtype.kind == "f" else np.float64
-    scale = np.sum(w.astype(kind), axis=axis)
-    if np.any(scale == 0.0):
-        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    return np.sum(a.astype(kind) * w.astype(kind), axis=axis) / scale
-
-
 # Comparisons of whole arrays.
 
 
-def array_equal(a1, a2):
+def array_equal(a1, a2, equal_nan=False):
     """np.array_equal."""
     a1, a2 = np.asarray(a1), np.asarray(a2)
     if a1.shape != a2.shape:
         return False
+    if equal_nan:
+        return bool(np.all((a1 == a2) | (np.isnan(a1) & np.isnan(a2))))
     return bool(np.all(a1 == a2))
 
 
@@ -158,55 +73,39 @@ def append(arr, values, axis=None):
 
 def rot90(m, k=1):
     """np.rot90 in the plane of the first two axes."""
-    iterations = k % 4
-    if iterations == 1:
+    m = np.asarray(m)
+    if m.ndim < 2:
+        misfit("np.rot90 takes an array with at least two axes")
+    quarters = k % 4
+    if quarters == 1:
         return np.swapaxes(np.flip(m, 1), 0, 1)
-    if iterations == 2:
+    if quarters == 2:
         return np.flip(np.flip(m, 0), 1)
-    if iterations == 3:
+    if quarters == 3:
         return np.flip(np.swapaxes(m, 0, 1), 1)
-    return np.asarray(m)
-
-
-def kron(a, b):
-    """np.kron of vectors or of matrices."""
-    a, b = np.asarray(a), np.asarray(b)
-    if a.ndim < 2 and b.ndim < 2:
-        return np.ravel(np.outer(a, b))
-    (m, n), (p, q) = a.shape, b.shape
-    return np.reshape(a[:, None, :, None] * b[None, :, None, :], (m * p, n * q))
+    return m
 
 
 def cross(a, b):
-    """np.cross of vectors of three elements along the last axis."""
+    """np.cross of vectors of two or three elements along the last axis."""
     a, b = np.asarray(a), np.asarray(b)
-    if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ValueError("incompatible dimensions for cross product (dimension must be 3)")
-    x = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
-    y = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]
+    if a.ndim < 1 or b.ndim < 1:
+        misfit("np.cross: at least one array has zero dimension")
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        misfit("incompatible dimensions for cross product (dimension must be 2 or 3)")
+    kind = np.result_type(a, b)
+    a, b = a.astype(kind), b.astype(kind)
     z = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    if a.shape[-1] == 2 and b.shape[-1] == 2:
+        return np.asarray(z)
+    if a.shape[-1] == 2:
+        x, y = a[..., 1] * b[..., 2], -(a[..., 0] * b[..., 2])
+    elif b.shape[-1] == 2:
+        x, y = -(a[..., 2] * b[..., 1]), a[..., 2] * b[..., 0]
+    else:
+        x = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
+        y = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]
     return np.stack((x, y, z), -1)
-
-
-def meshgrid(x, y, indexing="xy"):
-    """np.meshgrid of two vectors."""
-    x, y = np.ravel(x), np.ravel(y)
-    n, m = x.shape[0], y.shape[0]
-    if indexing == "ij":
-        return np.broadcast_to(x[:, None], (n, m)), np.broadcast_to(y[None, :], (n, m))
-    if indexing != "xy":
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    return np.broadcast_to(x[None, :], (m, n)), np.broadcast_to(y[:, None], (m, n))
-
-
-def take_along_axis(arr, indices, axis=-1):
-    """np.take_along_axis of vectors and matrices."""
-    arr, indices = np.asarray(arr), np.asarray(indices)
-    if arr.ndim == 1:
-        return arr[indices]
-    if axis == 0 or axis == -2:
-        return arr[indices, np.arange(arr.shape[1])[None, :]]
-    return arr[np.arange(arr.shape[0])[:, None], indices]
 
 
 # Polynomials, integrals, signals.
@@ -215,8 +114,12 @@ def take_along_axis(arr, indices, axis=-1):
 def polyval(p, x):
     """np.polyval: Horner's scheme, the highest power first."""
     p = np.asarray(p)
-    y = np.zeros_like(x) + 0 * p[0]
-    for i in range(len(p)):
+    if p.ndim != 1:
+        unsupported("np.polyval takes a vector of coefficients in compiled code")
+    if p.shape[0] == 0:
+        return np.zeros_like(x)
+    y = np.zeros_like(x) * x + p[0]
+    for i in range(1, len(p)):
         y = y * x + p[i]
     return y
 
@@ -224,175 +127,150 @@ def polyval(p, x):
 def vander(x, N=None, increasing=False):
     """np.vander."""
     x = np.asarray(x)
+    if x.ndim != 1:
+        misfit("np.vander: x must be a one-dimensional array or sequence.")
+    if isinstance(N, float | bool):
+        unsupported("np.vander: N is an int")
     columns = x.shape[0] if N is None else N
+    if columns < 0:
+        misfit("np.vander: negative dimensions are not allowed")
     powers = np.arange(columns) if increasing else columns - 1 - np.arange(columns)
     return x[:, None] ** powers[None, :]
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """np.trapezoid along the last or the only axis."""
-    y = np.asarray(y)
-    step = dx if x is None else np.diff(np.asarray(x))
-    middle = (np.moveaxis(y, axis, -1)[..., 1:] + np.moveaxis(y, axis, -1)[..., :-1]) / 2.0
-    return np.sum(step * middle, axis=-1)
+    """np.trapezoid along one axis."""
+    y = np.moveaxis(np.asarray(y), axis, -1)
+    step = dx
+    if x is not None:
+        x = np.asarray(x)
+        step = np.diff(x) if x.ndim == 1 else np.moveaxis(np.diff(x, axis=axis), axis, -1)
+    return np.sum(step * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
 
-def interp(x, xp, fp):
+def _interval(xp, key, guess):
+    """Where a number is among points: -1 before them, `len(xp)` behind, else the last point at or before it.
+
+    NumPy's search, which begins at the interval found last: among points that do not ascend the answer depends on that.
+    """
+    n = xp.shape[0]
+    if key > xp[n - 1]:
+        return n
+    if key < xp[0]:
+        return -1
+    if n <= 4:
+        k = 1
+        while k < n and key >= xp[k]:
+            k += 1
+        return k - 1
+    guess = max(min(guess, n - 3), 1)
+    low, high = 0, n
+    if key < xp[guess]:
+        if not key < xp[guess - 1]:
+            return guess - 1
+        high = guess - 1
+        if guess > 8 and key >= xp[guess - 8]:
+            low = guess - 8
+    else:
+        if key < xp[guess + 1]:
+            return guess
+        if key < xp[guess + 2]:
+            return guess + 1
+        low = guess + 2
+        if guess < n - 9 and key < xp[guess + 8]:
+            high = guess + 8
+    while low < high:
+        middle = low + (high - low) // 2
+        if key >= xp[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+def _intervals(xp, x):
+    """`_interval` of each element, NaN left out."""
+    values = np.ravel(x)
+    out = np.zeros(values.shape, np.int64)
+    found = 0
+    for i in range(values.shape[0]):
+        if values[i] == values[i]:
+            found = _interval(xp, values[i], found)
+            out[i] = found
+    return np.reshape(out, x.shape)
+
+
+def interp(x, xp, fp, left=None, right=None):
     """np.interp: linear between the points, constant outside."""
     x, xp, fp = np.asarray(x, np.float64), np.asarray(xp, np.float64), np.asarray(fp, np.float64)
+    if xp.ndim != 1 or fp.ndim != 1:
+        misfit("np.interp: the points are vectors")
+    if xp.shape[0] != fp.shape[0]:
+        raise ValueError("fp and xp are not of the same length.")
     n = xp.shape[0]
-    right = np.clip(np.searchsorted(xp, x, side="right"), 1, n - 1)
-    left = right - 1
-    slope = (fp[right] - fp[left]) / (xp[right] - xp[left])
-    inside = slope * (x - xp[left]) + fp[left]
-    return np.where(x < xp[0], fp[0], np.where(x >= xp[n - 1], fp[n - 1], inside))[()]
+    if n == 0:
+        raise ValueError("array of sample points is empty")
+    at = _intervals(xp, x)
+    first = np.clip(at, 0, max(n - 2, 0))
+    second = np.minimum(first + 1, n - 1)
+    x0, x1, y0, y1 = xp[first], xp[second], fp[first], fp[second]
+    slope = (y1 - y0) / (x1 - x0)
+    inside = slope * (x - x0) + y0
+    other = slope * (x - x1) + y1  # where one end gives NaN
+    other = np.where(np.isnan(other) & (y0 == y1), y0, other)
+    # At a point its value is taken as it is. Where the line gives the same, that has the derivative.
+    zero = (y0 == 0) & np.signbit(y0)
+    taken = (x == x0) & (zero | (np.isfinite(inside) == False))  # noqa: E712  an array
+    inside = np.where(taken, y0, np.where(np.isnan(inside), other, inside))
+    inside = np.where(at == n - 1, fp[n - 1], inside)
+    below, above = fp[0] if left is None else left, fp[n - 1] if right is None else right
+    out = np.where(at < 0, below, np.where(at == n, above, inside))
+    return np.where(np.isnan(x), np.where(n == 1, fp[0], x), out)[()]
 
 
-def convolve(a, v, mode="full"):
-    """np.convolve of two vectors: a sum of shifted copies, one for each element of the shorter."""
-    a, v = np.asarray(a), np.asarray(v)
-    if a.shape[0] < v.shape[0]:
-        a, v = v, a
+def _sliding(a, v, mode):
+    """The sums of products of a vector and a reversed one that is no longer, at each place where they overlap."""
+    if mode != "full" and mode != "same" and mode != "valid":
+        misfit("mode must be one of 'valid', 'same', or 'full'")
     n, m = a.shape[0], v.shape[0]
-    padded = np.pad(a, m - 1)
-    out = np.zeros_like(padded[: n + m - 1] * v[0])
+    out = np.zeros(n + m - 1, np.result_type(a, v))
     for i in range(m):
-        first = m - 1 - i
-        out = out + v[i] * padded[first : first + (n + m - 1)]
+        out[i : i + n] = out[i : i + n] + v[i] * a
     if mode == "full":
         return out
     if mode == "same":
         first = (m - 1) // 2
         return out[first : first + n]
-    if mode == "valid":
-        return out[m - 1 : n]
-    raise ValueError("mode must be one of 'valid', 'same', or 'full'")
+    return out[m - 1 : n]
+
+
+def convolve(a, v, mode="full"):
+    """np.convolve of two vectors: a sum of shifted copies, one for each element of the shorter."""
+    a, v = np.atleast_1d(a), np.atleast_1d(v)
+    if a.ndim > 1 or v.ndim > 1:
+        misfit("np.convolve: object too deep for desired array; it takes vectors")
+    if a.shape[0] == 0 or v.shape[0] == 0:
+        raise ValueError("a cannot be empty" if a.shape[0] == 0 else "v cannot be empty")
+    return _sliding(a, v, mode) if a.shape[0] >= v.shape[0] else _sliding(v, a, mode)
 
 
 def correlate(a, v, mode="valid"):
-    """np.correlate of two vectors of which the first is no shorter."""
-    return np.convolve(a, np.flip(v), mode)
-
-
-# Order.
-
-
-def argsort(a, axis=-1, kind=None):
-    """np.argsort with kind="stable": merge sort of the positions, from runs of one upwards. NaN comes last."""
-    if kind != "stable":
-        raise TypeError('np.argsort leaves the order of equal elements to chance; write np.argsort(x, kind="stable")')
-    a = np.asarray(a)
-    rows = np.moveaxis(a, axis, -1)
-    flat = np.reshape(rows, (-1, rows.shape[-1]))
-    count, n = flat.shape
-    order = np.zeros((count, n), np.int64)
-    spare = np.zeros(n, np.int64)
-    for row in range(count):
-        for k in range(n):
-            order[row, k] = k
-        width = 1
-        while width < n:
-            start = 0
-            while start < n:
-                middle, stop = min(start + width, n), min(start + 2 * width, n)
-                i, j = start, middle
-                for k in range(start, stop):
-                    left = i < middle
-                    if left and j < stop:
-                        x, y = flat[row, order[row, i]], flat[row, order[row, j]]
-                        left = not (y < x or (x != x and y == y))
-                    if left:
-                        spare[k] = order[row, i]
-                        i += 1
-                    else:
-                        spare[k] = order[row, j]
-                        j += 1
-                start = stop
-            for k in range(n):
-                order[row, k] = spare[k]
-            width *= 2
-    return np.moveaxis(np.reshape(order, rows.shape), -1, axis)
-
-
-def sort(a, axis=-1, kind=None):
-    """np.sort: the elements in the order of a stable sort, which is what derivatives follow. NaN comes last."""
-    a = np.asarray(a)
-    rows = np.moveaxis(a, axis, -1)
-    flat = np.reshape(rows, (-1, rows.shape[-1]))
-    ordered = np.take_along_axis(flat, np.argsort(flat, kind="stable"), 1)
-    return np.moveaxis(np.reshape(ordered, rows.shape), -1, axis)
-
-
-def searchsorted(a, v, side="left"):
-    """np.searchsorted: binary search, for each value on its own. NaN is above everything."""
-    if side != "left" and side != "right":
-        raise ValueError(f"side must be 'left' or 'right' (got {side!r})")
+    """np.correlate of two vectors."""
     a, v = np.asarray(a), np.asarray(v)
-    values = np.ravel(v)
-    out = np.zeros(values.shape, np.int64)
-    for i in range(values.shape[0]):
-        x = values[i]
-        low, high = 0, a.shape[0]
-        while low < high:
-            middle = (low + high) // 2
-            y = a[middle]
-            below = y < x or (x != x and y == y)
-            if side == "right":
-                below = not (x < y or (y != y and x == x))
-            if below:
-                low = middle + 1
-            else:
-                high = middle
-        out[i] = low
-    return np.reshape(out, v.shape)[()]
-
-
-def _quantile(ordered, q):
-    """A quantile along the last axis of sorted elements, as NumPy interpolates; NaN where there is one."""
-    n = ordered.shape[-1]
-    at = q * (n - 1)
-    below = min(max(int(at), 0), n - 1)
-    above = min(below + 1, n - 1)
-    t = at - below
-    low, high = ordered[..., below], ordered[..., above]
-    gap = high - low
-    between = high - gap * (1 - t) if t >= 0.5 else low + gap * t
-    return np.where(np.isnan(ordered[..., n - 1]), np.nan, between).astype(ordered.dtype)[()]
-
-
-def quantile(a, q, axis=None):
-    """np.quantile for one number q."""
-    if q < 0 or q > 1:
-        raise ValueError("Quantiles must be in the range [0, 1]")
-    a = _float_array(a)
-    rows = np.ravel(a) if axis is None else np.moveaxis(a, axis, -1)
-    return _quantile(np.sort(rows), float(q))
-
-
-def percentile(a, q, axis=None):
-    """np.percentile for one number q."""
-    if q < 0 or q > 100:
-        raise ValueError("Percentiles must be in the range [0, 100]")
-    return np.quantile(a, q / 100, axis=axis)
-
-
-def median(a, axis=None):
-    """np.median: the mean of the two in the middle."""
-    a = _float_array(a)
-    ordered = np.sort(np.ravel(a) if axis is None else np.moveaxis(a, axis, -1))
-    n = ordered.shape[-1]
-    middle = (ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2
-    return np.where(np.isnan(ordered[..., n - 1]), np.nan, middle).astype(ordered.dtype)[()]
+    if a.ndim != 1 or v.ndim != 1:
+        misfit("np.correlate takes vectors")
+    if a.shape[0] == 0 or v.shape[0] == 0:
+        raise ValueError(f"{'first' if a.shape[0] == 0 else 'second'} array argument cannot be empty")
+    if a.shape[0] >= v.shape[0]:
+        return _sliding(a, np.flip(v), mode)
+    return np.flip(_sliding(v, np.flip(a), mode))
 
 
 SOURCES = {
     getattr(np, function.__name__): function
     for function in (
-        *(fmax, fmin, sinc, logaddexp2, signbit, isneginf, isposinf),
-        *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, average, array_equal, allclose),
-        *(append, rot90, kron, cross, meshgrid, take_along_axis),
-        *(polyval, vander, interp, convolve, correlate),
-        *(argsort, sort, searchsorted, quantile, percentile, median),
+        *(fmax, fmin, sinc, signbit, isneginf, isposinf, array_equal, allclose),
+        *(append, rot90, cross, polyval, vander, interp, convolve, correlate),
     )
 }
 if hasattr(np, "trapezoid"):

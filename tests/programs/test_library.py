@@ -11,6 +11,7 @@ import pytest
 
 from myia_relay import check_grads, relay
 from myia_relay.library import SOURCES
+from myia_relay.prims.api.numpy_api import MEANINGS
 
 from .compare import differences
 
@@ -21,6 +22,7 @@ W = np.array([0.5, 3.0, -1.0])
 M = np.array([[1.0, -2.5, 3.0], [0.5, 4.0, -1.5]])
 H = np.array([[1.0, NAN, 3.0], [NAN, 4.0, -1.5]])
 SQUARE = np.array([[2.0, -1.0, 0.0], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
+STACK = np.stack((SQUARE, SQUARE[::-1], SQUARE.T + 1))
 SYMMETRIC = SQUARE @ SQUARE.T + np.eye(len(SQUARE))
 ORDER = np.array([[1, 0, 1], [0, 0, 1]])
 
@@ -81,7 +83,7 @@ CASES = {
     np.append: [(V, W), (M, M, 0), (M, 7.0)],
     np.rot90: [(M,), (M, 2), (M, 3), (M, 4)],
     np.kron: [(V, W), (M, SQUARE)],
-    np.cross: [(W, W[::-1].copy()), (M, M * M)],
+    np.cross: [(W, W[::-1].copy()), (M, M * M)],  # of two elements: test_numpy_sweep, for NumPy warns
     np.meshgrid: [(V, W)],
     np.take_along_axis: [(M, ORDER[:, :2], 1), (V, np.array([3, 0]), 0), (M, ORDER, 0)],
     np.polyval: [(W, V), (W, 2.0), (np.array([1, 2, 3]), 2)],
@@ -117,7 +119,10 @@ CASES = {
     np.percentile: [(V, 30), (M, 50.0, 0), (H, 20.0)],
     np.average: [(V,), (M, 0), (M, 1, W), (M, 0, np.array([2, 1])), (M, None, M), (M, 1, V), (M.astype(np.float32),)],
     np.median: [(V,), (W,), (M, 0), (M, 1), (H,), (np.array([1, 2, 4]),)],
-    np.linalg.matrix_power: [(SQUARE, 0), (SQUARE, 1), (SQUARE, 5)],
+    np.linalg.matrix_power: [
+        *((SQUARE, 0), (SQUARE, 1), (SQUARE, 5), (SQUARE, -2), (STACK, 3), (STACK, 0), (STACK, -1)),
+        (np.array([[2, 1], [1, 1]]), -1),
+    ],
     np.linalg.multi_dot: [([M, SQUARE, SQUARE],)],
     np.linalg.det: [
         (SQUARE,),
@@ -125,16 +130,23 @@ CASES = {
         (np.zeros((0, 0)),),
         (np.ones((2, 2)),),
         (SYMMETRIC.astype(np.float32),),
+        *((STACK,), (STACK[:0],), (STACK[None].astype(np.int8),)),
     ],
     np.linalg.solve: [
+        *((STACK, W), (STACK, STACK), (SQUARE, STACK), (STACK, W[:, None])),
         (SYMMETRIC, W[:3]),
         (SYMMETRIC[::-1].copy(), SQUARE),
         (np.array([[0, 1], [2, 3]]), np.array([1, 2])),
         (np.ones((2, 2)), np.ones(2)),
         (SYMMETRIC.astype(np.float32), SQUARE),
     ],
-    np.linalg.inv: [(SYMMETRIC,), (np.array([[0, 2], [3, 4]]),), (np.ones((2, 2)),)],
-    np.linalg.cholesky: [(SYMMETRIC,), (-SYMMETRIC,), (np.array([[4, 2], [2, 3]]),)],
+    np.linalg.inv: [(STACK,), (SYMMETRIC,), (np.array([[0, 2], [3, 4]]),), (np.ones((2, 2)),)],
+    np.linalg.cholesky: [
+        (STACK @ np.swapaxes(STACK, 1, 2),),
+        (SYMMETRIC,),
+        (-SYMMETRIC,),
+        (np.array([[4, 2], [2, 3]]),),
+    ],
 }
 if hasattr(np, "trapezoid"):
     CASES[np.trapezoid] = [(V,), (M,), (V, np.array([0.0, 1.0, 3.0, 4.0])), (V, None, 0.5)]
@@ -145,7 +157,8 @@ STATIC = {"axis", "q", "mode", "k", "n", "N", "increasing", "indexing"}
 
 def caller(function, given: tuple):
     """A function that calls `function` with arrays and numbers as arguments, and the rest written down as constants."""
-    own = list(inspect.signature(SOURCES[function]).parameters)
+    known = SOURCES.get(function)
+    own = list(inspect.signature(known).parameters) if known else MEANINGS[function].positional or ("x",)
     names, words, values = [], [], []
     for i, value in enumerate(given):
         name = own[min(i, len(own) - 1)]
@@ -202,7 +215,7 @@ def test_means_what_the_library_means(function, executor, modules):
 
 
 def test_every_function_is_tested():
-    assert set(SOURCES) == set(CASES)
+    assert set(SOURCES) <= set(CASES)
 
 
 @relay

@@ -15,6 +15,7 @@ from ...ir import syntax as S
 from ...ir.node import Apply, Constant
 from ...ir.walk import operands
 from ...utils.errors import CompileError, Hole
+from ...utils.source import PACKAGE
 from ..values.values import POISON, Seq
 from .frames import Frame
 
@@ -59,5 +60,6 @@ def with_others(first: CompileError, ignored: set, again: Callable[[], CompileEr
             error = again()
         except Exception:  # what a program with holes leads to is no news for the user
             break
-    first.notes.extend((f"also wrong: {e.message}", e.loc) for e in found[1:])
+    # What follows a refusal of the package's own library in that function is no mistake of the user's.
+    first.notes.extend((f"also wrong: {e.message}", e.loc) for e in found[1:] if not e.loc.file.startswith(PACKAGE))
     return first

@@ -7,6 +7,8 @@ import operator
 import types
 from typing import Any
 
+import numpy as np
+
 from ...abstract.types import BOOL, NONE, Array, Ref, Scalar, Str, Struct, Type, tuple_of
 from ...ir.build import Var
 from ...ir.node import Constant, Node
@@ -558,6 +560,8 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
             f"'{describe(value)}' object has no attribute '{name}'; Python numbers have no methods of arrays: use np.{name}(...), "
             "or pass a NumPy number"
         )
+    if meaning is not None and isinstance(t, Scalar) and not t.weak and not hasattr(np.generic, name):
+        raise AttributeError_(f"'numpy.{t.dtype}' object has no attribute '{name}'; use np.{name}(...)")
     if meaning is None:
         raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{nearest(name, METHODS)}")
     if getattr(meaning, "attribute", False):

@@ -13,12 +13,13 @@ import operator
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike
+from ...abstract.dims import Dim, DimLike, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...utils.errors import TypeError_
 from ..ops import elementwise as P
 from ..ops.reduction import reduce_all
+from ..rules.relations import broadcast_shapes
 from .promotion import (
     astype,
     guard,
@@ -272,6 +273,8 @@ def _numpy_power(b: Builder, x: Var, y: Var, shortcuts: bool) -> Var:
     x, y = promote(b, x, y, what="**")
     if dtype in INTS and not dtype.startswith("u") and not (exponent is not None and exponent >= 0):
         whole = P.ge(y, y.const(0))
+        if product(broadcast_shapes("**", x.shape, y.shape)) == 0:
+            return P.pow_(x, y)
         if isinstance(whole.type, Array):
             whole = reduce_all(whole, axes=tuple(range(whole.ndim)))
         guard(b, whole, ValueError, "Integers to negative integer powers are not allowed.")

@@ -10,13 +10,13 @@ from __future__ import annotations
 import builtins
 
 from ...ir.build import Builder, Var
-from ..ops.indexing import index_add, take
-from ..rules.relations import normalise_axis
+from ..ops.indexing import index_add
 from . import (  # noqa: F401  importing fills the tables
     math_api,
     nn_api,
     numpy_creation,
     numpy_elementwise,
+    numpy_indexing,
     numpy_linalg,
     numpy_reductions,
     numpy_shape,
@@ -24,11 +24,9 @@ from . import (  # noqa: F401  importing fills the tables
 from .arithmetic import divmod_
 from .meanings import MEANINGS, METHODS, Meaning, meaning, method
 from .nn_api import NN_OPS
-from .numpy_shape import array_of
 from .operators import index_
 from .promotion import cast, operand
 from .subscripts import at_add, getitem, setitem
-from .subscripts import checked_positions as _positions
 
 meaning(builtins.divmod)(lambda b, x, y: divmod_(b, operand(b, x), operand(b, y)))
 
@@ -37,27 +35,6 @@ def as_index(b: Builder, x: Var) -> Var:
     """An int operand of `range` or a subscript, as a Python int."""
     return index_(b, x)
 
-
-def _take():
-    import numpy as np
-
-    @meaning(np.take, static=("axis",))
-    def rule(b: Builder, a, indices, axis=None) -> Var:
-        """np.take with NumPy's bounds check."""
-        from .numpy_shape import ravel
-
-        x, i = array_of(b, a, "np.take"), operand(b, indices, "np.take")
-        if axis is None:
-            x, axis = ravel(b, x), 0
-        axis = normalise_axis("np.take", axis, x.shape)
-        if i.shape == ():
-            return getitem(b, x, (slice(None),) * axis + (i,))
-        return take(x, _positions(b, i, x.shape[axis], axis), axis=axis)
-
-    method("take", static=("axis",))(rule)
-
-
-_take()
 
 __all__ = [
     "MEANINGS",

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, never_negative
+from ...abstract.dims import Dim, DimLike, never_negative, product
 from ...abstract.types import FLOATS, INTS
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
@@ -215,3 +215,18 @@ def _triangle(upper: bool):
 
 meaning(np.tril, static=("k",))(_triangle(False))
 meaning(np.triu, static=("k",))(_triangle(True))
+
+
+@meaning(np.meshgrid, static=("indexing",))
+def meshgrid(b: Builder, *xi, indexing="xy"):
+    """np.meshgrid: arrays of coordinates, one axis for each operand."""
+    if indexing not in ("xy", "ij"):
+        raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.")
+    xs = [array_of(b, x, "np.meshgrid") for x in xi]
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[:2] = 1, 0
+    sizes = [product(x.shape) for x in xs]
+    shape = tuple(sizes[places.index(k)] for k in range(len(xs)))
+    own = [tuple(size if k == place else 1 for k in range(len(xs))) for size, place in zip(sizes, places, strict=True)]
+    return tuple(broadcast_to(reshape(x, shape=s), shape=shape) for x, s in zip(xs, own, strict=True))

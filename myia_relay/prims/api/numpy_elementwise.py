@@ -26,6 +26,7 @@ from .promotion import (
     operand,
     promote,
     result_dtype,
+    static_index,
     static_value,
     strong,
     unwrap,
@@ -159,7 +160,7 @@ def degrees(b: Builder, x) -> Var:
 @meaning(np.round, np.around, static=("decimals",))
 def round_(b: Builder, a, decimals=0) -> Var:
     """np.round: scaled by a power of ten, rounded to even, scaled back."""
-    x = strong(operand(b, a))
+    x, decimals = strong(operand(b, a)), static_index(decimals, "np.round: decimals")
     if x.dtype == "bool":
         if decimals:
             raise TypeError_("np.round rounds no booleans to decimals")
@@ -170,7 +171,7 @@ def round_(b: Builder, a, decimals=0) -> Var:
         raise TypeError_("np.round of integers to negative decimals is not supported; divide, round and multiply")
     if decimals == 0:
         return unwrap(P.rint(x))
-    scale = x.const(10.0 ** abs(decimals))
+    scale = x.const(10.0 ** abs(decimals) if abs(decimals) < 309 else math.inf)
     if decimals > 0:
         return unwrap(P.div(P.rint(P.mul(x, scale)), scale))
     return unwrap(P.mul(P.rint(P.div(x, scale)), scale))
@@ -330,7 +331,7 @@ def clip(b: Builder, a, a_min=None, a_max=None, *, min=None, max=None) -> Var:
         low = None if _is_python_int(b, low) and static_value(low) <= np.iinfo(x.dtype).min else low
         high = None if _is_python_int(b, high) and static_value(high) >= np.iinfo(x.dtype).max else high
     if low is None and high is None:
-        return unwrap(x)
+        return positive(b, x)
     if low is None or high is None:
         return maximum(b, x, low) if high is None else minimum(b, x, high)
     x, low, high = (strong(v) for v in promote(b, x, operand(b, low), operand(b, high), what="np.clip"))
@@ -429,7 +430,14 @@ def item(b: Builder, x, *args) -> Var:
     return weak(x, kind)
 
 
-@meaning(np.array, np.asarray, np.ascontiguousarray, np.asanyarray, static=("dtype", "copy"))
+@meaning(np.ascontiguousarray, static=("dtype",))
+def ascontiguousarray(b: Builder, a, dtype=None) -> Var:
+    """np.ascontiguousarray: an array with at least one axis."""
+    x = array(b, a, dtype)
+    return x if x.shape else reshape(x, shape=(1,))
+
+
+@meaning(np.array, np.asarray, np.asanyarray, static=("dtype", "copy"))
 def array(b: Builder, a, dtype=None, copy=None) -> Var:
     """np.array: numbers, arrays, and nested lists of them."""
     x = strong(operand(b, a, "np.array", None if dtype is None else dtype_name(dtype)))

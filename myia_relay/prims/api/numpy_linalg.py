@@ -11,11 +11,13 @@ from ..ops import elementwise as P
 from ..ops.linalg import batched_dot, dot
 from ..ops.reduction import reduce_max, reduce_min
 from ..rules.broadcast import reduce_sum, reshape
-from ..rules.relations import normalise_axes, same_size, show_shape
+from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
+from . import arithmetic as A
 from . import products
 from .meanings import meaning, method
+from .numpy_indexing import diagonal
 from .numpy_reductions import reducible, sum_
-from .numpy_shape import array_of, diagonal
+from .numpy_shape import array_of
 from .promotion import astype, operand, promote, strong, unwrap
 
 meaning(np.matmul)(lambda b, x1, x2: products.matmul(b, x1, x2))
@@ -38,8 +40,18 @@ if hasattr(np, "vecdot"):
     @meaning(np.vecdot, static=("axis",))
     def vecdot(b: Builder, x1, x2, *, axis=-1) -> Var:
         """np.vecdot of real arrays."""
-        x, y = (strong(v) for v in promote(b, operand(b, x1), operand(b, x2), what="np.vecdot"))
-        return sum_(b, P.mul(x, y), axis)
+        x, y = promote(b, *(strong(operand(b, v, "np.vecdot")) for v in (x1, x2)), what="np.vecdot")
+        for v in (x, y):
+            if not v.shape:
+                raise ShapeError(
+                    f"np.vecdot takes arrays with at least one axis, and this is {v.type}; multiply with *"
+                )
+        own, other = (normalise_axis("np.vecdot", axis, v.shape) for v in (x, y))
+        if not same_size(x.shape[own], y.shape[other]):
+            raise products.misfit("np.vecdot", x, y, x.shape[own], y.shape[other])
+        x, y = (products.permuted(v, (*(k for k in range(v.ndim) if k != at), at)) for v, at in ((x, own), (y, other)))
+        rank = max(x.ndim, y.ndim)
+        return products.sum_products(x, y, (rank - 1,))
 
 
 @meaning(np.trace, static=("offset", "axis1", "axis2"))
@@ -57,6 +69,8 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
     x = reducible(b, x, "np.linalg.norm")
     x = x if x.type.is_float else astype(x, "float64")
     axes = normalise_axes("np.linalg.norm", axis, x.shape)
+    if axis is not None and len(axes) not in (1, 2):
+        raise ShapeError(f"np.linalg.norm takes one axis or two, and these are {len(axes)}")
     if ord is None or (ord == 2 and len(axes) == 1) or (ord == "fro" and len(axes) == 2):
         return P.sqrt(reduce_sum(P.mul(x, x), axes=axes, keepdims=bool(keepdims)))
     if len(axes) == 1:
@@ -70,6 +84,19 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
             total = reduce_sum(P.pow_(P.abs_(x), x.const(ord)), axes=axes, keepdims=bool(keepdims))
             return P.pow_(total, total.const(1 / ord))
     raise TypeError_(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes is not supported in compiled code")
+
+
+@meaning(np.kron)
+def kron(b: Builder, a, b_) -> Var:
+    """np.kron: every element of one array times the whole other."""
+    x, y = (array_of(b, v, "np.kron") for v in (a, b_))
+    if not x.shape or not y.shape:
+        return A.mul(b, x, y)
+    rank = max(x.ndim, y.ndim)
+    outer, inner = ((1,) * (rank - v.ndim) + v.shape for v in (x, y))
+    x = reshape(x, shape=tuple(size for d in outer for size in (d, 1)))
+    y = reshape(y, shape=tuple(size for d in inner for size in (1, d)))
+    return reshape(A.mul(b, x, y), shape=tuple(m * n for m, n in zip(outer, inner, strict=True)))
 
 
 # einsum.
@@ -123,7 +150,14 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list[str]], list[str
         out.append([*before, *own, *after])
     if arrow:
         before, dots, after = right.partition("...")
-        return out, [*before, *(hidden if dots else []), *after]
+        wanted = [*before, *(hidden if dots else []), *after]
+        known = {label for labels in out for label in labels}
+        for label in wanted:
+            if label not in known:
+                raise ShapeError(f"einsum '{subscripts}': no operand has the axis '{label}' of the result")
+            if wanted.count(label) > 1:
+                raise ShapeError(f"einsum '{subscripts}': the result has the axis '{label}' twice")
+        return out, wanted
     every = [label for labels in out for label in labels]
     return out, hidden + sorted(label for label in set(every) - set(hidden) if every.count(label) == 1)
 

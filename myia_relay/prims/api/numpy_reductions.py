@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, never_negative, product
-from ...abstract.types import INTS, Array
+from ...abstract.types import FLOATS, INTS, Array
 from ...ir.build import Builder, Var
 from ...library import refusals
 from ...utils.errors import ShapeError, TypeError_
@@ -15,7 +15,20 @@ from ..rules.broadcast import as_array, reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
 from .meanings import meaning, method
 from .numpy_elementwise import dtype_name
-from .promotion import astype, float_dtype, guard, is_static, operand, python, size_value, static_value, strong
+from .promotion import (
+    astype,
+    fit,
+    float_dtype,
+    guard,
+    is_static,
+    operand,
+    promote,
+    python,
+    size_value,
+    static_value,
+    strong,
+    unwrap,
+)
 
 
 def sum_dtype(dtype: str) -> str:
@@ -31,9 +44,9 @@ def reducible(b: Builder, a, what: str) -> Var:
     return x if isinstance(x.type, Array) else as_array(x)
 
 
-def count(b: Builder, x: Var, axes: tuple[int, ...], dtype: str, less: int = 0) -> Var:
+def count(b: Builder, x: Var, axes: tuple[int, ...], dtype: str) -> Var:
     """How many elements a reduction takes together, as a NumPy scalar of a dtype."""
-    total: DimLike = product(x.shape[a] for a in axes) - less
+    total: DimLike = product(x.shape[a] for a in axes)
     return astype(size_value(b, total), dtype)
 
 
@@ -45,7 +58,7 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
     out = reduce_sum(x, axes=normalise_axes("np.sum", axis, x.shape), keepdims=bool(keepdims))
     if initial is None:
         return out
-    start = astype(operand(b, initial), out.dtype)
+    start = fit(b, operand(b, initial), out.dtype)
     total = P.add(out, start)
     if not x.type.is_float or (
         is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))
@@ -93,7 +106,7 @@ def _extremum(name: str, prim, pair):
         if initial is None:
             refuse_empty(b, x, axes, text)
         out = prim(x, axes=axes, keepdims=bool(keepdims))
-        return out if initial is None else pair(out, astype(operand(b, initial), out.dtype))
+        return out if initial is None else pair(fit(b, operand(b, initial), out.dtype), out)
 
     return rule
 
@@ -113,28 +126,38 @@ def _in_wide_floats(x: Var) -> Var:
 
 @meaning(np.mean, static=("axis", "dtype", "keepdims"))
 def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
-    """np.mean."""
+    """np.mean; an integer dtype sums in it and rounds the quotient towards zero."""
     x = reducible(b, a, "np.mean")
-    if dtype is not None:
-        x = astype(x, dtype_name(dtype))
     axes = normalise_axes("np.mean", axis, x.shape)
-    wide = _in_wide_floats(x)
-    out = P.div(reduce_sum(wide, axes=axes, keepdims=bool(keepdims)), count(b, x, axes, wide.dtype))
-    return astype(out, x.dtype) if x.type.is_float else out
+    if dtype is None:
+        wide, result = _in_wide_floats(x), x.dtype if x.type.is_float else "float64"
+    else:
+        result = dtype_name(dtype)
+        if result == "bool":
+            raise TypeError_("np.mean with dtype=bool is whether any element holds; write np.any(x)")
+        wide = astype(x, result)
+    total = reduce_sum(wide, axes=axes, keepdims=bool(keepdims))
+    total = total if wide.type.is_float else astype(total, "float64")
+    return astype(P.div(total, count(b, x, axes, total.dtype)), result)
 
 
 @meaning(np.var, static=("axis", "dtype", "ddof", "keepdims"))
 def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
     """np.var: the mean of squared distances from the mean."""
     x = reducible(b, a, "np.var")
-    if dtype is not None:
-        x = astype(x, dtype_name(dtype))
+    kind = (x.dtype if x.type.is_float else "float64") if dtype is None else dtype_name(dtype)
+    if kind not in FLOATS:
+        raise TypeError_(f"np.var and np.std with dtype={kind} are not supported; convert the result with .astype(...)")
     axes = normalise_axes("np.var", axis, x.shape)
-    wide = _in_wide_floats(x)
+    wide = _in_wide_floats(x) if dtype is None else astype(x, kind)
     centre = P.div(reduce_sum(wide, axes=axes, keepdims=True), count(b, x, axes, wide.dtype))
-    away = P.sub(wide, centre)
-    out = P.div(reduce_sum(P.mul(away, away), axes=axes, keepdims=bool(keepdims)), count(b, x, axes, wide.dtype, ddof))
-    return astype(out, x.dtype) if x.type.is_float else out
+    away = P.sub(*promote(b, wide if dtype is None else x, centre))
+    squares = P.mul(away, away)
+    freedom = count(b, x, axes, wide.dtype)
+    if ddof != 0:
+        freedom = P.maximum(P.sub(freedom, freedom.const(ddof)), freedom.const(0))
+    out = P.div(reduce_sum(astype(squares, wide.dtype), axes=axes, keepdims=bool(keepdims)), freedom)
+    return astype(out, kind)
 
 
 @meaning(np.std, static=("axis", "dtype", "ddof", "keepdims"))
@@ -180,7 +203,7 @@ def _position(name: str, prim):
         if not keepdims:
             return out
         kept = (1,) * len(shape) if axis is None else tuple(1 if k == at else d for k, d in enumerate(shape))
-        return reshape(out, shape=kept)
+        return unwrap(reshape(out, shape=kept))
 
     return rule
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, may_be_equal, never_negative, product
-from ...abstract.types import Array, numpy_dtype
+from ...abstract.types import Array, Scalar, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
@@ -24,11 +24,13 @@ from .promotion import (
     astype,
     fit,
     guard,
+    is_weak,
     operand,
     promote,
     python,
     require_static_int,
     size_value,
+    static_index,
     static_size,
     strong,
     unwrap,
@@ -96,6 +98,8 @@ def numpy_reshape(b: Builder, a, shape) -> Var:
 
 @method("reshape")
 def _(b: Builder, x, *shape) -> Var:
+    if not shape:
+        raise TypeError_("reshape takes the shape of its result, and none is given")
     return numpy_reshape(b, x, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
 
 
@@ -114,13 +118,19 @@ def numpy_transpose(b: Builder, a, axes=None) -> Var:
     """np.transpose."""
     x = array_of(b, a, "np.transpose")
     if axes is None:
-        return permuted(x, tuple(reversed(range(x.ndim))))
+        return scalar_kept(b, a, permuted(x, tuple(reversed(range(x.ndim)))))
     if len(axes) != x.ndim:
         raise ShapeError(f"transpose: axes {tuple(axes)} do not match an array of shape {show_shape(x.shape)}")
-    return permuted(x, _distinct("transpose", axes, x))
+    return scalar_kept(b, a, permuted(x, distinct_axes("transpose", axes, x)))
 
 
-def _distinct(name: str, axes, x: Var, new: int = 0) -> tuple[int, ...]:
+def scalar_kept(b: Builder, given, out: Var) -> Var:
+    """What a function that is a method of arrays and of NumPy scalars gives: of a scalar a scalar."""
+    x = operand(b, given)
+    return unwrap(out) if isinstance(x.type, Scalar) and not is_weak(x) else out
+
+
+def distinct_axes(name: str, axes, x: Var, new: int = 0) -> tuple[int, ...]:
     """Non-negative axes in the order given, one of them as a number or several in a tuple or list.
 
     Raises:
@@ -170,7 +180,7 @@ method("swapaxes", static=("axis1", "axis2"))(swapaxes)
 def moveaxis(b: Builder, a, source, destination) -> Var:
     """np.moveaxis."""
     x = array_of(b, a, "np.moveaxis")
-    source, destination = _distinct("moveaxis", source, x), _distinct("moveaxis", destination, x)
+    source, destination = distinct_axes("moveaxis", source, x), distinct_axes("moveaxis", destination, x)
     if len(source) != len(destination):
         raise ShapeError(
             "moveaxis: source and destination must have the same number of axes, and these have "
@@ -198,7 +208,7 @@ def squeeze(b: Builder, a, axis=None) -> Var:
         for i in axes:
             if x.shape[i] != 1:
                 raise ShapeError(f"squeeze: axis {i} of shape {show_shape(x.shape)} has size {x.shape[i]}, not 1")
-    return reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes))
+    return scalar_kept(b, a, reshape(x, shape=tuple(d for i, d in enumerate(x.shape) if i not in axes)))
 
 
 method("squeeze", static=("axis",))(squeeze)
@@ -208,7 +218,7 @@ method("squeeze", static=("axis",))(squeeze)
 def expand_dims(b: Builder, a, axis) -> Var:
     """np.expand_dims."""
     x = array_of(b, a, "np.expand_dims")
-    axes = _distinct("expand_dims", axis, x, new=len(axis) if isinstance(axis, tuple | list) else 1)
+    axes = distinct_axes("expand_dims", axis, x, new=len(axis) if isinstance(axis, tuple | list) else 1)
     own = iter(x.shape)
     return reshape(x, shape=tuple(1 if k in axes else next(own) for k in range(x.ndim + len(axes))))
 
@@ -224,7 +234,7 @@ def numpy_broadcast_to(b: Builder, array, shape) -> Var:
 def numpy_flip(b: Builder, m, axis=None) -> Var:
     """np.flip."""
     x = array_of(b, m, "np.flip")
-    return flip(x, axes=normalise_axes("flip", tuple(axis) if isinstance(axis, list) else axis, x.shape))
+    return unwrap(flip(x, axes=normalise_axes("flip", tuple(axis) if isinstance(axis, list) else axis, x.shape)))
 
 
 meaning(np.fliplr)(lambda b, m: numpy_flip(b, m, 1))
@@ -354,7 +364,8 @@ def array_split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
 def tile(b: Builder, A, reps) -> Var:
     """np.tile."""
     x = array_of(b, A, "np.tile")
-    reps = (reps,) if isinstance(reps, int) else tuple(reps)
+    given = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
+    reps = tuple(static_size(b, static_index(r, "np.tile: reps"), "np.tile: reps") for r in given)
     rank = max(len(reps), x.ndim)
     reps, shape = (1,) * (rank - len(reps)) + reps, (1,) * (rank - x.ndim) + x.shape
     pairs = [v for r, d in zip(reps, shape) for v in (1, d)]
@@ -368,13 +379,14 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
     """np.repeat, every element equally often."""
     if not isinstance(repeats, int | np.integer):
         raise TypeError_("np.repeat takes one int in compiled code; gather with x[indices] instead")
+    repeats = static_size(b, int(repeats), "np.repeat: repeats")
     x = array_of(b, a, "np.repeat")
     if axis is None:
         x, axis = ravel(b, x), 0
     axis = normalise_axis("np.repeat", axis, x.shape)
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-    out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, int(repeats), *after))
-    return reshape(out, shape=(*before, n * int(repeats), *after))
+    out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, repeats, *after))
+    return reshape(out, shape=(*before, n * repeats, *after))
 
 
 @meaning(np.pad, static=("pad_width", "mode"))
@@ -383,8 +395,19 @@ def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0) 
     if mode != "constant":
         raise TypeError_(f"np.pad with mode={mode!r} is not supported; concatenate the border yourself")
     x = array_of(b, array, "np.pad")
-    widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
-    value = fit(b, operand(b, constant_values, "np.pad: constant_values"), x.dtype)
+    given = np.asarray(pad_width)
+    if given.dtype.kind not in "iu" or np.any(given < 0):
+        raise TypeError_(f"np.pad: pad_width is made of ints of at least 0, and this is {pad_width!r}")
+    try:
+        widths = np.broadcast_to(given, (x.ndim, 2)).tolist()
+    except ValueError:
+        raise ShapeError(
+            f"np.pad: pad_width {pad_width!r} does not fit an array of shape {show_shape(x.shape)}"
+        ) from None
+    value = operand(b, constant_values, "np.pad: constant_values")
+    if value.shape:
+        raise TypeError_("np.pad takes one number as constant_values in compiled code; pad several times")
+    value = fit(b, strong(value) if value.type.is_float else value, x.dtype)
     low, high = (tuple(w[k] for w in widths) for k in (0, 1))
     return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
 
@@ -406,58 +429,6 @@ def roll(b: Builder, a, shift, axis=None) -> Var:
         return x
     tail, head = _parts(b, x, [at], axis, False, "np.roll")
     return concatenate(head, tail, axis=axis)
-
-
-# Diagonals.
-
-
-@meaning(np.diagonal, static=("offset", "axis1", "axis2"))
-def diagonal(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
-    """np.diagonal: as a new last axis."""
-    x = array_of(b, a, "np.diagonal")
-    i, j = (normalise_axis("np.diagonal", k, x.shape) for k in (axis1, axis2))
-    rest = tuple(k for k in range(x.ndim) if k not in (i, j))
-    x = permuted(x, (*rest, i, j))
-    *outer, n, m = x.shape
-    if offset == 0 and n == m:
-        size = n
-    elif isinstance(n, int) and isinstance(m, int):
-        size = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
-    else:
-        raise TypeError_("np.diagonal needs a square matrix, or sizes known at compile time")
-    first = offset if offset >= 0 else -offset * m
-    if not isinstance(m, int):
-        return _symbolic_diagonal(x, outer, n)
-    flat, zeros = reshape(x, shape=(*outer, n * m)), (0,) * len(outer)
-    return slice_(flat, starts=(*zeros, first), sizes=(*outer, size), steps=(*(1,) * len(outer), m + 1))
-
-
-def _symbolic_diagonal(x: Var, outer, n) -> Var:
-    from ..ops.reduction import reduce_any, reduce_sum
-
-    own = nullary(x, "iota", n=n, dtype="int64")
-    on = P.eq(reshape(own, shape=(n, 1)), own)
-    if x.dtype == "bool":
-        return reduce_any(P.logical_and(on, x), axes=(len(outer) + 1,))
-    return reduce_sum(P.where(on, x, x.const(0)), axes=(len(outer) + 1,))
-
-
-method("diagonal", static=("offset", "axis1", "axis2"))(diagonal)
-
-
-@meaning(np.diag, static=("k",))
-def diag(b: Builder, v, k=0) -> Var:
-    """np.diag: the diagonal of a matrix, or a matrix with this diagonal."""
-    x = array_of(b, v, "np.diag")
-    if x.ndim == 2:
-        return diagonal(b, x, k)
-    if x.ndim != 1:
-        raise ShapeError(f"np.diag takes a vector or a matrix, and this is {x.type}")
-    size = x.shape[0] + abs(k)
-    anchor = nullary(x, "iota", n=size, dtype="int64")
-    on = P.eq(P.add(reshape(anchor, shape=(size, 1)), anchor.const(k)), anchor)
-    padded = x if k == 0 else pad(x, x.const(0), low=(max(k, 0),), high=(max(-k, 0),), interior=(0,))
-    return P.where(on, padded, x.const(0))
 
 
 # Running sums, attributes.
@@ -500,6 +471,8 @@ def diff(b: Builder, a, n=1, axis=-1) -> Var:
 
     x = array_of(b, a, "np.diff")
     axis = normalise_axis("np.diff", axis, x.shape)
+    if static_index(n, "np.diff: n") < 0:
+        raise ShapeError(f"np.diff: order must be non-negative but got {n}")
     for _ in range(n):
         size = x.shape[axis]
         if isinstance(size, Dim) and not never_negative(size - 1):
@@ -532,7 +505,7 @@ method("real", attribute=True)(lambda b, x: x)
 def size(b: Builder, a, axis=None):
     """np.size."""
     x = operand(b, a)
-    dims = x.shape if axis is None else (x.shape[axis],)
+    dims = x.shape if axis is None else (x.shape[normalise_axis("np.size", axis, x.shape)],)
     total = product(dims)
     return size_value(b, total) if isinstance(total, Dim) else total
 

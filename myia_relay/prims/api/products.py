@@ -11,7 +11,7 @@ from ..ops.linalg import batched_dot, dot, matvec
 from ..ops.reduction import reduce_any
 from ..ops.shape import transpose
 from ..rules.broadcast import broadcast_to, cast, reduce_sum, reshape
-from ..rules.relations import broadcast_shapes, same_size, show_shape
+from ..rules.relations import broadcast_shapes, normalise_axis, same_size, show_shape
 from .promotion import floating, operand, promote, strong, unwrap
 
 _BLAS = ("float32", "float64")
@@ -24,7 +24,7 @@ def sum_products(x: Var, y: Var, axes: tuple[int, ...]) -> Var:
     return reduce_sum(P.mul(x, y), axes=axes)
 
 
-def _misfit(name: str, x: Var, y: Var, m: DimLike, n: DimLike) -> ShapeError:
+def misfit(name: str, x: Var, y: Var, m: DimLike, n: DimLike) -> ShapeError:
     return ShapeError(
         f"{name}: shapes {show_shape(x.shape)} and {show_shape(y.shape)} do not fit: the inner sizes are {m} and {n}; "
         "transpose one of them, or check which is which"
@@ -46,7 +46,7 @@ def matmul(b: Builder, x, y) -> Var:
             raise TypeError_(f"@ takes arrays with at least one axis, and this is {v.type}; use * for scalars")
     inner_y = y.shape[0] if y.ndim == 1 else y.shape[-2]
     if not same_size(x.shape[-1], inner_y):
-        raise _misfit("@", x, y, x.shape[-1], inner_y)
+        raise misfit("@", x, y, x.shape[-1], inner_y)
     if x.dtype == "bool":
         # Whether any pair holds: counted, and compared with 0.
         return P.ne(*promote(b, out := matmul(b, cast(x, dtype="int64"), cast(y, dtype="int64")), out.const(0)))
@@ -131,12 +131,20 @@ def tensordot(b: Builder, x, y, axes, name: str = "np.tensordot") -> Var:
     """np.tensordot: sums over pairs of axes, as one matrix product."""
     x, y = _operands(b, x, y, name)
     if isinstance(axes, int):
+        if axes > min(x.ndim, y.ndim):
+            raise ShapeError(f"{name}: {axes} axes of arrays of shapes {show_shape(x.shape)} and {show_shape(y.shape)}")
         axes = (tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes)))
-    own, other = ((a,) if isinstance(a, int) else tuple(a) for a in axes)
-    own, other = tuple(a % x.ndim for a in own), tuple(a % y.ndim for a in other)
+    elif not isinstance(axes, tuple | list) or len(axes) != 2:
+        raise TypeError_(f"{name}: axes is an int or a pair of axes or of tuples of axes, and this is {axes!r}")
+    own, other = (tuple(a) if isinstance(a, tuple | list) else (a,) for a in axes)
+    if len(own) != len(other):
+        raise ShapeError(f"{name}: {len(own)} axes of one array cannot meet {len(other)} of the other")
+    own, other = (tuple(normalise_axis(name, a, v.shape) for a in chosen) for v, chosen in ((x, own), (y, other)))
+    if len(set(own)) != len(own) or len(set(other)) != len(other):
+        raise ShapeError(f"{name}: repeated axis in {axes}")
     for i, j in zip(own, other, strict=True):
         if not same_size(x.shape[i], y.shape[j]):
-            raise _misfit(name, x, y, x.shape[i], y.shape[j])
+            raise misfit(name, x, y, x.shape[i], y.shape[j])
     free_x = tuple(i for i in range(x.ndim) if i not in own)
     free_y = tuple(j for j in range(y.ndim) if j not in other)
     k = product(x.shape[i] for i in own)

@@ -137,7 +137,7 @@ def _matrix(d: Draw) -> str:
     lead = d.one(((), (), (), (2,), (0,)))
     square = (*lead, n, n) if d.chance(0.93) else d.shape()
     kind = d.one(("float64", "float64", "float32", "int64", "int8", "bool", "float16"))
-    return d.array(shape=square, dtype=kind, edges=d.chance(0.15))
+    return d.array(shape=square, dtype=kind, edges=False)
 
 
 @calls("np.linalg.det", "np.linalg.inv")
@@ -172,7 +172,7 @@ def _(d: Draw, name: str) -> str:
 def _(d: Draw, name: str) -> str:
     a, b, c, e = (d.one((1, 2, 3)) for _ in range(4))
     parts = [
-        d.array(shape=s)
+        d.array(shape=s, edges=False)
         for s in d.one((((a, b), (b, c)), ((a, b), (b, c), (c, e)), ((b,), (b, c)), ((a, b), (b, c), (c,)), ((a, b),)))
     ]
     return call(name, f"[{', '.join(parts)}]")

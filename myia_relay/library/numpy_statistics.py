@@ -1,0 +1,247 @@
+"""NumPy's statistics and orders that are short programs: NaN left out, averages, sorting, quantiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .refusals import misfit, unsupported
+
+
+def _along(a, axis):
+    """`a` with one axis moved to its end."""
+    np.size(a, axis)  # refuses what is no axis
+    return np.moveaxis(a, axis, -1)
+
+
+# NaN left out. Integers and booleans have none.
+
+
+def nansum(a, axis=None, keepdims=False):
+    """np.nansum."""
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return np.sum(a, axis=axis, keepdims=keepdims)
+    return np.sum(np.where(np.isnan(a), np.zeros_like(a), a), axis=axis, keepdims=keepdims)
+
+
+def nanprod(a, axis=None, keepdims=False):
+    """np.nanprod."""
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return np.prod(a, axis=axis, keepdims=keepdims)
+    return np.prod(np.where(np.isnan(a), np.ones_like(a), a), axis=axis, keepdims=keepdims)
+
+
+def nanmax(a, axis=None, keepdims=False):
+    """np.nanmax; NaN where there is nothing else."""
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return np.max(a, axis=axis, keepdims=keepdims)
+    top = np.max(np.where(np.isnan(a), -np.inf, a), axis=axis, keepdims=keepdims)
+    return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, top).astype(a.dtype)[()]
+
+
+def nanmin(a, axis=None, keepdims=False):
+    """np.nanmin; NaN where there is nothing else."""
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return np.min(a, axis=axis, keepdims=keepdims)
+    low = np.min(np.where(np.isnan(a), np.inf, a), axis=axis, keepdims=keepdims)
+    return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, low).astype(a.dtype)[()]
+
+
+def nanmean(a, axis=None, keepdims=False):
+    """np.nanmean."""
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return np.mean(a, axis=axis, keepdims=keepdims)
+    count = np.sum(np.isnan(a) == False, axis=axis, keepdims=keepdims)  # noqa: E712  an array
+    return (np.nansum(a, axis=axis, keepdims=keepdims) / count).astype(a.dtype)[()]
+
+
+def nanvar(a, axis=None, ddof=0, keepdims=False):
+    """np.nanvar; NaN where no degree of freedom is left."""
+    a = np.asarray(a)
+    if a.dtype.kind != "f":
+        return np.var(a, axis=axis, ddof=ddof, keepdims=keepdims)
+    there = np.isnan(a) == False  # noqa: E712  an array
+    away = np.where(there, a - np.nanmean(a, axis=axis, keepdims=True), np.zeros_like(a))
+    freedom = np.sum(there, axis=axis, keepdims=keepdims) - ddof
+    out = (np.sum(away * away, axis=axis, keepdims=keepdims) / freedom).astype(a.dtype)
+    return np.where(freedom <= 0, np.nan, out).astype(a.dtype)[()]
+
+
+def nanstd(a, axis=None, ddof=0, keepdims=False):
+    """np.nanstd."""
+    return np.sqrt(np.nanvar(a, axis=axis, ddof=ddof, keepdims=keepdims))
+
+
+# Averages.
+
+
+def average(a, axis=None, weights=None, keepdims=False):
+    """np.average: weights are of the array's shape, or one for each position of the axis."""
+    a = np.asarray(a)
+    if weights is None:
+        out = np.mean(a, axis=axis, keepdims=keepdims)
+        if np.asarray(out).size == 0:
+            raise ZeroDivisionError("division by zero")
+        return out
+    w = np.asarray(weights)
+    if w.shape != a.shape:
+        if axis is None:
+            unsupported("Axis must be specified when shapes of a and weights differ.")
+        if w.ndim != 1 or w.shape[0] != np.size(a, axis):
+            misfit("Shape of weights must be consistent with shape of a along specified axis.")
+        w = np.moveaxis(np.broadcast_to(w, _along(a, axis).shape), -1, axis)
+    kind = np.result_type(a, w) if a.dtype.kind == "f" else np.result_type(a, w, np.float64(0))
+    scale = np.sum(w, axis=axis, dtype=kind, keepdims=keepdims)
+    if np.any(scale == 0.0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    return np.sum(a.astype(kind) * w.astype(kind), axis=axis, keepdims=keepdims) / scale
+
+
+# Order.
+
+
+def argsort(a, axis=-1, kind=None):
+    """np.argsort with kind="stable": merge sort of the positions, from runs of one upwards. NaN comes last."""
+    if kind != "stable":
+        unsupported('np.argsort leaves the order of equal elements to chance; write np.argsort(x, kind="stable")')
+    a = np.atleast_1d(a)
+    if axis is None:
+        a, axis = np.ravel(a), -1
+    rows = _along(a, axis)
+    flat = np.reshape(rows, (-1, rows.shape[-1]))
+    count, n = flat.shape
+    order = np.zeros((count, n), np.int64)
+    spare = np.zeros(n, np.int64)
+    for row in range(count):
+        for k in range(n):
+            order[row, k] = k
+        width = 1
+        while width < n:
+            start = 0
+            while start < n:
+                middle, stop = min(start + width, n), min(start + 2 * width, n)
+                i, j = start, middle
+                for k in range(start, stop):
+                    left = i < middle
+                    if left and j < stop:
+                        x, y = flat[row, order[row, i]], flat[row, order[row, j]]
+                        left = not (y < x or (x != x and y == y))
+                    if left:
+                        spare[k] = order[row, i]
+                        i += 1
+                    else:
+                        spare[k] = order[row, j]
+                        j += 1
+                start = stop
+            for k in range(n):
+                order[row, k] = spare[k]
+            width *= 2
+    return np.moveaxis(np.reshape(order, rows.shape), -1, axis)
+
+
+def sort(a, axis=-1, kind=None):
+    """np.sort: the elements in the order of a stable sort, which is what derivatives follow. NaN comes last."""
+    a = np.asarray(a)
+    if axis is None:
+        a, axis = np.ravel(a), -1
+    rows = _along(a, axis)
+    flat = np.reshape(rows, (-1, rows.shape[-1]))
+    ordered = np.take_along_axis(flat, np.argsort(flat, kind="stable"), 1)
+    return np.moveaxis(np.reshape(ordered, rows.shape), -1, axis)
+
+
+def searchsorted(a, v, side="left"):
+    """np.searchsorted: binary search, for each value on its own. NaN is above everything."""
+    if side != "left" and side != "right":
+        raise ValueError(f"side must be 'left' or 'right' (got {side!r})")
+    a, v = np.asarray(a), np.asarray(v)
+    values = np.ravel(v)
+    out = np.zeros(values.shape, np.int64)
+    for i in range(values.shape[0]):
+        x = values[i]
+        low, high = 0, a.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            y = a[middle]
+            below = y < x or (x != x and y == y)
+            if side == "right":
+                below = not (x < y or (y != y and x == x))
+            if below:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low
+    return np.reshape(out, v.shape)[()]
+
+
+def _lerp(low, high, t):
+    """Between two elements, as NumPy interpolates."""
+    gap = high - low
+    return high - gap * (1 - t) if t >= 0.5 else low + gap * t
+
+
+def _quantile(a, q, axis, weak):
+    """The quantile of a number q, which is a Python number where `weak`."""
+    if np.ndim(q) != 0:
+        unsupported("np.quantile takes one number q in compiled code; write [np.quantile(x, q) for q in ...]")
+    if not (0 <= q <= 1):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    a, kind = np.asarray(a), np.asarray(q).dtype.kind
+    ordered = np.sort(np.ravel(a) if axis is None else _along(a, axis))
+    n = ordered.shape[-1]
+    if kind != "f":  # NumPy takes an element and does not calculate
+        out = ordered[..., (n - 1) * int(q)]
+    else:
+        if not weak and a.dtype.kind == "f" and np.result_type(a, q) != a.dtype:
+            unsupported("np.quantile: the dtype of q is wider than that of the array; write float(q)")
+        at = (n - 1) * q
+        below = min(int(at), n - 1)
+        low, high = ordered[..., below], ordered[..., min(below + 1, n - 1)]
+        # At the end NumPy counts from it: the step between equal elements is 0 or NaN all the same.
+        t = at + 1 if at >= n - 1 else at - below
+        out = _lerp(low, high, t)
+    if a.dtype.kind != "f":
+        return out[()] if isinstance(out, np.ndarray) else out
+    return np.where(np.isnan(ordered[..., n - 1]), np.nan, out).astype(np.asarray(out).dtype)[()]
+
+
+def quantile(a, q, axis=None):
+    """np.quantile for one number q."""
+    return _quantile(a, q, axis, isinstance(q, float))
+
+
+def percentile(a, q, axis=None):
+    """np.percentile for one number q."""
+    if np.ndim(q) != 0:
+        unsupported("np.percentile takes one number q in compiled code; write [np.percentile(x, q) for q in ...]")
+    if not (0 <= q <= 100):
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    if isinstance(q, int | float):
+        return _quantile(a, q / 100, axis, True)
+    return _quantile(a, np.true_divide(q, 100), axis, False)
+
+
+def median(a, axis=None):
+    """np.median: the mean of the one or two in the middle."""
+    a = np.asarray(a)
+    ordered = np.sort(np.ravel(a) if axis is None else _along(a, axis))
+    n = ordered.shape[-1]
+    if n == 0:
+        return np.mean(ordered, axis=-1)
+    out = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
+    if a.dtype.kind != "f":
+        return out
+    return np.where(np.isnan(ordered[..., n - 1]), np.nan, out).astype(a.dtype)[()]
+
+
+SOURCES = {
+    getattr(np, function.__name__): function
+    for function in (
+        *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, average),
+        *(argsort, sort, searchsorted, quantile, percentile, median),
+    )
+}
