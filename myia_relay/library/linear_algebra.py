@@ -50,7 +50,7 @@ def _require_square(a):
     if a.ndim < 2:
         misfit("an array with at least two axes is expected: a matrix, or a stack of them")
     if a.shape[-1] != a.shape[-2]:
-        misfit("the last two axes of the array must be square")
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
 
 
 def _floats(a):
@@ -71,12 +71,9 @@ def _matrices(a):
     return _floats(a)
 
 
-def _count(shape):
-    """The product of sizes."""
-    total = 1
-    for size in shape:
-        total = total * size
-    return total
+def _flat(a):
+    """The matrices of a stack along one axis."""
+    return np.reshape(a, (np.size(np.zeros(a.shape[:-2])), a.shape[-2], a.shape[-1]))
 
 
 def _pivot(m, k):
@@ -138,7 +135,7 @@ def det(a):
     a = _matrices(a)
     if a.ndim == 2:
         return _det(a)
-    many = np.reshape(a, (_count(a.shape[:-2]), a.shape[-2], a.shape[-1]))
+    many = _flat(a)
     out = np.zeros(many.shape[0], a.dtype)
     for i in range(many.shape[0]):
         out[i] = _det(many[i])
@@ -151,7 +148,7 @@ def solve(a, b):
     if b.ndim == 0:
         misfit("np.linalg.solve: the right-hand side is a vector or a matrix")
     if b.shape[0 if b.ndim == 1 else -2] != a.shape[-1]:
-        misfit("np.linalg.solve: the right-hand side has as many rows as the matrix")
+        raise ValueError("solve: the right-hand side has as many rows as the matrix")
     if a.dtype != b.dtype:
         a, b = a * np.ones((), np.float64), b * np.ones((), np.float64)
     if a.ndim == 2 and b.ndim <= 2:
@@ -159,8 +156,7 @@ def solve(a, b):
     right = b[:, None] if b.ndim == 1 else b
     lead = (np.zeros(a.shape[:-2]) + np.zeros(right.shape[:-2])).shape
     n, m = right.shape[-2], right.shape[-1]
-    left = np.reshape(np.broadcast_to(a, (*lead, n, n)), (_count(lead), n, n))
-    out = np.reshape(np.broadcast_to(right, (*lead, n, m)), (_count(lead), n, m)) * np.ones((), a.dtype)
+    left, out = _flat(np.broadcast_to(a, (*lead, n, n))), _flat(np.broadcast_to(right, (*lead, n, m))).copy()
     for i in range(out.shape[0]):
         out[i] = _solve(left[i] * np.ones((), a.dtype), out[i])
     return np.reshape(out, (*lead, n)) if b.ndim == 1 else np.reshape(out, (*lead, n, m))
@@ -194,7 +190,7 @@ def cholesky(a):
     a = _matrices(a)
     if a.ndim == 2:
         return _cholesky(a)
-    many = np.reshape(a, (_count(a.shape[:-2]), a.shape[-2], a.shape[-1]))
+    many = _flat(a)
     out = np.zeros_like(many)
     for i in range(many.shape[0]):
         out[i] = _cholesky(many[i])

@@ -92,7 +92,7 @@ def cross(a, b):
     if a.ndim < 1 or b.ndim < 1:
         misfit("np.cross: at least one array has zero dimension")
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        misfit("incompatible dimensions for cross product (dimension must be 2 or 3)")
+        raise ValueError("incompatible dimensions for cross product (dimension must be 2 or 3)")
     kind = np.result_type(a, b)
     a, b = a.astype(kind), b.astype(kind)
     z = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
@@ -133,7 +133,7 @@ def vander(x, N=None, increasing=False):
         unsupported("np.vander: N is an int")
     columns = x.shape[0] if N is None else N
     if columns < 0:
-        misfit("np.vander: negative dimensions are not allowed")
+        raise ValueError("negative dimensions are not allowed")
     powers = np.arange(columns) if increasing else columns - 1 - np.arange(columns)
     return x[:, None] ** powers[None, :]
 

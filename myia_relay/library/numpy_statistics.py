@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .refusals import misfit, unsupported
+from .refusals import unsupported
 
 
 def _along(a, axis):
@@ -92,7 +92,7 @@ def average(a, axis=None, weights=None, keepdims=False):
         if axis is None:
             unsupported("Axis must be specified when shapes of a and weights differ.")
         if w.ndim != 1 or w.shape[0] != np.size(a, axis):
-            misfit("Shape of weights must be consistent with shape of a along specified axis.")
+            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
         w = np.moveaxis(np.broadcast_to(w, _along(a, axis).shape), -1, axis)
     kind = np.result_type(a, w) if a.dtype.kind == "f" else np.result_type(a, w, np.float64(0))
     scale = np.sum(w, axis=axis, dtype=kind, keepdims=keepdims)
@@ -232,7 +232,8 @@ def median(a, axis=None):
     n = ordered.shape[-1]
     if n == 0:
         return np.mean(ordered, axis=-1)
-    out = np.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
+    k = (n - 1) // 2
+    out = np.mean(ordered[..., k : k + 1], axis=-1) if n % 2 == 1 else np.mean(ordered[..., k : k + 2], axis=-1)
     if a.dtype.kind != "f":
         return out
     return np.where(np.isnan(ordered[..., n - 1]), np.nan, out).astype(a.dtype)[()]

@@ -1,6 +1,7 @@
 """How functions of the library refuse a call: at compile time, at the user's line.
 
-`raise` in the library is for what only a run tells, a singular matrix. What shapes and dtypes tell is refused before.
+`raise` in the library is for what only a run may tell: a singular matrix, sizes that are not equal. What ranks and dtypes tell
+is refused before.
 """
 
 from __future__ import annotations

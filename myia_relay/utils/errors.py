@@ -33,8 +33,8 @@ class CompileError(Exception):
         return self.origin.loc if self.origin else None
 
     def at(self, origin: Origin | Loc | None) -> CompileError:
-        """This error, placed at `origin` unless it already has a place of its own."""
-        if self.origin is None or self.origin.loc is None:
+        """This error, placed at `origin` unless it already has a place of its own, outside of the package's library."""
+        if self.origin is None or self.origin.loc is None or not self.origin.call_stack():
             self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         return self
 

@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 
-from myia_relay import check_grads, relay
+from myia_relay import CompileError, check_grads, relay
 from myia_relay.library import SOURCES
 from myia_relay.prims.api.numpy_api import MEANINGS
 
@@ -207,7 +207,8 @@ def test_means_what_the_library_means(function, executor, modules):
         want = outcome(call, values)
         got = outcome(relay(call, executor=executor), values)
         if isinstance(want, tuple) and isinstance(want[0], type):
-            assert got == want, (given, got, want)
+            refused = issubclass(got[0], CompileError) and issubclass(got[0], want[0])
+            assert got == want or refused, (given, got, want)
         elif isinstance(want, int) and abs(want) >= 1 << 63:
             assert got[0] is OverflowError, (given, got)
         else:

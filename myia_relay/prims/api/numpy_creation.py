@@ -132,7 +132,7 @@ def _anchor(b: Builder) -> Var:
 def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     """np.linspace: between numbers, or along a new axis between arrays."""
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))
-    if isinstance(static_value(num), bool):
+    if is_static(num) and isinstance(static_value(num), bool):
         num = int(static_value(num))
     num = static_size(b, num, "np.linspace: num")
     name = None if dtype is None else dtype_name(dtype)
