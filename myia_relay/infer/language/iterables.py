@@ -19,8 +19,6 @@ from ..values.protocols import items
 from ..values.treedef import describe
 from ..values.values import NONE_VAL, Dyn, Iter, Seq, Static, Val
 
-UNROLL_RANGE = 0  # ranges stay loops, however short: compile time must not depend on their length
-
 
 @dataclass
 class Walk:

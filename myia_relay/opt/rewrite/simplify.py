@@ -339,13 +339,3 @@ def count_calls(graph: Graph) -> dict[Graph, int]:
                     seen.add(inner)
                     stack.append(inner)
     return counts
-
-
-@dataclass(frozen=True)
-class DropDead:
-    """Dead code elimination alone: what has no effect and no use goes."""
-
-    name: str = "drop_dead"
-
-    def __call__(self, graph: Graph) -> Graph:
-        return Simplify(rules=False, number=False, inline_limit=None)(graph)

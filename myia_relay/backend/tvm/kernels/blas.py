@@ -214,33 +214,3 @@ def gemv(
         pointer(*y),
         _int32(incy),
     )
-
-
-def ger(
-    b: Block,
-    m: Any,
-    n: Any,
-    x: tuple[Any, Any],
-    y: tuple[Any, Any],
-    a: tuple[Any, Any],
-    *,
-    alpha: float | Any = 1.0,
-    lda: Any = None,
-) -> None:
-    """A += alpha * outer(x, y), A of m x n: a rank-one update, such as SGD's of a linear layer for one sample.
-
-    Args:
-        b: where to emit.
-        m: rows of A.
-        n: columns of A.
-        x: (buffer, element offset) of m elements.
-        y: (buffer, element offset) of n elements.
-        a: (buffer, element offset) of A, updated.
-        alpha: factor, a number or an expression of A's dtype.
-        lda: leading dimension of A; None if dense.
-    """
-    dtype = _base(a[0])
-    factor = const(alpha, dtype) if isinstance(alpha, (int, float)) else alpha
-    one = _int32(1)
-    args = (pointer(*x), one, pointer(*y), one, pointer(*a), _int32(n if lda is None else lda))
-    _call(b, "ger", dtype, _int32(_ROW_MAJOR), _int32(m), _int32(n), factor, *args)

@@ -31,7 +31,6 @@ from .small_products import is_small, small_product
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
 
 BLAS_TYPES = ("float32", "float64")
-BLAS_LIMIT = 1 << 31
 PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
 PARALLEL_BYTES = 400_000
 

@@ -26,8 +26,6 @@ from .exact_int import (  # noqa: F401  (one namespace for callers)
     beyond,
     checked_add,
     checked_mul,
-    checked_neg,
-    checked_shl,
     checked_sub,
     division_flags,
     int_divmod,
@@ -39,8 +37,6 @@ from .exact_int import (  # noqa: F401  (one namespace for callers)
     wrapping_mul,
     wrapping_sub,
 )
-
-INT64_MIN = -(1 << 63)
 
 
 def like(value: Any, expr: Any) -> Any:
@@ -233,18 +229,6 @@ def _extremum(b: Block, wins: Any, x: Any, y: Any) -> Any:
         wins = {tirx.GT: tirx.GE, tirx.LT: tirx.LE}[wins]
     keep = wins(ordered(x), ordered(y))
     return tirx.Select(tirx.Or(keep, isnan(x)) if is_float(x) else keep, x, y)
-
-
-def py_max(b: Block, x: Any, y: Any) -> Any:
-    """Python's `max(x, y)`: y if y > x else x, whatever NaN makes of that."""
-    x, y = b.once(x), b.once(y)
-    return tirx.Select(tirx.GT(ordered(y), ordered(x)), y, x)
-
-
-def py_min(b: Block, x: Any, y: Any) -> Any:
-    """Python's `min(x, y)`: y if y < x else x."""
-    x, y = b.once(x), b.once(y)
-    return tirx.Select(tirx.LT(ordered(y), ordered(x)), y, x)
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:

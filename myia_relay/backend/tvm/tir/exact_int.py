@@ -87,11 +87,6 @@ def beyond(x: Any, step: int) -> Any:
     return tirx.GT(x, const(half - 1 - step, dtype)) if step > 0 else tirx.LT(x, const(-half - step, dtype))
 
 
-def checked_neg(b: Block, x: Any) -> tuple[Any, Any]:
-    """(-x wrapped, whether it overflowed)."""
-    return checked_sub(b, const(0, dtype_of(x)), x)
-
-
 def checked_mul(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
     """(x * y wrapped, whether it overflowed): the product in twice the width, against its own low half.
 
@@ -183,12 +178,3 @@ def shift_right(b: Block, x: Any, n: Any) -> Any:
         zero = const(0, dtype_of(x))
         return tirx.Select(large, zero, tirx.RShift(x, tirx.Select(large, zero, n)))
     return tirx.RShift(x, tirx.Select(tirx.Or(tirx.GT(n, most), _negative(n)), most, n))
-
-
-def checked_shl(b: Block, x: Any, n: Any) -> tuple[Any, Any]:
-    """(x << n wrapped, whether bits were lost)."""
-    x, n = b.once(x), b.once(n)
-    value = b.let(shift_left(b, x, n))
-    dtype = dtype_of(x)
-    large = tirx.And(tirx.GE(n, const(_bits(x), dtype)), tirx.NE(x, const(0, dtype)))
-    return value, tirx.Or(large, tirx.NE(shift_right(b, value, n), x))
