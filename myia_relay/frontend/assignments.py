@@ -155,6 +155,8 @@ def change(p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node
                 continue
             if op is syntax.list_append:
                 advice = f"write {name} = [*{name}, value]"
+            elif isinstance(at, ast.Subscript) and isinstance(getattr(at.slice, "value", None), str):
+                advice = f"write {name} = {{**{name}, {at.slice.value!r}: value}}"
             else:
                 advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
             message = f"'{name}' cannot be changed in place: {reason}; {advice}"

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
+import json
+import random
+import re
+import time
+
 import numpy as np
 import pytest
 
@@ -85,6 +92,87 @@ def test_an_endless_recursion_shows_every_call():
     ],
 )
 def test_single_expressions(program, argument, text):
-    import re
-
     assert re.search(text, refusal(program, argument).message)
+
+
+def accumulates(n):
+    text = ""
+    while n > 0:
+        text = str(n % 2) + text
+        n = n // 2
+    return text
+
+
+def test_a_string_that_grows():
+    message = refusal(accumulates, 10).message
+    assert "it is '' | str before an iteration and str after it" in message
+    assert "a string that grows from step to step cannot be made in compiled code: return the numbers" in message
+    message = refusal(lambda n: ", ".join([str(i) for i in range(n)]), 3).message
+    assert "strings cannot be in a list whose length is known at run time only: return the numbers" in message
+
+
+def grows(n):
+    found = []
+    for i in range(n):
+        found.append(i)
+        found.append(0.5)
+    return found
+
+
+def fills(n):
+    found = [None] * n
+    for i in range(n):
+        found[i] = i
+    return found
+
+
+def counts_by_number(n):
+    found = {}
+    for i in range(n):
+        found[i] = i
+    return found
+
+
+def adds_a_key(d):
+    d["b"] = 2.0
+    return d
+
+
+ROWS = np.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("program", "argument", "text"),
+    [
+        (grows, 3, "entries of one type, and these are int and float"),
+        (fills, 3, r"this one has None, and is given int; begin with entries of the type"),
+        (
+            counts_by_number,
+            3,
+            "the keys of a dict are strings that are known at compile time, and this one is int; use a list",
+        ),
+        (adds_a_key, {"a": 1.0}, r"write d = \{\*\*d, 'b': value\}"),
+        (lambda x: x + np.random.rand(2, 3), ROWS, "numpy.random.rand cannot be compiled: .*draw the numbers outside"),
+        (lambda x: x * random.random(), ROWS, r"random.random cannot be compiled: .*draw the numbers outside"),
+        (lambda x: time.time(), ROWS, "time.time cannot be compiled: a program has no clock"),
+        (lambda n: open("f").read(), 3, "open cannot be compiled: read the file outside"),
+        (lambda n: set(range(n)), 3, "set cannot be compiled: write a list or a tuple"),
+        (lambda n: collections.Counter([n]), 3, "collections.Counter cannot be compiled: write a list"),
+        (lambda n: list(itertools.product([1], [n])), 3, "itertools.product cannot be compiled: write loops"),
+        (lambda n: json.dumps(n), 3, "json.dumps cannot be compiled: call it outside"),
+        (lambda n: hasattr(n, "x"), 3, "hasattr cannot be compiled: .*isinstance"),
+        (lambda x: np.fft.fft(x), ROWS, "numpy.fft.fft cannot be compiled: .*register it with relay.register_op"),
+        (lambda x: np.vectorize(abs)(x), ROWS, r"numpy.vectorize cannot be compiled: write relay.vmap\(f\)\(x\)"),
+        (lambda x: np.load("x.npy"), ROWS, "numpy.load cannot be compiled: its source is not part of the language"),
+        (lambda x: x.detach(), ROWS, r"has no attribute 'detach' in the language; write relay.stop_gradient\(x\)"),
+        (lambda x: x.view(-1), ROWS, r"no attribute 'view' in the language; write x.reshape"),
+        (lambda x: x.sort(), ROWS, r"write x = np.sort\(x\)"),
+        (lambda x: 1 if x.sum else 0, ROWS, r"a method has no truth value; call it, with \(\) behind its name"),
+        (lambda x: [1.0, 2.0, 3.0] * x, ROWS, r"make an array of it first: np.array"),
+        (lambda x: np.zeros(2, 3), ROWS, r"3 is no dtype; a shape of several sizes is a tuple"),
+    ],
+)
+def test_the_first_hour(program, argument, text):
+    error = refusal(program, argument)
+    assert re.search(text, error.message), error.message
+    assert error.loc.file == __file__

@@ -32,7 +32,7 @@ from ..engine.iterators import refuse_captured
 from ..values.kinds import class_of, is_data, is_list, is_run_time
 from ..values.protocols import is_dataclass, lookup, truth_method, user_method
 from ..values.sharing import arrays_of
-from ..values.treedef import describe, name_of
+from ..values.treedef import describe
 from ..values.values import (
     AtVal,
     Bound,
@@ -45,10 +45,10 @@ from ..values.values import (
     Seq,
     Static,
     TaggedUnion,
-    Text,
     Val,
 )
 from . import data
+from .advice import SYMBOLS, cannot_be_compiled, is_known_foreign, is_of_library, unsupported
 from .iterables import plain, unwrapped
 from .signatures import fitted
 from .structures import lift, structural, to_argument
@@ -222,7 +222,13 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     if model is not None:
         return await call_model_function(engine, frame, value, args, kwargs, origin, site)
     if isinstance(value, types.FunctionType):
-        return await call_python(engine, frame, value, args, kwargs, origin, site)
+        try:
+            return await call_python(engine, frame, value, args, kwargs, origin, site)
+        except CompileError as error:
+            if not is_of_library(value):
+                raise
+            reason = "its source is not part of the language"
+            raise TypeError_(cannot_be_compiled(value, reason), None, (error.message, error.loc)) from None
     if isinstance(value, types.MethodType):
         receiver = engine.from_python(frame, value.__self__, None)
         return await call_value(engine, frame, Static(value.__func__), [receiver, *args], kwargs, origin, site)
@@ -242,11 +248,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_static(engine, frame, types.MethodType(method, value), args, kwargs, origin, site)
     if not callable(value):
         raise TypeError_(f"'{type(value).__name__}' object is not callable")
-    name = f"{getattr(value, '__module__', None) or ''}.{name_of(value)}".lstrip(".")
-    raise TypeError_(
-        f"{name} cannot be compiled: it is neither Python source nor a function that myia_relay knows; "
-        "write it in Python, or register it with relay.register_op"
-    )
+    raise TypeError_(cannot_be_compiled(value))
 
 
 async def call_python(engine: Engine, frame: Frame, function, args, kwargs, origin: Origin, site) -> Val:
@@ -427,34 +429,6 @@ def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
 
 
 LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "copy", "count", "index")
-SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|", "xor": "^",
-    "lshift": "<<", "rshift": ">>", "neg": "unary -", "pos": "unary +", "invert": "unary ~", "iadd": "+=", "isub": "-=",
-    "imul": "*=", "itruediv": "/=",
-}  # fmt: skip
-
-
-def unsupported(op, args: list[Val]) -> CompileError:
-    """CPython's words for an operator that does not know its operands."""
-    name = getattr(op, "__name__", str(op))
-    kinds = " and ".join("str" if is_text(a) else describe(a) for a in args)
-    advice = ""
-    numbers = [a for a in args if isinstance(a, Dyn) and isinstance(a.type, Scalar)]
-    if name in ("add", "iadd") and len(args) == 2 and numbers and any(map(is_text, args)):
-        advice = "; make a string of the number first: str(...), or write an f-string"
-    run_time = any(not a.known for a in numbers)
-    if name in ("mul", "imul") and run_time and any(isinstance(a, Seq) and a.kind == "tuple" for a in args):
-        return TypeError_(
-            "a tuple has a length known at compile time, and how often this one is repeated is known at run time only; "
-            "repeat a list: [...] * n"
-        )
-    return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}{advice}")
-
-
-def is_text(value: Val) -> bool:
-    """Whether a value is a string."""
-    return isinstance(value, Text) or isinstance(value, Static) and isinstance(value.value, str)
 
 
 def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> Val:
@@ -519,6 +493,8 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
         if kwargs or len(args) > 1:
             raise TypeError_(f"{cls.__name__} takes one message in compiled code")
         return Raised(cls, args[0] if args else None)
+    if is_known_foreign(cls):
+        raise TypeError_(cannot_be_compiled(cls))
     require_plain(cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return Seq(

@@ -25,7 +25,7 @@ from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
 from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, Val
 from . import lists
-from .structures import UPDATES, get, index_argument, lift, to_argument, to_python
+from .structures import UPDATES, dict_key, get, index_argument, lift, to_argument
 from .syntax import meaning
 from .unions import each_option
 
@@ -54,7 +54,7 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
     if is_list(value):
         return lists.with_entry(engine, frame, value, index, new)
     if isinstance(value, Seq) and value.kind == "dict":
-        key = to_python(index, "a dict key")
+        key = dict_key(index)
         fields = value.fields if key in value.fields else (*value.fields, key)
         items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
         return Seq("dict", tuple(items[f] for f in fields), fields)
@@ -110,7 +110,7 @@ def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
     if was.shape == () and isinstance(now, Scalar):
         new = Dyn(reshape(frame.var(new), shape=()).node)
         now = new.type
-    from .calls import SYMBOLS
+    from .advice import SYMBOLS
 
     operator_name = name.removeprefix("i")
     symbol = (SYMBOLS.get(operator_name) or SYMBOLS[f"{operator_name}_"]) + "="

@@ -26,6 +26,7 @@ from ..values.kinds import is_data, is_index, is_run_time, possible
 from ..values.protocols import is_dataclass, items
 from ..values.treedef import Mismatch, describe, join, name_of, rebuild, tree_structure, unknown
 from ..values.values import NEVER, NONE_VAL, AtVal, Bound, Dyn, Iter, Listed, Raised, Seq, SliceVal, Static, Text, Val
+from .advice import ARRAY_METHODS
 from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import either
 from .data import test as data_test
@@ -272,7 +273,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     if isinstance(value, Seq):
         items(value, "__getitem__")
         if value.kind == "dict":
-            key = to_python(index, "a dict key")
+            key = dict_key(index)
             if key not in value.fields:
                 raise TypeError_(f"KeyError: {key!r}{nearest(str(key), value.fields)}")
             return value.get(key)
@@ -329,6 +330,20 @@ def _check_slice(frame: Frame, index: SliceVal) -> Val | None:
     if isinstance(step, Dyn) and step.known and not step.node.value:
         return raising(frame, ValueError, "slice step cannot be zero")
     return None
+
+
+def dict_key(index: Val) -> Any:
+    """A key of a dict.
+
+    Raises:
+        TypeError_: it is not known at compile time.
+    """
+    if isinstance(index, Static) or isinstance(index, Dyn) and index.known or isinstance(index, Seq):
+        return to_python(index, "a dict key")
+    raise TypeError_(
+        f"the keys of a dict are strings that are known at compile time, and this one is {describe(index)}; "
+        "use a list or an array, indexed by a number"
+    )
 
 
 def is_empty(value: Val) -> bool:
@@ -411,7 +426,7 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
             pairs = zip(value.fields, value.elems, strict=True)
             return Iter("dict_items", (Seq("tuple", tuple(Seq("tuple", (Static(f), e)) for f, e in pairs)),))
         if name == "get":
-            key = to_python(args[0], "a dict key")
+            key = dict_key(args[0])
             return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
     if isinstance(value, Seq) and name == "_asdict":
         return Seq("dict", value.elems, value.fields)
@@ -563,7 +578,8 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
     if meaning is not None and isinstance(t, Scalar) and not t.weak and not hasattr(np.generic, name):
         raise AttributeError_(f"'numpy.{t.dtype}' object has no attribute '{name}'; use np.{name}(...)")
     if meaning is None:
-        raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{nearest(name, METHODS)}")
+        advice = f"; {ARRAY_METHODS[name]}" if name in ARRAY_METHODS else nearest(name, METHODS)
+        raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")
     if getattr(meaning, "attribute", False):
         return lift(engine, frame, meaning(frame.builder, frame.var(value)))
     return Bound(value, name)

@@ -27,6 +27,7 @@ from ..values.values import (
     NEVER,
     NONE_VAL,
     UNBOUND_VAL,
+    Bound,
     Cell,
     ClosureVal,
     Dyn,
@@ -198,6 +199,8 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
             return region.constant(part) if isinstance(part, bool) else part
 
         return await dispatch(engine, frame, value, of_option, None, frame.builder.origin)
+    if isinstance(value, Bound):
+        raise TypeError_("a method has no truth value; call it, with () behind its name")
     raise TypeError_(f"{describe(value)} has no truth value")
 
 

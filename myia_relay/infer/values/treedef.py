@@ -83,7 +83,7 @@ class TreeDef:
         if self.tag == "iter":
             return self.info
         if self.tag == "choice":
-            return " | ".join(map(str, self.parts[1:]))
+            return " | ".join(dict.fromkeys(map(str, self.parts[1:])))
         return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)
 
 
@@ -227,6 +227,7 @@ def shown(treedef: TreeDef, length: int = 200) -> str:
     return text if len(text) <= length else text[:length] + " ..."
 
 
+TEXTS = "return the numbers, in a list, and make the string of them outside: ''.join(map(str, numbers))"
 MAX_OPTIONS = 8  # of a choice: what has more is taken for a mistake
 MAX_CHOICES = 1000  # in one value: compile time grows with them
 
@@ -309,7 +310,13 @@ def entries_of(treedef: TreeDef) -> TreeDef | None:
         return from_type(entry_of(treedef))
     common = None
     for part in treedef.parts:
-        common = unknown(part) if common is None else unknown(join(common, part, wide=False))
+        try:
+            common = unknown(part) if common is None else unknown(join(common, part, wide=False))
+        except Mismatch as error:
+            if error.why:
+                raise
+            why = f"a list whose length is known at run time only has entries of one type, and these are {error.a} and {error.b}"
+            raise Mismatch(common, part, why) from None
     return common
 
 
@@ -334,6 +341,8 @@ def type_of(treedef: TreeDef) -> Type:
         kind, fields, cls = treedef.info
         return Struct(kind, tuple(type_of(p) for p in treedef.parts), fields, cls)
     why = "all entries of a list of run-time length are of one type" if treedef.tag == "choice" else ""
+    if any(map(is_text, (treedef, *treedef.parts))):
+        why = f"strings cannot be in a list whose length is known at run time only: {TEXTS}"
     raise Mismatch(treedef, treedef, why)
 
 
@@ -373,12 +382,19 @@ def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
             if any(_within(old, new) for old in options):
                 raise Mismatch(a, b, "the type grows without bound")
             options.append(new)
+    if len(options) > MAX_OPTIONS and all(map(is_text, options)):
+        raise Mismatch(a, b, f"a string that grows from step to step cannot be made in compiled code: {TEXTS}")
     if len(options) > MAX_OPTIONS:
         raise Mismatch(a, b, f"a value may be of {MAX_OPTIONS} types at most")
     if sum(map(_choices, options)) >= MAX_CHOICES:
         why = f"what is chosen at run time holds what was chosen before, {MAX_CHOICES} choices at most; a list of numbers, and one"
         raise Mismatch(a, b, f"{why} function that branches on them, has no such limit")
     return TreeDef("choice", None, (TreeDef("dyn", INT), *options))
+
+
+def is_text(treedef: TreeDef) -> bool:
+    """Whether values of this form are strings."""
+    return treedef.tag == "text" or treedef.tag == "static" and isinstance(treedef.info.value, str)
 
 
 def _choices(treedef: TreeDef) -> int:

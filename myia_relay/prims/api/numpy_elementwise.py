@@ -41,7 +41,8 @@ def dtype_name(dtype) -> str:
     try:
         name = np.dtype(dtype).name
     except TypeError:
-        raise TypeError_(f"{dtype!r} is no dtype") from None
+        advice = "; a shape of several sizes is a tuple: (2, 3)" if isinstance(dtype, int) else ""
+        raise TypeError_(f"{dtype!r} is no dtype{advice}") from None
     if name not in (*FLOATS, *INTS, "bool"):
         raise TypeError_(f"dtype {name} is not supported in compiled code; use a float, an integer or bool")
     return name

@@ -1,0 +1,132 @@
+"""What to write instead of what the language does not have, where the name alone tells what is meant."""
+
+from __future__ import annotations
+
+import os
+import types
+from typing import Any
+
+from ...abstract.types import Array, Scalar
+from ...utils.errors import CompileError, TypeError_
+from ..values.treedef import describe
+from ..values.values import Dyn, Seq, Static, Text, Val
+
+_OUTSIDE = "call it outside and pass what it returns as an argument"
+_MODULES = {
+    "random": "it gives another number at each call: draw the numbers outside and pass them as an argument",
+    "numpy.random": "it gives another number at each call: draw the numbers outside and pass them as an argument",
+    "secrets": "it gives another number at each call: draw the numbers outside and pass them as an argument",
+    "time": "a program has no clock: read it outside, around the call",
+    "datetime": "a program has no clock: read it outside, around the call",
+    "sys": "it acts on Python itself: call it outside",
+    "torch": "arrays are NumPy's here: use the function of NumPy or relay that does the same",
+    "tensorflow": "arrays are NumPy's here: use the function of NumPy or relay that does the same",
+    "jax": "arrays are NumPy's here: use the function of NumPy or relay that does the same",
+    "pandas": "compiled code computes on arrays: take them out of the frame outside (df.to_numpy()) and pass them",
+    **dict.fromkeys(("io", "os", "pathlib", "json", "pickle", "re", "logging", "subprocess", "urllib"), _OUTSIDE),
+    "itertools": "write loops, or a comprehension",
+    "collections": "write a list, a tuple or a dict with string keys",
+}
+_NAMES = {
+    "builtins.input": _OUTSIDE,
+    "builtins.eval": "write the expression itself",
+    "builtins.exec": "write the statements themselves",
+    "builtins.hasattr": "which attributes a value has follows from its type: test that with isinstance",
+    "builtins.setattr": "objects do not change; write dataclasses.replace(object, name=value)",
+    "builtins.id": "values have no addresses; compare them with ==",
+    "builtins.set": "write a list or a tuple, or np.unique of an array",
+    "builtins.frozenset": "write a list or a tuple, or np.unique of an array",
+    "numpy.vectorize": "write relay.vmap(f)(x), or call f on the whole array",
+    "numpy.apply_along_axis": "write relay.vmap(f, in_axes=...)(x)",
+}
+ARRAY_METHODS = {
+    "append": "an array has a fixed size: make a new one with np.concatenate, or append to a list",
+    "backward": "derivatives are functions here: relay.grad(f)(x)",
+    "cpu": "arrays are in memory already",
+    "cuda": "arrays are in memory; choose the machine by @relay(target=...)",
+    "detach": "write relay.stop_gradient(x)",
+    "numpy": "it is an array already",
+    "permute": "write x.transpose(...)",
+    "requires_grad": "name the parameters to differentiate by: relay.grad(f, 'x')",
+    "sort": "write x = np.sort(x)",
+    "tolist": "return the array, and call .tolist() outside",
+    "to": "write x.astype(dtype)",
+    "unsqueeze": "write x[None], or np.expand_dims(x, axis)",
+    "view": "write x.reshape(...)",
+}
+"""Attributes that arrays have elsewhere, or not in compiled code."""
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|", "xor": "^",
+    "lshift": "<<", "rshift": ">>", "neg": "unary -", "pos": "unary +", "invert": "unary ~", "iadd": "+=", "isub": "-=",
+    "imul": "*=", "itruediv": "/=",
+}  # fmt: skip
+"""How operators are written, by their names in `operator`."""
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+
+
+def name_of(value: Any) -> str:
+    """A callable's name as the user writes it: `random.random`, `numpy.fft.fft`."""
+    owner = getattr(value, "__self__", None)
+    module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
+    if module == "io" and getattr(value, "__name__", "") == "open":
+        module = "builtins"
+    name = getattr(value, "__name__", type(value).__name__)
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+def cannot_be_compiled(value: Any, reason: str = "") -> str:
+    """The message for a callable that is neither Python source nor known.
+
+    Args:
+        value: the callable.
+        reason: what it has in it that compiled code does not know.
+    """
+    name = name_of(value)
+    full = name if "." in name else f"builtins.{name}"
+    if name == "open":
+        return "open cannot be compiled: read the file outside, and pass what is in it as an argument"
+    advice = _NAMES.get(full)
+    for place in (full.rpartition(".")[0], full.partition(".")[0]):
+        advice = advice or _MODULES.get(place)
+    if advice is not None:
+        return f"{name} cannot be compiled: {advice}"
+    why = reason or "it is neither Python source nor a function that myia_relay knows"
+    return f"{name} cannot be compiled: {why}; write it in Python, or register it with relay.register_op"
+
+
+def is_known_foreign(cls: type) -> bool:
+    """Whether there is advice for a class of Python's or of a library."""
+    full = f"{cls.__module__}.{cls.__name__}"
+    return full in _NAMES or cls.__module__.partition(".")[0] in _MODULES
+
+
+def is_of_library(function: types.FunctionType) -> bool:
+    """Whether a function is written in a library or Python itself, not by the user."""
+    file = function.__code__.co_filename
+    return "site-packages" in file or file.startswith(_STANDARD)
+
+
+def unsupported(op, args: list[Val]) -> CompileError:
+    """CPython's words for an operator that does not know its operands."""
+    name = getattr(op, "__name__", str(op))
+    kinds = " and ".join("str" if is_text(a) else describe(a) for a in args)
+    advice = ""
+    numbers = [a for a in args if isinstance(a, Dyn) and isinstance(a.type, Scalar)]
+    if name in ("add", "iadd") and len(args) == 2 and numbers and any(map(is_text, args)):
+        advice = "; make a string of the number first: str(...), or write an f-string"
+    arrays = any(isinstance(a, Dyn) and isinstance(a.type, Array) for a in args)
+    if arrays and any(isinstance(a, Seq) and a.kind in ("list", "tuple") for a in args):
+        advice = "; make an array of it first: np.array(...)"
+    run_time = any(not a.known for a in numbers)
+    if name in ("mul", "imul") and run_time and any(isinstance(a, Seq) and a.kind == "tuple" for a in args):
+        return TypeError_(
+            "a tuple has a length known at compile time, and how often this one is repeated is known at run time only; "
+            "repeat a list: [...] * n"
+        )
+    return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}{advice}")
+
+
+def is_text(value: Val) -> bool:
+    """Whether a value is a string."""
+    return isinstance(value, Text) or isinstance(value, Static) and isinstance(value.value, str)
