@@ -1,7 +1,7 @@
 """Which loops are known to end: only these may go where nobody uses their values.
 
     while i < n: i += 1        ends: an integer goes towards a bound that stays
-    while err > tol: ...       may iteration for ever, and CPython's would
+    while err > tol: ...       may run for ever, and CPython's would
 
 Idea: a loop ends if its condition implies a comparison of a carried integer with something that stays the same, and each
 iteration moves that integer towards it. A counter that could jump over its bound and wrap is not trusted, unless it is a Python

@@ -7,7 +7,7 @@ For `cond`, `while_loop` and `for_loop`, in one walk:
 - results that nobody takes are dropped; a result that is one operand, or one constant, on both branches is that;
 - a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself, perhaps through
   inner loops, is dropped (so a tape disappears from both loops once nobody reads what is popped);
-- a loop that cannot run is its initial values, one that iterations once is its body.
+- a loop that cannot run is its initial values, one that runs once is its body.
 
 Each replacement keeps types outside: the old result is put together again from parts, `undef` for what was dropped, and
 taking parts of it folds away.

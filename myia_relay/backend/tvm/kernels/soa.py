@@ -415,7 +415,7 @@ class RowBlockEvaluator:
         return self.lanes_apart[id(vector)][1]
 
     def loop(self, node: Apply, args: list[Any]) -> tuple[Any, ...]:
-        """A loop that iterations as often for all rows; what it carries is in vectors."""
+        """A loop that runs as often for all rows; what it carries is in vectors."""
         block, n = self.block, node.attrs["carried"]
         span, body = iterations(node), node.attrs["body"]
         alike, known = self.watched.get(node, (None, None))
