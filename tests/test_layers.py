@@ -162,6 +162,16 @@ def test_every_module_says_what_it_is():
     assert not bare
 
 
+def test_a_class_name_has_one_meaning():
+    places: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{name}:{node.lineno}")
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    assert not shared
+
+
 def test_ruff_is_content():
     pytest.importorskip("ruff", reason="ruff is not installed")
     run = subprocess.run(

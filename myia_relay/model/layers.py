@@ -21,7 +21,7 @@ from ..utils.errors import ShapeError, TypeError_, nearest
 from .hidden import parameters
 
 
-class Operator(Relay):
+class OperatorFunction(Relay):
     """A public operator: a meaning inside of compiled code, a compiled function outside.
 
     Attributes:
@@ -52,7 +52,7 @@ class Operator(Relay):
         return numeric(engine, frame, NN_OPS[self.meaning_name], args, kwargs, f"relay.{self.meaning_name}")
 
 
-class Layer(Operator):
+class Layer(OperatorFunction):
     """An operator with weights: given ones, or parameters of the model it is called in."""
 
     hidden_options: tuple[str, ...] = ()  # what only parameters need
@@ -161,10 +161,10 @@ linear = Linear(
 )
 
 _PLAIN = {
-    name: Operator(name, meaning.function.__doc__)
+    name: OperatorFunction(name, meaning.function.__doc__)
     for name, meaning in NN_OPS.items()
     if name not in ("conv2d", "linear")
 }
 globals().update(_PLAIN)
 
-__all__ = ["Conv2d", "Layer", "Linear", "Operator", "conv2d", "linear", *_PLAIN]
+__all__ = ["Conv2d", "Layer", "Linear", "OperatorFunction", "conv2d", "linear", *_PLAIN]

@@ -98,7 +98,7 @@ FREE = Value()
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class TapeValue:
     """A tape with an entry; `FREE` is one of which no entry is known or depends on anything, however long.
 
     Attributes:
@@ -107,12 +107,12 @@ class Kept:
         depends: whether an entry depends on inputs.
     """
 
-    below: Kept | Value
+    below: TapeValue | Value
     entry: Known
     depends: bool
 
 
-Known = Value | tuple | Kept
+Known = Value | tuple | TapeValue
 Links = tuple[Pattern, np.ndarray, np.ndarray]
 """A pattern, elements of the value that has it, and for each an element of the result that depends on it."""
 
@@ -169,7 +169,7 @@ def depends(value: Known) -> bool:
     """Whether a value depends on the inputs."""
     if isinstance(value, tuple):
         return any(map(depends, value))
-    return value.depends if isinstance(value, Kept) else value.pattern is not None
+    return value.depends if isinstance(value, TapeValue) else value.pattern is not None
 
 
 class DependenceAnalysis:
@@ -226,9 +226,9 @@ class DependenceAnalysis:
         if name in LEAD or name == "cond":
             return getattr(self, name)(node, args)
         if name == "tape_push":
-            return Kept(*args, any(map(depends, args)))
+            return TapeValue(*args, any(map(depends, args)))
         if name == "tape_pop":
-            return (args[0].below, args[0].entry) if isinstance(args[0], Kept) else FREE
+            return (args[0].below, args[0].entry) if isinstance(args[0], TapeValue) else FREE
         if not any(map(depends, args)):
             return Value(None, known(node, args))
         self.spend(PER_APPLICATION)
@@ -259,7 +259,7 @@ class DependenceAnalysis:
 
     def join(self, a: Known, b: Known) -> Known:
         """What a value depends on that is one or the other."""
-        if isinstance(a, Kept) or isinstance(b, Kept):
+        if isinstance(a, TapeValue) or isinstance(b, TapeValue):
             return self.join_tapes(a, b)
         if isinstance(a, tuple) or isinstance(b, tuple):
             n = len(a if isinstance(a, tuple) else b)
@@ -275,12 +275,12 @@ class DependenceAnalysis:
         """The same of tapes, entry by entry down to what they have in common."""
         entries = []
         while a is not b:
-            if not (isinstance(a, Kept) and isinstance(b, Kept)):
+            if not (isinstance(a, TapeValue) and isinstance(b, TapeValue)):
                 raise NoPattern(STRUCTURES)
             entries.append(self.join(a.entry, b.entry))
             a, b = a.below, b.below
         for entry in reversed(entries):
-            a = Kept(a, entry, depends(a) or depends(entry))
+            a = TapeValue(a, entry, depends(a) or depends(entry))
         return a
 
     # Control.

@@ -46,7 +46,7 @@ _SIGNATURE = re.compile(r"\s*(\w+)\s*(?:\b\w+\s*)?\((.*)\)\s*;?\s*", re.DOTALL)
 _QUALIFIERS = ("const", "restrict", "__restrict", "__restrict__")
 
 
-class Parameter(NamedTuple):
+class CParameter(NamedTuple):
     """A parameter of a C function: its number type, whether it is a pointer, its name (or "")."""
 
     type: str
@@ -62,7 +62,7 @@ class Parameter(NamedTuple):
         return f"{self.type} {'*' if self.pointer else ''}{self.name}".strip()
 
 
-def parse_signature(text: str) -> tuple[str, list[Parameter]]:
+def parse_signature(text: str) -> tuple[str, list[CParameter]]:
     """The result type of a C signature, and its parameters.
 
     Raises:
@@ -77,7 +77,7 @@ def parse_signature(text: str) -> tuple[str, list[Parameter]]:
         if tokens in ([], ["void"]):
             continue
         name = tokens[-1] if len(tokens) > 1 and tokens[-1] != "*" else ""
-        parameters.append(Parameter(tokens[0], "*" in tokens, name))
+        parameters.append(CParameter(tokens[0], "*" in tokens, name))
     for name in (*([match[1]] if match[1] != "void" else []), *(p.type for p in parameters)):
         if name not in NUMBERS:
             raise ValueError_(f"signature={text!r}: the type '{name}' is none of {', '.join(NUMBERS)}")
@@ -186,7 +186,7 @@ class CFunction:
         found = [as_type(out if out.shape else out[()], t) for out, t in zip(outs, types)]
         return tuple(found) if isinstance(want, Struct) else found[0]
 
-    def _bound(self, p: Parameter, arrays: dict[str, Any], attrs: dict[str, Any], kept: list[Any]) -> Any:
+    def _bound(self, p: CParameter, arrays: dict[str, Any], attrs: dict[str, Any], kept: list[Any]) -> Any:
         if p.name in arrays:
             if not p.pointer:
                 return arrays[p.name].item() if isinstance(arrays[p.name], np.generic) else arrays[p.name]
