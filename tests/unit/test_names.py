@@ -43,7 +43,9 @@ def test_nothing_else_is_reachable():
 
 def test_every_operator_has_a_meaning_and_every_meaning_is_an_operator():
     assert set(NN_OPS) == set(OPERATORS)
-    assert {name for name, value in vars(layers).items() if isinstance(value, layers.OperatorFunction)} == set(OPERATORS)
+    assert {name for name, value in vars(layers).items() if isinstance(value, layers.OperatorFunction)} == set(
+        OPERATORS
+    )
     assert all(PUBLIC[name] == "model.layers" for name in OPERATORS)
 
 
