@@ -35,6 +35,12 @@ class Node:
 
     __slots__ = ("name", "origin", "type")
 
+    # In typed graphs an `abstract.types.Type`. Which one follows from the relation of the primitive that made the node, which no
+    # checker can follow: code that has looked at the primitive uses the attributes of that type (`dtype`, `shape`, `elems`).
+    type: Any
+    origin: Origin
+    name: str | None
+
     def __init__(self, type: Any = None, origin: Origin = NOWHERE, name: str | None = None):
         self.type = type
         self.origin = origin
@@ -45,6 +51,8 @@ class Constant(Node):
     """A value known at compile time: a number, a string, an array, a function, a `Graph`, ..."""
 
     __slots__ = ("value",)
+
+    value: Any
 
     def __init__(self, value: Any, type: Any = None, origin: Origin = NOWHERE, name: str | None = None):
         super().__init__(type, origin, name)
@@ -79,6 +87,13 @@ class Apply(Node):
     """
 
     __slots__ = ("args", "attrs", "fn", "graph", "keywords")
+
+    # A `Node` in parsed graphs, a `Primitive` or a `Graph` in typed ones. The class does not say in which stage a graph is.
+    fn: Any
+    args: tuple[Any, ...]
+    attrs: dict[str, Any]
+    graph: Graph
+    keywords: tuple[str, ...]
 
     def __init__(
         self,
@@ -125,7 +140,7 @@ class Graph:
         self.name = name
         self.params: list[Parameter] = []
         self.nodes: list[Apply] = []
-        self.output: Node = Constant(None)
+        self.output: Any = Constant(None)
         self.parent = parent
         self.origin = origin
         self.signature: Any = None

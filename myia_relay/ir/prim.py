@@ -39,7 +39,7 @@ Kinds, and what their `lower` rule is (the back end's protocol; nothing here imp
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from typing import Any
 
 from .axes import POINTWISE, Axes
 
@@ -78,11 +78,11 @@ class Primitive:
         self.view = view
         self.linear_in: tuple[int, ...] | None = None
         self.bilinear = False
-        self.infer_rule: Callable | None = None
-        self.vjp_rule: Callable | None = None
-        self.jvp_rule: Callable | None = None
-        self.batch_rule: Callable | None = None
-        self.lower_rule: Callable | None = None
+        self.infer_rule: Any = None
+        self.vjp_rule: Any = None
+        self.jvp_rule: Any = None
+        self.batch_rule: Any = None
+        self.lower_rule: Any = None
         self.__doc__ = meaning.__doc__ if meaning else None
         parameters = inspect.signature(meaning).parameters.values() if meaning else ()
         self.attr_names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
