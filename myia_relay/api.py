@@ -30,6 +30,7 @@ from .infer.arguments.arguments import (
     copy_results,
     describe_argument,
     quick_key,
+    refuse_overlaps,
     resolve_again,
     result_arrays,
 )
@@ -447,6 +448,7 @@ class Relay:
             known, write, given = last
             if compiled is not known:
                 targets = list(result_arrays(compiled.program.result, out))
+                refuse_overlaps(targets)
                 if any(isinstance(t, np.ndarray) and not t.flags.writeable for t in targets):
                     raise ValueError_("into is given a read-only array")
                 write, given = getattr(compiled.run, "into", None), tuple(targets) if len(targets) != 1 else targets[0]

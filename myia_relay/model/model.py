@@ -24,7 +24,7 @@ from ..infer.values.values import Dyn, Seq, Static, Val
 from ..ir.node import Parameter
 from ..pipeline import compile_program
 from ..utils.debugging import debugging
-from ..utils.errors import LoweringError, ShapeError, TypeError_, nearest
+from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, nearest
 from ..utils.raising import for_user
 from .checkpoint_io import load_safetensors, save_safetensors
 from .hidden import ModelSpec, discover
@@ -281,8 +281,27 @@ def load_model(fn: RelayModel, path) -> Model:
     """
     params, _ = load_safetensors(path)
     model = create_model(fn)
+    for name, value in params.items():
+        _require_floats(name, value, model.params.get(name))
     model.params = params
     return model
+
+
+def _require_floats(name: str, value: np.ndarray, array: np.ndarray | None) -> None:
+    """Refuse what a file has for a parameter where it is no float, or none that the parameter's dtype has.
+
+    Raises:
+        TypeError_: integers or booleans.
+        ValueError_: a finite number that becomes infinite.
+    """
+    if array is None or value.shape != array.shape:
+        return  # told with the names and the shapes
+    if not value.dtype.kind == "f" and value.dtype.name != "bfloat16":
+        raise TypeError_(f"the file has {value.dtype.name} for the parameter {name}, which is {array.dtype.name}")
+    with np.errstate(over="ignore"):
+        held = value.astype(array.dtype)
+    if np.any(np.isfinite(value) & ~np.isfinite(held)):
+        raise ValueError_(f"the file has numbers for the parameter {name} that are beyond {array.dtype.name}")
 
 
 def export_model(model: Model) -> ExportedModel:

@@ -17,8 +17,9 @@ from ...abstract.structures import rebuild as rebuild_value
 from ...abstract.structures import to_python
 from ...abstract.types import Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
-from ...utils.errors import OverflowError_, ShapeError, TypeError_
+from ...utils.errors import OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
+from ..engine.dependencies import require_plain_array
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
 from .open_sizes import FieldAnnotation, open_size, part_annotations
@@ -300,13 +301,7 @@ def array_treedef(value: np.ndarray, annotation: Any, leaves: list) -> TreeDef:
         raise TypeError_(
             f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)"
         )
-    if type(value) is not np.ndarray and isinstance(
-        value, np.matrix | np.ma.MaskedArray
-    ):  # `np.ma` takes long to import
-        kind = type(value).__name__
-        raise TypeError_(
-            f"a {kind} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)"
-        )
+    require_plain_array(value)
     leaves.append(value)
     shape: tuple = value.shape
     if isinstance(annotation, Rows) and value.ndim:
@@ -368,6 +363,33 @@ def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:
             yield from result_arrays(part, target)
     else:
         raise TypeError_(f"into: a part of the result is {treedef}, which no array can hold")
+
+
+def refuse_overlaps(targets: list) -> None:
+    """Refuse arrays for several results that share memory: what is written last would be all of them.
+
+    Raises:
+        ValueError_: two of them overlap, or one overlaps itself.
+    """
+    arrays = [t for t in targets if isinstance(t, np.ndarray)]
+    for k, first in enumerate(arrays):
+        if any(size > 1 and stride == 0 for size, stride in zip(first.shape, first.strides, strict=True)):
+            raise ValueError_(
+                "into is given an array whose elements share memory; give one of its own, np.empty(shape)"
+            )
+        for other in arrays[k + 1 :]:
+            if _share_memory(first, other):
+                raise ValueError_("into is given arrays that share memory for different results; give each its own")
+
+
+def _share_memory(first: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays have an element in common, or may have one where it takes long to tell."""
+    if not np.may_share_memory(first, other):
+        return False
+    try:
+        return np.shares_memory(first, other, max_work=100_000)
+    except RuntimeError:  # np.exceptions.TooHardError
+        return True
 
 
 def copy_results(targets: list, results: Any) -> None:

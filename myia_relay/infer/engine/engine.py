@@ -32,7 +32,7 @@ from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, S
 from . import cells as cell_rules
 from .cells import Recaptured
 from .conform import conform
-from .dependencies import Dependency, Hidden, code_of, content, type_of_hidden
+from .dependencies import Dependency, Hidden, code_of, content, require_plain_array, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import note_handing
 from .iterators import note_made, use_up
@@ -232,6 +232,7 @@ class Engine:
         if isinstance(value, np.bool_ | np.number):
             return frame.constant(value)
         if isinstance(value, np.ndarray):
+            require_plain_array(value)
             name = getattr(dependency, "name", "array")
             return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
         kind = type(value)  # objects may answer every attribute, classes have what they have

@@ -261,6 +261,22 @@ class TestFiles:
         with pytest.raises(KeyError, match="differ in"):
             relay.load_model(program.lenet, tmp_path / "m.safetensors")
 
+    def test_numbers_that_are_no_weights(self, tmp_path):
+        safetensors = pytest.importorskip("safetensors.numpy")
+        path = tmp_path / "m.safetensors"
+        stored = {n: p.copy() for n, p in relay.create_model(small).params.items()}
+        for wrong, error in (
+            (stored["linear_0.bias"].astype(np.int32), TypeError),
+            (stored["linear_0.bias"] > 0, TypeError),
+            (stored["linear_0.bias"].astype(np.float64) + 1e300, ValueError),
+        ):
+            safetensors.save_file({**stored, "linear_0.bias": wrong}, path)
+            with pytest.raises(error, match=r"linear_0\.bias"):
+                relay.load_model(small, path)
+        wide = {n: np.full(p.shape, np.inf) for n, p in stored.items()}
+        safetensors.save_file(wide, path)
+        assert np.all(np.isinf(relay.load_model(small, path).params["linear_0.bias"]))
+
     def test_no_file(self, tmp_path):
         with pytest.raises(OSError):
             relay.load_model(small, tmp_path / "nowhere.safetensors")
