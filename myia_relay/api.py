@@ -44,6 +44,7 @@ from .utils.collector import resting
 from .utils.debugging import debugging
 from .utils.deep import deeply
 from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
+from .utils.forks import unforked, unlock_in_child
 from .utils.raising import for_user
 from .utils.source import Origin
 
@@ -103,6 +104,7 @@ class Relay:
         self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
         self._lock = threading.RLock()
+        unlock_in_child(self)
         self._hits = self._misses = 0
         self._annotations: tuple[list[str], list] | None = None
         self._structural = (
@@ -356,7 +358,7 @@ class Relay:
             compiled.seconds = {"inferred": inferred, **compiled.seconds}
             return compiled
 
-        with resting():
+        with resting(), unforked():
             try:
                 return self._attempt(treedefs, keywords, structural, then)
             except RecursionError:

@@ -29,6 +29,7 @@ from .elf import ALLOCATOR, VERSIONED
 SERVE = "myia_relay_serve"  # what compiled code calls for a request, through the variable `__myia_relay_serve`
 LAUNCH = "TVMBackendParallelLaunch"
 PREFIX = "__tvm_ffi_"  # of the names of functions
+SPINS = "2000"  # turns that an idle worker looks for work before it sleeps: half a millisecond on an idle machine
 
 _serve = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object)(builtins.next)
 _names = itertools.count(1)
@@ -120,13 +121,35 @@ def wanted_threads() -> int:
     return os.cpu_count() or 1
 
 
-@functools.cache
-def _launcher() -> int:
-    """The address of the function that runs a loop on all threads; the pool, made at its first call, has as many as wanted."""
+def prepare_threads(number: int) -> None:
+    """Settle how the pool of threads will be; TVM's runtime makes one for each thread that launches a loop, then.
+
+    Idle workers spin before they sleep, and a process waits for that when it ends. TVM's 300,000 turns are 0.1 s on an idle
+    machine, but minutes where others want the processor: each turn hands it to them.
+    """
     os.environ.setdefault("TVM_BIND_THREADS", "0")
-    os.environ["TVM_NUM_THREADS"] = str(wanted_threads())
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", SPINS)
+    os.environ["TVM_NUM_THREADS"] = str(number)
+
+
+@functools.cache
+def launcher() -> int:
+    """The address of the function that runs a loop on all threads; the pool, made at its first call, has as many as wanted."""
+    prepare_threads(wanted_threads())
     _runtime("tvm_ffi", "libtvm_ffi.so")
-    return _address(_runtime("tvm", "libtvm_runtime.so")[LAUNCH])
+    runtime = _runtime("tvm", "libtvm_runtime.so")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=functools.partial(_without_workers, runtime))
+    return _address(runtime[LAUNCH])
+
+
+def _without_workers(runtime: ctypes.CDLL) -> None:
+    """In a child: the workers of this thread's pool are not there, so its loops run in it alone. Other threads make new pools.
+
+    The pool itself is left alone: to take it down would be to wait for its workers. So a child ends by `os._exit`, as those
+    of `multiprocessing` do.
+    """
+    runtime._ZN3tvm7runtime9threading17SetMaxConcurrencyEi(1)
 
 
 @functools.cache
@@ -164,7 +187,7 @@ class Library:
         self._handle = self._dll._handle
         self._set(SERVE, _address(_serve))
         if "threads" in needs:
-            self._set(LAUNCH, _launcher())
+            self._set(LAUNCH, launcher())
         for name in VERSIONED:
             self._set(f"got_{name}", None)
         for name, address in _allocator().items():

@@ -7,6 +7,7 @@ them on a thread with a large stack, which happens once in some tens of thousand
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from typing import Any
@@ -16,6 +17,15 @@ MARGIN = 3 << 19  # of a C stack, left for kernels and for Python
 
 _local = threading.local()
 _starting = threading.Lock()
+
+
+def _in_child() -> None:
+    global _starting
+    _starting = threading.Lock()  # a thread that is not there may have held the old one
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def stack_limit() -> int:

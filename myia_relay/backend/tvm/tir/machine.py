@@ -23,6 +23,7 @@ library.use_packer(tvm_ffi.Function.__from_extern_c__)
 def load(built: Any) -> tuple[Any, bytes | None]:
     """The code of a module, ready to be called, and its object file where that was made."""
     if not library.supported():
+        library.launcher()  # also what happens to its threads after a fork
         return JustInTime(built), None
     code = object_of(built)
     return library.Library(linked(code), library.needs_of(code)), code

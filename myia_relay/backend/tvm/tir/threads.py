@@ -14,19 +14,19 @@ and partial results are added afterwards. Split matrices by rows: a pass over w 
 threads and 21 with one. Align buffers to 64 bytes. While other processes hold the second core, two threads lose to
 one.
 
-TVM makes one pool for every Python thread that launches; its size is read from TVM_NUM_THREADS, which `configure` sets.
-A process must not fork between the first launch and the last one in the child (the child has no workers): use spawn.
+TVM makes one pool for every Python thread that launches; its size is read from TVM_NUM_THREADS, which `configure` sets. Compiling
+makes none, so that a process that runs no parallel loop has no idle workers to wait for when it ends. After a fork the child has no
+workers: its loops then run in the thread that forked (`native.library`).
 """
 
 from __future__ import annotations
 
-import os
-
 import tvm
 
-from ...native.library import wanted_threads
+from ...native.library import prepare_threads, wanted_threads
 
 _MODE_BIG = 1
+_number: int | None = None  # in force since `configure`
 
 
 def configure(n: int | None = None) -> int:
@@ -37,22 +37,24 @@ def configure(n: int | None = None) -> int:
 
     Returns:
         The number in force: `n`, unless TVM's pool of this thread was made smaller before, which can shrink and grow
-        back but not beyond its first size. So the first call decides the most.
+        back but not beyond its first size.
 
     Raises:
         ValueError: n is not positive.
     """
+    global _number
     if n is not None and n < 1:
         raise ValueError(f"the number of threads must be positive, not {n}")
     number = n or wanted_threads()
-    os.environ.setdefault("TVM_BIND_THREADS", "0")
-    # Pools that do not exist yet read this; the call below is for this thread's.
-    os.environ["TVM_NUM_THREADS"] = str(number)
-    if count() != number:
+    prepare_threads(number)  # pools that do not exist yet read this
+    if _number is None:
+        _number = number
+    elif number != _number:  # this thread's pool may exist; it is made, if not
         tvm.get_global_func("runtime.config_threadpool")(_MODE_BIG, number)
-    return count()
+        _number = int(tvm.get_global_func("runtime.NumThreads")())
+    return _number
 
 
 def count() -> int:
     """How many threads a parallel loop uses."""
-    return int(tvm.get_global_func("runtime.NumThreads")())
+    return configure() if _number is None else _number
