@@ -104,3 +104,57 @@ def test_accepted(function, executor):
     p = np.ones(3)
     assert relay(executor=executor)(function)(p) == function(np.ones(3))
     assert (p == 1.0).all()
+
+
+# A recursion that permutes its arguments returns either of them.
+
+
+def pick(n, x, y):
+    return x if n < 1 else pick(n - 1, y, x)
+
+
+def pick_of(n, a, b):
+    return pick(n, a.copy(), b)
+
+
+def of_a_recursion(n, p, q):
+    p, q = p * 1.0, q * 1.0
+    z = pick_of(n, p, q)
+    z[0] = 5.0
+    return p, q, z
+
+
+def of_a_recursion_of_lists(n, p, q):
+    ps, qs = [1.0, 2.0], [3.0, 4.0]
+    for _ in range(n):
+        ps.append(1.0)
+        qs.append(2.0)
+    z = pick_of(n, ps, qs)
+    z[0] = 5.0
+    return ps, qs, z
+
+
+def made(n, x):
+    return x * 2.0 if n < 1 else made(n - 1, x)
+
+
+def of_a_fresh_recursion(n, p, q):
+    p = p * 1.0
+    z = made(n, p)
+    z[0] = 5.0
+    return p + q, z
+
+
+@pytest.mark.parametrize("function", [of_a_recursion, of_a_recursion_of_lists])
+def test_a_result_of_a_recursion_that_may_be_its_argument_is_refused(function, executor):
+    for n in (0, 1):
+        with pytest.raises(CompileError, match="may be, or hold, the same object as"):
+            relay(executor=executor)(function)(n, np.ones(3), np.ones(3))
+
+
+def test_a_fresh_result_of_a_recursion_is_changed(executor):
+    for n in (0, 1, 2):
+        args = n, np.arange(3.0), np.ones(3)
+        got, want = relay(executor=executor)(of_a_fresh_recursion)(*args), of_a_fresh_recursion(*args)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -49,7 +49,11 @@ AREAS = (
         {"opt": "ranges intervals scalar_evolution polynomials check_elimination"},
         "test_range_facts test_range_operations test_ranges test_polynomials",
     ),
-    Area("in place", {"backend/tvm": "inplace", "opt": "delay_updates"}, "test_delay test_native_inplace"),
+    Area(
+        "in place",
+        {"backend/tvm": "inplace", "opt": "delay_updates"},
+        "test_delay test_handing_over test_native_inplace",
+    ),
     Area("sharing", {"infer": "sharing", "frontend": "ownership"}, "errors/test_sharing programs/test_aliases"),
     Area("references", {"backend/tvm": "references lists list_blocks"}, "programs/test_lists"),
     Area("plan", {"backend/tvm": "plan"}, "test_plan"),

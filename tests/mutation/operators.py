@@ -8,6 +8,7 @@ forgotten, operands the wrong way round. What cannot matter to anybody is left a
 from __future__ import annotations
 
 import ast
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ IDENTITIES = ("sorted", "reversed", "abs", "tuple", "list", "set", "frozenset")
 COMMUTATIVE = {
     *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "meet", "join", "union", "isinstance", "getattr", "hasattr", "zip",
 }  # fmt: skip
+CONTEXT = 70  # characters before and behind what differs
 TABLES = (ast.Tuple, ast.List, ast.Set)
 
 
@@ -78,6 +80,7 @@ def mutants(source: str) -> list[Mutant]:
         undo()
         if before == after:
             continue
+        before, after = _around(before, after), _around(after, before)
         mutant = Mutant(site.scope, site.operator, getattr(site.node, "lineno", 0), before, after, 1, position)
         seen[str(mutant)] += 1
         found.append(replace(mutant, number=seen[str(mutant)]))
@@ -92,6 +95,16 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
             site.edit()
             return ast.fix_missing_locations(tree)
     raise ValueError(f"no such mutant: {mutant}")
+
+
+def _around(text: str, other: str) -> str:
+    """What differs from another text, with some of what stands around it, where it is long."""
+    if len(text) <= 2 * CONTEXT:
+        return text
+    first = len(os.path.commonprefix([text, other]))
+    rest = len(os.path.commonprefix([text[first:][::-1], other[first:][::-1]]))
+    begin, end = max(0, first - CONTEXT), min(len(text), len(text) - rest + CONTEXT)
+    return f"{'...' * (begin > 0)}{text[begin:end]}{'...' * (end < len(text))}"
 
 
 def _head(statement: ast.stmt) -> str:

@@ -26,7 +26,7 @@ from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
 from ..arguments.annotate import check_value
 from ..values.protocols import starred
-from ..values.sharing import hands_on, lists_of, mark_result
+from ..values.sharing import Origins, hands_on, lists_of, mark_result
 from ..values.treedef import TreeDef, rebuild, tree_structure
 from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
 from . import cells as cell_rules
@@ -34,7 +34,7 @@ from .cells import Recaptured
 from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, require_plain_array, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
-from .handing import note_handing
+from .handing import Handed, note_handing
 from .iterators import note_made, use_up
 from .program import Program
 from .protocol import Language
@@ -92,6 +92,7 @@ class Engine:
         )
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
+        self.handed: list[Handed] = []  # calls that may hand on what they are given, until it is known whether they do
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse_conflicts`
 
     # Entry.
@@ -171,9 +172,13 @@ class Engine:
         self.specs, self.joins, self.late_errors, self.hidden, self.functions = {}, [], [], {}, Functions()
         self.shared.clear()
         self.suspected.clear()
+        self.handed.clear()
 
     def seen_changes(self) -> Iterator[CompileError]:
         """The changes in place that something else would show, now that it is known what the calls return."""
+        origins = Origins()
+        for call in self.handed if self.suspected else ():
+            call.decide(self.shared, origins)
         for spec, conflict, arrays, error in self.suspected:
             if spec.handing.calls and conflict.confirm(spec.handing, arrays):
                 yield error

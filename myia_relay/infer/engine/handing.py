@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from ...abstract.types import Array, Data, List, Struct, Type
 from ...ir.node import Apply, Constant, Node
@@ -31,7 +33,10 @@ from ..values.values import (
 
 
 def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
-    """Write down which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`."""
+    """Write down which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`.
+
+    Of what is inferred this is decided later (`Handed`): a recursive function may still lack the arms that wait for it.
+    """
     if not may_hand_on(fn, result):
         return
     given = [
@@ -46,13 +51,40 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
         given[0] = Seq("tuple", (*captured, *(v for v in defaults if v is not None)))
     numpy = numpy_name(fn)
     if numpy is None:
-        places = hands_on_given(engine.shared, given, result) | ({0} if elsewhere else set())
+        places = {0} if elsewhere else set()
+        engine.handed.append(Handed(frame.spec, node, given, result))
     else:  # what a function returns in compiled code says nothing of NumPy's
         views = numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
         places = set(range(len(given))) if views else set()
+    note_places(frame.spec, node, places)
+
+
+def note_places(spec: Any, node: Apply, places: set[int]) -> None:
+    """Write down the arguments at some positions, of which the first is what is called."""
     if places:
         nodes = (node.fn, *node.args)
-        frame.spec.handing.calls.setdefault(node, set()).update(nodes[k] for k in places)
+        spec.handing.calls.setdefault(node, set()).update(nodes[k] for k in places)
+
+
+@dataclass(frozen=True, eq=False)
+class Handed:
+    """A call whose result may be, or hold, what it was given; decided when all graphs are complete.
+
+    Attributes:
+        spec: the function in which it is.
+        node: the call.
+        given: what is called, with what it has captured, and its arguments.
+        result: what it returned.
+    """
+
+    spec: Any
+    node: Apply
+    given: list[Val]
+    result: Val
+
+    def decide(self, shared: set[Node | Seq], origins: Origins) -> None:
+        """Write down which."""
+        note_places(self.spec, self.node, hands_on_given(shared, self.given, self.result, origins))
 
 
 def numpy_name(fn: Val) -> str | None:
@@ -75,7 +107,7 @@ KNOWN = (operator.getitem, list, tuple, dict, sorted, reversed, zip, enumerate, 
 """Of which the front end knows what their results hold."""
 
 
-def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val) -> set[int]:
+def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val, origins: Origins) -> set[int]:
     """Which of the values given to a call it may have returned, in whole or in part, or put into what it returned.
 
     What is not taken apart here (run-time lists of lists, data types, functions, iterators) is taken to hold what it can.
@@ -85,7 +117,6 @@ def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val) -> se
     """
     own = {k: leaves for k, value in enumerate(given) if (leaves := set(_mutable(value)))}
     found: set[int] = set()
-    origins = Origins()
     for leaf in _mutable(result) if own else ():
         if isinstance(leaf, Node):
             everything = isinstance(leaf.type, Data) or isinstance(leaf.type, List) and _holds(leaf.type.elem)

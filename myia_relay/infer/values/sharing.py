@@ -29,34 +29,49 @@ def output_leaf(graph: Graph, index: int) -> Node:
 class Origins:
     """What arrays and run-time lists of a typed graph may be the same as, or views of.
 
+    What recursive functions return is a least fixpoint: a call of one that is being looked at gives what is known of it so
+    far, and all is looked at again until what calls were given is what was found. (A recursion may permute its arguments.)
+
     Attributes:
         known: (graph, leaf of its result) -> the parameters that it may be.
-        busy: those that are being looked at: a recursive call adds nothing to what the others say (a least fixpoint).
-        cut: how often that was made use of; an answer found on the way is kept only if it does not rest on it.
+        found: the same, as far as is known in the round that is under way.
+        begun: those that were looked at in this round.
+        used: what calls were given in it.
     """
 
     def __init__(self):
         self.known: dict[tuple[Graph, int], frozenset[Parameter]] = {}
-        self.busy: set[tuple[Graph, int]] = set()
-        self.cut = 0
+        self.found: dict[tuple[Graph, int], frozenset[Parameter]] = {}
+        self.begun: set[tuple[Graph, int]] = set()
+        self.used: dict[tuple[Graph, int], frozenset[Parameter]] = {}
 
     def result(self, graph: Graph, index: int) -> frozenset[Parameter]:
         """The parameters that a leaf of a graph's result may be; all of a graph that is not complete."""
         if graph.output is None:
             return frozenset(graph.params)
         key = (graph, index)
-        if key in self.busy:
-            self.cut += 1
-            return frozenset()
-        if key not in self.known:
-            self.busy.add(key)
-            before = self.cut
-            found = frozenset(n for n in self.of(output_leaf(graph, index)) if isinstance(n, Parameter))
-            self.busy.remove(key)
-            if self.cut != before and self.busy:
-                return found
-            self.known[key] = found
-        return self.known[key]
+        if key in self.known:
+            return self.known[key]
+        if key in self.begun:
+            return self.used.setdefault(key, self.found.get(key, frozenset()))
+        if self.begun:
+            return self.look(key)
+        while True:
+            self.look(key)
+            settled = all(self.found[k] == given for k, given in self.used.items())
+            self.begun.clear()
+            self.used.clear()
+            if settled:
+                self.known.update(self.found)
+                self.found.clear()
+                return self.known[key]
+
+    def look(self, key: tuple[Graph, int]) -> frozenset[Parameter]:
+        """What a leaf of a graph's result may be, by what is known of recursive calls."""
+        self.begun.add(key)
+        found = frozenset(n for n in self.of(output_leaf(*key)) if isinstance(n, Parameter))
+        self.found[key] = found
+        return found
 
     def of(self, node: Node) -> set[Node]:
         """The nodes of its graph that a node may be, or be a view of; itself among them."""

@@ -284,6 +284,19 @@ def test_touching_keeps_the_first_and_the_last_time():
     plan.clock = 2
     plan.touch(s)
     assert (s.first, s.last) == (1, 3)
+    early, late = MemoryPlan(), storage(MemoryPlan(), 8)
+    early.touch(late)
+    early.tick()
+    early.touch(late)
+    assert (late.first, late.last) == (0, 1)
+
+
+def test_whole_views():
+    s = Storage("arena", 64, None)
+    assert View(s, "float64", (2, 4)).whole and View(s, "float32", (16,)).whole
+    assert not View(s, "float64", (7,)).whole and not View(s, "float64", (8,), 8).whole
+    assert not View(s, "float64", (8,), "an expression").whole and not View(s, "float64", (8,), 0, "a pointer").whole
+    assert View(Storage("arena", N * 8, None), "float64", (N,)).whole
 
 
 def test_symbolic_sizes_have_slots():
@@ -298,6 +311,10 @@ def test_symbolic_sizes_have_slots():
     assert shared.made[1].place is shared.made[0] and shared.made[2].offset != shared.made[0].offset
     heirs = planned(([], [0]), ([0], [1], (1, 0)), ([1], [2], (2, 1)), ([2], [3], (3, 2)), sizes={**sizes, 3: N * 8})
     assert evaluate(heirs.plan.size, {"n": 8}.__getitem__) == 64  # one place is handed on
+    apart = planned(
+        ([], [0]), ([0], [1]), ([1], [2], (2, 1)), ([2], [3]), ([2, 3], []), sizes=dict.fromkeys(range(4), N * 8)
+    )
+    assert apart.made[3].offset == apart.made[0].offset == 0  # free, though another place was handed on
     later = planned(([], [0]), ([0], [1], (1, 0)), ([], [2]), ([1, 2], []), sizes=sizes)
     assert later.made[2].offset != later.made[1].offset  # whoever has taken over the place is still there
 

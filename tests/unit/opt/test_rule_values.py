@@ -7,15 +7,16 @@ import itertools
 import numpy as np
 import pytest
 
-from myia_relay.abstract.types import FLOAT, INT, Array, Scalar, Struct
+from myia_relay.abstract.types import FLOAT, INT, Array, Scalar, Struct, tuple_of
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Builder
 from myia_relay.ir.verify import verify
-from myia_relay.opt.rewrite.algebra import FINAL, OFFSETS
+from myia_relay.opt.rewrite.algebra import FINAL, OFFSETS, sink_units, unbroadcast_operand, unit_axes, whole_struct
+from myia_relay.opt.rewrite.like_terms import collect_terms
 from myia_relay.opt.rewrite.rules import Table
 from tests.typed_graphs import P, apply, build
 
-F32 = Scalar("float32")
+F32, F64 = Scalar("float32"), Scalar("float64")
 V, M, T = Array("float64", (4,)), Array("float64", (3, 4)), Array("float64", (2, 3, 4))
 V32, M32 = Array("float32", (4,)), Array("float32", (3, 4))
 SQUARE = Array("float64", (4, 4))
@@ -139,6 +140,8 @@ EXACT = {
     ],
     "cancel_as_scalar": [(lambda x: apply("as_scalar", apply("as_array", x)), (F32,))],
     "cancel_as_array": [(lambda x: apply("as_array", apply("as_scalar", x)), (array(),))],
+    "drop_as_scalar": [(lambda x: apply("as_scalar", x), (F32,))],
+    "drop_as_array": [(lambda x: apply("as_array", x), (M,))],
     "drop_transpose": [(lambda x: transposed(x, 0, 1), (M,)), (lambda x: transposed(x, 0, 1, 2), (T,))],
     "join_transpose": [
         (lambda x: transposed(transposed(x, 1, 2, 0), 1, 0, 2), (T,)),
@@ -205,6 +208,7 @@ EXACT = {
 }  # fmt: skip
 
 REFUSED = {
+    "drop_concatenate": [(lambda x, y: apply("concatenate", x, y, axis=0), (M, M))],
     "cancel_cast": [(lambda x: cast(cast(x, "float32"), "float64"), (V,)), (lambda x: cast(cast(x, "float64"), "int64"), (INT,))],
     "join_cast": [
         (lambda x: cast(cast(x, "int8"), "int64"), (I32,)), (lambda x: cast(cast(x, "float32"), "float64"), (I32,)),
@@ -372,3 +376,170 @@ def test_scattered_sums_are_added_to_what_is_there():
     assert right is not None and P["scatter_add"] is right.output.fn
     for args in points((V, array(3, 1)), False):
         np.testing.assert_allclose(run(left, args), run(right, args), rtol=1e-15)
+
+
+# --- what is done beside the tables ---------------------------------------------------------------------------------------
+
+
+def operands(f, *types):
+    """The operands of the last application of a staged function, without broadcasting that it does by itself."""
+    graph = build(f, *types)
+    head = graph.output
+    found = unbroadcast_operand(Builder(graph), head.fn, head.args, head.type)
+    return [a is not b for a, b in zip(found, head.args)], [str(a.type) for a in found]
+
+
+def test_operands_are_broadcast_by_the_operation():
+    assert operands(lambda x, y: x + repeated(y, 3, 4), M, V) == ([False, True], [str(M), str(V)])
+    assert operands(lambda x, y: repeated(y, 3, 4) * x, M, V) == ([True, False], [str(V), str(M)])
+    # Where all of them are, one has to stay.
+    assert operands(lambda x, y: repeated(x, 3, 4) + repeated(y, 3, 4), V, V)[0] == [True, False]
+    column = array(3, 1)
+    assert operands(lambda x, y: repeated(x, 3, 4) + repeated(y, 3, 4), V, column)[0] == [True, True]
+    assert operands(lambda x, y: x + repeated(y, 3, 4), M, Scalar("float64"))[0] == [False, True]
+    # A Python number that is made an array is one: beside a scalar it would have another kind.
+    assert operands(lambda x, y: x + repeated(y, 3, 4), M, FLOAT)[0] == [False, False]
+    assert operands(lambda x: x + np.full((3, 4), 2.0), M) == ([False, True], [str(M), str(Scalar("float64"))])
+    assert operands(lambda x: x + np.arange(12.0).reshape(3, 4), M)[0] == [False, False]
+    assert operands(lambda x: x + np.full((1,), 2.0), V)[0] == [False, False]
+    assert operands(lambda x: apply("sin", repeated(x, 3, 4)), V)[0] == [False]
+    assert operands(lambda x, y: x + y, FLOAT, FLOAT)[0] == [False, False]
+
+
+def test_axes_of_size_one():
+    assert unit_axes((1, 3, 1, 4), (3, 4)) == [0, 2] and unit_axes((3, 1), (3,)) == [1]
+    assert unit_axes((3, 4), (3, 4)) is None and unit_axes((3, 4), (3,)) is None and unit_axes((3,), (3, 4)) is None
+    assert unit_axes((1, 1), (1,)) == [1] and unit_axes((2, 1), (1,)) is None
+
+
+def sunk(f, *types):
+    """A graph, and the same one with axes of size 1 added after its last application; None where that is not done."""
+    left, right = build(f, *types), build(f, *types)
+    head = right.output
+    found = sink_units(Builder(right), head.fn, head.args, head.attrs, head.type)
+    if found is None:
+        return None
+    assert found.type == head.type
+    right.output = found
+    for args in points(types, False):
+        np.testing.assert_array_equal(run(left, args), run(right, args))
+    return found.args[0] if found.fn.name == "reshape" else found
+
+
+def column(x, *shape):
+    return apply("reshape", x, shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("f", "types", "shape"),
+    [
+        (lambda x, y: column(x, 4, 1) + y, (V, array(4, 1)), (4,)),
+        (lambda x, y: y + column(x, 4, 1), (V, array(4, 1)), (4,)),
+        (lambda x, y: column(x, 1, 3, 1, 4) * column(y, 1, 3, 1, 1), (M, array(3)), (3, 4)),
+        (lambda x, y: column(x, 3, 1, 4) * y, (M, V), (3, 4)),
+        (lambda x, y: column(x, 3, 1, 4) * y, (M, F64), (3, 4)),
+        (lambda x: total(column(x, 3, 1, 4), 2), (M,), (3,)),
+        (lambda x: total(column(x, 3, 1, 4), 1, 2), (M,), (3,)),
+        (lambda x: total(column(x, 3, 1, 4), 0, keepdims=True), (M,), (4,)),
+        (lambda x, y: column(x, 4, 1) + y, (V, array(4, 3)), None),
+        (lambda x, y: column(x, 2, 2) + y, (V, array(2, 2)), None),
+        (lambda x, y: x + y, (V, V), None),
+        (lambda x: total(column(x, 3, 1, 4), 1), (M,), None),
+        (lambda x: total(x, 0), (M,), None),
+        (lambda x: transposed(column(x, 4, 1), 1, 0), (V,), None),
+    ],
+)
+def test_axes_of_size_one_are_added_behind(f, types, shape):
+    found = sunk(f, *types)
+    assert (found is None) == (shape is None)
+    if shape is not None:
+        assert tuple(found.type.shape) == shape
+
+
+def test_a_structure_put_together_again():
+    pair = tuple_of(FLOAT, V)
+
+    def again(order, rest=()):
+        graph = build(lambda s, t: tuple([s[k] for k in order] + [t[k] for k in rest]), pair, pair)
+        head = graph.output
+        found = whole_struct(head.args, head.type)
+        return found and graph.params.index(found)
+
+    assert again((0, 1)) == 0 and again((), (0, 1)) == 1
+    assert again((1, 0)) is None and again((0,)) is None and again((0,), (1,)) is None and again((0, 0)) is None
+    assert whole_struct((), tuple_of()) is None
+    other = build(lambda s: (s[0], s[1] * 1.5), pair).output
+    assert whole_struct(other.args, other.type) is None
+
+
+# --- like terms ------------------------------------------------------------------------------------------------------------
+
+
+def collected(f, *types, loose=lambda node: True):
+    """The applications of the last one of a staged function with its like terms collected; None where nothing is."""
+    left, right = build(f, *types), build(f, *types)
+    head = right.output
+    before = len(right.nodes)
+    found = collect_terms(Builder(right), head.fn, head.args, head.type, loose)
+    if found is None:
+        return None
+    assert found.type == head.type
+    right.output = found
+    for args in points(types, False):
+        np.testing.assert_allclose(run(left, args), run(right, args), rtol=1e-5 if F32 in types else 1e-13, atol=1e-13)
+    return [
+        " ".join([n.fn.name, *(f"{a.value:g}" for a in n.args if hasattr(a, "value"))]) for n in right.nodes[before:]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("f", "types", "want"),
+    [
+        (lambda x: x + x, (FLOAT,), ["mul 2"]),
+        (lambda x: x - x, (FLOAT,), []),
+        (lambda x: x - x, (V,), None),
+        (lambda x: 3.0 * x + x * 3.0, (V,), ["mul 6"]),
+        (lambda x: 3.0 * x - x, (F32,), ["mul 2"]),
+        (lambda x: -x - x, (FLOAT,), ["mul -2"]),
+        (lambda x: x - 2.0 * x, (FLOAT,), ["neg"]),
+        (lambda x, y: (y + x) - x, (FLOAT, FLOAT), []),
+        (lambda x, y: (y - x) + x, (V, V), []),
+        (lambda x, y: (y - x) - x, (V, V), ["mul 2", "sub"]),
+        (lambda x, y: x - (y - x), (V, V), ["mul 2", "sub"]),
+        (lambda x, y: x * y + y * x, (V, V), ["mul 2"]),
+        (lambda x, y: (2.0 * x) * y - y * x, (V, V), []),
+        (lambda x, y: x * (y * x) + (x * x) * y, (FLOAT, FLOAT), ["mul 2"]),
+        (lambda x, y: (2.0 * x) * y + (3.0 * y) * x, (FLOAT, FLOAT), ["mul", "mul 5"]),
+        (lambda x, y: x + y, (FLOAT, FLOAT), None),
+        (lambda x, y: x + y, (V, FLOAT), None),
+        (lambda x: -(3.0 * x), (FLOAT,), ["mul -3"]),
+        (lambda x: apply("neg", -x), (V,), []),
+        (lambda x: -x, (V,), None),
+        (lambda x: 2.0 * (0.5 * x), (FLOAT,), []),
+        (lambda x: 2.0 * (3.0 * x), (FLOAT,), ["mul 6"]),
+        (lambda x: (3.0 * x) * -2.0, (V,), ["mul -6"]),
+        (lambda x: 2.0 * x, (FLOAT,), None),
+        (lambda x: (-x) * -1.0, (FLOAT,), []),
+        (lambda x, y: (3.0 * x) * y, (V, V), ["mul", "mul 3"]),
+        (lambda x, y: x * (y * 3.0), (F32, F32), ["mul", "mul 3"]),
+        (lambda x, y: (2.0 * x) * (0.5 * y), (V, V), None),
+        (lambda x, y: x * y, (V, V), None),
+        (lambda x, y: (3.0 * x) * y, (V, M), ["mul", "mul 3"]),
+        (lambda x, y: 3.0 * ((2.0 / y) * x), (V, V), ["div 6", "mul"]),
+        (lambda x, y: (x * (2.0 / y)) * 3.0, (FLOAT, FLOAT), ["div 6", "mul"]),
+        (lambda x, y: 3.0 * ((y / 2.0) * x), (V, V), None),
+        (lambda x: x + x, (INT,), None),
+        (lambda x: apply("sin", x), (FLOAT,), None),
+        (lambda x: 2.0 * x + np.inf * x, (FLOAT,), None),
+    ],
+)
+def test_like_terms(f, types, want):
+    assert collected(f, *types) == want
+
+
+def test_sums_of_users_are_not_taken_apart():
+    def f(x, y):
+        return (y + x) - x
+
+    assert collected(f, V, V, loose=lambda node: False) is None
+    assert collected(lambda x, y: (3.0 * x) * y, V, V, loose=lambda node: False) is None

@@ -1,0 +1,149 @@
+"""Free names that compiled code rests on: what is a change of each, and what is none."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from myia_relay.abstract.types import Array
+from myia_relay.infer.engine.dependencies import Dependency, Hidden, checker, code_of, content, same, type_of_hidden
+
+
+def test_what_is_the_same():
+    nan = float("nan")
+    assert same(1, 1) and same("a", "a") and same(nan, float("nan")) and same(np.float32(1), np.float32(1))
+    assert same((1, (2.0,)), (1, (2.0,))) and same(None, None) and same(True, True)
+    for a, b in [
+        (0.0, -0.0),
+        (1, True),
+        (1, 1.0),
+        (1, 2),
+        ("a", "b"),
+        ((1,), (1, 2)),
+        ((1,), (2,)),
+        ([1], [1]),
+        (1.0, np.float64(1)),
+    ]:
+        assert not same(a, b)
+    f = types.MethodType(len, [])
+    assert same(f, f) and not same([].append, [].append)
+
+    class A:
+        def m(self):
+            pass
+
+    a = A()
+    assert same(a.m, a.m) and not same(a.m, A().m)
+
+
+@dataclass
+class Record:
+    a: int
+    b: float = 2.0
+
+
+def test_contents():
+    assert content([1, 2]) == (1, 2) and content({"a": 1}) == ("a", 1) and content(Record(1)) == (1, 2.0)
+    assert content((1, 2)) is None and content(3) is None and content({"a": 1}) != content({"b": 1})
+
+
+def test_code():
+    def f(x, y=1, *, z=2):
+        return x
+
+    before = code_of(f)
+    assert same(before, code_of(f))
+    f.__defaults__ = (5,)
+    assert not same(before, code_of(f))
+    f.__defaults__, f.__kwdefaults__["z"] = before[1], 7
+    assert not same(before, code_of(f))
+
+
+def dependencies_of(place):
+    return {
+        "dict": Dependency("dict", place, "x", place["x"]),
+        "content": Dependency("content", place["xs"], "", content(place["xs"])),
+        "absent": Dependency("absent", place, "nothing", True),
+        "attribute": Dependency("attribute", place["record"], "a", place["record"].a),
+        "code": Dependency("code", place["f"], "", code_of(place["f"])),
+        "array": Dependency("dict", place, "array", place["array"], type_of_hidden(place["array"])),
+    }
+
+
+def make():
+    def f():
+        return 1
+
+    return {"x": 3, "xs": [1, 2], "record": Record(1), "f": f, "array": np.zeros(3)}
+
+
+def _replace_code(place):
+    place["f"].__code__ = (lambda: 2).__code__
+
+
+CHANGES = {
+    "dict": lambda p: p.update(x=4),
+    "content": lambda p: p["xs"].append(3),
+    "absent": lambda p: p.update(nothing=1),
+    "attribute": lambda p: setattr(p["record"], "a", 5),
+    "code": _replace_code,
+    "array": lambda p: p.update(array=np.zeros(4)),
+}
+NO_CHANGES = {
+    "dict": lambda p: p.update(y=4),
+    "content": lambda p: p.update(xs=[9]),  # the list that was read is as it was
+    "absent": lambda p: p.update(other=1),
+    "attribute": lambda p: setattr(p["record"], "b", 5),
+    "code": lambda p: p.update(f=None),
+    "array": lambda p: p.update(array=np.ones(3)),  # passed in anew
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_each_kind(kind):
+    for change, holds in ((NO_CHANGES[kind], True), (CHANGES[kind], False)):
+        place = make()
+        dependency = dependencies_of(place)[kind]
+        run = checker([dependency], 1, lambda x: ("run", x), lambda x: ("again", x), [])
+        assert dependency.holds() and run(1) == ("run", 1)
+        change(place)
+        assert dependency.holds() == holds and run(2) == ("run" if holds else "again", 2)
+
+
+def test_a_name_that_is_gone():
+    place = make()
+    for kind in ("dict", "array"):
+        dependency = dependencies_of(place)[kind]
+        run = checker([dependency], 0, lambda: "run", lambda: "again", [])
+        kept = place.pop(dependency.name)
+        assert not dependency.holds() and run() == "again"
+        place[dependency.name] = kept
+
+    empty = Dependency("cell", types.CellType(), "", 1)
+    assert not empty.holds() and checker([empty], 0, lambda: "run", lambda: "again", [])() == "again"
+
+
+def test_an_equal_value_will_do():
+    place = {"x": 2.5, "y": (1, 2)}
+    found = [Dependency("dict", place, "x", 2.5), Dependency("dict", place, "y", (1, 2))]
+    run = checker(found, 2, lambda a, b: a + b, lambda a, b: None, [])
+    place.update(x=float("2.5"), y=(1, int("2")))
+    assert run(1, 2) == 3
+
+
+def test_ints_beyond_64_bits_go_the_other_way():
+    run = checker([], 2, lambda a, b: "run", lambda a, b: "again", [1])
+    assert run(2**70, 2**63 - 1) == "run" and run(0, -(2**63)) == "run"
+    assert run(0, 2**63) == "again" and run(0, -(2**63) - 1) == "again"
+
+
+def test_hidden_arguments():
+    place = {"array": np.zeros(3)}
+    free = Hidden(Dependency("dict", place, "array", place["array"], Array("float64", (3,))), None)
+    assert free.fetch([]) is place["array"]
+    place["array"] = np.ones(3)
+    assert free.fetch([]) is place["array"]
+    assert Hidden(None, "the object").fetch([1]) == "the object" and Hidden(None, None, len).fetch([1, 2]) == 2
