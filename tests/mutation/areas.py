@@ -47,7 +47,7 @@ AREAS = (
     Area(
         "ranges",
         {"opt": "ranges intervals scalar_evolution polynomials check_elimination"},
-        "test_range_facts test_range_operations test_ranges test_polynomials",
+        "test_range_facts test_range_operations opt/test_ranges test_polynomials",
     ),
     Area(
         "in place",

@@ -18,6 +18,7 @@ from myia_relay.infer.values.treedef import (
     from_type,
     join,
     rebuild,
+    tree_structure,
     type_of,
     unknown,
 )
