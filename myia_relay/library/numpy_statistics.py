@@ -16,7 +16,7 @@ def _along(a, axis):
 # NaN left out. Integers and booleans have none.
 
 
-def nansum(a, axis=None, keepdims=False):
+def nansum(a, axis=None, *, keepdims=False):
     """np.nansum."""
     a = np.asarray(a)
     if a.dtype.kind != "f":
@@ -24,7 +24,7 @@ def nansum(a, axis=None, keepdims=False):
     return np.sum(np.where(np.isnan(a), np.zeros_like(a), a), axis=axis, keepdims=keepdims)
 
 
-def nanprod(a, axis=None, keepdims=False):
+def nanprod(a, axis=None, *, keepdims=False):
     """np.nanprod."""
     a = np.asarray(a)
     if a.dtype.kind != "f":
@@ -32,7 +32,7 @@ def nanprod(a, axis=None, keepdims=False):
     return np.prod(np.where(np.isnan(a), np.ones_like(a), a), axis=axis, keepdims=keepdims)
 
 
-def nanmax(a, axis=None, keepdims=False):
+def nanmax(a, axis=None, *, keepdims=False):
     """np.nanmax; NaN where there is nothing else."""
     a = np.asarray(a)
     if a.dtype.kind != "f":
@@ -41,7 +41,7 @@ def nanmax(a, axis=None, keepdims=False):
     return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, top).astype(a.dtype)[()]
 
 
-def nanmin(a, axis=None, keepdims=False):
+def nanmin(a, axis=None, *, keepdims=False):
     """np.nanmin; NaN where there is nothing else."""
     a = np.asarray(a)
     if a.dtype.kind != "f":
@@ -50,7 +50,7 @@ def nanmin(a, axis=None, keepdims=False):
     return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), np.nan, low).astype(a.dtype)[()]
 
 
-def nanmean(a, axis=None, keepdims=False):
+def nanmean(a, axis=None, *, keepdims=False):
     """np.nanmean."""
     a = np.asarray(a)
     if a.dtype.kind != "f":
@@ -59,7 +59,7 @@ def nanmean(a, axis=None, keepdims=False):
     return (np.nansum(a, axis=axis, keepdims=keepdims) / count).astype(a.dtype)[()]
 
 
-def nanvar(a, axis=None, ddof=0, keepdims=False):
+def nanvar(a, axis=None, *, ddof=0, keepdims=False):
     """np.nanvar; NaN where no degree of freedom is left."""
     a = np.asarray(a)
     if a.dtype.kind != "f":
@@ -71,7 +71,7 @@ def nanvar(a, axis=None, ddof=0, keepdims=False):
     return np.where(freedom <= 0, np.nan, out).astype(a.dtype)[()]
 
 
-def nanstd(a, axis=None, ddof=0, keepdims=False):
+def nanstd(a, axis=None, *, ddof=0, keepdims=False):
     """np.nanstd."""
     return np.sqrt(np.nanvar(a, axis=axis, ddof=ddof, keepdims=keepdims))
 
@@ -79,7 +79,7 @@ def nanstd(a, axis=None, ddof=0, keepdims=False):
 # Averages.
 
 
-def average(a, axis=None, weights=None, keepdims=False):
+def average(a, axis=None, weights=None, *, keepdims=False):
     """np.average: weights are of the array's shape, or one for each position of the axis."""
     a = np.asarray(a)
     if weights is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import numpy as np
 import pytest
 
+from myia_relay.library import SOURCES
 from myia_relay.prims.api.array_indices import masked
 from myia_relay.prims.api.numpy_api import MEANINGS, METHODS, at_add, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
@@ -40,6 +42,26 @@ def same(ours, theirs, what="", rtol=1e-14):
         )
     else:
         assert type(ours) is type(theirs) and ours == theirs, (what, ours, theirs)
+
+
+def positional(function) -> list[str]:
+    """The parameters that may be given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds]
+
+
+def test_arguments_have_numpys_positions():
+    """What is given by position is what NumPy takes it for."""
+    for function in {**MEANINGS, **SOURCES}:
+        module = getattr(function, "__module__", None) or ""
+        if isinstance(function, np.ufunc | type) or not module.startswith("numpy") or function is np.arange:
+            continue
+        try:
+            theirs = positional(function)
+        except ValueError:  # a builtin that does not tell
+            continue
+        ours = MEANINGS[function].positional if function in MEANINGS else positional(SOURCES[function])
+        assert not theirs or list(ours[1:]) == theirs[1 : len(ours)], (function, ours, theirs)
 
 
 UNARY = (

@@ -63,7 +63,7 @@ def numpy_full(b: Builder, shape, fill_value, dtype=None) -> Var:
 
 
 def _like(value):
-    def rule(b: Builder, a, dtype=None, shape=None) -> Var:
+    def rule(b: Builder, a, dtype=None, *, shape=None) -> Var:
         x = strong(operand(b, a))
         return _filled(b, value, x.shape if shape is None else shape, dtype or x.dtype, "np.zeros_like")
 
@@ -75,7 +75,7 @@ meaning(np.ones_like, static=("dtype",))(_like(1))
 
 
 @meaning(np.full_like, static=("dtype",))
-def full_like(b: Builder, a, fill_value, dtype=None, shape=None) -> Var:
+def full_like(b: Builder, a, fill_value, dtype=None, *, shape=None) -> Var:
     """np.full_like."""
     x = strong(operand(b, a))
     return _filled(b, fill_value, x.shape if shape is None else shape, dtype or x.dtype, "np.full_like")

@@ -187,9 +187,11 @@ def logical_not(b: Builder, x) -> Var:
     return unwrap(P.logical_not(astype(operand(b, x), "bool")))
 
 
-@meaning(np.nan_to_num, static=("nan", "posinf", "neginf"))
-def nan_to_num(b: Builder, x, nan=0.0, posinf=None, neginf=None) -> Var:
+@meaning(np.nan_to_num, static=("copy", "nan", "posinf", "neginf"))
+def nan_to_num(b: Builder, x, copy=True, nan=0.0, posinf=None, neginf=None) -> Var:
     """np.nan_to_num: finite numbers in place of NaN and infinities."""
+    if copy is not True:
+        raise TypeError_(f"np.nan_to_num: in compiled code the result is an array of its own: leave out copy={copy!r}")
     x = strong(operand(b, x))
     if not x.type.is_float:
         return unwrap(x)
@@ -411,7 +413,7 @@ for _dtype in ("bool", *INTS, "float16", "float32", "float64"):
 
 
 @method("astype", static=("dtype", "copy"))
-def _(b: Builder, x, dtype, copy=True) -> Var:
+def _(b: Builder, x, dtype, *, copy=True) -> Var:
     x = operand(b, x)
     return cast(x, dtype=dtype_name(dtype), weak=False)
 
@@ -439,7 +441,7 @@ def ascontiguousarray(b: Builder, a, dtype=None) -> Var:
 
 
 @meaning(np.array, np.asarray, np.asanyarray, static=("dtype", "copy"))
-def array(b: Builder, a, dtype=None, copy=None) -> Var:
+def array(b: Builder, a, dtype=None, *, copy=None) -> Var:
     """np.array: numbers, arrays, and nested lists of them."""
     x = strong(operand(b, a, "np.array", None if dtype is None else dtype_name(dtype)))
     return as_array(x) if isinstance(x.type, Scalar) else x

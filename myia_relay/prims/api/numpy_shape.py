@@ -390,7 +390,7 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
 
 
 @meaning(np.pad, static=("pad_width", "mode"))
-def numpy_pad(b: Builder, array, pad_width, mode="constant", constant_values=0) -> Var:
+def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=0) -> Var:
     """np.pad with constants."""
     if mode != "constant":
         raise TypeError_(f"np.pad with mode={mode!r} is not supported; concatenate the border yourself")
