@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .infer.language.calls import special
+from .infer.language.registry import special
 from .infer.transforms import custom_rules as _rules
 from .infer.transforms import derivatives as _infer
 from .infer.transforms import functional as _functional

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .api import Relay
-from .infer.language.calls import special
+from .infer.language.registry import special
 from .infer.transforms import transforms as _infer
 from .utils.errors import GradError, TypeError_
 

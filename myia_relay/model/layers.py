@@ -12,8 +12,9 @@ from ..abstract.types import Array, Scalar
 from ..api import Relay
 from ..infer.engine.engine import Engine
 from ..infer.engine.frames import Frame
-from ..infer.language.calls import numeric, special
-from ..infer.language.structures import to_python
+from ..infer.language.calls import numeric
+from ..infer.language.registry import special
+from ..infer.objects.leaves import to_python
 from ..infer.values.treedef import describe
 from ..infer.values.values import Dyn, Static, Val
 from ..prims.api.nn_api import NN_OPS, pair

@@ -16,8 +16,10 @@ from ..frontend import parse
 from ..infer.engine.dependencies import Hidden
 from ..infer.engine.engine import Ambient, Engine
 from ..infer.engine.frames import Frame
-from ..infer.language.calls import METHODS_OF_REFS, call_model_function, special
-from ..infer.language.structures import to_python
+from ..infer.language.calls import call_model_function
+from ..infer.language.registry import special
+from ..infer.objects.attributes import METHODS_OF_REFS
+from ..infer.objects.leaves import to_python
 from ..infer.transforms.model_gradients import parameter_key, read_parameters
 from ..infer.values.treedef import describe
 from ..infer.values.values import Dyn, Seq, Static, Val

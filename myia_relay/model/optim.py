@@ -15,8 +15,8 @@ from ..abstract.types import Array, Ref
 from ..api import Relay
 from ..infer.engine.engine import Engine, Hidden
 from ..infer.engine.frames import Frame
-from ..infer.language.calls import special
-from ..infer.language.structures import to_python
+from ..infer.language.registry import special
+from ..infer.objects.leaves import to_python
 from ..infer.transforms.model_gradients import read_parameters
 from ..infer.values.values import NONE_VAL, Dyn, Val
 from ..ir.node import Parameter

@@ -31,6 +31,7 @@ from ..values.treedef import TreeDef, rebuild, tree_structure
 from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
 from . import cells as cell_rules
 from .cells import Recaptured
+from .conflicts import refuse_in_place
 from .conform import conform
 from .dependencies import Dependency, Hidden, code_of, content, require_plain_array, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
@@ -93,7 +94,7 @@ class Engine:
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
         self.handed: list[Handed] = []  # calls that may hand on what they are given, until it is known whether they do
-        self.suspected: list[tuple] = []  # changes in place that may be seen; see `list_methods.refuse_conflicts`
+        self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
 
     # Entry.
 
@@ -310,7 +311,7 @@ class Engine:
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
                 for option in args[0].options if isinstance(args[0], TaggedUnion) else args[:1]:
-                    self.language.refuse_in_place(self, frame, node, option)
+                    refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
             note_handing(self, frame, node, fn, result)

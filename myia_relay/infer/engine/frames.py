@@ -17,12 +17,26 @@ from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
 from ...ir.syntax import Handing
 from ...ir.walk import free_variables
+from ...prims.ops.effects import raise_
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import InternalError
 from ...utils.source import NOWHERE, Origin
 from ..values.sharing import mark_like
 from ..values.treedef import TreeDef, rebuild, tree_structure
-from ..values.values import Bound, Cell, ClosureVal, Derived, Dyn, Iter, KnownRecord, Seq, TaggedUnion, UnboundVal, Val
+from ..values.values import (
+    NEVER,
+    Bound,
+    Cell,
+    ClosureVal,
+    Derived,
+    Dyn,
+    Iter,
+    KnownRecord,
+    Seq,
+    TaggedUnion,
+    UnboundVal,
+    Val,
+)
 from .scheduler import Future
 
 
@@ -378,3 +392,9 @@ def reach(origin: Frame, frame: Frame, value: Val) -> Val:
 def emit(frame: Frame, name: str, *values: Dyn) -> Dyn:
     """Apply a primitive by name."""
     return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))
+
+
+def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
+    """What raises whatever happens, when it is reached, as in Python."""
+    frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
+    return NEVER

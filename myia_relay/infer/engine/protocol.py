@@ -20,9 +20,7 @@ class Language:
     Attributes:
         constructs: what each construct means: a coroutine `(engine, frame, node) -> Val`.
         call: what calling a value means: a coroutine `(engine, frame, fn, args, kwargs, origin, site) -> Val`.
-        refuse_in_place: `(engine, frame, node, value)`: refuses `x += y` where something else would show the change.
     """
 
     constructs: Mapping[Syntax, Callable]
     call: Callable
-    refuse_in_place: Callable

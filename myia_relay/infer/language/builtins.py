@@ -16,11 +16,22 @@ from ...library import lists as prelude
 from ...prims.api.numpy_api import MEANINGS
 from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
-from ...prims.ops.effects import print_
+from ...prims.ops.effects import check, print_
 from ...utils.errors import TypeError_
-from ..engine.conform import LONG
+from ..engine.branches import branch
+from ..engine.conflicts import refuse_shared
 from ..engine.engine import Engine
-from ..engine.frames import Frame, reach
+from ..engine.frames import Frame, raising, reach
+from ..engine.unions import each_option, nested_choice, without_choices
+from ..objects import data, list_methods, lists
+from ..objects.arithmetic import arithmetic
+from ..objects.attributes import PropertyVal, attribute
+from ..objects.iterables import _count, walk
+from ..objects.leaves import array_length, to_node, to_python
+from ..objects.lists import call, length, pushed
+from ..objects.sequences import needs_loop
+from ..objects.structures import as_sequence
+from ..objects.truth import truth
 from ..values.kinds import (
     class_of,
     classes_in,
@@ -32,13 +43,12 @@ from ..values.kinds import (
     possible,
     python_class,
 )
-from ..values.protocols import is_dataclass, user_method
+from ..values.protocols import is_dataclass, require_plain, user_method
 from ..values.treedef import describe
 from ..values.values import (
     NONE_VAL,
     Dyn,
     Iter,
-    Raised,
     Seq,
     SliceVal,
     Static,
@@ -46,13 +56,9 @@ from ..values.values import (
     Text,
     Val,
 )
-from . import data, list_methods, lists
-from .calls import call_value, numeric, operate, require_plain, special
-from .iterables import array_length, walk
-from .lists import length, pushed, static_items
-from .structures import PropertyVal, as_sequence, attribute, raising, to_node, to_python
-from .syntax import branch, emit_raise, meaning, text_parts, truth
-from .unions import each_option, nested_choice, without_choices
+from .calls import call_value, numeric
+from .registry import meaning, special
+from .syntax import text_parts
 
 
 @special(builtins.getattr)
@@ -104,7 +110,7 @@ async def zip_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 
 @special(builtins.enumerate)
 async def enumerate_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    start = operate(engine, frame, operator.index, [args[1]]) if len(args) > 1 else frame.constant(0)
+    start = arithmetic(frame, operator.index, args[1]) if len(args) > 1 else frame.constant(0)
     return Iter("enumerate", (args[0], start))
 
 
@@ -147,7 +153,6 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         steps = walk(engine, frame, value)
         if steps.items is not None:
             return frame.constant(len(steps.items))
-        from .iterables import _count
 
         return _count(engine, frame, steps)
     raise TypeError_(f"object of type {describe(value)} has no len()")
@@ -223,17 +228,6 @@ async def divmod_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> V
     return numeric(engine, frame, MEANINGS[divmod], args, {}, "divmod")
 
 
-def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:
-    """Whether an iterable has a length that is known at run time only."""
-    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
-        return len(range(*[p.node.value for p in value.parts])) > LONG and not lists.keeps_static(engine)
-    if is_run_time(value):
-        return static_items(frame, value) is None
-    if isinstance(value, Iter):
-        return walk(engine, frame, value).items is None
-    return isinstance(value, Dyn) and isinstance(value.type, Array) and not isinstance((*value.type.shape, 0)[0], int)
-
-
 def _sequence(kind: str):
     async def make(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if not args:
@@ -300,7 +294,7 @@ async def _fold(engine, frame, fn, values, origin):
 def _quantifier(stop_at: bool):
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if needs_loop(engine, frame, args[0]):
-            return await list_methods.call(engine, frame, prelude.any_of if stop_at else prelude.all_of, args[0])
+            return await call(engine, frame, prelude.any_of if stop_at else prelude.all_of, args[0])
         name = "logical_or" if stop_at else "logical_and"
         result: Dyn | None = None
         for item in as_sequence(engine, frame, args[0], "any" if stop_at else "all"):
@@ -324,21 +318,11 @@ async def map_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     return Iter("map", tuple(args))
 
 
-async def mapped(engine: Engine, frame: Frame, value: Iter, origin, site) -> Val:
-    """What the function of a `map` makes of all that it runs over, as a sequence."""
-    fn, *sequences = value.parts
-    if len(sequences) == 1 and needs_loop(engine, frame, sequences[0]):
-        return await list_methods.call(engine, frame, prelude.mapped, fn, sequences[0], site=site)
-    columns = [as_sequence(engine, frame, s, "map over") for s in sequences]
-    out = [await call_value(engine, frame, fn, list(row), {}, origin, site) for row in zip(*columns, strict=False)]
-    return Seq("tuple", tuple(out))
-
-
 @special(functools.reduce)
 async def reduce_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     fn, sequence, *start = args
     if start and needs_loop(engine, frame, sequence):
-        return await list_methods.call(engine, frame, prelude.reduced, fn, sequence, start[0], site=site)
+        return await call(engine, frame, prelude.reduced, fn, sequence, start[0], site=site)
     items = [*start, *as_sequence(engine, frame, sequence, "reduce")]
     if not items:
         raise TypeError_("reduce() of empty iterable with no initial value")
@@ -384,19 +368,19 @@ def _extreme(name: str):
             values = reach(frame, region, xs)
             if getattr(kwargs.get("key", NONE_VAL), "value", 0) is None:
                 return await run(engine, region, [values], {}, region.builder.origin, None)
-            found = await list_methods.call(engine, region, function, values, reach(frame, region, kwargs["key"]))
+            found = await call(engine, region, function, values, reach(frame, region, kwargs["key"]))
             list_methods.mark_entries(engine, found)
             return found
 
         async def none(region: Frame) -> Val:
             if "default" in kwargs:
                 return reach(frame, region, kwargs["default"])
-            return await emit_raise(engine, region, Raised(ValueError, Static(empty)))
+            return raising(region, ValueError, empty)
 
         count = length(engine, frame, xs)
         if count.known:
             return await (some if count.node.value else none)(frame)
-        decided = operate(engine, frame, operator.gt, [count, frame.constant(0)])
+        decided = arithmetic(frame, operator.gt, count, frame.constant(0))
         return await branch(
             engine, frame, decided, [some, none], Apply(frame.graph, undef, origin=frame.builder.origin)
         )
@@ -411,7 +395,7 @@ def _extreme(name: str):
             raise TypeError_(f"{name}: {describe(a)} and {describe(b)} cannot be compared")
         if a.type == b.type or not isinstance(a.type, Scalar) or not isinstance(b.type, Scalar):
             return Dyn(OPERATORS[fn](frame.builder, frame.var(a), frame.var(b)).node)
-        takes_second = operate(engine, frame, operator.gt if name == "max" else operator.lt, [b, a])
+        takes_second = arithmetic(frame, operator.gt if name == "max" else operator.lt, b, a)
         if takes_second.known:
             return b if takes_second.node.value else a
 
@@ -473,8 +457,8 @@ if hasattr(S, "match_sequence"):
         (subject,) = values
         if is_run_time(subject):
             compare = operator.ge if node.attrs.get("star") else operator.eq
-            return operate(
-                engine, frame, compare, [lists.length(engine, frame, subject), frame.constant(node.attrs["length"])]
+            return arithmetic(
+                frame, compare, lists.length(engine, frame, subject), frame.constant(node.attrs["length"])
             )
         if not isinstance(subject, Seq) or subject.kind not in ("tuple", "list", "record"):
             return frame.constant(False)
@@ -492,9 +476,33 @@ if hasattr(S, "list_append"):
     async def list_append(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
         xs, x = values
         if is_list(xs):
-            list_methods.refuse_shared(engine, frame, node, xs)
+            refuse_shared(engine, frame, node, xs)
             return pushed(engine, frame, xs, x)
         raise TypeError_(f"append: {describe(xs)} is no list")
+
+
+@special(builtins.range)
+async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`."""
+    for arg in args:
+        ok = (
+            isinstance(arg, Dyn)
+            and isinstance(arg.type, Scalar)
+            and arg.type.dtype.lstrip("u").startswith(("int", "bool"))
+        )
+        if not ok:
+            raise TypeError_(f"range: {describe(arg)} cannot be interpreted as an integer")
+    parts = [arithmetic(frame, operator.index, a) for a in args]
+    zero, one = frame.constant(0), frame.constant(1)
+    start, stop, step = (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
+    if step.known:
+        if step.node.value == 0:
+            raise TypeError_("range() arg 3 must not be zero")
+    else:
+        ok = arithmetic(frame, operator.ne, step, zero)
+        attrs = {"exception": ValueError, "parts": ("range() arg 3 must not be zero",)}
+        frame.builder.emit(check, (ok.node,), attrs)
+    return Iter("range", (start, stop, step))
 
 
 __all__ = ["Iter", "Text", "to_node"]

@@ -10,27 +10,37 @@ import dataclasses
 import functools
 import operator
 import types
-from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 from ...abstract.families import family_of
-from ...abstract.types import Array, Data, Ref, Scalar
+from ...abstract.types import Array, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...library import SOURCES
 from ...prims.api.numpy_api import MEANINGS, METHODS
 from ...prims.api.operators import OPERATORS
 from ...utils.attributes import has_own, own_attribute
-from ...utils.errors import CompileError, ParseError, TypeError_, nearest
+from ...utils.errors import CompileError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.cells import frozen
 from ..engine.engine import IN_PLACE, Ambient, Engine
-from ..engine.frames import Frame, reach
+from ..engine.frames import Frame, emit, reach
 from ..engine.iterators import refuse_captured
+from ..engine.unions import dispatch, first_choice, merged, without_choices
+from ..objects import data
+from ..objects.advice import SYMBOLS, cannot_be_compiled, is_known_foreign, is_of_library
+from ..objects.attributes import METHODS_OF_REFS
+from ..objects.iterables import unwrapped
+from ..objects.leaves import lift
+from ..objects.list_methods import list_method, list_operator
+from ..objects.ranges import range_method, range_operator
+from ..objects.sequences import plain
+from ..objects.structures import operate, sequence_method, to_argument
+from ..objects.truth import truth
 from ..values.kinds import class_of, is_data, is_list, is_run_time
-from ..values.protocols import is_dataclass, lookup, truth_method, user_method
+from ..values.protocols import is_dataclass, lookup, require_plain, truth_method, user_method
 from ..values.sharing import arrays_of
 from ..values.treedef import describe
 from ..values.values import (
@@ -47,12 +57,9 @@ from ..values.values import (
     TaggedUnion,
     Val,
 )
-from . import data
-from .advice import SYMBOLS, cannot_be_compiled, is_known_foreign, is_of_library, unsupported
-from .iterables import plain, unwrapped
+from .item_changes import changed, updated, written_back
+from .registry import DERIVED, OF_CLASS, SPECIAL
 from .signatures import fitted
-from .structures import lift, structural, to_argument
-from .unions import dispatch, first_choice, merged, without_choices
 
 # Operators that structures and compile-time objects have too; `structures.structural` knows them.
 STRUCTURAL = dict.fromkeys(
@@ -60,43 +67,11 @@ STRUCTURAL = dict.fromkeys(
 )
 # Builtins that run over all of an iterator, or hand on what it runs over.
 CONSUMERS = (list, tuple, dict, sum, min, max, sorted, any, all, zip, enumerate, map, functools.reduce)
-SPECIAL: dict[Any, Callable] = {}
-OF_CLASS: dict[type, Callable] = {}
-DERIVED: dict[str, Callable] = {}
-METHODS_OF_REFS: dict[str, Callable] = {}
-
-
-def special(*callables):
-    """Register what calling a Python object means: `(engine, frame, args, kwargs, origin, site) -> Val`, a coroutine."""
-
-    def register(handler):
-        for c in callables:
-            SPECIAL[c] = handler
-        return handler
-
-    return register
-
-
-def of_class(cls: type):
-    """Register what calling an object of a class means: `(engine, frame, value, args, kwargs, origin, site)`."""
-    return lambda handler: OF_CLASS.setdefault(cls, handler)
-
-
-def derived(transform: str):
-    """Register what calling a transformed function means: `(engine, frame, fn: Derived, args, kwargs, origin, site)`."""
-
-    def register(handler):
-        DERIVED[transform] = handler
-        return handler
-
-    return register
 
 
 async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
     """Call any value."""
     if args and isinstance(args[0], Chosen):
-        from .item_changes import changed
-
         return await changed(engine, frame, fn.value, args[0], args[1], origin)
     if isinstance(fn, TaggedUnion):
 
@@ -142,8 +117,6 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
     if isinstance(fn, Static):
         result = await call_static(engine, frame, fn.value, args, kwargs, origin, site)
         if isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE and args:
-            from .item_changes import written_back
-
             return written_back(frame, fn.value.__name__, args[0], result)
         return result
     if (method := user_method(fn, "__call__")) is not None:
@@ -186,12 +159,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site) if args else None
         if own is None and any(is_run_time(a) for a in args):
-            from .list_methods import list_operator
-
             own = await list_operator(engine, frame, value, args)
         if own is None and args and isinstance(args[0], Iter) and args[0].kind == "range":
-            from .ranges import range_operator
-
             own = await range_operator(engine, frame, value, args)
         if own is None and not args:
             return frame.constant(value())  # `int()`, `float()`
@@ -365,11 +334,8 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
         if found is not None:
             return found
     if op is operator.not_ and truth_method(args[0]) is not None:
-        from .structures import operate_not
-        from .syntax import truth
-
         found = await truth(engine, frame, args[0])
-        return frame.constant(not found) if isinstance(found, bool) else operate_not(frame, found)
+        return frame.constant(not found) if isinstance(found, bool) else emit(frame, "logical_not", found)
     if op is operator.ne and is_dataclass(args[0]) and user_method(args[0], "__ne__") is None:
         equal = user_method(args[0], "__eq__")  # what a class says without `__ne__`; tuples have theirs
         if equal is not None:
@@ -417,17 +383,6 @@ def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> 
     return numeric(engine, frame, METHODS["item"], [left], {}, "item")
 
 
-def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
-    """A Python operator on values."""
-    result = structural(engine, frame, op, args)
-    if result is not None:
-        return result
-    for arg in args:
-        if not isinstance(arg, Dyn) or isinstance(arg.type, Ref | Data):
-            raise unsupported(op, args)
-    return Dyn(OPERATORS[op](frame.builder, *[frame.var(a) for a in args]).node)
-
-
 LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "copy", "count", "index")
 
 
@@ -453,8 +408,6 @@ def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> V
 
 async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, origin: Origin, site) -> Val:
     """Call a method of an array, a reference or a record."""
-    from .structures import sequence_method
-
     receiver = fn.receiver
     if isinstance(fn.function, data.Method):
         return await data.call_method(engine, frame, receiver, fn.function.name, args, kwargs, site)
@@ -472,16 +425,10 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Array | Scalar):
             return numeric(engine, frame, METHODS[fn.function], [receiver, *args], kwargs, f"ndarray.{fn.function}")
         if is_list(receiver) and (is_run_time(receiver) or fn.function in LIST_METHODS):
-            from .list_methods import list_method
-
             return await list_method(engine, frame, receiver, fn.function, args, kwargs)
         if isinstance(receiver, AtVal):
-            from .item_changes import updated
-
             return await updated(engine, frame, receiver, fn.function, args, origin)
         if isinstance(receiver, Iter):
-            from .ranges import range_method
-
             return await range_method(engine, frame, receiver, fn.function, args, kwargs)
         return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
     return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
@@ -531,28 +478,6 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
     )
 
 
-def require_plain(cls: type) -> None:
-    """Refuse to make an instance of a class where something of its own runs then.
-
-    Raises:
-        TypeError_: a `__post_init__`, an `__init__` or `__new__` that is written out, or fields that it would have to set.
-    """
-    own = [name for name in ("__init__", "__new__") if getattr(getattr(cls, name), "__code__", None) is not None]
-    own = [
-        name for name in own if getattr(cls, name).__code__.co_filename != "<string>"
-    ]  # as dataclass and NamedTuple make them
-    own += ["__post_init__"] * hasattr(cls, "__post_init__")
-    if own:
-        raise TypeError_(
-            f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function"
-        )
-    for field in getattr(cls, "__dataclass_fields__", {}).values():
-        if not field.init:
-            raise TypeError_(
-                f"the field '{field.name}' of {cls.__name__} is not given when it is made; make it a property"
-            )
-
-
 def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, ...]:
     """Constructor arguments as field values."""
     if len(args) > len(names):
@@ -570,6 +495,3 @@ def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, .
                 raise TypeError_(f"{cls.__name__}() misses the field '{name}'")
             values[name] = engine.from_python(frame, defaults[name], None)
     return tuple(values[n] for n in names)
-
-
-__all__ = ["ParseError", "bind", "call_value", "derived", "numeric", "operate", "special"]

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Graph
+from ..engine.branches import branch
 from ..engine.conform import LONG
 from ..engine.engine import Engine
 from ..engine.frames import Frame, reach
+from ..engine.unions import dispatch
+from ..objects.iterables import walk
+from ..objects.lists import concatenated, keeps_static, pushed
+from ..objects.truth import truth
 from ..values.values import NEVER, Iter, Seq, TaggedUnion, Val
-from .iterables import walk
-from .lists import concatenated, keeps_static, pushed
 from .loops import calling, counted
-from .syntax import arms_of, branch, meaning, truth
-from .unions import dispatch
+from .narrowing import arms_of
+from .registry import meaning
 
 
 @meaning(S.comprehension)

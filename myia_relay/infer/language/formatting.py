@@ -19,7 +19,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.kinds import python_class
 from ..values.values import Dyn, Static, TaggedUnion, Text, Val
-from .syntax import meaning
+from .registry import meaning
 
 
 @meaning(S.format_)

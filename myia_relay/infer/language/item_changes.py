@@ -17,17 +17,22 @@ from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.source import Origin
+from ..engine.conflicts import refuse_conflicts, refuse_shared
 from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..engine.unions import each_option
+from ..objects import lists
+from ..objects.advice import SYMBOLS
+from ..objects.attributes import UPDATES
+from ..objects.leaves import index_argument, lift
+from ..objects.list_methods import CHANGES
+from ..objects.structures import dict_key, get, to_argument
 from ..values.kinds import is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
 from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, Val
-from . import lists
-from .structures import UPDATES, dict_key, get, index_argument, lift, to_argument
-from .syntax import meaning
-from .unions import each_option
+from .registry import meaning
 
 
 def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
@@ -110,7 +115,6 @@ def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
     if was.shape == () and isinstance(now, Scalar):
         new = Dyn(reshape(frame.var(new), shape=()).node)
         now = new.type
-    from .advice import SYMBOLS
 
     operator_name = name.removeprefix("i")
     symbol = (SYMBOLS.get(operator_name) or SYMBOLS[f"{operator_name}_"]) + "="
@@ -151,8 +155,6 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     Raises:
         TypeError_: with advice.
     """
-    from .list_methods import refuse_conflicts
-
     array = isinstance(entry, Dyn) and isinstance(entry.type, Array)
     if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not is_list(entry):
         return
@@ -201,8 +203,28 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
 @each_option((1, 0, 2))
 async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     """`x[i] = v`."""
-    from .list_methods import refuse_shared
-
     value, index, new = values
     refuse_shared(engine, frame, node, value)
     return await set_item(engine, frame, value, index, new)
+
+
+COUNTS = {"insert": (2,), "pop": (0, 1), "clear": (0,), "reverse": (0,), "sort": (0,)}  # arguments; of the others, one
+
+
+@meaning(S.list_change)
+async def list_change(engine: Engine, frame: Frame, node: Apply) -> Val:
+    """A method that changes a list: the list afterwards, and the method's result."""
+    name = node.attrs["method"]
+    _, xs, *args = [None, *[engine.value(frame, a) for a in node.args]]
+    count = len(args) - len(node.keywords)
+    args, kwargs = args[:count], dict(zip(node.keywords, args[count:], strict=True))
+    if not is_list(xs):
+        if name == "__delitem__":
+            raise TypeError_(f"del x[i] is for lists, and this is {describe(xs)}")
+        method = await engine.call(frame, Static(getattr), [xs, Static(name)], {}, node.origin, node)
+        return Seq("tuple", (xs, await engine.call(frame, method, args, kwargs, node.origin, node)))
+    refuse_shared(engine, frame, node, xs)
+    if len(args) not in COUNTS.get(name, (1,)) or kwargs and name != "sort":
+        raise TypeError_(f"list.{name}() is given {len(args) + len(kwargs)} arguments")
+    after, result = await CHANGES[name](engine, frame, xs, args, kwargs)
+    return NEVER if after is NEVER or result is NEVER else Seq("tuple", (after, result))

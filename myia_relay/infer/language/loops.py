@@ -18,18 +18,21 @@ from ...ir.node import Apply, Graph
 from ...prims.ops.control import for_loop, while_loop
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
+from ..engine.branches import branch, give_imports
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
 from ..engine.drift import TypeDrift, settling, undoing
 from ..engine.engine import Engine, conform
-from ..engine.frames import Frame, emit, reach
+from ..engine.frames import Frame, emit, raising, reach
+from ..engine.unions import dispatch
+from ..objects.arithmetic import arithmetic
+from ..objects.iterables import Walk, walk
+from ..objects.truth import truth
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
-from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Raised, Seq, Static, TaggedUnion, Val
+from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val
 from .accumulators import converting
-from .data import split
-from .iterables import Walk, walk
-from .syntax import give_imports, meaning, truth
-from .unions import dispatch, test_of
+from .narrowing import split, test_of
+from .registry import meaning
 
 LONG = 32  # iterations: a loop of no more is spelt out where it cannot stay one
 MAX_ROUNDS = 8  # of generalising the carried types
@@ -162,8 +165,6 @@ async def with_iterations(engine, frame, node, init, decided, iterations, error:
         iterations: `(frame, values) -> Val`: the loop, which has a first iteration.
         error: what to say where the types do not join.
     """
-    from .syntax import branch, emit_raise
-
     landed: list[TreeDef] = []
 
     async def some(region: Frame) -> Val:
@@ -183,8 +184,8 @@ async def with_iterations(engine, frame, node, init, decided, iterations, error:
         out = [region.bring(v) for v in init]
         for value, treedef in zip(out, landed, strict=False):
             if _differs(tree_structure(value, keep_constants=False, capture=region.captured), treedef):
-                message = Static(f"{error.message}; and the loop ran no iteration, so it kept the first type")
-                return await emit_raise(engine, region, Raised(TypeError, message))
+                message = f"{error.message}; and the loop ran no iteration, so it kept the first type"
+                return raising(region, TypeError, message)
         return Seq("tuple", tuple(out))
 
     return await branch(engine, frame, decided, [some, none], node, in_order=True)
@@ -381,8 +382,6 @@ def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: App
 
 async def unroll(engine, frame, node, items, init, run, stops) -> Val:
     """A loop over a static number of items, one iteration after the other."""
-    from .syntax import branch
-
     carried = list(init)
     for position, item in enumerate(items):
         inner = frame.scope()
@@ -464,13 +463,12 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     """Whether a counter has not reached its end."""
-    from .calls import operate
 
     if step.known:
-        return operate(engine, region, operator.lt if step.node.value > 0 else operator.gt, [index, stop])
-    up = operate(engine, region, operator.lt, [index, stop])
-    down = operate(engine, region, operator.gt, [index, stop])
-    forward = operate(engine, region, operator.gt, [step, region.constant(0)])
+        return arithmetic(region, operator.lt if step.node.value > 0 else operator.gt, index, stop)
+    up = arithmetic(region, operator.lt, index, stop)
+    down = arithmetic(region, operator.gt, index, stop)
+    forward = arithmetic(region, operator.gt, step, region.constant(0))
     return emit(region, "where", forward, up, down)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..engine.protocol import Language
-from . import builtins, comprehensions, formatting, item_changes, loops, ranges, sums  # noqa: F401  register theirs
+from ..objects import ranges  # noqa: F401  register theirs
+from . import builtins, comprehensions, formatting, item_changes, loops, sums  # noqa: F401  register theirs
 from .calls import call_value
-from .list_methods import refuse_in_place
-from .syntax import SYNTAX
+from .registry import SYNTAX
 
-LANGUAGE = Language(SYNTAX, call_value, refuse_in_place)
+LANGUAGE = Language(SYNTAX, call_value)

@@ -20,10 +20,15 @@ from ...prims.ops.control import undef
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..objects.arithmetic import arithmetic
+from ..objects.iterables import walk
+from ..objects.list_methods import summed
+from ..objects.sequences import needs_loop
+from ..objects.structures import as_sequence
 from ..values.values import Dyn, Seq, Static, Text, Val
-from .calls import call_value, operate, special
-from .iterables import walk
-from .structures import as_sequence
+from .calls import call_value
+from .loops import counted
+from .registry import special
 
 COMPENSATED = sys.version_info >= (3, 12)
 UNROLLED = 8  # elements of an array up to which a sum is spelt out
@@ -32,9 +37,6 @@ UNROLLED = 8  # elements of an array up to which a sum is spelt out
 @special(builtins.sum)
 async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     """`sum(xs, start)`: over a long array or a run-time list a loop, else spelt out."""
-    from .builtins import needs_loop
-    from .list_methods import summed
-
     value = args[0]
     start = args[1] if len(args) > 1 else frame.constant(0)
     if isinstance(start, Text) or isinstance(start, Static) and isinstance(start.value, str):
@@ -53,7 +55,6 @@ async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 
 async def _loop(engine: Engine, frame: Frame, value: Dyn, start: Val, origin) -> Val:
     """`for x in xs: total = total + x`; elements of arrays are NumPy scalars, which are not compensated."""
-    from .loops import counted
 
     async def iteration(inner: Frame, values) -> Val:
         item, total = values
@@ -73,7 +74,7 @@ class _Total:
         self.error: Dyn | None = None
 
     def operate(self, fn, *values: Dyn) -> Dyn:
-        return operate(self.engine, self.frame, fn, list(values))
+        return arithmetic(self.frame, fn, *values)
 
     def primitive(self, name: str, *values: Dyn) -> Dyn:
         return Dyn(self.frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))

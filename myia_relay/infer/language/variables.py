@@ -11,11 +11,13 @@ from ...ir import syntax as S
 from ...ir.node import Apply
 from ...utils.errors import NameError_
 from ..engine.cells import UNCERTAIN, out_of_reach, unseen
-from ..engine.frames import Frame, reach
-from ..values.values import NONE_VAL, UNBOUND_VAL, Raised, Seq, Static, TaggedUnion, UnboundVal, Val
-from .unions import dispatch
+from ..engine.frames import Frame, raising, reach
+from ..engine.unions import dispatch
+from ..values.values import NONE_VAL, UNBOUND_VAL, Seq, TaggedUnion, UnboundVal, Val
+from .registry import meaning
 
 
+@meaning(S.new_cell)
 async def new_cell(engine, frame: Frame, node: Apply) -> Val:
     """A cell with nothing in it."""
     cell = engine.cell_of(frame, node)
@@ -24,6 +26,7 @@ async def new_cell(engine, frame: Frame, node: Apply) -> Val:
     return cell
 
 
+@meaning(S.cell_get)
 async def cell_get(engine, frame: Frame, node: Apply) -> Val:
     """What the cell of a variable holds."""
     return await read(engine, frame, engine.value(frame, node.args[0]), node)
@@ -31,7 +34,6 @@ async def cell_get(engine, frame: Frame, node: Apply) -> Val:
 
 async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     """What is in a cell."""
-    from .syntax import emit_raise
 
     if isinstance(cell, TaggedUnion):
         return await dispatch(
@@ -47,10 +49,11 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
         raise NameError_(f"'{name}' may not be bound here; bind it before the branch")
     if isinstance(value, UnboundVal):
         kind, message = unbound(name, node.attrs["free"])
-        return await emit_raise(engine, frame, Raised(kind, Static(message)))
+        return raising(frame, kind, message)
     return value
 
 
+@meaning(S.cell_set)
 async def cell_set(engine, frame: Frame, node: Apply) -> Val:
     """An assignment to the variable of a cell."""
     cell, value = (engine.value(frame, a) for a in node.args)
@@ -72,9 +75,6 @@ async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val
         raise unseen(name)
     frame.set_cell(cell, value)
     return NONE_VAL
-
-
-MEANINGS = {S.new_cell: new_cell, S.cell_get: cell_get, S.cell_set: cell_set}
 
 
 def unbound(name: str, free: bool) -> tuple[type[NameError], str]:

@@ -14,7 +14,8 @@ from ...utils.errors import GradError, TypeError_
 from ...utils.source import Origin
 from ..engine.engine import Engine
 from ..engine.frames import Frame, Specialisation, SpecialisationSource, explode
-from ..language.calls import call_value, derived
+from ..language.calls import call_value
+from ..language.registry import derived
 from ..values.treedef import describe, rebuild
 from ..values.values import Derived, Dyn, Seq, Static, Val
 from .derivatives import Staged, aligned, item, named_arguments, positional, stage, zero

@@ -26,9 +26,10 @@ from ...utils.errors import GradError, ShapeError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.engine import Engine
 from ..engine.frames import Frame, Specialisation, explode
-from ..language.calls import call_value, derived
-from ..language.lists import refuse_run_time, refuse_run_time_result
-from ..language.structures import to_python
+from ..language.calls import call_value
+from ..language.registry import derived
+from ..objects.leaves import to_python
+from ..objects.lists import refuse_run_time, refuse_run_time_result
 from ..values.kinds import is_data
 from ..values.treedef import TreeDef, describe, tree_structure
 from ..values.values import NONE_VAL, Derived, Dyn, Seq, Static, Val

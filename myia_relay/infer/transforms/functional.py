@@ -17,11 +17,10 @@ from ...prims.ops.control import for_loop
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.source import Origin
+from ..engine.branches import branch, give_imports
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, reach
-from ..language.calls import call_value, derived
-from ..language.iterables import Walk, array_length, first_axis
-from ..language.lists import refuse_run_time
+from ..language.calls import call_value
 from ..language.loops import (
     counted,
     emit_while,
@@ -30,8 +29,11 @@ from ..language.loops import (
     region_with_parameters,
     unpack_carried,
 )
-from ..language.structures import to_python
-from ..language.syntax import branch, give_imports, truth
+from ..language.registry import derived
+from ..objects.iterables import Walk
+from ..objects.leaves import array_length, first_axis, to_python
+from ..objects.lists import refuse_run_time
+from ..objects.truth import truth
 from ..values.treedef import TreeDef, describe, rebuild, tree_structure, unknown
 from ..values.values import NEVER, Derived, Dyn, Seq, Static, Val
 from .derivatives import named_arguments

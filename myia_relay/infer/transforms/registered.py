@@ -27,8 +27,10 @@ from ...utils.source import Origin, is_ours
 from ..engine.dependencies import Dependency, code_of
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..language.calls import call_value, of_class
-from ..language.structures import from_node, to_argument, to_python
+from ..language.calls import call_value
+from ..language.registry import of_class
+from ..objects.leaves import from_node, to_python
+from ..objects.structures import to_argument
 from ..values.treedef import describe
 from ..values.values import Dyn, Listed, Static, Val
 from .custom_rules import call_with_rule

@@ -20,8 +20,8 @@ from ...utils.errors import GradError, nearest
 from ...utils.source import Origin
 from ..engine.engine import Ambient, Engine
 from ..engine.frames import Frame, Specialisation, SpecialisationSource
+from ..engine.unions import single_float
 from ..language.calls import call_value
-from ..language.unions import single_float
 from ..values.treedef import TreeDef, describe, rebuild, tree_structure
 from ..values.values import NONE_VAL, Bound, ClosureVal, Derived, Dyn, Listed, Seq, Static, TaggedUnion, Val
 

@@ -21,9 +21,9 @@ from ...utils.errors import GradError, ShapeError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..language.calls import derived
-from ..language.lists import refuse_run_time, refuse_run_time_result
-from ..language.structures import lift, to_python
+from ..language.registry import derived
+from ..objects.leaves import lift, to_python
+from ..objects.lists import refuse_run_time, refuse_run_time_result
 from ..values.treedef import describe, rebuild, tree_structure
 from ..values.values import AtVal, Derived, Dyn, Seq, Val
 from .model_gradients import model_gradient

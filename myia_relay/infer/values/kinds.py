@@ -148,3 +148,13 @@ def python_class(value: Val) -> type:
     if isinstance(value, ClosureVal):
         return types.FunctionType
     raise TypeError_("the class of this object is not known in compiled code")
+
+
+def is_range(value: Val) -> bool:
+    """Whether a value is a range."""
+    return isinstance(value, Iter) and value.kind == "range"
+
+
+def is_text(value: Val) -> bool:
+    """Whether a value is a string."""
+    return isinstance(value, Text) or isinstance(value, Static) and isinstance(value.value, str)

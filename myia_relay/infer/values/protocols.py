@@ -118,3 +118,25 @@ def starred(value: Spread) -> tuple[Val, ...]:
     if not isinstance(value.value, Seq):
         raise TypeError_(f"*: cannot spread {describe(value.value)} here; its length must be known at compile time")
     return items(value.value)
+
+
+def require_plain(cls: type) -> None:
+    """Refuse to make an instance of a class where something of its own runs then.
+
+    Raises:
+        TypeError_: a `__post_init__`, an `__init__` or `__new__` that is written out, or fields that it would have to set.
+    """
+    own = [name for name in ("__init__", "__new__") if getattr(getattr(cls, name), "__code__", None) is not None]
+    own = [
+        name for name in own if getattr(cls, name).__code__.co_filename != "<string>"
+    ]  # as dataclass and NamedTuple make them
+    own += ["__post_init__"] * hasattr(cls, "__post_init__")
+    if own:
+        raise TypeError_(
+            f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function"
+        )
+    for field in getattr(cls, "__dataclass_fields__", {}).values():
+        if not field.init:
+            raise TypeError_(
+                f"the field '{field.name}' of {cls.__name__} is not given when it is made; make it a property"
+            )

@@ -39,7 +39,7 @@ class Dyn(Val):
 
 @dataclass(frozen=True, eq=False)
 class KnownRecord(Dyn):
-    """A reference to a record of an algebraic data type, known to be of one of some variants; see `infer.language.data`."""
+    """A reference to a record of an algebraic data type, known to be of one of some variants; see `infer.objects.data`."""
 
     variants: tuple[int, ...]
 
@@ -188,7 +188,7 @@ class AtVal(Val):
 
 @dataclass(frozen=True, eq=False)
 class TaggedUnion(Val):
-    """One of several values, told apart at run time by a tag; see `infer.language.unions`."""
+    """One of several values, told apart at run time by a tag; see `infer.engine.unions`."""
 
     tag: Dyn
     options: tuple[Val, ...]

@@ -9,28 +9,23 @@ and slice as CPython does; what takes more than an operation or two is written i
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
-from ...abstract.types import INT, List, Struct, tuple_of
+from ...abstract.types import INT, List, Struct
 from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
-from ...prims.ops.effects import check, raise_
+from ...prims.ops.effects import check
 from ...utils.errors import TypeError_
 from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted
 from ..engine.engine import Engine
-from ..engine.frames import Frame, emit
+from ..engine.frames import Frame, emit, raising
 from ..values.kinds import is_index, is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import TreeDef, describe
-from ..values.values import NEVER, Dyn, Listed, Seq, SliceVal, Static, Val
-
-
-def operate(engine: Engine, frame: Frame, op: Any, *values: Val) -> Dyn:
-    """A Python operator on numbers."""
-    from .calls import operate
-
-    return operate(engine, frame, op, list(values))
-
+from ..values.values import Dyn, Listed, Seq, SliceVal, Static, Val
+from .arithmetic import arithmetic
+from .leaves import array_length, first_axis, from_node
 
 # Promotion.
 
@@ -49,7 +44,6 @@ def static_items(frame: Frame, value: Val) -> list[Val] | None:
     one, count = node.args
     if not isinstance(count, Constant) or not isinstance(one, Apply) or one.fn is not REGISTRY["list_new"]:
         return None
-    from .structures import from_node
 
     return [from_node(frame, e) for e in one.args] * max(0, int(count.value))
 
@@ -98,8 +92,6 @@ def refuse_run_time_result(treedef: TreeDef, what: str) -> None:
 
 def length(engine: Engine, frame: Frame, value: Val) -> Dyn:
     """`len(xs)`."""
-    from .iterables import array_length
-
     if isinstance(value, Seq):
         return frame.constant(len(value.elems))
     return array_length(frame, value.array) if isinstance(value, Listed) else emit(frame, "list_len", value)
@@ -107,9 +99,6 @@ def length(engine: Engine, frame: Frame, value: Val) -> Dyn:
 
 def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
     """`xs[index]` for an index in range."""
-    from .iterables import first_axis
-    from .structures import from_node
-
     if isinstance(value, Listed):
         found = first_axis(frame, value.array, index)
         cast = {"dtype": value.array.type.dtype, "weak": True}
@@ -132,7 +121,7 @@ def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
     """
     if not is_index(value):
         raise TypeError_(f"{what}, not {describe(value)}")
-    value = operate(engine, frame, operator.index, value)
+    value = arithmetic(frame, operator.index, value)
     if not value.type.weak:
         value = Dyn(frame.builder.emit(REGISTRY["cast"], (value.node,), {"dtype": "int64", "weak": True}))
     return value
@@ -238,19 +227,13 @@ def with_entry(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -
         try:
             elems[operator.index(index.node.value)] = new
         except IndexError:
-            return failing(frame, IndexError, "list assignment index out of range")
+            return raising(frame, IndexError, "list assignment index out of range")
         return Seq("list", tuple(elems))
     if isinstance(value, Seq) and not value.elems:
-        return failing(frame, IndexError, "list assignment index out of range")
+        return raising(frame, IndexError, "list assignment index out of range")
     i = position(engine, frame, value, index, "list assignment index out of range")
     xs = promoted(frame, value, common_elem(frame, value))
     return Dyn(frame.builder.emit(REGISTRY["list_set"], (xs.node, i.node, entry_node(frame, new, xs.type.elem))))
-
-
-def failing(frame: Frame, exception: type, message: str) -> Val:
-    """Raise when this is reached."""
-    frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
-    return NEVER
 
 
 def concatenated(engine: Engine, frame: Frame, a: Val, b: Val) -> Val:
@@ -313,6 +296,43 @@ def array_of(frame: Frame, value: Val, what: str) -> Any:
         f"{what}: the length of this {describe(value)} is known at run time only, and an array needs its shape at compile time; "
         "make the array with np.zeros and fill it, or pass an array"
     )
+
+
+async def call(engine: Engine, frame: Frame, function: Callable, *args: Val, site: Apply | None = None) -> Val:
+    """Call a function of the library. A list that it returns is a new one, or, of a method that changes a list, that list."""
+    result = await engine.call(frame, Static(function), list(args), {}, frame.builder.origin, site)
+    if isinstance(result, Dyn) and isinstance(result.type, List):
+        engine.shared.discard(result.node)
+    return result
+
+
+def require(frame: Frame, ok: Dyn, exception: type, *parts: Any, operands: tuple = ()) -> None:
+    """Raise unless `ok`."""
+    frame.builder.emit(check, (ok.node, *operands), {"exception": exception, "parts": parts})
+
+
+def unpacked(engine: Engine, frame: Frame, value: Val, before: int, starred: bool, after: int) -> Val:
+    """`a, *b, c = xs`, with CPython's errors where the length does not fit."""
+    n, need = length(engine, frame, value), before + after
+    count = frame.constant(need)
+    few = (f"not enough values to unpack (expected {'at least ' if starred else ''}{need}, got ", (0, "", ""), ")")
+    require(frame, arithmetic(frame, operator.ge, n, count), ValueError, *few, operands=(n.node,))
+    if not starred:
+        require(
+            frame,
+            arithmetic(frame, operator.le, n, count),
+            ValueError,
+            f"too many values to unpack (expected {need})",
+        )
+    parts = [entry(engine, frame, value, frame.constant(i)) for i in range(before)]
+    if starred:
+        rest = arithmetic(frame, operator.sub, n, count)
+        bounds_ = (frame.constant(before), rest, frame.constant(1))
+        parts.append(emit(frame, "list_slice", promoted(frame, value), *bounds_))
+        first = arithmetic(frame, operator.sub, n, frame.constant(after))
+        for i in range(after):
+            parts.append(entry(engine, frame, value, arithmetic(frame, operator.add, first, frame.constant(i))))
+    return Seq("tuple", tuple(parts))
 
 
 __all__ = [

@@ -16,8 +16,10 @@ from ..values.kinds import is_data, is_run_time
 from ..values.protocols import equal_by_fields, items
 from ..values.treedef import describe
 from ..values.values import ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Text, Val
+from .arithmetic import arithmetic
 from .data import AS_TUPLES, NAN
 from .data import equality as data_equality
+from .leaves import to_python
 
 
 def identical(a: Val, b: Val) -> bool:
@@ -35,7 +37,6 @@ def identical(a: Val, b: Val) -> bool:
 
 def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """`a == b` as a bool scalar."""
-    from .calls import operate
 
     for choice, other in ((a, b), (b, a)):
         if isinstance(choice, TaggedUnion):
@@ -45,7 +46,7 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     if is_data(a) or is_data(b):
         return data_equality(engine, frame, a, b)
     if isinstance(a, Dyn) and isinstance(b, Dyn):
-        return operate(engine, frame, operator.eq, [a, b])
+        return arithmetic(frame, operator.eq, a, b)
     equal_by_fields(a)
     equal_by_fields(b)
     if isinstance(a, Seq) and isinstance(b, Seq):
@@ -84,7 +85,6 @@ def sequence_class(a: Seq) -> str:
 
 def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
     """`a < b` of tuples or lists of Python numbers: what the first elements that differ say. None for what has no order."""
-    from .calls import operate
 
     pairs = list(zip(a.elems, b.elems))
     plain = all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.weak for pair in pairs for x in pair)
@@ -96,7 +96,7 @@ def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
         equal.append(element_equality(engine, frame, x, y, reached))
         reached = _both(frame, reached, equal[-1])
     for (x, y), same in zip(reversed(pairs), reversed(equal)):
-        here = operate(engine, frame, op, [x, y])
+        here = arithmetic(frame, op, x, y)
         result = Dyn(frame.builder.emit(REGISTRY["where"], (same.node, result.node, here.node)))
     return result
 
@@ -148,8 +148,6 @@ def _equal_option(engine: Engine, frame: Frame, choice: TaggedUnion, other: Val)
 
 def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
     """`item in container`."""
-    from .structures import to_python
-
     if isinstance(container, Iter) and container.kind.startswith("dict_"):
         (container,) = container.parts
     if isinstance(container, Seq):
@@ -171,9 +169,7 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
             result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))
         return result
     if isinstance(container, Dyn) and isinstance(container.type, Array) and isinstance(item, Dyn):
-        from .calls import operate
-
-        same = operate(engine, frame, operator.eq, [container, item])
+        same = arithmetic(frame, operator.eq, container, item)
         return Dyn(truth(frame.builder, any_(frame.builder, frame.var(same))).node)
     if isinstance(container, Static) and isinstance(container.value, str):
         if not isinstance(item, Text) and not (isinstance(item, Static) and isinstance(item.value, str)):

@@ -8,8 +8,9 @@ from typing import Any
 
 from ...abstract.types import Array, Scalar
 from ...utils.errors import CompileError, TypeError_
+from ..values.kinds import is_text
 from ..values.treedef import describe
-from ..values.values import Dyn, Seq, Static, Text, Val
+from ..values.values import Dyn, Seq, Val
 
 _OUTSIDE = "call it outside and pass what it returns as an argument"
 _MODULES = {
@@ -125,8 +126,3 @@ def unsupported(op, args: list[Val]) -> CompileError:
             "repeat a list: [...] * n"
         )
     return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}{advice}")
-
-
-def is_text(value: Val) -> bool:
-    """Whether a value is a string."""
-    return isinstance(value, Text) or isinstance(value, Static) and isinstance(value.value, str)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...abstract.types import Array
-from ...ir.node import Apply, Constant
+from ...ir.node import Constant
 from ...ir.prim import REGISTRY
-from ...prims.ops.control import dim_size
 from ...utils.errors import TypeError_
 from ..engine.conform import promoted
 from ..engine.engine import Engine
@@ -18,6 +17,9 @@ from ..values.kinds import is_run_time
 from ..values.protocols import items
 from ..values.treedef import describe
 from ..values.values import NONE_VAL, Dyn, Iter, Seq, Static, Val
+from .arithmetic import arithmetic
+from .leaves import array_length, first_axis
+from .lists import entry, length
 
 
 @dataclass
@@ -38,27 +40,12 @@ class Walk:
     item: Callable[[Frame, Dyn], Val] | None = None
 
 
-def array_length(frame: Frame, value: Dyn) -> Dyn:
-    """The size of the first axis."""
-    size = value.type.shape[0]
-    if isinstance(size, int):
-        return frame.constant(size)
-    return Dyn(frame.builder.emit(dim_size, (), {"dim": size}))
-
-
-def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Val:
-    """`value[index]` without a bounds check: the index comes from a loop over the very array."""
-    return Dyn(frame.builder.emit(REGISTRY["dynamic_index"], (value.node, index.node), {"axis": 0}))
-
-
 def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
     """How to iterate over a value.
 
     Raises:
         TypeError_: it is not iterable.
     """
-    from .lists import entry, length
-
     if isinstance(value, Seq):
         if value.kind == "dict":
             return Walk([Static(k) for k in value.fields])
@@ -158,15 +145,6 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
     raise TypeError_(f"{value.kind} cannot be iterated here")
 
 
-async def plain(engine: Engine, frame: Frame, value: Val, site: Apply | None) -> Val:
-    """What a `map` makes, all at once, as an iterator of it; other values as they are."""
-    if not isinstance(value, Iter) or value.kind != "map":
-        return value
-    from .builtins import mapped
-
-    return Iter("iterator", (await mapped(engine, frame, value, frame.builder.origin, site),), value.once)
-
-
 def unwrapped(value: Val) -> Val:
     """What an iterator runs over, for those that run over all of it; other values as they are."""
     return value.parts[0] if isinstance(value, Iter) and value.kind == "iterator" else value
@@ -190,37 +168,33 @@ def _at_run_time(engine: Engine, frame: Frame, steps: Walk) -> Walk:
 
 
 def _plus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
-    from .calls import operate
 
-    return operate(engine, frame, operator.add, [a, b])
+    return arithmetic(frame, operator.add, a, b)
 
 
 def _minus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
-    from .calls import operate
 
-    return operate(engine, frame, operator.sub, [a, b])
+    return arithmetic(frame, operator.sub, a, b)
 
 
 def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> Dyn:
     """The counter's value at iteration `index`."""
-    from .calls import operate
 
     start, step = reach(outer, body, steps.start), reach(outer, body, steps.step)
     if isinstance(step.node, Constant) and step.node.value == 1:
         scaled = index
     else:
-        scaled = operate(engine, body, operator.mul, [index, step])
+        scaled = arithmetic(body, operator.mul, index, step)
     if isinstance(start.node, Constant) and start.node.value == 0:
         return scaled
-    return operate(engine, body, operator.add, [start, scaled])
+    return arithmetic(body, operator.add, start, scaled)
 
 
 def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
     """The number of iterations of a counted walk: max(0, ceil((stop - start) / step))."""
-    from .calls import operate
 
     def op(fn, *args):
-        return operate(engine, frame, fn, list(args))
+        return arithmetic(frame, fn, *args)
 
     if steps.start.known and steps.step.known and steps.start.node.value == 0 and steps.step.node.value == 1:
         if steps.stop.known:

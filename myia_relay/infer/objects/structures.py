@@ -2,81 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 import types
 from typing import Any
 
-import numpy as np
-
-from ...abstract.types import BOOL, NONE, Array, Ref, Scalar, Str, Struct, Type, tuple_of
-from ...ir.build import Var
-from ...ir.node import Constant, Node
+from ...abstract.types import BOOL, Array, Scalar
 from ...ir.prim import REGISTRY
-from ...prims.api.numpy_api import METHODS
 from ...prims.api.subscripts import getitem
-from ...prims.ops.effects import check, raise_
-from ...prims.ops.structure import get_item, make_struct
-from ...utils.attributes import has_own
+from ...prims.ops.effects import check
 from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueError_, nearest
 from ..engine.conform import LONG, has_entry_type, promoted
 from ..engine.engine import Engine, conform
-from ..engine.frames import Frame
+from ..engine.frames import Frame, emit, raising
 from ..values.kinds import is_data, is_index, is_run_time, possible
 from ..values.protocols import is_dataclass, items
-from ..values.treedef import Mismatch, describe, join, name_of, rebuild, tree_structure, unknown
-from ..values.values import NEVER, NONE_VAL, AtVal, Bound, Dyn, Iter, Listed, Raised, Seq, SliceVal, Static, Text, Val
-from .advice import ARRAY_METHODS
+from ..values.treedef import Mismatch, describe, join, rebuild, tree_structure, unknown
+from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, Static, Text, Val
+from . import lists
+from .arithmetic import arithmetic
 from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import either
 from .data import test as data_test
-
-
-def to_node(frame: Frame, value: Val) -> Node:
-    """A value as one node: structures are put together; strings and None become constants (for messages only)."""
-    if isinstance(value, Dyn):
-        return value.node
-    if isinstance(value, Listed):
-        return promoted(frame, value).node
-    if isinstance(value, Seq):
-        nodes = tuple(to_node(frame, e) for e in value.elems)
-        type_ = Struct(value.kind, tuple(n.type for n in nodes), value.fields, value.cls)
-        return frame.builder.emit(make_struct, nodes, {"type": type_})
-    if isinstance(value, Static) and (value.value is None or isinstance(value.value, str)):
-        return Constant(value.value, NONE if value.value is None else Str())
-    raise TypeError_(f"{describe(value)} is not a value that compiled code can hold; it exists at compile time only")
-
-
-def lift(engine: Engine, frame: Frame, result: Any) -> Val:
-    """What a NumPy reference implementation returned, as a value."""
-    if isinstance(result, Var):
-        return from_node(frame, result.node)
-    if isinstance(result, tuple):
-        return Seq("tuple", tuple(lift(engine, frame, r) for r in result))
-    if isinstance(result, list):
-        return Seq("list", tuple(lift(engine, frame, r) for r in result))
-    if isinstance(result, Val):
-        return result
-    return engine.from_python(frame, result, None)
-
-
-def from_node(frame: Frame, node: Node) -> Val:
-    """A node as a value; structures are taken apart."""
-    if node.type == NONE:
-        return NONE_VAL
-    if isinstance(node.type, Struct):
-        t = node.type
-        parts = tuple(
-            from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
-        )
-        return Seq(t.kind, parts, t.fields, t.cls)
-    return Dyn(node)
+from .iterables import walk
+from .leaves import first_axis, index_argument, lift, to_python
+from .lists import array_of, static_items
 
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
     """A value as an argument of an entry of the tables: a plain Python value where the parameter is static, else staged."""
-    from .lists import array_of
-
     if static:
         return to_python(value, f"{function}: {parameter}")
     if is_run_time(value):
@@ -91,39 +44,11 @@ def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function
     raise TypeError_(f"{function}: {describe(value)} is no argument for it")
 
 
-def to_python(value: Val, what: str) -> Any:
-    """The Python value of something known at compile time.
-
-    Raises:
-        TypeError_: it is known at run time only.
-    """
-    if isinstance(value, Static):
-        return value.value
-    if isinstance(value, Dyn) and value.known:
-        return value.node.value
-    if isinstance(value, Seq):
-        parts = [to_python(e, what) for e in value.elems]
-        if value.kind == "dict":
-            return dict(zip(value.fields, parts, strict=True))
-        if value.kind == "record":
-            return value.cls(*parts)
-        return parts if value.kind == "list" else tuple(parts)
-    if isinstance(value, SliceVal):
-        return slice(*[to_python(p, what) for p in (value.start, value.stop, value.step)])
-    raise TypeError_(
-        f"{what} must be known at compile time, but it is {describe(value)}; "
-        "pass it as a literal, or name the parameter in @relay(static=...)"
-    )
-
-
 # Sequences.
 
 
 def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
     """The elements of something of static length: a structure, or an array by its first axis."""
-    from .iterables import first_axis, walk
-    from .lists import static_items
-
     if is_run_time(value) and (items := static_items(frame, value)) is not None:
         return items
     if (
@@ -144,8 +69,6 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
 def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
-    from . import lists
-
     if op is operator.getitem:
         return get(engine, frame, *args)
     if op is operator.not_:
@@ -172,7 +95,7 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         return contains(engine, frame, *args)
     if op in (operator.eq, operator.ne) and any(map(is_data, args)):
         equal = equality(engine, frame, *args)
-        return equal if op is operator.eq else operate_not(frame, equal)
+        return equal if op is operator.eq else emit(frame, "logical_not", equal)
     if op is int and len(args) == 2:
         return _int_of_base(engine, frame, *args)
     if all(isinstance(a, Dyn) for a in args):
@@ -183,7 +106,7 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         equal = equality(engine, frame, a, b)
         if op is operator.eq:
             return equal
-        return frame.constant(not equal.node.value) if equal.known else operate_not(frame, equal)
+        return frame.constant(not equal.node.value) if equal.known else emit(frame, "logical_not", equal)
     if op in (operator.lt, operator.le, operator.gt, operator.ge) and isinstance(a, Seq) and isinstance(b, Seq):
         return ordering(engine, frame, op, a, b)
     if op in (operator.or_, operator.ior) and all(isinstance(v, Seq) and v.kind == "dict" for v in (a, b)):
@@ -236,10 +159,6 @@ def _int_of_base(engine: Engine, frame: Frame, text: Val, base: Val) -> Val:
         return raising(frame, ValueError, str(error))
 
 
-def operate_not(frame: Frame, value: Dyn) -> Dyn:
-    return Dyn(frame.builder.emit(REGISTRY["logical_not"], (value.node,)))
-
-
 def concat_text(a: Val, b: Val) -> Text:
     """The concatenation of strings of which one is made at run time."""
 
@@ -263,8 +182,6 @@ def _static_truth(value: Val) -> bool:
 
 def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     """`value[index]`."""
-    from . import lists
-
     if isinstance(index, SliceVal) and (isinstance(value, Seq | Static) or is_run_time(value)):
         if (wrong := _check_slice(frame, index)) is not None:
             return wrong
@@ -351,12 +268,6 @@ def is_empty(value: Val) -> bool:
     return isinstance(value, Seq) and value.kind == "tuple" and not value.elems
 
 
-def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
-    """What raises whatever happens, when it is reached, as in Python."""
-    frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
-    return NEVER
-
-
 def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
     """An index that is out of range whatever happens."""
     return raising(frame, IndexError, f"{value.kind} index out of range")
@@ -396,23 +307,6 @@ def _example(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val:
     """`dataset[i]` in compiled code."""
     parts = tuple(get(engine, frame, e, index) for e in value.elems)
     return Seq("record", parts, ("x", "y"), value.cls)
-
-
-def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
-    """An array index as `prims.api.numpy_api.getitem` takes it."""
-    if isinstance(index, SliceVal):
-        return slice(*[index_argument(engine, frame, p) for p in (index.start, index.stop, index.step)])
-    if isinstance(index, Seq):
-        parts = [index_argument(engine, frame, e) for e in index.elems]
-        return parts if index.kind == "list" else tuple(parts)
-    if isinstance(index, Static):
-        return index.value
-    if isinstance(index, Dyn):
-        return index.node.value if index.known and isinstance(index.type, Scalar) else frame.var(index)
-    raise TypeError_(f"{describe(index)} is no index")
-
-
-UPDATES = {"set": None, "add": operator.add, "multiply": operator.mul, "divide": operator.truediv}
 
 
 def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, kwargs) -> Val:
@@ -457,132 +351,7 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
 # Attributes.
 
 
-# What these hold stays as it is.
-LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")
-
-
-def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
-    """`value.name`."""
-    if is_run_time(value):
-        return method_of(list, value, name)
-    if isinstance(value, Iter) and value.kind == "range":
-        from .ranges import range_attribute
-
-        return range_attribute(value, name)
-    if isinstance(value, Seq):
-        if name in value.fields and value.kind == "record":
-            return value.get(name)
-        if value.kind == "record" and hasattr(value.cls, "_fields") and name in ("_replace", "_asdict"):
-            return Bound(value, name)
-        if value.kind == "record":
-            return record_attribute(engine, frame, value, name)
-        container = {"dict": dict, "list": list, "tuple": tuple}.get(value.kind)
-        if container is not None:
-            return method_of(container, value, name)
-        if value.kind == "dataset":
-            names = {"images": value.elems[0], "onehot": value.elems[1]}
-            if name in names:
-                return names[name]
-    elif isinstance(value, Dyn):
-        return dyn_attribute(engine, frame, value, name)
-    elif isinstance(value, Static):
-        obj = value.value
-        if isinstance(obj, str):
-            return method_of(str, value, name)
-        found = _static_attribute(obj, name)
-        if isinstance(obj, types.ModuleType):
-            library = obj.__name__.split(".")[0] in LIBRARIES
-            dependency = None if library else engine.depend("dict", vars(obj), name, found)
-        else:
-            library = (type(obj).__module__ or "").split(".")[0] in LIBRARIES
-            dependency = None if library else engine.depend("attribute", obj, name, found)
-        return engine.from_python(frame, found, dependency)
-    elif isinstance(value, AtVal):
-        if value.index is not None and name in UPDATES:
-            return Bound(value, name)
-        raise AttributeError_(f"relay.at(x)[i] has {', '.join(UPDATES)}, not '{name}'{nearest(name, UPDATES)}")
-    elif isinstance(value, Raised) and name == "args":
-        return Seq("tuple", (value.message,) if value.message else ())
-    raise AttributeError_(f"{describe(value)} has no attribute '{name}'")
-
-
-def method_of(container: type, value: Val, name: str) -> Bound:
-    """A method of a list, a tuple, a dict or a string."""
-    if not hasattr(container, name):
-        public = [method for method in dir(container) if not method.startswith("_")]
-        raise AttributeError_(f"'{container.__name__}' object has no attribute '{name}'{nearest(name, public)}")
-    return Bound(value, name)
-
-
-def _static_attribute(obj: Any, name: str) -> Any:
-    try:
-        return getattr(obj, name)
-    except AttributeError:
-        label = name_of(obj)
-        kind = "module" if isinstance(obj, types.ModuleType) else "object"
-        if label == "_Namespace":  # `relay`, which is decorator and module in one
-            kind, label = "module", "relay"
-        raise AttributeError_(f"{kind} '{label}' has no attribute '{name}'{nearest(name, dir(obj))}") from None
-
-
-def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val:
-    """A method, property or class attribute of a record."""
-    return class_attribute(engine, frame, value, value.cls, value.fields, name)
-
-
-def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields: tuple[str, ...], name: str) -> Val:
-    """A method, property or class attribute of an instance of a class."""
-    try:
-        found = inspect.getattr_static(cls, name)
-    except AttributeError:
-        public = [n for n in dir(cls) if not n.startswith("_")]
-        raise AttributeError_(
-            f"{cls.__name__} has no field '{name}'{nearest(name, [*fields, *public])} (its fields are {', '.join(fields)})"
-        ) from None
-    if isinstance(found, staticmethod):
-        return Static(found.__func__)
-    if isinstance(found, classmethod):
-        return Bound(Static(cls), found.__func__)
-    if isinstance(found, types.FunctionType) or has_own(found, "__relay_function__"):
-        return Bound(value, found)
-    if isinstance(found, property):
-        return PropertyVal(value, found.fget)
-    return engine.from_python(frame, found, None)
-
-
-class PropertyVal(Val):
-    """A property that must be called to have its value; `builtins.getattr_` does."""
-
-    def __init__(self, receiver: Val, function: Any):
-        self.receiver, self.function = receiver, function
-
-
-PYTHON = {"float64": float, "int64": int, "bool": bool}
-
-
-def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
-    """An attribute of an array, a scalar or a reference."""
-    from .calls import METHODS_OF_REFS
-
-    t: Type = value.type
-    if isinstance(t, Ref):
-        if name in METHODS_OF_REFS:
-            return Bound(value, name)
-        raise AttributeError_(f"a {t.spec} has no attribute '{name}' in compiled code{nearest(name, METHODS_OF_REFS)}")
-    meaning = METHODS.get(name)
-    if meaning is not None and isinstance(t, Scalar) and t.weak and not hasattr(PYTHON[t.dtype], name):
-        raise AttributeError_(
-            f"'{describe(value)}' object has no attribute '{name}'; Python numbers have no methods of arrays: use np.{name}(...), "
-            "or pass a NumPy number"
-        )
-    if meaning is not None and isinstance(t, Scalar) and not t.weak and not hasattr(np.generic, name):
-        raise AttributeError_(f"'numpy.{t.dtype}' object has no attribute '{name}'; use np.{name}(...)")
-    if meaning is None:
-        advice = f"; {ARRAY_METHODS[name]}" if name in ARRAY_METHODS else nearest(name, METHODS)
-        raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")
-    if getattr(meaning, "attribute", False):
-        return lift(engine, frame, meaning(frame.builder, frame.var(value)))
-    return Bound(value, name)
-
-
-__all__ = ["as_sequence", "attribute", "equality", "from_node", "get", "lift", "structural", "to_node", "to_python"]
+def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:
+    """A Python operator on values."""
+    result = structural(engine, frame, op, args)
+    return result if result is not None else arithmetic(frame, op, *args)

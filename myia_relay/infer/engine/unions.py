@@ -8,17 +8,14 @@ a choice is the operation on each option; where it makes no sense for one, it ra
 
 from __future__ import annotations
 
-import operator
-
 from ...abstract.types import Array, Scalar
-from ...ir.node import Apply, Constant, Node
+from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
-from ...ir.syntax import FreeName
 from ...prims.ops.control import undef
 from ...utils.errors import CompileError
-from ..engine.frames import emit, reach
-from ..values.kinds import is_data, is_instance, possible, python_class
-from ..values.values import Dyn, Raised, Seq, Static, TaggedUnion, Text, Val
+from ..values.values import Dyn, Seq, TaggedUnion, Text, Val
+from .branches import branch
+from .frames import emit, raising, reach
 
 
 def first_choice(values: list[Val]) -> int | None:
@@ -36,8 +33,6 @@ async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, 
         node: the construct, for names of results.
         origin: its place.
     """
-    from .syntax import branch, emit_raise
-
     failed: list[CompileError] = []
 
     async def arm(region, option: Val) -> Val:
@@ -51,7 +46,7 @@ async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, 
             if len(failed) == len(choice.options):
                 raise failed[0] from None  # whichever it is
             # CPython would find out when it gets here with this option, and not before.
-            return await emit_raise(engine, region, Raised(kind, Static(error.message)))
+            return raising(region, kind, error.message)
 
     async def options(region, tag: Dyn, rest: tuple[Val, ...], first: int) -> Val:
         if len(rest) == 1:
@@ -70,101 +65,6 @@ async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, 
         return await branch(engine, region, here, [this, others], site)
 
     return await options(frame, choice.tag, choice.options, 0)
-
-
-def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
-    """A choice split by a test that each option passes or fails at compile time; None where that does not hold.
-
-    Args:
-        engine, frame: as everywhere.
-        value: the value that the test is about.
-        keeps: `(option) -> bool or None`.
-    """
-    if not isinstance(value, TaggedUnion):
-        return None
-    verdicts = [keeps(option) for option in value.options]
-    if None in verdicts or len(set(verdicts)) < 2:
-        return None
-    return tuple(restrict(frame, value, [i for i, v in enumerate(verdicts) if v is wanted]) for wanted in (True, False))
-
-
-def restrict(frame, value: TaggedUnion, kept: list[int]) -> Val:
-    """A choice that is known to be one of some of its options."""
-    if len(kept) == 1:
-        return value.options[kept[0]]
-
-    tag = frame.constant(0)
-    for new, old in enumerate(kept[1:], 1):
-        hit = emit(frame, "eq", value.tag, frame.constant(old))
-        tag = emit(frame, "where", hit, frame.constant(new), tag)
-    return TaggedUnion(tag, tuple(value.options[i] for i in kept))
-
-
-def test_of(engine, frame, condition: Apply):
-    """The value that a condition tests the kind of, and how its options fare.
-
-    Known are `isinstance(x, C)`, `x is None`, `x == "a"` for strings, `type(x) is C`, `x` itself where it is of an algebraic
-    data type, and their negations.
-    """
-    if not isinstance(condition, Constant) and is_data(frame.find(condition)):
-        return condition, lambda option: bool(possible(option)[0])
-
-    def seen(node: Node) -> Val | None:
-        """The value of an operand; None where only the function around has it, as the condition was captured and it was not."""
-        return engine.value(frame, node) if isinstance(node, Constant) else frame.find(node)
-
-    op, args = operation(engine, frame, condition)
-    if op is operator.not_ and len(args) == 1:
-        inner = test_of(engine, frame, args[0])
-        if inner is None:
-            return None
-        subject, keeps = inner
-        return subject, lambda option: None if (verdict := keeps(option)) is None else not verdict
-    if len(args) != 2:
-        return None
-    subject, other = args
-    if op is isinstance:
-        classes = seen(other)
-        return (subject, lambda option: is_instance(option, classes.value)) if isinstance(classes, Static) else None
-    if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
-        return None
-    wanted = op in (operator.is_, operator.eq)
-    inner_op, inner_args = operation(engine, frame, subject)
-    known = seen(other)
-    if inner_op is type and len(inner_args) == 1 and isinstance(known, Static) and isinstance(known.value, type):
-        return inner_args[0], lambda option: (python_class(option) is known.value) is wanted
-    if op in (operator.is_, operator.is_not) and isinstance(other, Constant) and other.value is None:
-        wanted = op is operator.is_
-
-        def is_none(option: Val) -> bool | None:
-            if is_data(option):
-                hits = {(n == 0) is wanted for n in possible(option)}
-                return hits.pop() if len(hits) == 1 else None
-            return (isinstance(option, Static) and option.value is None) is wanted
-
-        return subject, is_none
-    if isinstance(known, Static) and isinstance(known.value, str):
-        plain = (Static, Dyn, Seq)  # the others may be equal to a string, or not
-        return (
-            subject,
-            lambda option: (
-                (option.value == known.value) is wanted
-                if isinstance(option, Static)
-                else (not wanted if isinstance(option, plain) else None)
-            ),
-        )
-    return None
-
-
-def operation(engine, frame, node) -> tuple:
-    """The Python callable that an application in a parsed graph calls, with its arguments; (None, ()) for anything else."""
-    if not isinstance(node, Apply) or not isinstance(node.fn, Constant) or node.keywords:
-        return None, ()
-    fn = node.fn.value
-    if isinstance(fn, FreeName):
-        found = engine.value(frame, node.fn)
-        fn = found.value if isinstance(found, Static) else None
-    return fn, node.args
 
 
 def nested_choice(values: list[Val]) -> tuple[int, ...] | None:

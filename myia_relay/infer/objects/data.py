@@ -31,11 +31,14 @@ from ...prims.ops.data_functions import choose
 from ...prims.ops.effects import check
 from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, TypeError_, nearest
-from ..engine.frames import reach
+from ..engine.branches import branch
+from ..engine.frames import raising, reach
 from ..engine.records import adapt, record
+from ..engine.unions import dispatch
 from ..values.kinds import is_data, name_of, possible, restricted
-from ..values.protocols import written_method
-from ..values.values import NONE_VAL, Bound, Dyn, KnownRecord, Raised, Seq, Static, TaggedUnion, Val
+from ..values.protocols import require_plain, written_method
+from ..values.values import NONE_VAL, Bound, Dyn, Seq, Static, TaggedUnion, Val
+from .attributes import PropertyVal, class_attribute
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,6 @@ async def settled(engine, frame, value: Val, t: Type, what: str) -> Val:
     """A field's value with choices between variants, or a variant and None, made one value."""
     if not isinstance(value, TaggedUnion) or not isinstance(t, Data):
         return value
-    from .unions import dispatch
 
     async def arm(region, option: Val) -> Val:
         return Dyn(adapt(region, option, t, what))
@@ -117,23 +119,6 @@ def test(frame, value: Dyn, numbers) -> Dyn | bool:
     return Dyn(frame.builder.emit(data_is, (value.node,), attrs))
 
 
-def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
-    """A value on the two sides of a test: what it is where the test holds, and where not; None if it tells nothing.
-
-    Args:
-        value: what is tested.
-        keeps: `(value) -> bool or None`: whether the test holds.
-    """
-    if not is_data(value):
-        return None
-    may = possible(value)
-    verdicts = {n: keeps(KnownRecord(value.node, (n,))) for n in may}
-    if None in verdicts.values() or len(set(verdicts.values())) < 2:
-        return None
-    sides = [[n for n in may if verdicts[n] is side] for side in (True, False)]
-    return tuple(NONE_VAL if numbers == [0] else restricted(value, numbers) for numbers in sides)
-
-
 def either(frame, condition: Var, a: Node, b: Node) -> Node:
     """`a if condition else b` of two leaves of one type, one of which may be undefined."""
     t = a.type
@@ -159,8 +144,6 @@ async def by_variant(
         run: coroutine.
         site: the construct, for its place.
     """
-    from .syntax import branch
-
     if len(groups) == 1:
         return await run(frame, restricted(value, groups[0]))
     origin = frame.builder.origin
@@ -200,6 +183,7 @@ MISSING = object()
 
 
 def is_method(found: Any) -> bool:
+    """Whether what a class holds is a function that its objects have as a method."""
     return isinstance(found, types.FunctionType) or has_own(found, "__relay_function__")
 
 
@@ -209,10 +193,6 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
     Raises:
         AttributeError_: no variant that the value may be of has it.
     """
-    from .calls import call_value
-    from .structures import PropertyVal, class_attribute
-    from .syntax import emit_raise
-
     family, may = value.type.family, possible(value)
     found = {n: found_in(family, n, name) for n in may}
     having = [n for n in may if found[n] is not MISSING]
@@ -222,7 +202,7 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
             raise AttributeError_(f"'NoneType' object has no attribute '{name}'")
         if name in names:  # of another variant: CPython would find out when it gets here, and not before
             message = f"'{name_of(family, may[0])}' object has no attribute '{name}'"
-            return await emit_raise(engine, frame, Raised(AttributeError, Static(message)))
+            return raising(frame, AttributeError, message)
         raise AttributeError_(
             f"{' | '.join(name_of(family, n) for n in may)} has no field '{name}'{nearest(name, names)}"
         )
@@ -237,14 +217,14 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         number = narrowed.variants[0]
         if found[number] is MISSING:
             message = f"'{name_of(family, number)}' object has no attribute '{name}'"
-            return await emit_raise(engine, region, Raised(AttributeError, Static(message)))
+            return raising(region, AttributeError, message)
         variant = family.variants[number - 1]
         if found[number] == "field":
             return field(engine, region, narrowed, variant, name)
         result = class_attribute(engine, region, narrowed, variant.cls, variant.fields, name)
         if isinstance(result, PropertyVal):
-            return await call_value(
-                engine, region, Static(result.function), [result.receiver], {}, region.builder.origin, site
+            return await engine.call(
+                region, Static(result.function), [result.receiver], {}, region.builder.origin, site
             )
         return result
 
@@ -257,8 +237,6 @@ async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) 
 
     The attribute has been found before, but for `__call__`, which nobody names.
     """
-    from .calls import call_value
-    from .syntax import emit_raise
 
     family = value.type.family
     groups: dict[Any, list[int]] = {}
@@ -271,10 +249,10 @@ async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) 
         found = found_in(family, number, name)
         if found is MISSING:
             message = f"'{name_of(family, number)}' object is not callable"
-            return await emit_raise(engine, region, Raised(TypeError, Static(message)))
+            return raising(region, TypeError, message)
         inner = [reach(frame, region, a) for a in args]
         named = {k: reach(frame, region, a) for k, a in kwargs.items()}
-        return await call_value(engine, region, Static(found), [narrowed, *inner], named, origin, site)
+        return await engine.call(region, Static(found), [narrowed, *inner], named, origin, site)
 
     return await by_variant(engine, frame, value, [tuple(g) for g in groups.values()], one, site)
 
@@ -292,7 +270,6 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
     Returns:
         The result, or None where no class defines one, or all that is to be known about variants is known.
     """
-    from .syntax import emit_raise
 
     for position, arg in enumerate(args):
         if not is_data(arg) or len(possible(arg)) == 1 or not any(defines(arg, name) for name in names):
@@ -304,7 +281,7 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
             try:
                 return await run(region, inner)
             except TypeError_ as error:  # CPython would find out when it gets here with this variant, and not before
-                return await emit_raise(engine, region, Raised(TypeError, Static(error.message)))
+                return raising(region, TypeError, error.message)
 
         return await by_variant(engine, frame, arg, [(n,) for n in possible(arg)], one, site)
     return None
@@ -312,8 +289,6 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
 
 async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> Val:
     """`dataclasses.replace(value, **changes)`."""
-    from .calls import require_plain
-
     family = value.type.family
 
     async def one(region, narrowed: Dyn) -> Val:
@@ -443,6 +418,3 @@ def _generated(cls: type) -> bool:
     """Whether the comparison of a class is the one that `dataclass` made."""
     found = getattr(cls, "__eq__", None)
     return cls.__dataclass_params__.eq and getattr(getattr(found, "__code__", None), "co_filename", "") == "<string>"
-
-
-__all__ = ["Method", "adapt", "attribute", "by_variant", "construct", "equality", "is_data", "split", "test"]

@@ -1,0 +1,103 @@
+"""Changes in place that another variable would show: refused here, where that depends on types and on what calls return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...abstract.types import Array, List
+from ...ir.node import Apply, Constant
+from ...utils.errors import CompileError, ParseError, TypeError_
+from ..values.kinds import is_list
+from ..values.sharing import require_own
+from ..values.values import ClosureVal, Dyn, Seq, Static, Val
+from .frames import Frame, located
+
+
+def refuse_shared(engine, frame: Frame, node: Apply, value: Val) -> None:
+    """Refuse a change that another variable would show.
+
+    The front end notes what may be the same object as far as names tell. Whether it can be is a question of types: an entry of a
+    list of numbers is no list.
+
+    Raises:
+        ParseError: with the front end's words.
+    """
+    refuse_conflicts(engine, frame, node, not is_list(value), lambda reason: ParseError(reason, node.origin))
+    require_own(engine.shared, value)
+
+
+def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
+    """Refuse `x += y` of an array, a list or a dict that something else may see.
+
+    Raises:
+        TypeError_: with advice.
+    """
+    kind = "array" if isinstance(value, Dyn) and isinstance(value.type, Array) else "list"
+    if isinstance(value, Seq) and value.kind == "dict":
+        kind = "dict"
+
+    def error(reason: str) -> CompileError:
+        return TypeError_(f"this changes the {kind} in place, and {reason}; write x = x + y, which makes a new {kind}")
+
+    if kind != "list" or is_list(value):
+        refuse_conflicts(engine, frame, node, kind != "list", error, whatever=kind == "dict")
+    require_own(engine.shared, value)
+
+
+def refuse_conflicts(
+    engine,
+    frame: Frame,
+    node: Apply,
+    arrays: bool,
+    error: Callable[[str], CompileError],
+    whatever: bool = False,
+) -> None:
+    """Refuse a change that the front end's conflicts at a node say is seen: now, or, if calls decide, when all are known.
+
+    Args:
+        engine: the engine.
+        frame: where.
+        node: the change.
+        arrays: whether an array is changed, or else a list.
+        error: makes the error of a reason.
+        whatever: whether it is one whatever the other variable's type.
+
+    Raises:
+        CompileError: `error`.
+    """
+    for conflict in node.attrs.get("shared", ()):
+        if not arrays and conflict.arrays or not (whatever or other_may_hold(engine, frame, conflict, arrays)):
+            continue
+        problem = error(conflict.reason)
+        if conflict.confirm is None:
+            raise problem
+        engine.suspected.append((frame.spec, conflict, arrays, problem.at(located(node.origin, frame.spec))))
+
+
+def other_may_hold(engine, frame: Frame, conflict, arrays: bool) -> bool:
+    """Whether the other variable of a conflict may be, or hold, an array (`arrays`) or a list."""
+    other = conflict.other
+    held = (
+        engine.value(frame, other) if isinstance(other, Constant) else frame.find(other) if other is not None else None
+    )
+    return held is None or may_hold(held, arrays)
+
+
+def may_hold(value: Val, arrays: bool) -> bool:
+    """Whether a value may be, or hold, an array (`arrays`) or a list."""
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Dyn):
+            if isinstance(value.type, Array) and value.type.shape or isinstance(value.type, List):
+                if arrays or isinstance(value.type, List):
+                    return True
+        elif isinstance(value, Static):
+            continue
+        elif isinstance(value, ClosureVal) or is_list(value) and not arrays:
+            return True
+        elif isinstance(value, Seq):
+            stack.extend(value.elems)
+        else:
+            return True
+    return False

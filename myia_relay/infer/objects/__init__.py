@@ -1,0 +1,1 @@
+"""What Python's objects do: operators, attributes, iteration; numbers, lists, structures, data types."""

@@ -1,0 +1,23 @@
+"""Python's operators on numbers and arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...abstract.types import Data, Ref
+from ...prims.api.operators import OPERATORS
+from ..engine.frames import Frame
+from ..values.values import Dyn, Val
+from .advice import unsupported
+
+
+def arithmetic(frame: Frame, op: Any, *values: Val) -> Dyn:
+    """An operator on numbers or arrays.
+
+    Raises:
+        TypeError_: an operand is neither.
+    """
+    for value in values:
+        if not isinstance(value, Dyn) or isinstance(value.type, Ref | Data):
+            raise unsupported(op, list(values))
+    return Dyn(OPERATORS[op](frame.builder, *[frame.var(v) for v in values]).node)

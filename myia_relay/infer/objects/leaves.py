@@ -1,0 +1,111 @@
+"""Between values and nodes: structures put together, taken apart, and the Python values of what is known at compile time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...abstract.types import NONE, Scalar, Str, Struct
+from ...ir.build import Var
+from ...ir.node import Constant, Node
+from ...ir.prim import REGISTRY
+from ...prims.ops.control import dim_size
+from ...prims.ops.structure import get_item, make_struct
+from ...utils.errors import TypeError_
+from ..engine.conform import promoted
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.treedef import describe
+from ..values.values import NONE_VAL, Dyn, Listed, Seq, SliceVal, Static, Val
+
+
+def to_node(frame: Frame, value: Val) -> Node:
+    """A value as one node: structures are put together; strings and None become constants (for messages only)."""
+    if isinstance(value, Dyn):
+        return value.node
+    if isinstance(value, Listed):
+        return promoted(frame, value).node
+    if isinstance(value, Seq):
+        nodes = tuple(to_node(frame, e) for e in value.elems)
+        type_ = Struct(value.kind, tuple(n.type for n in nodes), value.fields, value.cls)
+        return frame.builder.emit(make_struct, nodes, {"type": type_})
+    if isinstance(value, Static) and (value.value is None or isinstance(value.value, str)):
+        return Constant(value.value, NONE if value.value is None else Str())
+    raise TypeError_(f"{describe(value)} is not a value that compiled code can hold; it exists at compile time only")
+
+
+def lift(engine: Engine, frame: Frame, result: Any) -> Val:
+    """What a NumPy reference implementation returned, as a value."""
+    if isinstance(result, Var):
+        return from_node(frame, result.node)
+    if isinstance(result, tuple):
+        return Seq("tuple", tuple(lift(engine, frame, r) for r in result))
+    if isinstance(result, list):
+        return Seq("list", tuple(lift(engine, frame, r) for r in result))
+    if isinstance(result, Val):
+        return result
+    return engine.from_python(frame, result, None)
+
+
+def from_node(frame: Frame, node: Node) -> Val:
+    """A node as a value; structures are taken apart."""
+    if node.type == NONE:
+        return NONE_VAL
+    if isinstance(node.type, Struct):
+        t = node.type
+        parts = tuple(
+            from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
+        )
+        return Seq(t.kind, parts, t.fields, t.cls)
+    return Dyn(node)
+
+
+def to_python(value: Val, what: str) -> Any:
+    """The Python value of something known at compile time.
+
+    Raises:
+        TypeError_: it is known at run time only.
+    """
+    if isinstance(value, Static):
+        return value.value
+    if isinstance(value, Dyn) and value.known:
+        return value.node.value
+    if isinstance(value, Seq):
+        parts = [to_python(e, what) for e in value.elems]
+        if value.kind == "dict":
+            return dict(zip(value.fields, parts, strict=True))
+        if value.kind == "record":
+            return value.cls(*parts)
+        return parts if value.kind == "list" else tuple(parts)
+    if isinstance(value, SliceVal):
+        return slice(*[to_python(p, what) for p in (value.start, value.stop, value.step)])
+    raise TypeError_(
+        f"{what} must be known at compile time, but it is {describe(value)}; "
+        "pass it as a literal, or name the parameter in @relay(static=...)"
+    )
+
+
+def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
+    """An array index as `prims.api.numpy_api.getitem` takes it."""
+    if isinstance(index, SliceVal):
+        return slice(*[index_argument(engine, frame, p) for p in (index.start, index.stop, index.step)])
+    if isinstance(index, Seq):
+        parts = [index_argument(engine, frame, e) for e in index.elems]
+        return parts if index.kind == "list" else tuple(parts)
+    if isinstance(index, Static):
+        return index.value
+    if isinstance(index, Dyn):
+        return index.node.value if index.known and isinstance(index.type, Scalar) else frame.var(index)
+    raise TypeError_(f"{describe(index)} is no index")
+
+
+def array_length(frame: Frame, value: Dyn) -> Dyn:
+    """The size of the first axis."""
+    size = value.type.shape[0]
+    if isinstance(size, int):
+        return frame.constant(size)
+    return Dyn(frame.builder.emit(dim_size, (), {"dim": size}))
+
+
+def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Val:
+    """`value[index]` without a bounds check: the index comes from a loop over the very array."""
+    return Dyn(frame.builder.emit(REGISTRY["dynamic_index"], (value.node, index.node), {"axis": 0}))

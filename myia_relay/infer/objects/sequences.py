@@ -1,0 +1,43 @@
+"""Iterables as a whole: whether one needs a loop at run time, and what a `map` makes of all that it runs over."""
+
+from __future__ import annotations
+
+from ...abstract.types import Array
+from ...ir.node import Apply
+from ...library import lists as prelude
+from ..engine.conform import LONG
+from ..engine.engine import Engine
+from ..engine.frames import Frame
+from ..values.kinds import is_run_time
+from ..values.values import Dyn, Iter, Seq, Val
+from .iterables import walk
+from .lists import call, keeps_static, static_items
+from .structures import as_sequence
+
+
+def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:
+    """Whether an iterable has a length that is known at run time only."""
+    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
+        return len(range(*[p.node.value for p in value.parts])) > LONG and not keeps_static(engine)
+    if is_run_time(value):
+        return static_items(frame, value) is None
+    if isinstance(value, Iter):
+        return walk(engine, frame, value).items is None
+    return isinstance(value, Dyn) and isinstance(value.type, Array) and not isinstance((*value.type.shape, 0)[0], int)
+
+
+async def mapped(engine: Engine, frame: Frame, value: Iter, origin, site) -> Val:
+    """What the function of a `map` makes of all that it runs over, as a sequence."""
+    fn, *sequences = value.parts
+    if len(sequences) == 1 and needs_loop(engine, frame, sequences[0]):
+        return await call(engine, frame, prelude.mapped, fn, sequences[0], site=site)
+    columns = [as_sequence(engine, frame, s, "map over") for s in sequences]
+    out = [await engine.call(frame, fn, list(row), {}, origin, site) for row in zip(*columns, strict=False)]
+    return Seq("tuple", tuple(out))
+
+
+async def plain(engine: Engine, frame: Frame, value: Val, site: Apply | None) -> Val:
+    """What a `map` makes, all at once, as an iterator of it; other values as they are."""
+    if not isinstance(value, Iter) or value.kind != "map":
+        return value
+    return Iter("iterator", (await mapped(engine, frame, value, frame.builder.origin, site),), value.once)

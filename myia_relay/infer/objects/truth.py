@@ -1,0 +1,61 @@
+"""The truth value of a value."""
+
+from __future__ import annotations
+
+from ...ir.node import Constant
+from ...prims.api.operators import truth as numeric_truth
+from ...utils.errors import TypeError_
+from ..engine.engine import Engine
+from ..engine.frames import Frame, emit
+from ..engine.unions import dispatch
+from ..values.kinds import is_data, is_run_time, possible
+from ..values.protocols import is_dataclass, truth_method
+from ..values.treedef import describe
+from ..values.values import Bound, ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Val
+from .data import defines
+from .data import test as data_test
+from .lists import length
+from .ranges import has_numbers
+
+
+async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
+    """Python's truth value: a bool where it is known at compile time, else a bool scalar."""
+    if isinstance(value, Static):
+        return bool(value.value)
+    if isinstance(value, Seq):
+        if (own := truth_method(value)) is not None:
+            found = await engine.call(frame, Static(own), [value], {}, frame.builder.origin, None)
+            return await truth(engine, frame, found)
+        return is_dataclass(value) or len(value.elems) > 0
+    if is_run_time(value):
+        count = length(engine, frame, value)
+        return count.node.value > 0 if count.known else emit(frame, "ne", count, frame.constant(0))
+    if is_data(value):
+        for name in ("__bool__", "__len__"):
+            if defines(value, name):
+                raise TypeError_(
+                    f"the truth value of {describe(value)} is that of its {name}; call it by a name of its own"
+                )
+        return data_test(frame, value, [n for n in possible(value) if n])
+    if isinstance(value, Dyn):
+        if value.known:
+            return bool(value.node.value)
+        result = numeric_truth(frame.builder, frame.var(value)).node
+        return bool(result.value) if isinstance(result, Constant) else Dyn(result)
+    if isinstance(value, ClosureVal):
+        return True
+    if isinstance(value, Iter) and value.kind == "range":
+        found = has_numbers(engine, frame, value)
+        return found.node.value if found.known else found
+    if isinstance(value, Iter):
+        return True if value.is_iterator else await truth(engine, frame, value.parts[0])
+    if isinstance(value, TaggedUnion):
+
+        async def of_option(region: Frame, option: Val) -> Val:
+            part = await truth(engine, region, option)
+            return region.constant(part) if isinstance(part, bool) else part
+
+        return await dispatch(engine, frame, value, of_option, None, frame.builder.origin)
+    if isinstance(value, Bound):
+        raise TypeError_("a method has no truth value; call it, with () behind its name")
+    raise TypeError_(f"{describe(value)} has no truth value")
