@@ -39,12 +39,29 @@ Kinds, and what their `lower` rule is (the back end's protocol; nothing here imp
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
 
 from .axes import POINTWISE, Axes
 
 REGISTRY: dict[str, Primitive] = {}
 KINDS = ("elementwise", "injective", "reduce", "opaque", "struct", "control", "effect")
+
+
+class PartUpdate(NamedTuple):
+    """That a result is the first operand with a part changed: operands (x, part, position), attribute `axis`.
+
+    Attributes:
+        adds: whether the part is added to what is there, or takes its place.
+        window: whether the part is as many neighbours as it is long, or one element or subarray, without the axis.
+    """
+
+    adds: bool
+    window: bool
+
+    @property
+    def reads(self) -> str:
+        """The primitive that reads the part."""
+        return "dynamic_slice" if self.window else "dynamic_index"
 
 
 class Primitive:
@@ -61,10 +78,11 @@ class Primitive:
         linear_in: positions of the arguments in which it is linear together (`prims.rules.forward.linear`), the others being
             parameters such as positions; None where that is not declared.
         bilinear: whether it is linear in each of its two arguments.
+        update: that it changes a part of its first operand; None where it does not.
         view: whether the result is nothing but elements of the first operand, which NumPy has no need to copy: they cost an index.
     """
 
-    def __init__(self, name, kind, meaning, effect=None, differentiable=True, axes=None, view=False):
+    def __init__(self, name, kind, meaning, effect=None, differentiable=True, axes=None, view=False, update=None):
         if kind not in KINDS:
             raise ValueError(f"primitive {name}: unknown kind {kind!r}")
         self.name = name
@@ -76,6 +94,7 @@ class Primitive:
         if axes is None and kind == "elementwise":
             self.axes = POINTWISE
         self.view = view
+        self.update: PartUpdate | None = update
         self.linear_in: tuple[int, ...] | None = None
         self.bilinear = False
         self.infer_rule: Any = None
@@ -131,11 +150,37 @@ class Primitive:
 
 
 def primitive(
-    kind: str, *, name: str | None = None, effect=None, differentiable=True, axes: Axes | str | None = None, view=False
+    kind: str,
+    *,
+    name: str | None = None,
+    effect=None,
+    differentiable=True,
+    axes: Axes | str | None = None,
+    view=False,
+    update: PartUpdate | None = None,
 ):
     """Declare a primitive; the decorated function is its NumPy reference implementation."""
 
     def declare(meaning) -> Primitive:
-        return Primitive(name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, axes, view)
+        return Primitive(
+            name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, axes, view, update
+        )
 
     return declare
+
+
+def update_of(node) -> PartUpdate | None:
+    """What an application changes of its first operand; None of any other node."""
+    return getattr(getattr(node, "fn", None), "update", None)
+
+
+def adds_to_part(node) -> bool:
+    """Whether a node adds to a part of its first operand."""
+    update = update_of(node)
+    return update is not None and update.adds
+
+
+def updates_one(node) -> bool:
+    """Whether a node changes what is at one position of an axis."""
+    update = update_of(node)
+    return update is not None and not update.window

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from ...abstract.types import Array, Data, Scalar, Type
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.prim import Primitive
+from ...ir.prim import Primitive, update_of
+from ...ir.rewrite import applied
 
 # Rough costs in arithmetic operations an element, vectorised.
 COST = {
@@ -28,8 +29,6 @@ COST = {
 }
 CONTIGUOUS = ("reshape", "dynamic_index", "stop_gradient")
 """Views whose elements lie as in an array of their own: of other views a kernel cannot be told where they are."""
-UPDATES = {"dynamic_update": "dynamic_index", "index_add": "", "dynamic_update_slice": "dynamic_slice", "slice_add": ""}
-"""Updates of a part of their first argument, and what reads the part that they replace."""
 RECOMPUTE = 3  # operations an element that a value may cost to be computed in each of several kernels
 BROADCAST_RECOMPUTE = 3  # the same where it is recomputed along broadcast axes
 GROUP_LIMIT = 64  # applications in one kernel
@@ -138,7 +137,7 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
         if out.role.get(user) == "view" and out.kernel.get(user) is None:
             memory = True  # the view is in memory, and so must be what it is a part of
             continue
-        if getattr(user.fn, "name", None) in UPDATES and user.args[0] is node:
+        if update_of(user) and user.args[0] is node:
             # What is updated is in memory. A part that is updated as part of the whole is not looked at.
             memory |= user in out.updates
         kernel = out.kernel[user]
@@ -198,7 +197,7 @@ def _updates(graph: Graph, out: Fusion) -> dict[Node, Apply]:
     """
     inner: dict[Node, Apply] = {}
     for node in reversed(graph.nodes):
-        if node in inner or not is_fusable(node) or node.fn.name not in UPDATES:
+        if node in inner or not is_fusable(node) or not update_of(node):
             continue
         steps = [node]
         while (part := _part_of(steps[-1], out)) is not None:
@@ -210,13 +209,12 @@ def _updates(graph: Graph, out: Fusion) -> dict[Node, Apply]:
 
 def _part_of(node: Apply, out: Fusion) -> Apply | None:
     """The update of a part of an array that `node` puts back where the part was read."""
-    part = node.args[1]
-    if not is_fusable(part) or part.fn.name not in UPDATES or out.users[part] != [node]:
+    part, update = node.args[1], update_of(node)
+    if update.adds or not is_fusable(part) or not update_of(part) or out.users[part] != [node]:
         return None
     read = part.args[0]
     same = (
-        isinstance(read, Apply)
-        and getattr(read.fn, "name", None) == UPDATES[node.fn.name]
+        applied(read) == update.reads
         and read.args[0] is node.args[0]
         and _same(read.args[1], node.args[2])
         and read.attrs["axis"] == node.attrs["axis"]

@@ -29,14 +29,14 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
-from ...ir.prim import REGISTRY, Primitive
+from ...ir.prim import REGISTRY, Primitive, updates_one
 from ...ir.rewrite import Rewriter, all_graphs, applied, inner_graphs
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ..analysis.polynomials import Polynomial
 from ..analysis.ranges import analyse
 from ..analysis.scalar_evolution import Forms
-from ..loops.dead_fills import WRITES, never_negative
+from ..loops.dead_fills import never_negative
 from ..rewrite.control import output_parts
 from ..rewrite.rules import filled
 
@@ -242,7 +242,7 @@ class Triangles:
         name, at = applied(user), [k for k, a in enumerate(user.args) if a is node]
         if name == "dynamic_index":
             return at == [0] and user.attrs["axis"] == 0 and self.reads_row(graph, user, user.args[1], lower, assumed)
-        if name in WRITES:
+        if updates_one(user):
             return at == [0] and user.attrs["axis"] == 0 and self.reads(graph, user, lower, assumed)
         if name == "where" and user.type.shape == node.type.shape and 0 not in at:
             side = _side(user.args[0], node)
@@ -265,7 +265,7 @@ class Triangles:
         name, at = applied(user), [k for k, a in enumerate(user.args) if a is row]
         if name == "dynamic_index":
             return at == [0] and user.attrs["axis"] == 0 and self.is_within(i, user.args[1], lower)
-        if name in WRITES and user.attrs["axis"] == 0:
+        if updates_one(user) and user.attrs["axis"] == 0:
             if at == [0]:
                 return self.reads_row(graph, user, i, lower, assumed)
             return at == [1] and self.is_same(user.args[2], i) and self.reads(graph, user, lower, assumed)

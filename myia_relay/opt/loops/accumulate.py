@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from ...abstract.types import Array
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
+from ...ir.prim import adds_to_part
 from ...ir.rewrite import Rewriter, applied, lookup
 from ...prims.ops.control import LEAD
 from ..rewrite.control import output_parts, read_parameters
 from ..rewrite.rules import filled
 
-UPDATES = ("index_add", "slice_add")
 Place = tuple[Apply, int]
 
 
@@ -100,7 +100,7 @@ class _SumUses:
         """What an application adds to."""
         if applied(node) == "add":
             return [(node, k) for k in (0, 1) if node.args[k].type == node.type]
-        if applied(node) in UPDATES:
+        if adds_to_part(node):
             return [(node, 0)]
         if applied(node) == "get_item" and applied(node.args[0]) in LEAD:
             loop, index = node.args[0], node.attrs["index"]

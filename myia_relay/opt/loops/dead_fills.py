@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from ...abstract.types import Array
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
-from ...ir.prim import REGISTRY
+from ...ir.prim import REGISTRY, updates_one
 from ...ir.rewrite import Rewriter, all_graphs, applied
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
@@ -37,7 +37,6 @@ from ..rewrite.control import output_parts
 from ..rewrite.rules import filled
 
 FIRST = LEAD["for_loop"]
-WRITES = ("index_add", "dynamic_update")
 
 
 class EntryRange(NamedTuple):
@@ -55,8 +54,8 @@ class EliminateDeadFills:
 
     def __call__(self, graph: Graph) -> Graph:
         graphs = list(all_graphs(graph))
-        names = {applied(n) for g in graphs for n in g.nodes}
-        if "for_loop" not in names or names.isdisjoint(WRITES):
+        nodes = [n for g in graphs for n in g.nodes]
+        if not any(applied(n) == "for_loop" for n in nodes) or not any(map(updates_one, nodes)):
             return graph
         drop = _DropFills()
         drop.find(graphs, analyse(graph).forms)
@@ -149,7 +148,7 @@ class Chains:
             if outs is None or made != [outs[k]] or used[made[0]] != [body.output]:
                 return None, None
             return self.of(user, at[0])
-        if applied(user) not in WRITES or outs is None or user is not outs[k] or used[user] != [body.output]:
+        if not updates_one(user) or outs is None or user is not outs[k] or used[user] != [body.output]:
             return None, None
         if user.args[0] is not param or user.args.count(param) != 1:
             return None, None

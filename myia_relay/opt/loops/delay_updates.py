@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from ...abstract.types import Array, Data, List, Tape, holds
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
-from ...ir.rewrite import Effects, Rewriter, applied, lookup
+from ...ir.prim import update_of
+from ...ir.rewrite import Effects, Rewriter, lookup
 from ...ir.walk import users
-from ..analysis.fusion import UPDATES, is_fusable
+from ..analysis.fusion import is_fusable
 
 MOST_READERS = 200  # that are looked for, of one array
 
@@ -59,7 +60,7 @@ def ordered(graph: Graph, effects: Effects) -> list[Apply]:
     position = {node: k for k, node in enumerate(graph.nodes)}
     behind: dict[Apply, set[Apply]] = {}  # an update -> readers that are written behind it
     for node in graph.nodes:
-        if applied(node) in UPDATES and isinstance(node.type, Array):
+        if update_of(node) and isinstance(node.type, Array):
             late = {r for r in readers(node.args[0], used) if position[r] > position[node]}
             if late:
                 behind[node] = late
@@ -76,7 +77,7 @@ def readers(array: Node, users: dict[Node, list[Apply]]) -> Iterator[Apply]:
             if user not in seen:
                 seen.add(user)
                 yield user
-                if is_fusable(user) and applied(user) not in UPDATES:
+                if is_fusable(user) and not update_of(user):
                     stack.append(user)
 
 

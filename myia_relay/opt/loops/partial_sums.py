@@ -22,6 +22,7 @@ from ...abstract.dims import product
 from ...abstract.types import INT, Array
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Graph, Node
+from ...ir.prim import adds_to_part, update_of
 from ...ir.rewrite import Rewriter, all_graphs, applied, lookup
 from ...prims.ops.control import LEAD
 from ...prims.ops.elementwise import maximum, minimum
@@ -32,7 +33,6 @@ from ..rewrite.algebra import unit_axes
 from ..rewrite.control import output_parts
 from ..rewrite.rules import filled
 
-UPDATES = ("index_add", "slice_add")
 MOST_TERMS = 64
 
 
@@ -62,8 +62,8 @@ class Axis:
 
 def updated(node: Apply) -> Axis:
     """The axis of what an update writes."""
-    added = applied(node) == "slice_add"
-    return Axis(node.args[2], node.args[1].type.shape[node.attrs["axis"]] if added else 1, added)
+    window = update_of(node).window
+    return Axis(node.args[2], node.args[1].type.shape[node.attrs["axis"]] if window else 1, window)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class PartTerm:
         own = [k for k, axis in enumerate(self.part) if axis.own]
         if name == "add" and node.origin.via == "vjp" and all(a.type == node.type for a in node.args):
             yield from (PartTerm(a, self.part) for a in node.args)
-        elif name in UPDATES and node.origin.via == "vjp":
+        elif adds_to_part(node) and node.origin.via == "vjp":
             axis, value = own[node.attrs["axis"]], node.args[1]
             # Clamped alike only if the update is along a whole axis of the sum.
             if isinstance(value.type, Array) and self.part[axis] == Axis(0, shape[axis]):
@@ -173,7 +173,7 @@ def _beginnings(node: Apply) -> tuple[Node, ...]:
     name = applied(node)
     if name == "add" and node.origin.via == "vjp":
         return node.args
-    if name in UPDATES:
+    if adds_to_part(node):
         return node.args[:1]
     if name == "get_item" and applied(node.args[0]) in LEAD:
         loop = node.args[0]

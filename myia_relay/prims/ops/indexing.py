@@ -15,7 +15,7 @@ from ...abstract.dims import Dim
 from ...abstract.types import Array
 from ...ir.axes import AXIS, Axes, Relation, along, without
 from ...ir.build import Var
-from ...ir.prim import primitive
+from ...ir.prim import PartUpdate, primitive
 from ...utils.errors import ShapeError, TypeError_
 from ..rules.batching import materialise, materialise_all
 from ..rules.broadcast import cast, match_kind, nullary, reshape, shape_of, type_of, zeros_like
@@ -211,7 +211,7 @@ def _updated(axes, axis):
     return Relation((axes, without(axes, axis), ()), axes, located=frozenset({axis}))
 
 
-@primitive("injective", axes=along(_updated, leading=(0, 1)))
+@primitive("injective", axes=along(_updated, leading=(0, 1)), update=PartUpdate(adds=False, window=False))
 def dynamic_update(x, v, i, *, axis):
     """`x` with `v` at position i (clamped) of an axis: `x[..., i, ...] = v`, as a new value.
 
@@ -227,7 +227,7 @@ def dynamic_update(x, v, i, *, axis):
     return out
 
 
-@primitive("injective", axes=along(_updated, leading=(0, 1)))
+@primitive("injective", axes=along(_updated, leading=(0, 1)), update=PartUpdate(adds=True, window=False))
 def index_add(x, v, i, *, axis):
     """`x` with `v` added at position i (clamped) of an axis."""
     out = np.array(x)
@@ -308,7 +308,7 @@ def _window_updated(axes, axis):
     return Relation((axes, without(axes, axis, None), ()), axes, located=frozenset({axis}))
 
 
-@primitive("injective", axes=along(_window_updated, leading=(0, 1)))
+@primitive("injective", axes=along(_window_updated, leading=(0, 1)), update=PartUpdate(adds=False, window=True))
 def dynamic_update_slice(x, v, start, *, axis):
     """`x` with the neighbours from position `start` of an axis on replaced by `v`; start is clamped so that they fit.
 
@@ -325,7 +325,7 @@ def dynamic_update_slice(x, v, start, *, axis):
     return out
 
 
-@primitive("injective", axes=along(_window_updated, leading=(0, 1)))
+@primitive("injective", axes=along(_window_updated, leading=(0, 1)), update=PartUpdate(adds=True, window=True))
 def slice_add(x, v, start, *, axis):
     """`x` with `v` added to the neighbours from position `start` (clamped) of an axis on."""
     out = np.array(x)

@@ -13,7 +13,7 @@ SIZES = (0, 1, 7, 8, 15, 16, 17, 31, 32, 40, 67, 100)
 def in_lanes(monkeypatch):
     """The loops that ran in lanes."""
     found = []
-    real = control.vectors.find
+    real = control.vector_loops.find
 
     def find(*args):
         loop = real(*args)
@@ -21,7 +21,7 @@ def in_lanes(monkeypatch):
             found.append(loop)
         return loop
 
-    monkeypatch.setattr(control.vectors, "find", find)
+    monkeypatch.setattr(control.vector_loops, "find", find)
     return found
 
 

@@ -19,7 +19,7 @@ from tvm import tirx
 from ....abstract.types import Array, List, NoneT, Ref, Str, Struct, Type, leaves
 from ....ir.node import Apply, Constant, Graph, Node
 from ....ir.prim import Primitive
-from ....opt.analysis.fusion import COST, UPDATES, is_scalar, is_view
+from ....opt.analysis.fusion import COST, is_scalar, is_view
 from ....utils.errors import LoweringError
 from ...native import library, sites
 from ...native.area import CALL, FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT, REQUEST, SERVER
@@ -385,7 +385,7 @@ def estimate(graph: Graph, busy: tuple[Graph, ...] = ()) -> float:
             size = max([size, *(_elements(a.type) for a in node.args)]) * 10
         elif node.fn.kind == "reduce":
             size = _elements(node.args[0].type)
-        elif node.fn.name in UPDATES:
+        elif node.fn.update:
             size = _elements(node.args[1].type)  # in place, as a rule
         elif is_view(node):
             size = 1.0

@@ -23,7 +23,7 @@ from ....abstract.types import Array
 from ....ir.node import Apply, Constant, Graph, Node, Parameter
 from ....ir.prim import Primitive
 from ....ir.rewrite import applied
-from ....opt.analysis.fusion import UPDATES, is_scalar, is_view
+from ....opt.analysis.fusion import is_scalar, is_view
 from ....prims.ops.control import LEAD
 from ....prims.rules.protocol import clamp
 from ....utils.switches import is_left_out
@@ -169,7 +169,7 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
             return None
         if isinstance(node.fn, Graph):
             inner, args = (node.fn,), node.args
-        elif node.fn.name in UPDATES:
+        elif node.fn.update:
             node = node.args[0]
             continue
         elif node.fn.name == "cond":
@@ -212,15 +212,14 @@ class _Part:
         self.fits: Any = None
         for step in steps:
             k = step.attrs["axis"]
-            windowed = step.fn.name in ("dynamic_update_slice", "slice_add")
-            length: DimLike = step.args[1].type.shape[k] if windowed else 1
+            length: DimLike = step.args[1].type.shape[k] if step.fn.update.window else 1
             if not isinstance(self.sizes[k] - length, int):
                 enough = tirx.GE(b.dim(self.sizes[k] - length), idx(0))
                 self.fits = enough if self.fits is None else tirx.And(self.fits, enough)
             wanted = lowering.named(b.cast(lowering.scalar(step.args[2]), "int64"))
             first = lowering.named(clamp(b, wanted, self.sizes[k] - length + 1))
             self.base = lowering.named(b.add(self.base, b.mul(first, b.dim(self.strides[self.axes[k]]))))
-            if windowed:
+            if step.fn.update.window:
                 self.sizes[k] = length
             else:
                 del self.axes[k], self.sizes[k]
@@ -282,7 +281,7 @@ def emit(lowering: Any, node: Apply) -> None:
     steps = scope.fusion.updates[node]
     old = lowering.view(node.args[0])
     value = steps[-1].args[1]
-    adds = steps[-1].fn.name in ("index_add", "slice_add")
+    adds = steps[-1].fn.update.adds
     part = _Part(lowering, steps)
     if dies(scope, node.args[0], node):
         target = View(old.storage, old.dtype, node.type.shape, old.offset)

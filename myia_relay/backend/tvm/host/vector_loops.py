@@ -27,6 +27,7 @@ from tvm import tirx
 
 from ....abstract.types import INT, Array
 from ....ir.node import Apply, Constant, Graph, Node
+from ....ir.prim import updates_one
 from ....ir.rewrite import applied
 from ....opt.analysis.fusion import is_scalar
 from ....opt.rewrite.control import output_parts
@@ -41,7 +42,6 @@ OPERATIONS = frozenset(
     "add sub mul neg abs div sqrt minimum maximum where lt le gt ge eq ne logical_not logical_and logical_or".split()
 )
 """What is computed in lanes: it rounds there as it does on numbers."""
-STORES = ("dynamic_update", "index_add")
 ACCUMULATORS = 4
 UNROLLED = 2  # vectors in an iteration without sums
 SHORT = 2  # loops of fewer vectors than this stay as they are
@@ -89,9 +89,7 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
         return None
     if outs is None or not outs or not isinstance(step, Constant) or step.value not in (1, -1):
         return None
-    if any(
-        applied(n) not in OPERATIONS and applied(n) not in (*STORES, "dynamic_index", "make_struct") for n in body.nodes
-    ):
+    if any(applied(n) not in (*OPERATIONS, "dynamic_index", "make_struct") and not updates_one(n) for n in body.nodes):
         return None
     found = VectorLoop(body, int(step.value))
     users: dict[Node, list[Node]] = {}
@@ -137,7 +135,7 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
 def _is_store(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool:
     """Whether an array is written at one place in an iteration, and otherwise only looked at."""
     if (
-        applied(node) not in STORES
+        not updates_one(node)
         or node.args[0] is not param
         or node.args.count(param) != 1
         or not is_scalar(node.args[1].type)
