@@ -66,9 +66,10 @@ AREAS = (
         "derivatives",
         {
             "ad": "reverse/reverse forward/forward cotangents activity reverse/control",
-            "prims": "elementwise reduction broadcast shape indexing linalg products",
+            "prims": "elementwise reduction broadcast shape indexing linalg",
         },
-        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward",
+        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward prims/test_native "
+        "unit/prims/test_relations",
     ),
     Area(
         "batches",
@@ -76,5 +77,5 @@ AREAS = (
         "unit/ad/test_batch prims/test_registry",
     ),
     Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_terms"),
-    Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact"),
+    Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact test_exact_ints"),
 )

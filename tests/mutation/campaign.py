@@ -39,7 +39,7 @@ from tests.mutation.operators import Mutant, mutants, mutated
 
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SLOW = 4.0  # seconds: longer tests judge no mutants
-BUDGET = 15.0  # seconds that the tests of one mutant usually take together
+BUDGET = 6.0  # seconds that the tests of one mutant usually take together
 SLACK = 15  # seconds of processor time beyond what the tests usually take
 WALL = 600  # seconds: a process that waits for ever
 MEMORY = 6 << 30
@@ -90,7 +90,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Recorder:
-    """A plugin that notes which functions of some files each test runs, and its time."""
+    """A plugin that notes which functions of some files each test runs, and the processor time that it takes."""
 
     def __init__(self, files: Iterable[Path]):
         self.files = {str(f) for f in files}
@@ -100,6 +100,7 @@ class _Recorder:
 
     def pytest_runtest_protocol(self, item: Any) -> None:
         codes = self.seen[item.nodeid] = set()
+        self.times[item.nodeid] = -time.process_time()
         files = self.files
 
         def note(frame: Any, event: str, arg: Any) -> None:
@@ -111,9 +112,11 @@ class _Recorder:
         sys.setprofile(note)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        self.times[report.nodeid] = self.times.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.failed.add(report.nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.times[nodeid] += time.process_time()
 
     def pytest_sessionfinish(self) -> None:
         sys.setprofile(None)

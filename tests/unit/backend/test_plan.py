@@ -291,11 +291,18 @@ def test_touching_keeps_the_first_and_the_last_time():
     assert (late.first, late.last) == (0, 1)
 
 
+class Expression:
+    """An offset that is known at run time only: it has no truth value."""
+
+    def __bool__(self):
+        raise ValueError
+
+
 def test_whole_views():
     s = Storage("arena", 64, None)
     assert View(s, "float64", (2, 4)).whole and View(s, "float32", (16,)).whole
     assert not View(s, "float64", (7,)).whole and not View(s, "float64", (8,), 8).whole
-    assert not View(s, "float64", (8,), "an expression").whole and not View(s, "float64", (8,), 0, "a pointer").whole
+    assert not View(s, "float64", (8,), Expression()).whole and not View(s, "float64", (8,), 0, "a pointer").whole
     assert View(Storage("arena", N * 8, None), "float64", (N,)).whole
 
 
