@@ -38,8 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["MYIA_RELAY_CACHE"] = os.path.join(folder, "cache")
         os.environ.setdefault("MYIA_RELAY_CACHE_SIZE", "0")  # tests compile, except those of the cache of programs
         config.add_cleanup(lambda: _clean_up(folder))
-    # Idle threads spin before they sleep, and processes wait for that when they end: for minutes, where cores are scarce.
-    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "1000")
     with contextlib.suppress(ImportError):
         import hypothesis
 

@@ -46,7 +46,10 @@ INSTRUCTION_SETS = (
     ),
     *("sha", "aes", "cx16", "xsave", "rdseed", "rdrand", "fsgsbase", "asimd", "sve"),
 )
-WITHOUT_EFFECT = {CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA", "TVM_NUM_THREADS", "TVM_BIND_THREADS"}
+WITHOUT_EFFECT = {
+    *(CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA"),
+    *("TVM_NUM_THREADS", "TVM_BIND_THREADS", "TVM_THREAD_POOL_SPIN_COUNT"),  # set by ourselves too
+}
 
 
 @functools.lru_cache(maxsize=1)
