@@ -119,8 +119,20 @@ def counter(depth: int) -> Network:
     return [*lines, "    n = n + j", "    x = x * p['a'][n % 4]"], w, w.array(5)
 
 
+def nested(depth: int) -> Network:
+    """Functions in functions, each of which reads what all around it have made."""
+    w, lines = Weights(), []
+    w.add("a", 4)
+    for k in range(depth):
+        before = f" + y{k - 1}" if k else ""
+        lines += ["    " * k + f"def f{k}():", "    " * (k + 1) + f"y{k} = x * p['a'][{k % 4}]{before}"]
+    lines += ["    " * depth + "return " + " + ".join(f"y{k}" for k in range(depth))]
+    lines += ["    " * k + f"return f{k}()" for k in reversed(range(1, depth))]
+    return [*lines, "x = f0()"], w, w.array(5)
+
+
 NETWORKS: dict[str, Callable[[int], Network]] = {
-    f.__name__: f for f in (residual, residual_rows, transformer, inception, dense, unet, stencil, counter)
+    f.__name__: f for f in (residual, residual_rows, transformer, inception, dense, unet, stencil, counter, nested)
 }
 
 
