@@ -122,3 +122,52 @@ def test_a_long_chain_of_elifs(tmp_path, executor):
     compiled = relay(executor=executor)(chain)
     for n in (0, 1, 250, 419, 420):
         assert compiled(n) == chain(n)
+
+
+KEYS = """
+def program(p, x):
+    for i in range({n}):
+        x = x * 0.5 + p[f"w{{i}}"]
+    return x
+"""
+LEVELS = """
+def program(p, x):
+    for i in range({n}):
+        for j in range({n}):
+            x = x * 0.5 + p[f"w{{i}}"] * p[f"w{{j}}"]
+    return x
+"""
+MANY = """
+def program(p, x):
+    for i in range(1000):
+        w = p[f"w{i}"]
+"""
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(("source", "n"), [(KEYS, 64), (LEVELS, 9)], ids=["one", "nested"])
+def test_a_loop_over_keys_made_of_its_index(tmp_path, executor, source, n):
+    program = load(tmp_path / "keys.py", source.format(n=n)).program
+    p = {f"w{i}": 0.25 * i for i in range(n)}
+    assert relay(executor=executor)(program)(p, 1.5) == program(p, 1.5)
+
+
+def test_unrolling_ends_at_a_number_of_iterations(tmp_path):
+    p = {f"w{i}": 1.0 for i in range(1025)}
+    program = load(tmp_path / "most.py", KEYS.format(n=1024)).program
+    assert relay(executor="interpreter")(program)(p, 1.5) == program(p, 1.5)
+    program = load(tmp_path / "over.py", KEYS.format(n=1025)).program
+    with pytest.raises(
+        TypeError, match="dict key must be known .*(\n.*)*at most 1,024 iterations, and this one has 1,025;"
+    ):
+        relay(executor="interpreter")(program)(p, 1.5)
+    program = load(tmp_path / "inner.py", LEVELS.format(n=33)).program
+    with pytest.raises(TypeError, match="this one has 33, counted with those of the loops around it"):
+        relay(executor="interpreter")(program)(p, 1.5)
+
+
+def test_unrolling_ends_at_a_number_of_operations(tmp_path):
+    source = MANY + "        x = x + w * w - w\n" * 20 + "    return x\n"
+    program = load(tmp_path / "many.py", source).program
+    with pytest.raises(TypeError, match="at most 20,000 operations, which [0-9]+ of its iterations do;"):
+        relay(executor="interpreter")(program)({f"w{i}": 1.0 for i in range(1000)}, 1.5)

@@ -27,6 +27,14 @@ class TypeDrift(TypeError_):
         return TypeError_(self.message, self.origin, *self.notes)
 
 
+class Exhausted(TypeError_):
+    """A loop is too long to be unrolled; with notes where the user is told."""
+
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
+
+
 @contextmanager
 def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
     """What was emitted and written to cells inside is undone where the block is left by such an exception."""

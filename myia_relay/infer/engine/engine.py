@@ -88,9 +88,8 @@ class Engine:
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `cells`
         self.iterators = False  # whether the program has made any; see `infer.engine.iterators`
         self.static_lists = False  # whether long lists of known length stay static
-        self.spelt_out = (
-            1  # iterations of the loops around that are unrolled because their variables change their types
-        )
+        self.spelt_out = 1  # iterations of the loops around that are unrolled because they cannot stay loops
+        self.unrolled_until: int | None = None  # how many operations may be evaluated before the outermost of them ends
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
         self.handed: list[Handed] = []  # calls that may hand on what they are given, until it is known whether they do

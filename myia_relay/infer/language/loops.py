@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ...abstract.types import INT, tuple_of
@@ -20,7 +21,7 @@ from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
 from ..engine.branches import branch, give_imports
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
-from ..engine.drift import TypeDrift, settling, undoing
+from ..engine.drift import Exhausted, TypeDrift, settling, undoing
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising, reach
 from ..engine.unions import dispatch
@@ -34,7 +35,9 @@ from .accumulators import converting
 from .narrowing import split, test_of
 from .registry import meaning
 
-LONG = 32  # iterations: a loop of no more is spelt out where it cannot stay one
+UNROLLED = 1024  # iterations: a loop of no more is unrolled where it cannot stay one
+DRIFTING = 32  # the same where its variables change their types, which makes every iteration another program
+OPERATIONS = 20_000  # of all iterations of such loops
 MAX_ROUNDS = 8  # of generalising the carried types
 
 
@@ -344,27 +347,57 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     iterations = range(0)
     if steps.start.known and steps.stop.known and steps.step.known:
         iterations = range(steps.start.node.value, steps.stop.node.value, steps.step.node.value)
-    if not 0 < len(iterations) * engine.spelt_out <= LONG:
+    if not iterations:
         return await loop()
-
-    async def spelt_out() -> Val:
-        engine.spelt_out *= len(iterations)
-        try:
-            items = [steps.item(frame, frame.constant(i)) for i in iterations]
-            return await unroll(engine, frame, node, items, init, run, stops)
-        finally:
-            engine.spelt_out //= len(iterations)
-
     try:
         with undoing(frame, TypeError_):
             return await loop()
     except TypeError_ as error:
         problem = error
+
+    async def unrolled(count: int) -> Val:
+        items = [steps.item(frame, frame.constant(i)) for i in iterations[:count]]
+        with unrolling(engine, len(items)):
+            return await unroll(engine, frame, node, items, init, run, stops)
+
+    most = DRIFTING if isinstance(problem, TypeDrift) else UNROLLED
     try:
         with undoing(frame, TypeError_):
-            return await spelt_out()
+            if len(iterations) * engine.spelt_out <= most:
+                return await unrolled(len(iterations))
+            await unrolled(1)
+            raise Exhausted(f"it has at most {most:,} iterations, and this one has {len(iterations):,}")
+    except Exhausted as limit:
+        if limit.notes:  # of a loop inside, which has told already
+            raise
+        inside = ", counted with those of the loops around it" if engine.spelt_out > 1 else ""
+        told = Exhausted(
+            problem.message,
+            problem.origin,
+            *problem.notes,
+            f"a loop that cannot stay a loop is unrolled, which makes its index known, where {limit.message}{inside}; "
+            "split it up, or loop over the values (`for w in weights`) or over an array of them",
+        )
+        told.node = problem.node
+        problem = told
     except TypeError_:
-        raise problem from None
+        pass
+    raise problem from None
+
+
+@contextmanager
+def unrolling(engine: Engine, count: int):
+    """Inside, a loop of so many iterations is unrolled; the outermost one begins to count operations."""
+    outermost = engine.unrolled_until is None
+    if outermost:
+        engine.unrolled_until = engine.applied + OPERATIONS
+    engine.spelt_out *= count
+    try:
+        yield
+    finally:
+        engine.spelt_out //= count
+        if outermost:
+            engine.unrolled_until = None
 
 
 def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: Apply) -> tuple[Callable, Val]:
@@ -384,6 +417,8 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
     """A loop over a static number of items, one iteration after the other."""
     carried = list(init)
     for position, item in enumerate(items):
+        if engine.unrolled_until is not None and engine.applied > engine.unrolled_until:
+            raise Exhausted(f"that takes at most {OPERATIONS:,} operations, which {position:,} of its iterations do")
         inner = frame.scope()
         if frame.context.scope is not None:
             inner.context = replace(frame.context, iteration=(*frame.context.iteration, position))
@@ -400,6 +435,8 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
                 rest = items[position + 1 :]
                 if not rest:
                     break
+                if len(rest) > DRIFTING and engine.unrolled_until is not None:
+                    raise Exhausted(f"it has at most {DRIFTING} iterations, as a break may end it")
                 current = list(carried)
 
                 async def more(region: Frame, rest=rest, current=current) -> Val:
