@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.compile_programs import FAMILIES
-from myia_relay import relay
+from myia_relay import grad, relay
 from myia_relay.ir.rewrite import all_graphs, count_nodes
 
 EXECUTORS = ["interpreter", "python", "native"]
@@ -171,3 +171,63 @@ def test_unrolling_ends_at_a_number_of_operations(tmp_path):
     program = load(tmp_path / "many.py", source).program
     with pytest.raises(TypeError, match="at most 20,000 operations, which [0-9]+ of its iterations do;"):
         relay(executor="interpreter")(program)({f"w{i}": 1.0 for i in range(1000)}, 1.5)
+
+
+TABLES = """
+COUNTS = [k * 7 % 1001 - 500 for k in range(20_000)]
+WEIGHTS = [0.5 * k for k in range(400)]
+FLAGS = [k % 3 == 0 for k in range(100)]
+MIXED = [1, 2.5] * 40
+
+def count(i):
+    return COUNTS[i]
+
+def weight(i, x):
+    return WEIGHTS[i] * x
+
+def flag(i):
+    return FLAGS[i], not FLAGS[-1 - i]
+
+def mixed(i):
+    return MIXED[2 * i + 1] * 2
+
+def total(n):
+    s = 0
+    for i in range(n):
+        s = s + COUNTS[i] * COUNTS[-1 - i]
+    return s
+
+def local(i):
+    xs = [k * k for k in range(50)]
+    ys = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3, 3, 8, 3, 2, 7, 9, 5, 0, 2, 8]
+    before = ys[i]
+    ys[i] = 100
+    return xs[i], before, ys[i], ys[i + 1], len(ys)
+"""
+CALLS = {"count": [(3,), (-1,), (19_999,), (-20_000,)], "weight": [(7, 0.5), (-2, 1.5)], "flag": [(3,), (1,)]}
+CALLS |= {"mixed": [(3,)], "total": [(0,), (1000,)], "local": [(2,), (33,)]}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_long_list_of_numbers_is_an_array(tmp_path, executor):
+    """Indexed at run time: one constant, not 20,000 operands."""
+    module = load(tmp_path / "tables.py", TABLES)
+    for name, calls in CALLS.items():
+        compiled = relay(executor=executor)(getattr(module, name))
+        for args in calls:
+            got, want = compiled(*args), getattr(module, name)(*args)
+            assert got == want and type(got) is type(want), (name, args)
+    compiled = relay(executor=executor)(module.count)
+    assert count_nodes(compiled.ir(3, stage="optimized").graph) < 30
+    with pytest.raises(IndexError, match="list index out of range"):
+        compiled(20_000)
+    with pytest.raises(IndexError, match="list index out of range"):
+        compiled(-20_001)
+    module.COUNTS[3] = 12
+    assert compiled(3) == 12
+    module.COUNTS = [5] * 40
+    assert compiled(39) == 5
+    module.COUNTS[3] = 1.5
+    assert compiled(3) == 1.5 and type(compiled(2)) is int
+    slope = relay(executor=executor)(grad(module.weight, 1))
+    assert slope(7, 0.5) == 3.5

@@ -8,6 +8,7 @@ too, and classes of records by what is in them: methods, properties and operator
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def same(now: Any, then: Any) -> bool:
     if type(now) is not type(then):
         return False
     if isinstance(now, tuple):
-        return len(now) == len(then) and all(map(same, now, then))
+        return len(now) == len(then) and (all(map(operator.is_, now, then)) or all(map(same, now, then)))
     if isinstance(now, types.MethodType):
         return now.__self__ is then.__self__ and now.__func__ is then.__func__
     # By text: 0.0 is not -0.0, and NaN is NaN.

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...abstract.types import INT, List, Struct
 from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
@@ -26,6 +28,8 @@ from ..values.treedef import TreeDef, describe
 from ..values.values import Dyn, Listed, Seq, SliceVal, Static, Val
 from .arithmetic import arithmetic
 from .leaves import array_length, first_axis, from_node
+
+NUMBERS = {int: np.int64, float: np.float64, bool: np.bool_}
 
 # Promotion.
 
@@ -148,6 +152,29 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
         return sliced(engine, frame, value, index)
     i = position(engine, frame, value, index, "list index out of range")
     return entry(engine, frame, value, i)
+
+
+def of_table(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val | None:
+    """`value[index]` of a long list of known numbers of one type, which is an array in memory then; None of any other.
+
+    As a run-time list, a global one of 20,000 numbers would be as many operands here, and as many stores in each call. (When the
+    global changes, the program that holds its numbers is no longer used: see `engine.dependencies`.)
+    """
+    if value.kind != "list" or len(value.elems) <= LONG:
+        return None
+    if value not in engine.tables:
+        engine.tables[value] = _numbers(value.elems)
+    array = engine.tables[value]
+    return None if array is None else get(engine, frame, Listed(frame.constant(array)), index)
+
+
+def _numbers(values: tuple[Val, ...]) -> np.ndarray | None:
+    """Known Python numbers of one type as an array."""
+    if not all(isinstance(v, Dyn) and isinstance(v.node, Constant) for v in values):
+        return None
+    types = {type(v.node.value) for v in values}
+    kind = NUMBERS.get(types.pop()) if len(types) == 1 else None
+    return None if kind is None else np.array([v.node.value for v in values], kind)
 
 
 def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[Dyn, Dyn, Dyn]:

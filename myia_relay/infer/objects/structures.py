@@ -209,6 +209,8 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
                 return _out_of_range(engine, frame, value)
             except TypeError:
                 pass
+        if is_index(index) and (found := lists.of_table(engine, frame, value, index)) is not None:
+            return found
         if value.kind == "list" and is_index(index) and len(value.elems) > LONG and has_entry_type(frame, value):
             return lists.get(engine, frame, promoted(frame, value), index)
         if isinstance(index, SliceVal):
