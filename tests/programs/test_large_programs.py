@@ -157,9 +157,7 @@ def test_unrolling_ends_at_a_number_of_iterations(tmp_path):
     program = load(tmp_path / "most.py", KEYS.format(n=1024)).program
     assert relay(executor="interpreter")(program)(p, 1.5) == program(p, 1.5)
     program = load(tmp_path / "over.py", KEYS.format(n=1025)).program
-    with pytest.raises(
-        TypeError, match="dict key must be known .*(\n.*)*at most 1,024 iterations, and this one has 1,025;"
-    ):
+    with pytest.raises(TypeError, match="at most 1,024 iterations, and this one has 1,025;"):
         relay(executor="interpreter")(program)(p, 1.5)
     program = load(tmp_path / "inner.py", LEVELS.format(n=33)).program
     with pytest.raises(TypeError, match="this one has 33, counted with those of the loops around it"):
