@@ -124,11 +124,10 @@ def bind_target(p: ParseContext, target: ast.AST, value: Node) -> None:
         levels = taken(p, target, old, indices[:-1])
         change(p, base.id, target, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, value))
     elif isinstance(target, ast.Attribute):
-        raise p.refuse(
-            f"'.{target.attr}' cannot be assigned to: objects do not change; "
-            f"write dataclasses.replace(object, {target.attr}=value)",
-            target,
-        )
+        of = ast.unparse(target.value)
+        bound_to = f"{of} = " if isinstance(target.value, ast.Name) and of != "self" else ""
+        advice = f"write {bound_to}dataclasses.replace({of}, {target.attr}=value)"
+        raise p.refuse(f"'.{target.attr}' cannot be assigned to: objects do not change; {advice}", target)
     else:
         raise p.refuse(f"'{type(target).__name__}' cannot be assigned to", target)
 

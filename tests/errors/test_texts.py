@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import json
 import random
 import re
+import textwrap
 import time
 
 import numpy as np
@@ -138,6 +140,11 @@ def adds_a_key(d):
     return d
 
 
+def renames(f):
+    f.a = 3.0
+    return f
+
+
 ROWS = np.ones((2, 3))
 
 
@@ -163,7 +170,18 @@ ROWS = np.ones((2, 3))
         (lambda n: hasattr(n, "x"), 3, "hasattr cannot be compiled: .*isinstance"),
         (lambda x: np.fft.fft(x), ROWS, "numpy.fft.fft cannot be compiled: .*register it with relay.register_op"),
         (lambda x: np.vectorize(abs)(x), ROWS, r"numpy.vectorize cannot be compiled: write relay.vmap\(f\)\(x\)"),
-        (lambda x: np.load("x.npy"), ROWS, "numpy.load cannot be compiled: its source is not part of the language"),
+        (lambda x: np.load("x.npy"), ROWS, "numpy.load cannot be compiled: call it outside"),
+        (
+            lambda n: functools.lru_cache(lambda k: k)(n),
+            3,
+            "functools.lru_cache cannot be compiled: .*at the top level",
+        ),
+        (
+            lambda n: textwrap.dedent("a"),
+            3,
+            "textwrap.dedent cannot be compiled: its source is not part of the language",
+        ),
+        (renames, 2.0, r"'.a' cannot be assigned to: .*write f = dataclasses.replace\(f, a=value\)"),
         (lambda x: x.detach(), ROWS, r"has no attribute 'detach' in the language; write relay.stop_gradient\(x\)"),
         (lambda x: x.view(-1), ROWS, r"no attribute 'view' in the language; write x.reshape"),
         (lambda x: x.sort(), ROWS, r"write x = np.sort\(x\)"),

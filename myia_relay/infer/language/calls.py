@@ -30,7 +30,7 @@ from ..engine.frames import Frame, emit, reach
 from ..engine.iterators import refuse_captured
 from ..engine.unions import dispatch, first_choice, merged, without_choices
 from ..objects import data
-from ..objects.advice import SYMBOLS, cannot_be_compiled, is_known_foreign, is_of_library
+from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_foreign, is_of_library
 from ..objects.attributes import METHODS_OF_REFS
 from ..objects.iterables import unwrapped
 from ..objects.leaves import lift
@@ -197,7 +197,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
             if not is_of_library(value):
                 raise
             reason = "its source is not part of the language"
-            raise TypeError_(cannot_be_compiled(value, reason), None, (error.message, error.loc)) from None
+            notes = [] if has_advice(value) else [(error.message, error.loc)]
+            raise TypeError_(cannot_be_compiled(value, reason), None, *notes) from None
     if isinstance(value, types.MethodType):
         receiver = engine.from_python(frame, value.__self__, None)
         return await call_value(engine, frame, Static(value.__func__), [receiver, *args], kwargs, origin, site)

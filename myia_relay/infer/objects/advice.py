@@ -37,6 +37,9 @@ _NAMES = {
     "builtins.id": "values have no addresses; compare them with ==",
     "builtins.set": "write a list or a tuple, or np.unique of an array",
     "builtins.frozenset": "write a list or a tuple, or np.unique of an array",
+    "functools.lru_cache": "compiled code computes anew; decorate a function at the top level of the module, where it is ignored",
+    "functools.cache": "compiled code computes anew; decorate a function at the top level of the module, where it is ignored",
+    **dict.fromkeys(("numpy.load", "numpy.save", "numpy.loadtxt", "numpy.genfromtxt", "numpy.savez"), _OUTSIDE),
     "numpy.vectorize": "write relay.vmap(f)(x), or call f on the whole array",
     "numpy.apply_along_axis": "write relay.vmap(f, in_axes=...)(x)",
 }
@@ -84,16 +87,24 @@ def cannot_be_compiled(value: Any, reason: str = "") -> str:
         reason: what it has in it that compiled code does not know.
     """
     name = name_of(value)
-    full = name if "." in name else f"builtins.{name}"
     if name == "open":
         return "open cannot be compiled: read the file outside, and pass what is in it as an argument"
-    advice = _NAMES.get(full)
-    for place in (full.rpartition(".")[0], full.partition(".")[0]):
-        advice = advice or _MODULES.get(place)
+    advice = _advice(name)
     if advice is not None:
         return f"{name} cannot be compiled: {advice}"
     why = reason or "it is neither Python source nor a function that myia_relay knows"
     return f"{name} cannot be compiled: {why}; write it in Python, or register it with relay.register_op"
+
+
+def has_advice(value: Any) -> bool:
+    """Whether the name of a callable alone tells what to write instead."""
+    return _advice(name_of(value)) is not None
+
+
+def _advice(name: str) -> str | None:
+    full = name if "." in name else f"builtins.{name}"
+    places = (full.rpartition(".")[0], full.partition(".")[0])
+    return _NAMES.get(full) or next((_MODULES[place] for place in places if place in _MODULES), None)
 
 
 def is_known_foreign(cls: type) -> bool:

@@ -133,7 +133,7 @@ def require_plain(cls: type) -> None:
     own += ["__post_init__"] * hasattr(cls, "__post_init__")
     if own:
         raise TypeError_(
-            f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it in a function"
+            f"the class {cls.__name__} has its own {own[0]}, which compiled code does not run; make it outside, or in a function"
         )
     for field in getattr(cls, "__dataclass_fields__", {}).values():
         if not field.init:
