@@ -33,12 +33,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..abstract.dims import DimLike
-
-if TYPE_CHECKING:
-    from .node import Apply
 
 Label = Hashable | None
 Labels = tuple[Label, ...]
@@ -203,7 +200,16 @@ def reduction(combine: str) -> Axes:
     return Axes(rule, axes=AXES)
 
 
-def relation_of(node: Apply) -> Relation | None:
+class Application(Protocol):
+    """What is asked of an application here: `ir.node.Apply`, whose primitive declares its axes with what this module has."""
+
+    fn: Any
+    args: tuple[Any, ...]
+    attrs: dict[str, Any]
+    type: Any
+
+
+def relation_of(node: Application) -> Relation | None:
     """The relation of an application; None where nothing is declared."""
     axes = getattr(node.fn, "axes", None)
     if axes is None:

@@ -12,7 +12,7 @@ Input: an optimised graph, and an axis of an argument. Output: a `Division` of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import Primitive
@@ -26,6 +26,7 @@ from .sharding_rules import (
     Along,
     NoRule,
     Sharding,
+    Shardings,
     is_filled,
     is_zero,
     leaves,
@@ -54,26 +55,6 @@ class Demand(Exception):
 
 class _Again(Exception):
     """One more value is known to be a block: the analysis begins again."""
-
-
-@dataclass
-class Shardings:
-    """The kinds of a graph's values, for given ones of its parameters.
-
-    Attributes:
-        graph: the graph.
-        of: value -> kind; without constants.
-        bodies: loop -> the kinds in its body.
-        output: the kind of the result.
-        doubtful: whether something is taken for a block that is whole as far as is known: what a loop carries may
-        become one.
-    """
-
-    graph: Graph
-    of: dict[Node, Sharding]
-    bodies: dict[Apply, Shardings] = field(default_factory=dict)
-    output: Sharding = WHOLE
-    doubtful: bool = False
 
 
 @dataclass

@@ -17,19 +17,16 @@ Used by `opt.kernels.sharding`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...abstract.types import Array, Type
 from ...ir.axes import relation_of
-from ...ir.node import Apply, Constant, Node
+from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.rewrite import applied
-
-if TYPE_CHECKING:
-    from .sharding import ShardingAnalysis, Shardings
 
 
 class Plain(Enum):
@@ -61,6 +58,38 @@ class Added:
 
 
 Sharding = Plain | Along | Added | tuple
+
+
+@dataclass
+class Shardings:
+    """The kinds of a graph's values, for given ones of its parameters.
+
+    Attributes:
+        graph: the graph.
+        of: value -> kind; without constants.
+        bodies: loop -> the kinds in its body.
+        output: the kind of the result.
+        doubtful: whether something is taken for a block that is whole as far as is known: what a loop carries may
+        become one.
+    """
+
+    graph: Graph
+    of: dict[Node, Sharding]
+    bodies: dict[Apply, Shardings] = field(default_factory=dict)
+    output: Sharding = WHOLE
+    doubtful: bool = False
+
+
+class Analysis(Protocol):
+    """What rules ask of the analysis: `opt.kernels.sharding.ShardingAnalysis`."""
+
+    def demand(self, node: Node, kind: Sharding, kinds: Shardings) -> None:
+        """Make an operand be of a kind, or begin again with it."""
+        ...
+
+    def loop(self, node: Apply, args: Sequence[Sharding], kinds: Shardings) -> Sharding:
+        """The kind of a loop's result."""
+        ...
 
 
 class NoRule(Exception):
@@ -112,7 +141,7 @@ def is_filled(node: Node, axis: int) -> bool:
 
 # --- rules: (analysis, application, kinds of its operands, kinds around it) -> kind of its result -----------------------------
 
-Rule = Callable[["ShardingAnalysis", Apply, "list[Sharding]", "Shardings"], Sharding]
+Rule = Callable[[Analysis, Apply, "list[Sharding]", Shardings], Sharding]
 RULES: dict[str, Rule] = {"for_loop": lambda analysis, node, args, kinds: analysis.loop(node, args, kinds)}
 """Of sums and structures, by the name of a primitive or by the kind of many, where `sums` does not say it. See `rule_of`."""
 
@@ -145,7 +174,7 @@ def require(condition: bool) -> None:
         raise NoRule
 
 
-def rows(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
+def rows(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
     """What follows from the declared axes (`ir.axes`) where operands have the block's rows: along a mapped axis the result has them
     as well, along a contracted one it is a sum."""
     relation = relation_of(node)
@@ -167,7 +196,7 @@ def rows(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: S
     return SUM if relation.base is None else added(analysis, node, relation.base, args, kinds)
 
 
-def same_rows(analysis: ShardingAnalysis, node: Node, kind: Sharding, wanted: Along, kinds: Shardings) -> None:
+def same_rows(analysis: Analysis, node: Node, kind: Sharding, wanted: Along, kinds: Shardings) -> None:
     """An operand must have the block's rows along an axis."""
     if kind is WHOLE:
         analysis.demand(node, wanted, kinds)
@@ -175,7 +204,7 @@ def same_rows(analysis: ShardingAnalysis, node: Node, kind: Sharding, wanted: Al
         require(kind == wanted)
 
 
-def added(analysis: ShardingAnalysis, node: Apply, k: int, args: list[Sharding], kinds: Shardings) -> Sharding:
+def added(analysis: Analysis, node: Apply, k: int, args: list[Sharding], kinds: Shardings) -> Sharding:
     """The kind of a result that is operand k and a block's part of a sum."""
     kind = args[k]
     if is_sum(node.args[k], kind):
@@ -186,7 +215,7 @@ def added(analysis: ShardingAnalysis, node: Apply, k: int, args: list[Sharding],
     return kind
 
 
-def sums(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
+def sums(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
     """What is linear in a block's part of a sum: what moves elements about or adds them up, and products."""
     if node.fn.bilinear:
         require(is_multiple(node, args))
@@ -198,7 +227,7 @@ def sums(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: S
 
 
 @rule("elementwise")
-def _(analysis: ShardingAnalysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
+def _(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
     """Elementwise operations on sums: which are linear depends on what the other operand is."""
     name = node.fn.name
     require(node.type.is_float)

@@ -4,7 +4,7 @@ rows at once.
 Idea: loops carry rows, numbers and matrices from iteration to iteration, mix them with what has no rows, and leave sums
 in several places. Some programs cannot go block by block, in part or at all; they must be the same then too.
 
-`python -m tests.property.test_random_strips FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
+`python -m tests.property.test_random_row_blocks FIRST COUNT [PROCESSES]` runs a campaign and prints what differs.
 """
 
 from __future__ import annotations
@@ -151,10 +151,10 @@ class Writer:
         return "\n".join([f"def program({', '.join(INPUTS)}):", *self.lines, ""])
 
 
-def is_mined(f: Relay, args: Sequence) -> bool:
+def is_blocked(f: Relay, args: Sequence) -> bool:
     """Whether what is compiled goes block by block."""
     graph = plan_memory(f.ir(*args, stage="optimized").graph)
-    return any("block" in g.flags for g in all_graphs(graph))
+    return any("row_block" in g.flags for g in all_graphs(graph))
 
 
 def check(seed: int) -> bool:
@@ -178,7 +178,7 @@ def check(seed: int) -> bool:
         patch.setattr(row_blocks, "block", lambda _, size, *__: rows if size == n else None)
         g = relay(value_and_grad(f, wrt))
         got = g(*args)
-        mined = is_mined(g, args)
+        mined = is_blocked(g, args)
     text = f"{seed}, {wrt}\n{writer.text()}"
     np.testing.assert_allclose(f(*args), want[0], rtol=1e-9, atol=1e-10, err_msg=text)
     for path, (x, y) in leaves((got, want)):
@@ -187,7 +187,7 @@ def check(seed: int) -> bool:
     return mined
 
 
-def test_strips_are_what_all_rows_are():
+def test_row_blocks_are_what_all_rows_are():
     mined = sum(check(seed) for seed in range(SUITE))
     assert SUITE / 5 < mined < SUITE
 

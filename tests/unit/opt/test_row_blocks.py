@@ -7,7 +7,7 @@ import pytest
 
 from myia_relay import relay, value_and_grad
 from myia_relay.opt.kernels import row_blocks
-from tests.property.test_random_strips import is_mined
+from tests.property.test_random_row_blocks import is_blocked
 from tests.property.thresholds import low
 from tests.property.verdicts import leaves
 
@@ -139,23 +139,23 @@ def same(got, want, tolerance=1e-12):
 
 @pytest.mark.parametrize("rows", [1, 5, 7, 10, 21])
 @pytest.mark.parametrize(("f", "args"), MINED, ids=lambda v: getattr(v, "__name__", ""))
-def test_gradients_by_strips(f, args, rows, monkeypatch):
+def test_gradients_by_row_blocks(f, args, rows, monkeypatch):
     wrt = ("w", "b", "x")
     want = relay(value_and_grad(f, wrt), executor="interpreter")(*args)
     with low():
         monkeypatch.setattr(row_blocks, "block", lambda _, n, *__: rows if n == N else None)
         g = relay(value_and_grad(f, wrt))
-        assert is_mined(g, args)
+        assert is_blocked(g, args)
         same(g(*args), want)
 
 
 @pytest.mark.parametrize(("f", "args"), LEFT, ids=lambda v: getattr(v, "__name__", ""))
-def test_what_does_not_go_strip_by_strip(f, args, capsys):
+def test_what_does_not_go_block_by_block(f, args, capsys):
     want = relay(value_and_grad(f, ("w", "b")), executor="interpreter")(*args)
     printed = capsys.readouterr().out
     with low():
         g = relay(value_and_grad(f, ("w", "b")))
-        assert not is_mined(g, args)
+        assert not is_blocked(g, args)
         same(g(*args), want)
     assert capsys.readouterr().out == printed
 
@@ -165,9 +165,9 @@ def test_long_sums_are_reported(monkeypatch):
     n = 9973
     x = RNG.normal(size=(n, D))
     g = relay(value_and_grad(recurrent, ("w", "b")))
-    told = [line for line in str(g.explain(W, B, x)).splitlines() if "blocks" in line]
-    rows = int(told[0].split()[1])
-    assert row_blocks.ROWS <= rows < n / 2 and told == [f"  blocks: {rows} of {n} rows at a time"]
+    told = [line for line in str(g.explain(W, B, x)).splitlines() if "row blocks" in line]
+    rows = int(told[0].split()[2])
+    assert row_blocks.ROWS <= rows < n / 2 and told == [f"  row blocks: {rows} of {n} rows at a time"]
     same(g(W, B, x), relay(value_and_grad(recurrent, ("w", "b")), executor="interpreter")(W, B, x), 1e-9)
     monkeypatch.setenv("MYIA_RELAY_WITHOUT", "row_blocks")
-    assert "blocks" not in str(relay(value_and_grad(recurrent, ("w", "b"))).explain(W, B, x))
+    assert "row blocks" not in str(relay(value_and_grad(recurrent, ("w", "b"))).explain(W, B, x))
