@@ -45,6 +45,7 @@ from .utils.debugging import debugging
 from .utils.deep import deeply
 from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
 from .utils.forks import unforked, unlock_in_child
+from .utils.nesting import nesting_problem
 from .utils.raising import for_user
 from .utils.source import Origin
 
@@ -155,7 +156,12 @@ class Relay:
             None where the arguments need a closer look; without what makes the result where they had it.
         """
         leaves: list = []
-        key = quick_key(args, leaves, self._listed) if not kwargs and not self.static and not self._structural else None
+        if kwargs or self.static or self._structural:
+            return None
+        try:
+            key = quick_key(args, leaves, self._listed)
+        except RecursionError:
+            return None
         if key is None:
             return None
         found = self._quick.get(key)
@@ -270,6 +276,7 @@ class Relay:
         listed = self._listed
         treedefs = []
         name: str | int = 0
+        arg: Any = None
         given = [(names[i] if i < len(names) else i, arg) for i, arg in enumerate(args)] + list(kwargs.items())
         try:
             for name, arg in given:
@@ -278,8 +285,10 @@ class Relay:
                 else:
                     annotation = annotations[names.index(name)] if name in names else None
                     treedefs.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
-        except CompileError as error:
+        except (CompileError, RecursionError) as error:
             what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
+            if isinstance(error, RecursionError):
+                error = TypeError_(nesting_problem(arg) or "it is nested too deeply")
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
         try:
             treedefs = settle(treedefs, [name for name, _ in given], leaves) if self._open else exact(treedefs)

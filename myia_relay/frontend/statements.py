@@ -48,6 +48,8 @@ def continue_(p: ParseContext, stmt: ast.Continue) -> None:
 @handles(STATEMENTS, ast.Assert)
 def assert_(p: ParseContext, stmt: ast.Assert) -> None:
     """`assert c, m`  =>  `assert_(c, {m})`: the message is computed only where it is needed."""
+    if not __debug__:  # `python -O`
+        return
     cond = condition(p, stmt.test)
     message = Constant(None)
     if stmt.msg is not None:

@@ -19,6 +19,7 @@ import numpy as np
 from ...abstract.families import family_of
 from ...abstract.types import Array, Data, Type
 from ...utils.errors import TypeError_
+from ...utils.nesting import nesting_problem
 
 
 def require_plain_array(value: np.ndarray) -> None:
@@ -53,6 +54,16 @@ def content(value: Any) -> tuple | None:
     if hasattr(type(value), "__dataclass_fields__"):
         return tuple(getattr(value, f, None) for f in value.__dataclass_fields__)
     return None
+
+
+def refuse_nesting(value: Any, dependency: Dependency | None) -> None:
+    """Refuse a container in a free name that contains itself, or is nested too deeply; what is inside of one has been looked at.
+
+    Raises:
+        TypeError_: it cannot be taken apart.
+    """
+    if dependency is not None and (problem := nesting_problem(value)) is not None:
+        raise TypeError_(f"'{dependency.name}' cannot be used in compiled code: {problem}")
 
 
 def code_of(function: types.FunctionType) -> tuple:

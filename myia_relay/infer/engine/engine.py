@@ -33,7 +33,7 @@ from . import cells as cell_rules
 from .cells import Recaptured
 from .conflicts import refuse_in_place
 from .conform import conform
-from .dependencies import Dependency, Hidden, code_of, content, require_plain_array, type_of_hidden
+from .dependencies import Dependency, Hidden, code_of, content, refuse_nesting, require_plain_array, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import Handed, note_handing
 from .iterators import note_made, use_up
@@ -254,6 +254,8 @@ class Engine:
             watch(self.depend, kind)
             return self.hide(frame, Hidden(dependency, value), Data(family), getattr(dependency, "name", "data"))
         held = content(value)
+        if held is not None or kind is tuple:
+            refuse_nesting(value, dependency)
         if held is not None:
             self.depend("content", value, "", held)
         if hasattr(kind, "__relay_tree__"):

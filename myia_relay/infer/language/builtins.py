@@ -431,9 +431,16 @@ async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
     return Seq("record", elems, value.fields, value.cls)
 
 
+MATCHES_ITSELF = 1 << 22
+"""The flag of `int`, `str`, `tuple` and their like: `int(x)` as a pattern captures the whole subject."""
+
+
 async def _match_class(engine: Engine, frame: Frame, subject: Val, cls: Static, node) -> Val:
-    names = getattr(cls.value, "__match_args__", ())
-    position = node.attrs["position"]
+    names, position = getattr(cls.value, "__match_args__", None), node.attrs["position"]
+    itself = names is None and cls.value.__flags__ & MATCHES_ITSELF
+    if itself and not position:
+        return subject
+    names = names or ("itself",) * bool(itself)
     if position >= len(names):
         raise TypeError_(f"{cls.value.__name__}() accepts {len(names)} positional sub-patterns ({position + 1} given)")
     if is_data(subject):

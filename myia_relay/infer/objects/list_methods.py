@@ -24,6 +24,7 @@ from ..engine.conform import entry_node, entry_type, has_entry_type, promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit, raising, reach
 from ..values.kinds import is_list, is_run_time
+from ..values.protocols import items
 from ..values.values import NEVER, NONE_VAL, Dyn, Seq, SliceVal, Static, Val
 from .arithmetic import arithmetic
 from .iterables import walk
@@ -273,9 +274,11 @@ async def _append(engine, frame, xs, args, kwargs):
 
 async def _extend(engine, frame, xs, args, kwargs):
     (more,) = args
+    if isinstance(more, Seq) and more.kind == "dict":
+        more = Seq("tuple", tuple(Static(f) for f in more.fields))
     if not isinstance(more, Seq):
         return await extended(engine, frame, xs, more), NONE_VAL
-    for x in more.elems:
+    for x in items(more):
         xs = pushed(engine, frame, xs, x)
     return xs, NONE_VAL
 
@@ -298,6 +301,7 @@ async def _insert(engine, frame, xs, args, kwargs):
 
 
 async def _pop(engine, frame, xs, args, kwargs):
+    args = [as_index(engine, frame, a, "list.pop: the index is an int") for a in args]
     if isinstance(xs, Seq):
         if not xs.elems:
             return raising(frame, IndexError, "pop from empty list"), NEVER

@@ -314,6 +314,9 @@ def _example(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val:
 def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, kwargs) -> Val:
     """Methods of dicts, tuples, lists and strings."""
     if isinstance(value, Seq) and value.kind == "dict" and not kwargs:
+        least, most = {"get": (1, 2)}.get(name, (0, 0))
+        if not least <= len(args) <= most:
+            raise TypeError_(f"dict.{name}() is given {len(args)} arguments")
         if name == "keys":
             return Iter("dict_keys", (Seq("tuple", tuple(Static(f) for f in value.fields)),))
         if name == "values":
@@ -324,6 +327,8 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
         if name == "get":
             key = dict_key(args[0])
             return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
+    if isinstance(value, Seq) and name in ("_asdict", "_replace") and (args or kwargs and name == "_asdict"):
+        raise TypeError_(f"{name}() is given {len(args) + len(kwargs)} arguments")
     if isinstance(value, Seq) and name == "_asdict":
         return Seq("dict", value.elems, value.fields)
     if isinstance(value, Seq) and name == "_replace":
@@ -336,17 +341,22 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
         args = [Seq("list", tuple(as_sequence(engine, frame, a, name))) if isinstance(a, Iter) else a for a in args]
         plain = [to_python(a, f"str.{name}") for a in args]
         try:
-            found = getattr(value.value, name)(*plain)
+            found = getattr(value.value, name)(*plain, **{k: to_python(a, f"str.{name}") for k, a in kwargs.items()})
         except TypeError as error:
             raise TypeError_(str(error)) from None
         except Exception as error:
             return raising(frame, type(error), str(error))
         return engine.from_python(frame, found, None)
-    if isinstance(value, Seq) and name == "index" and len(args) == 1:
+    if isinstance(value, Seq) and name == "index" and len(args) == 1 and not kwargs:
         for i, elem in enumerate(value.elems):
             same = equality(engine, frame, elem, args[0])
-            if same.known and same.node.value:
+            if not same.known:
+                raise TypeError_(
+                    "tuple.index() finds what is known at compile time; make a list of it first: list(...)"
+                )
+            if same.node.value:
                 return frame.constant(i)
+        return raising(frame, ValueError, "tuple.index(x): x not in tuple")
     raise AttributeError_(f"the method '{name}' of {describe(value)} is not part of the language")
 
 
