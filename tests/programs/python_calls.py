@@ -1009,7 +1009,6 @@ v=P(1,2.0)._asdict(n); return v  ## TypeError_: _asdict() is given 1 arguments
 v=P(1,2.0).count(); return v  ## TypeError_: count cannot be compiled: it is neither Pyth
 v=P(1,2.0).index(); return v  ## TypeError_: index cannot be compiled: it is neither Pyth
 v=P(1,2.0).nope(); return v  ## AttributeError_: P has no field 'nope' (its fields are a, b)
-v=P(1,2.0)._make(); return v  ## TypeError_: _make() missing 1 required positional argume
 v=Q(1).total(); return v  ## same
 v=Q(1).total(n); return v  ## TypeError_: total() takes 1 positional argument but 2 we
 v=Q(1).nope(); return v  ## AttributeError_: Q has no field 'nope' (its fields are a, b)

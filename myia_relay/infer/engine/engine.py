@@ -254,8 +254,7 @@ class Engine:
             watch(self.depend, kind)
             return self.hide(frame, Hidden(dependency, value), Data(family), getattr(dependency, "name", "data"))
         held = content(value)
-        if held is not None or kind is tuple:
-            refuse_nesting(value, dependency)
+        refuse_nesting(value, dependency)
         if held is not None:
             self.depend("content", value, "", held)
         if hasattr(kind, "__relay_tree__"):
@@ -305,8 +304,7 @@ class Engine:
         if node in self.ignored or (self.ignored and poisoned(frame, node)):
             return POISON
         try:
-            if self.iterators:
-                use_up(self, frame, node)
+            use_up(self, frame, node)
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
                 return note_made(self, node, await self.constructs[node.fn.value](self, frame, node))
             fn = self.value(frame, node.fn)

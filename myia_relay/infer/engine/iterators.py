@@ -62,7 +62,7 @@ def use_up(engine: Any, frame: Frame, node: Apply) -> None:
         TypeError_: it is an iterator that is used up, or may be.
     """
     op = node.fn.value if isinstance(node.fn, Constant) else None
-    if op in LOOKS or isinstance(op, S.Syntax) and op not in WHOLE and op not in FIRST:
+    if not engine.iterators or op in LOOKS or isinstance(op, S.Syntax) and op not in WHOLE and op not in FIRST:
         return
     seen: set[int] = set()
     for argument in node.args[:1] if op in FIRST else node.args:

@@ -69,9 +69,9 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
     if isinstance(t, Str) or (isinstance(node, Constant) and isinstance(node.value, str)):
         if not isinstance(node, Constant):
             raise LoweringError("the native executor knows only constant strings")
-        return sites.Known(node.value)
+        return sites.StaticOperand(node.value)
     if isinstance(t, NoneT):
-        return sites.Known(None)
+        return sites.StaticOperand(None)
     if isinstance(t, Struct):
         return sites.Parts(t, tuple(_decoder(lowering, e, v, None) for e, v in zip(t.elems, value, strict=True)))
     slot = lowering.state.slot()
