@@ -50,6 +50,8 @@ CASES = [
     ("np.linalg.det", "np.linalg.det(a0)", [np.array([[[2.0, 1.0], [1.0, 3.0]], [[0.0, 1.0], [1.0, 0.0]]])]),
     ("np.linalg.matrix_power", "np.linalg.matrix_power(a0, -2)", [np.array([[2, 1], [1, 3]])]),
     ("np.max", "np.max(a0, initial=300)", [np.array([1], np.int8)]),
+    ("np.max", "np.max(a0, initial=a1)", [np.array([1], np.int8), np.int64(300)]),
+    ("np.sum", "np.sum(a0, dtype=np.int8, initial=a1)", [np.array([1], np.int8), np.uint64(2**64 - 1)]),
     ("np.transpose", "np.transpose(a0)", [np.float32(2)]),
     ("np.repeat", "np.repeat(a0, -1)", [XS]),
     ("np.take_along_axis", "np.take_along_axis(a0, a1, -2)", [np.ones((2, 2, 2)), np.array([[[0, 1]], [[1, 0]]])]),

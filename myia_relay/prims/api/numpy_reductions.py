@@ -16,6 +16,7 @@ from ..rules.relations import normalise_axes, normalise_axis, show_shape
 from .meanings import meaning, method
 from .numpy_elementwise import dtype_name
 from .promotion import (
+    as_int,
     astype,
     fit,
     float_dtype,
@@ -28,6 +29,7 @@ from .promotion import (
     static_value,
     strong,
     unwrap,
+    weak,
 )
 
 
@@ -58,7 +60,7 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
     out = reduce_sum(x, axes=normalise_axes("np.sum", axis, x.shape), keepdims=bool(keepdims))
     if initial is None:
         return out
-    start = fit(b, operand(b, initial), out.dtype)
+    start = _start(b, initial, out.dtype)
     total = P.add(out, start)
     if not x.type.is_float or (
         is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))
@@ -67,6 +69,14 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
     # A sum that starts at -0.0 stays there as long as it meets nothing else.
     alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.shape), keepdims=bool(keepdims))
     return P.where(P.logical_and(alone, _is_minus_zero(start)), start, total)
+
+
+def _start(b: Builder, initial, dtype: str) -> Var:
+    """What a reduction begins with, which NumPy converts as a Python number: an integer dtype holds it, or that raises."""
+    x = operand(b, initial, "initial")
+    if dtype in INTS and x.dtype not in ("bool", dtype) and x.shape == ():
+        x = weak(unwrap(x), "float64") if x.type.is_float else as_int(b, x, "initial")
+    return fit(b, x, dtype)
 
 
 def _is_minus_zero(x: Var) -> Var:
@@ -106,7 +116,7 @@ def _extremum(name: str, prim, pair):
         if initial is None:
             refuse_empty(b, x, axes, text)
         out = prim(x, axes=axes, keepdims=bool(keepdims))
-        return out if initial is None else pair(fit(b, operand(b, initial), out.dtype), out)
+        return out if initial is None else pair(_start(b, initial, out.dtype), out)
 
     return rule
 

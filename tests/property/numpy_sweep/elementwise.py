@@ -208,14 +208,18 @@ def _(d: Draw, name: str) -> str:
 @calls("np.sum", "np.prod")
 def _(d: Draw, name: str) -> str:
     x = d.operand()
-    start = maybe(d, "initial", lambda: d.number() if d.chance(0.5) else d.one(("2", "0", "-0.0", "1.5")), 0.2)
+    start = maybe(
+        d, "initial", lambda: d.number(edges=False) if d.chance(0.5) else d.one(("2", "0", "-0.0", "1.5")), 0.2
+    )
     return call(name, x, maybe(d, "axis", lambda: d.axis(x)), dtype(d), flag(d, "keepdims"), start)
 
 
 @calls("np.max", "np.min", "np.amax", "np.amin")
 def _(d: Draw, name: str) -> str:
     x = d.operand()
-    start = maybe(d, "initial", lambda: d.number() if d.chance(0.5) else d.one(("2", "0", "-0.0", "1.5", "300")), 0.2)
+    start = maybe(
+        d, "initial", lambda: d.number(edges=False) if d.chance(0.5) else d.one(("2", "0", "-0.0", "1.5", "300")), 0.2
+    )
     return call(name, x, maybe(d, "axis", lambda: d.axis(x)), flag(d, "keepdims"), start)
 
 
