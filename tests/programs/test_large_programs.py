@@ -229,3 +229,54 @@ def test_a_long_list_of_numbers_is_an_array(tmp_path, executor):
     assert compiled(3) == 1.5 and type(compiled(2)) is int
     slope = relay(executor=executor)(grad(module.weight, 1))
     assert slope(7, 0.5) == 3.5
+
+
+def test_many_arguments(tmp_path, monkeypatch):
+    """More than are passed one by one: numbers of every kind, arrays, sizes, results, errors, and programs from the cache."""
+    monkeypatch.setenv("MYIA_RELAY_CACHE", str(tmp_path / "cache"))
+    source = """
+import numpy as np
+from myia_relay import value_and_grad
+
+def program(p, n, x, flag):
+    t = x * 0.0
+    for k in p:
+        t = t + p[k] * x
+    assert n > 0, f"n is {n}"
+    return t / n, {k: p[k] * 2 for k in p}, np.sum(t) if flag else n, x[::2]
+
+def total(p, x):
+    t = 0.0
+    for k in p:
+        t = t + p[k] * np.sum(x)
+    return t
+
+slopes = value_and_grad(total)
+"""
+    module = load(tmp_path / "many.py", source)
+    p = {f"k{i}": i if i % 3 else 0.25 * i for i in range(150)} | {f"a{i}": np.full(4, 0.5 * i) for i in range(20)}
+    x = np.linspace(0.0, 1.0, 4)
+    for _ in range(2):  # the second one is found in the cache
+        compiled = relay(module.program)
+        for flag, n in ((True, 3), (False, 7)):
+            got, want = compiled(p, n, x, flag), module.program(p, n, x, flag)
+            assert np.allclose(got[0], want[0], rtol=1e-12) and got[2] == pytest.approx(want[2])
+            assert all(np.all(got[1][k] == want[1][k]) and type(got[1][k]) is type(want[1][k]) for k in p)
+            assert np.array_equal(got[3], want[3])
+        with pytest.raises(AssertionError, match="n is -2"):
+            compiled(p, -2, x, True)
+        assert np.allclose(compiled(p, 2, np.repeat(x, 2)[::2], True)[0], module.program(p, 2, x, True)[0])
+    value, found = relay(module.slopes)({f"k{i}": 0.5 for i in range(200)}, x)
+    assert value == pytest.approx(module.total({f"k{i}": 0.5 for i in range(200)}, x))
+    assert all(s == pytest.approx(np.sum(x)) for s in found.values())
+
+
+def test_many_arguments_are_words_of_the_state_area(tmp_path):
+    """A function of 300 parameters takes TVM's checks of each beside each other a second; one parameter none."""
+    names = [f"a{i}" for i in range(300)]
+    module = load(tmp_path / "wide.py", f"def program({', '.join(names)}):\n    return {' + '.join(names)}\n")
+    args = [0.5 * i for i in range(300)]
+    compiled = relay(module.program)
+    assert compiled(*args) == module.program(*args)
+    main = next(f for var, f in compiled.tir(*args).functions.items() if var.name_hint == "main")
+    assert len(main.params) == 1

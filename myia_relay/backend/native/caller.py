@@ -6,6 +6,7 @@ area, and the function that the area is bound to is called.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +79,10 @@ class Writer:
             self.lines += ["try:", "    ws = pop()", "except IndexError:", f"    ws = area({need})"]
             if isinstance(signature.arena, Dim):
                 self.lines += [f"if ws[3] < {need}:", f"    ws = area({need})"]
+        stored = []
+        if signature.block is not None:
+            stored = [self.stores([*self.args, *outs], [*self.kinds, *("q" for _ in outs)])]
+            self.args, self.kinds, outs = [], [], []
         if signature.state_slots:
             self.entry.own = len(self.args)
             self.argument("ws[0]")
@@ -90,6 +95,7 @@ class Writer:
         failed = f"return fail({{}}, ws, {every}, {'out' if self.into else 'None'})"
         returned = "r" if "return" in signature.results else ""
         ready = len(self.lines)
+        self.lines += stored
         if packed:
             self.lines.append(f"r = main({', '.join(self.args)})")
             if area:
@@ -124,6 +130,11 @@ class Writer:
         exec(compile(source, "<myia_relay native call>", "exec"), self.names)
         self.names["call"].source = source
         return self.names["call"]
+
+    def stores(self, values: list[str], kinds: list[str]) -> str:
+        """The statement that puts the arguments into slots of the state area."""
+        pack = self.constant(struct.Struct("=" + "".join(kinds)).pack_into)
+        return f"{pack}(ws[2], {8 * self.signature.block}, {', '.join(values)})"
 
     def expression(self, dim: DimLike) -> str:
         """A dimension as Python source."""

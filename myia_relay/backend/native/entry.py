@@ -84,6 +84,7 @@ class ProgramSignature:
         frames: for recursive functions, the slots of the beginning and the end of the region of frames, of the address that the
             C stack must not grow below, and the size of the region.
         heap: for records, the first of the slots of their heap.
+        block: for many arguments, the first of the slots that hold them; None where they are passed.
         list_head: the slot of the first block of lists; None where there are no lists.
         needs: what the code calls that is not in it: "blas", "threads".
     """
@@ -100,6 +101,7 @@ class ProgramSignature:
     regions: list[int] = field(default_factory=list)
     frames: tuple[int, int, int, int] | None = None
     heap: int | None = None
+    block: int | None = None
     list_head: int | None = None
     needs: list[str] = field(default_factory=list)
 

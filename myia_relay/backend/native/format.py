@@ -237,7 +237,7 @@ def decode_call(data: list) -> tuple:
 
 
 KNOWN = {"params", "output", "symbols", "results", "state_slots", "arena", "presets", "sites", "by_object", "regions"}
-KNOWN |= {"frames", "needs", "heap", "list_head"}
+KNOWN |= {"frames", "needs", "heap", "list_head", "block"}
 
 
 def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, Any]:
@@ -272,6 +272,7 @@ def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, 
         "regions": s.regions,
         "frames": s.frames,
         "needs": s.needs,
+        "block": s.block,
     }
 
 
@@ -291,4 +292,5 @@ def decode_signature(data: dict[str, Any], blobs: list[np.ndarray]) -> ProgramSi
         regions=data["regions"],
         frames=tuple(data["frames"]) if data["frames"] is not None else None,
         needs=data["needs"],
+        block=data["block"],
     )

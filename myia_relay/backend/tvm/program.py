@@ -53,7 +53,9 @@ from .kernels import nontemporal
 from .kernels.kernel import pointer_at, pointer_type
 from .plan import ALIGN, ITEM, View
 from .tir import machine, pipeline, threads
-from .tir.block import Block, call, idx, load
+from .tir.block import Block, call, dtype_of, idx, load
+
+MANY = 64  # arguments and results: more are words of the state area, since TVM's checks of parameters take time for each pair
 
 
 def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> NativeProgram:
@@ -186,6 +188,13 @@ class NativeProgram:
         return [g.flags["row_block"] for g in all_graphs(self.graph) if "row_block" in g.flags]
 
 
+def _passed(t: Type) -> int:
+    """How many arguments a parameter of a type is."""
+    if isinstance(t, Struct):
+        return sum(_passed(e) for e in t.elems)
+    return len(t.elems) if isinstance(t, Ref) else 1
+
+
 def _bytes(n: Any) -> int:
     return n if isinstance(n, int) else 0
 
@@ -204,6 +213,7 @@ class _Main:
         self.calls: Calls | None = self.lowering.calls
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
+        self.incoming: list[Any] = []  # statements that read the arguments from the state area, where there are many
         self.by_object = layout.supported()
         self.presets: dict[int, Any] = {}
         self.bindings: list[Any] = []
@@ -217,6 +227,11 @@ class _Main:
         for name in self.symbols:
             lowering.dims[name] = tirx.Var(f"dim_{name}", "int64")
         self.checks = Block()
+        count = (
+            sum(_passed(p.type) for p in self.graph.params) + len(self.symbols) + len(leaves(self.graph.output.type))
+        )
+        self.first = state.slot(count) if count > MANY else None
+        state.needed = state.needed or self.first is not None
         values = [self.parameter(p.type, p.name) for p in self.graph.params]
         types = leaves(self.graph.output.type)
         if any(data.holds_data(t) for t in (*types, *(p.type for p in self.graph.params))):
@@ -287,6 +302,15 @@ class _Main:
                 wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
                 self.returned = value if t.dtype == wide else tirx.Cast(wide, value)
 
+    def take(self, var: Any) -> None:
+        """Make a variable an argument of the program: a parameter, or the next word in the state area."""
+        if self.first is None:
+            self.params.append(var)
+            return
+        state = self.lowering.state
+        words = state.floats if dtype_of(var) == "float64" else state.ints
+        self.incoming.append(tirx.Bind(var, load(words, self.first + len(self.incoming))))
+
     # --- parameters -------------------------------------------------------------------------------------------------
 
     def parameter(self, t: Type, name: str) -> Any:
@@ -298,7 +322,7 @@ class _Main:
         if isinstance(t, Scalar | Data):
             wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
             var = tirx.Var(name, wide)
-            self.params.append(var)
+            self.take(var)
             if t.dtype == "bool":
                 return tirx.NE(var, idx(0))
             return var if t.dtype == wide else tirx.Cast(t.dtype, var)
@@ -318,7 +342,7 @@ class _Main:
         lowering = self.lowering
         storage = lowering.storage(kind, product(t.shape) * ITEM[t.dtype], "arg")
         obj = tirx.Var(f"obj_{''.join(c if c.isalnum() else '_' for c in name)}", "int64")
-        self.params.append(obj)
+        self.take(obj)
         block = self.checks
         data = obj
         if self.by_object:
@@ -357,7 +381,9 @@ class _Main:
         """The main function with its prologue, and the kernels."""
         lowering, state = self.lowering, self.lowering.state
         top = Block()
-        params = [*self.params, *(lowering.dims[name] for name in self.symbols)]
+        for name in self.symbols:
+            self.take(lowering.dims[name])
+        params = list(self.params)
         for array, view, *_ in lowering.constants.values():
             slot = self.preset(array)
             pointer = call("tirx.reinterpret", pointer_type("uint8"), state.get(slot))
@@ -382,14 +408,25 @@ class _Main:
                     self.bindings.append(tirx.Bind(storage.var, pointer_at(base, offset, "uint8")))
         for view in self.outs:
             obj = tirx.Var("obj_out", "int64")
-            params.append(obj)
+            if self.first is None:
+                params.append(obj)
+            else:
+                self.take(obj)
             holder = Block()
             data = layout.data_pointer(holder, obj) if self.by_object else obj
             self.bindings += [
                 *holder._stmts,
                 tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)),
             ]
-        parts = [*top._stmts, *self.checks._stmts, *self.bindings, self.block.stmt()]
+        declared = len(state.declarations()) if self.incoming else 0
+        parts = [
+            *top._stmts[:declared],
+            *self.incoming,
+            *top._stmts[declared:],
+            *self.checks._stmts,
+            *self.bindings,
+            self.block.stmt(),
+        ]
         body = tirx.SeqStmt(parts) if len(parts) > 1 else parts[0]
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
         functions = {**lowering.functions, **self.private}
@@ -411,6 +448,7 @@ class _Main:
             sites=[s.site() for s in lowering.sites],
             by_object=self.by_object,
             regions=list(lowering.tape_slots.values()),
+            block=self.first,
             list_head=lowering.lists.head if lowering.lists is not None else None,
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes())
             if self.calls is not None
