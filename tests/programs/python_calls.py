@@ -272,7 +272,7 @@ v = list(enumerate(P(1,2.0))); return v  ## same
 v = list(enumerate()); return v  ## TypeError_: enumerate(): missing a required argument: 'i
 v = list(enumerate(n)); return v  ## TypeError_: int is not iterable; a loop runs over range,
 v = list(enumerate(x)); return v  ## TypeError_: float is not iterable; a loop runs over rang
-v = list(enumerate(s, s)); return v  ## TypeError_: 'str' object cannot be interpreted as an int
+v = list(enumerate(s, s)); return v  ## TypeError_: unsupported operand type(s) for index: str
 v = list(enumerate(l, 1.5)); return v  ## TypeError_: 'float' object cannot be interpreted as an i
 v = list(enumerate(abs, l)); return v  ## TypeError_: unsupported operand type(s) for index: list[
 v = list(enumerate(abs)); return v  ## TypeError_: abs is not iterable; a loop runs over range,
@@ -413,7 +413,7 @@ v = sorted(x); return v  ## TypeError_: float is not iterable; a loop runs over 
 v = sorted(t); return v  ## TypeError_: a list whose length is known at run time onl
 v = sorted(abs); return v  ## TypeError_: abs is not iterable; a loop runs over range,
 v = sorted(None); return v  ## TypeError_: None is not iterable; a loop runs over range
-v = sorted(l, reverse=s); return v  ## TypeError_: 'str' object cannot be interpreted as an int
+v = sorted(l, reverse=s); return v  ## TypeError_: unsupported operand type(s) for index: str
 v = str(()); return v  ## same
 v = str(True); return v  ## same
 v = str(l); return v  ## same
