@@ -1,4 +1,6 @@
-"""The architecture, checked: imports point down, tvm and astor stay in their rooms, files stay small, ruff is content.
+"""The architecture, checked: imports point down, between parts and between the rooms of a part, and in no circle.
+
+So are: tvm and astor stay in their rooms, files and folders stay small, ruff is content.
 
 Every import counts, lazy and type-checking ones too. The checker itself is shown to fail on wrong input below.
 """
@@ -46,6 +48,26 @@ LAYERS = {
 TOP = {"__init__", "__main__", "cli"}
 PROGRAMS = {"myia_relay.model.lenet"}
 """User programs that are part of the package: they use the public names as anybody does, so they stand above all."""
+
+INNER = {
+    "ad": ("common", "reverse", "forward", "data", "lists", "batch", "jacobian", "custom", "expand"),
+    "backend.tvm": ("tir", "plan", "kernels", "host", "program"),
+    "infer": ("values", "arguments", "engine", "objects", "language", "transforms", "entry"),
+    "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),
+    "prims": ("rules", "ops", "api"),
+}
+"""The rooms of parts that have some, lowest first: folders and modules."""
+
+UPWARD = {
+    ("backend.tvm.kernels.opaque", "backend.tvm.host.inplace"),
+    ("opt.analysis.row_axes", "opt.rewrite.control"),
+    ("prims.ops.registered", "prims.api.promotion"),
+}
+"""Imports from a higher room of the same part that are still there; to shrink, never to grow."""
+
+MAX_MODULES = 20
+LARGER_FOLDERS = {"frontend": 21}
+"""Folders of more than MAX_MODULES modules, and of how many."""
 
 APART = {"frontend": {"infer"}, "infer": {"frontend"}, "pipeline": {"debug"}}
 """Parts that must not import each other though their heights would allow it."""
@@ -135,6 +157,60 @@ def violations(name: str, source: str, known: set[str]) -> list[str]:
     return found
 
 
+def room_of(module: str, part: str) -> str | None:
+    """The room of a module within a part that has rooms; None outside of the part, and for what the part itself exports."""
+    inside = f"myia_relay.{part}."
+    room = module.removeprefix(inside).split(".")[0]
+    return room if module.startswith(inside) and room != "__init__" else None
+
+
+def climbs(name: str, source: str, known: set[str], part: str) -> list[tuple[str, str]]:
+    """The imports of a module that point to a higher room of its part, as (module, imported module).
+
+    Raises:
+        KeyError: a room is not in INNER.
+    """
+    height = {room: k for k, room in enumerate(INNER[part])}
+    room = room_of(name, part)
+    found = []
+    for module, _ in imports(name, source, known) if room is not None else ():
+        target = room_of(module, part)
+        if target is not None and height[target] > height[room]:
+            found.append((name.removeprefix("myia_relay."), module.removeprefix("myia_relay.")))
+    return found
+
+
+def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The largest sets of modules of which each imports every other one, directly or by way of others.
+
+    Source: R. Tarjan, "Depth-first search and linear graph algorithms" (SIAM J. Comput. 1972).
+    """
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: set[frozenset[str]] = set()
+
+    def visit(module: str) -> None:
+        order[module] = low[module] = len(order)
+        stack.append(module)
+        for target in edges.get(module, ()):
+            if target not in order:
+                visit(target)
+                low[module] = min(low[module], low[target])
+            elif target in stack:
+                low[module] = min(low[module], order[target])
+        if low[module] == order[module]:
+            at = stack.index(module)
+            if len(stack) - at > 1:
+                found.add(frozenset(stack[at:]))
+            del stack[at:]
+
+    for module in edges:
+        if module not in order:
+            visit(module)
+    return found
+
+
 def known_names() -> set[str]:
     names = set(modules())
     return names | {name.removesuffix(".__init__") for name in names}
@@ -144,6 +220,36 @@ def test_imports_point_down():
     known = known_names()
     found = [v for name, path in modules().items() for v in violations(name, path.read_text("utf-8"), known)]
     assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("part", INNER)
+def test_imports_within_a_part_point_down(part):
+    known = known_names()
+    found = {climb for name, path in modules().items() for climb in climbs(name, path.read_text("utf-8"), known, part)}
+    expected = {climb for climb in UPWARD if climb[0].startswith(f"{part}.")}
+    assert not found - expected
+    assert not expected - found, "no longer there: take it out of UPWARD"
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    known = known_names()
+    edges = {
+        name.removeprefix("myia_relay."): {
+            module.removeprefix("myia_relay.")
+            for module, _ in imports(name, path.read_text("utf-8"), known)
+            if module.startswith("myia_relay.") and f"{module}.__init__" not in known
+        }
+        for name, path in modules().items()
+    }
+    assert not circles(edges)
+
+
+def test_folders_stay_small():
+    folders: dict[str, int] = {}
+    for path in modules().values():
+        folder = path.parent.relative_to(PACKAGE).as_posix()
+        folders[folder] = folders.get(folder, 0) + 1
+    assert {folder: n for folder, n in folders.items() if n > MAX_MODULES} == LARGER_FOLDERS
 
 
 def test_files_stay_small():
@@ -254,6 +360,43 @@ def test_the_checker_finds(name, source, expected):
 )
 def test_the_checker_allows(name, source):
     assert violations(name, source, KNOWN) == []
+
+
+ROOMS = {"myia_relay.infer.values.values", "myia_relay.infer.language.calls", "myia_relay.infer.engine.frames"}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        (
+            "infer.engine.cells",
+            "from ..language.calls import call_value",
+            [("infer.engine.cells", "infer.language.calls")],
+        ),
+        (
+            "infer.engine.cells",
+            "def f():\n    from ..language import calls",
+            [("infer.engine.cells", "infer.language.calls")],
+        ),
+        ("infer.language.calls", "from ..engine.frames import Frame\nfrom .syntax import truth", []),
+        ("infer.engine.cells", "from .frames import Frame\nfrom ...ir.node import Node", []),
+        ("infer.__init__", "from .language.calls import call_value", []),
+        ("api", "from .infer.language.calls import call_value", []),
+    ],
+)
+def test_the_checker_of_rooms(name, source, expected):
+    assert climbs(f"myia_relay.{name}", source, ROOMS, "infer") == expected
+
+
+def test_the_checker_of_rooms_knows_all_rooms():
+    with pytest.raises(KeyError, match="attic"):
+        climbs("myia_relay.infer.attic.values", "from ..values.values import Val", ROOMS, "infer")
+
+
+def test_the_checker_of_circles():
+    edges = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d", "f"}, "f": set()}
+    assert circles(edges) == {frozenset("abc"), frozenset("de")}
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == set()
 
 
 def test_pyproject_agrees_with_the_checker():

@@ -19,7 +19,6 @@ from ...abstract.types import Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
 from ...utils.errors import OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
-from ..engine.dependencies import require_plain_array
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
 from .open_sizes import FieldAnnotation, open_size, part_annotations
@@ -451,3 +450,16 @@ def python_value(treedef: TreeDef, leaves: Iterator):
     if tag == "iter":
         raise TypeError_(f"compiled code cannot return {info} to Python; return a list or a tuple of it: list(...)")
     raise TypeError_(f"compiled code cannot return {treedef} to Python")
+
+
+def require_plain_array(value: np.ndarray) -> None:
+    """Refuse an array of a class that may calculate otherwise: arrays with units, masked ones, matrices.
+
+    Raises:
+        TypeError_: it is of a subclass; those of files (`np.memmap`) are plain.
+    """
+    kind = type(value)
+    if kind is not np.ndarray and kind is not np.memmap:
+        raise TypeError_(
+            f"a {kind.__name__} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)"
+        )

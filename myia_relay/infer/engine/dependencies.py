@@ -22,19 +22,6 @@ from ...utils.errors import TypeError_
 from ...utils.nesting import nesting_problem
 
 
-def require_plain_array(value: np.ndarray) -> None:
-    """Refuse an array of a class that may calculate otherwise: arrays with units, masked ones, matrices.
-
-    Raises:
-        TypeError_: it is of a subclass; those of files (`np.memmap`) are plain.
-    """
-    kind = type(value)
-    if kind is not np.ndarray and kind is not np.memmap:
-        raise TypeError_(
-            f"a {kind.__name__} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)"
-        )
-
-
 def type_of_hidden(value: Any) -> Type | None:
     """The type of a plain array, a tree or a reference (a model), None for everything else."""
     if isinstance(value, np.ndarray):

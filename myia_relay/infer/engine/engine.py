@@ -24,16 +24,17 @@ from ...ir.syntax import UNBOUND, FreeName, Syntax
 from ...prims.ops.data_functions import Functions
 from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
-from ..arguments.annotate import check_value
+from ..arguments.arguments import require_plain_array
 from ..values.protocols import starred
 from ..values.sharing import Origins, hands_on, lists_of, mark_result
 from ..values.treedef import TreeDef, rebuild, tree_structure
 from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
 from . import cells as cell_rules
+from .annotations import check_arguments, check_result
 from .cells import Recaptured
 from .conflicts import refuse_in_place
 from .conform import conform
-from .dependencies import Dependency, Hidden, code_of, content, refuse_nesting, require_plain_array, type_of_hidden
+from .dependencies import Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import Handed, note_handing
 from .iterators import note_made, use_up
@@ -379,9 +380,9 @@ class Engine:
             inner.env.update(zip([n for n, _ in env], values[len(args) : given], strict=True))
             inner.cells.update(zip(cells, values[given:], strict=True))
             self.shared.update(v for value in values for v in lists_of(value))
-            self.check_annotations(inner, graph)
+            check_arguments(inner, graph)
             result = await self.body(inner, graph)
-            self.check_result(inner, graph, result)
+            check_result(inner, graph, result)
             inner.spec.hands_on = hands_on(self.shared, result)
             if result is NEVER or not inner.cells:
                 return result
@@ -535,37 +536,6 @@ class Engine:
                 if missing:
                     call.args += tuple(frame.implicit(key, p.type, p.name) for key, p in missing)
                     changed = True
-
-    def check_annotations(self, frame: Frame, graph: Graph) -> None:
-        """Check the arguments of a function against its annotations."""
-        signature = graph.signature
-        if signature is None:
-            return
-        bound: dict = {}
-        graph_names = frame.spec.graph.flags.setdefault("dims", bound)
-        for index, annotation in signature.annotations.items():
-            if index >= 0:
-                name = signature.names[index]
-                try:
-                    check_value(
-                        frame.env[graph.params[index]], annotation, graph_names, f"argument '{name}' of {graph.name}"
-                    )
-                except CompileError as error:
-                    raise error.at(located(graph.params[index].origin, frame.spec)) from None
-
-    def check_result(self, frame: Frame, graph: Graph, result: Val) -> None:
-        """Check the result of a function against its annotation."""
-        signature = graph.signature
-        if signature is None or -1 not in signature.annotations or result is NEVER:
-            return
-        try:
-            check_value(
-                result, signature.annotations[-1], frame.spec.graph.flags["dims"], f"the result of {graph.name}"
-            )
-        except CompileError as error:
-            raise error.at(
-                located(graph.output.origin if graph.output.origin.loc else graph.origin, frame.spec)
-            ) from None
 
     # Branches that wait for each other.
 
