@@ -52,6 +52,7 @@ CASES = [
     ("np.max", "np.max(a0, initial=300)", [np.array([1], np.int8)]),
     ("np.max", "np.max(a0, initial=a1)", [np.array([1], np.int8), np.int64(300)]),
     ("np.sum", "np.sum(a0, dtype=np.int8, initial=a1)", [np.array([1], np.int8), np.uint64(2**64 - 1)]),
+    ("np.max", "np.max(a0, initial=a1)", [np.array([1], np.uint8), np.int64(-6)]),
     ("np.transpose", "np.transpose(a0)", [np.float32(2)]),
     ("np.repeat", "np.repeat(a0, -1)", [XS]),
     ("np.take_along_axis", "np.take_along_axis(a0, a1, -2)", [np.ones((2, 2, 2)), np.array([[[0, 1]], [[1, 0]]])]),

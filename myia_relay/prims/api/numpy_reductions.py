@@ -72,9 +72,10 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
 
 
 def _start(b: Builder, initial, dtype: str) -> Var:
-    """What a reduction begins with, which NumPy converts as a Python number: an integer dtype holds it, or that raises."""
+    """What a reduction begins with. NumPy casts its own scalars to unsigned dtypes; a signed one holds the number, or that raises."""
     x = operand(b, initial, "initial")
-    if dtype in INTS and x.dtype not in ("bool", dtype) and x.shape == ():
+    signed = dtype in INTS and not dtype.startswith("u")
+    if signed and x.dtype not in ("bool", dtype) and x.shape == ():
         x = weak(unwrap(x), "float64") if x.type.is_float else as_int(b, x, "initial")
     return fit(b, x, dtype)
 
