@@ -72,7 +72,7 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
 
 
 def _start(b: Builder, initial, dtype: str) -> Var:
-    """What a reduction begins with. NumPy casts its own scalars to unsigned dtypes; a signed one holds the number, or that raises."""
+    """What a reduction begins with. NumPy casts its scalars to unsigned dtypes; signed ones hold the number or raise."""
     x = operand(b, initial, "initial")
     signed = dtype in INTS and not dtype.startswith("u")
     if signed and x.dtype not in ("bool", dtype) and x.shape == ():
