@@ -74,7 +74,7 @@ AREAS = (
     Area(
         "batches",
         {"ad": "batch/batch batch/control", "prims": "rules/batching"},
-        "unit/ad/test_batch prims/test_registry",
+        "test_batch_of_programs unit/ad/test_batch prims/test_registry",
     ),
     Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_terms"),
     Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact test_exact_ints"),

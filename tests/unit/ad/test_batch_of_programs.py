@@ -1,0 +1,192 @@
+"""`vmap` against a loop over the examples, by the interpreter: branches, loops, failures, prints, lists and structures."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from myia_relay import relay, vmap
+from myia_relay.abstract.types import FLOAT, INT, Array, tuple_of
+from myia_relay.ad.batch.batch import canonical, expanded_flag, full, item, join
+
+V, M = Array("float64", (3,)), Array("float64", (2, 3))
+
+
+def test_flags():
+    assert join(False, False) is False and join(False, True) is True and join(True, True) is True
+    assert join((True, False), False) == (True, False) == join(False, (True, False))
+    assert join((True, False), (False, False)) == (True, False) and join((True, False), (False, True)) == (True, True)
+    assert join((True, False), True) is True and join(True, (False, True)) is True
+    assert canonical((False, (False, True))) == (False, (False, True)) and canonical((False, False)) is False
+    assert canonical(True) is True and canonical(()) is False
+    assert full(FLOAT) is True and full(tuple_of(INT, V)) == (True, True) and full(tuple_of()) is False
+    assert full(tuple_of(INT, tuple_of(V))) == (True, (True,))
+    assert expanded_flag(True, tuple_of(INT, tuple_of(V))) == (True, (True,)) and expanded_flag(False, M) is False
+    assert expanded_flag((True, False), tuple_of(INT, V)) == (True, False) and expanded_flag(True, V) is True
+    assert expanded_flag((False, False), tuple_of(INT, V)) is False
+    assert item((True, False), 1) is False and item(True, 1) is True
+
+
+def whole_arrays(x):
+    return x * 2.0 if np.sum(x) > 0.0 else -x
+
+
+def of_a_row(x):
+    return x[0] if x[0, 0] > 0.0 else x[1] + 1.0
+
+
+def nested(x):
+    if x[0] > 0.0:
+        y = x * 2.0 if x[1] > 0.0 else x - 1.0
+    else:
+        y = np.zeros(3)
+    return y + x
+
+
+def several(x):
+    if x[0] > 0.0:
+        a, k, m = x[1], 3, np.ones((2, 2))
+    else:
+        a, k, m = 0.0, 4, np.zeros((2, 2)) + x[1]
+    return a * k, m, k
+
+
+def turns(x):
+    total, k = 0.0, 0
+    while total < 2.0 and k < 10:
+        total += abs(x[k % 3]) + 0.25
+        k += 1
+    return total, k
+
+
+def turns_over_arrays(x):
+    y = x
+    while np.sum(y) < 5.0:
+        y = y + np.abs(x) + 0.5
+    return y
+
+
+def counted(x):
+    y = np.zeros(3)
+    for i in range(3):
+        y[i] = x[2 - i] if x[i] > 0.0 else 0.5
+    return y
+
+
+def same_for_all(x):
+    k, y = 0, 1.0
+    while k < 3:
+        y = y * 2.0
+        k += 1
+    return y + x[0], y
+
+
+def early(x):
+    for i in range(3):
+        if x[i] > 0.25:
+            return x[i] * i
+    return -1.0
+
+
+def lists(x):
+    ys = [x[0], 2.0]
+    for i in range(3):
+        ys.append(x[i] * i)
+    return sum(ys) + ys[-1]
+
+
+def pairs(x):
+    p = (x[0], (x, 2.0)) if x[1] > 0.0 else (x[2], (x * 2.0, 3.0))
+    return p[0] + p[1][1], p[1][0]
+
+
+def math_of_parts(x):
+    return math.sin(x[0]) if x[0] > 0.0 else math.exp(x[1])
+
+
+ROWS = np.array([[0.5, 0.25, -1.0], [-0.5, 1.5, 0.75], [2.0, -0.25, 0.125], [-1.0, -2.0, -0.75], [0.125, 3.0, 1.0]])
+CUBES = np.stack([ROWS[:2], -ROWS[:2], ROWS[1:3]])
+
+
+def expected(f, xs):
+    parts = [f(x) for x in xs]
+    if isinstance(parts[0], tuple):
+        return tuple(np.stack([np.asarray(p[k]) for p in parts]) for k in range(len(parts[0])))
+    return np.stack([np.asarray(p) for p in parts])
+
+
+def same(got, want):
+    if isinstance(want, tuple):
+        assert len(got) == len(want)
+        for a, b in zip(got, want):
+            same(a, b)
+        return
+    assert np.shape(got) == np.shape(want)
+    np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("f", "xs"),
+    [
+        (whole_arrays, CUBES), (of_a_row, CUBES), *[(f, ROWS) for f in (
+            whole_arrays, nested, several, turns, turns_over_arrays, counted, same_for_all, early, lists, pairs, math_of_parts)],
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)  # fmt: skip
+def test_batches_are_loops(f, xs):
+    compiled = relay(lambda xs: vmap(f)(xs), executor="interpreter")
+    same(compiled(xs), expected(f, xs))
+    same(compiled(xs[:1]), expected(f, xs[:1]))
+
+
+def checked(x, limit):
+    if not x[0] < limit:
+        raise AssertionError(f"{x[0]} at {limit}")
+    return x * limit
+
+
+def raised(x, limit):
+    if x[0] > limit:
+        raise ValueError(f"{x[1]} over {limit}")
+    return x[0]
+
+
+def always(x, limit):
+    if limit > 0.0:
+        raise ValueError(f"limit {limit}")
+    return x
+
+
+@pytest.mark.parametrize("f", [checked, raised, always], ids=lambda f: f.__name__)
+def test_the_first_failure_is_raised(f):
+    compiled = relay(lambda xs, limit: vmap(f, in_axes=(0, None))(xs, limit), executor="interpreter")
+    for limit in (10.0, 1.0, 0.25, -5.0):
+        try:
+            want = np.stack([np.asarray(f(x, limit)) for x in ROWS])
+        except (AssertionError, ValueError) as error:
+            with pytest.raises(type(error)) as caught:
+                compiled(ROWS, limit)
+            assert str(caught.value) == str(error)
+        else:
+            same(compiled(ROWS, limit), want)
+
+
+def says(x, n):
+    print("n", n)
+    return x * n
+
+
+def says_each(x, n):
+    print("x", x[0])
+    return x * n
+
+
+def test_prints(capsys):
+    for f, count in ((says, None), (says_each, len(ROWS))):
+        compiled = relay(lambda xs, n, f=f: vmap(f, in_axes=(0, None))(xs, n), executor="interpreter")
+        same(compiled(ROWS, 2), ROWS * 2)
+        lines = capsys.readouterr().out.splitlines()
+        want = ["n 2"] * len(lines) if count is None else [f"x {x[0]}" for x in ROWS]
+        assert lines == want and lines
