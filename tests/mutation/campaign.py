@@ -1,6 +1,7 @@
 """The mutation campaign: how many small faults in dangerous code do its own fast tests see?
 
     python -m tests.mutation.campaign --area ranges --count 30 --seed 0        look at some
+    python -m tests.mutation.campaign --again REPORT                           what had survived, with new tests
     pytest -m campaign tests/mutation                                          500, and every survivor must be listed
 
 A process that has imported what is slow to import, and nothing of the package, is forked for each mutant. The child imports the
@@ -304,6 +305,13 @@ def draw(areas: Iterable[Area], count: int, seed: int, match: str = "") -> list[
     return chosen
 
 
+def survivors(areas: Iterable[Area], report: Path) -> list[Case]:
+    """The mutants that survived according to a report."""
+    entries = map(json.loads, report.read_text().splitlines())
+    keys = {entry["key"] for entry in entries if not entry["killer"]}
+    return [c for area in areas for c in cases(area) if c.key in keys]
+
+
 def run(chosen: list[Case], verbose: bool = False) -> Iterator[Verdict]:
     """Judge mutants, area by area."""
     judges: dict[str, Judge] = {}
@@ -330,12 +338,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--match", default="", help="only mutants whose key contains this")
     parser.add_argument("--verbose", action="store_true", help="what the tests print")
     parser.add_argument("--report", type=Path, help="append one line of JSON for each mutant")
+    parser.add_argument("--again", type=Path, help="judge again what survived according to a report, and nothing else")
     options = parser.parse_args(arguments)
     prepare()
     listed = equivalents()
     areas = [a for a in AREAS if not options.area or a.name in options.area]
     verdicts, unlisted = [], 0
-    for verdict in run(draw(areas, options.count, options.seed, options.match), options.verbose):
+    chosen = (
+        survivors(areas, options.again) if options.again else draw(areas, options.count, options.seed, options.match)
+    )
+    for verdict in run(chosen, options.verbose):
         verdicts.append(verdict)
         case, m = verdict.case, verdict.case.mutant
         if options.report:
@@ -347,7 +359,7 @@ def main(arguments: list[str] | None = None) -> int:
             unlisted += case.key not in listed
             mark = "equivalent" if case.key in listed else "SURVIVED"
             print(f"{mark} {case.path.relative_to(PACKAGE)}:{m.line} {m}\n    was {m.before}", flush=True)
-        elif options.match:
+        elif options.match or options.again:
             print(f"killed {m}  by {verdict.killer} ({verdict.seconds:.1f} s)")
     print(summary(verdicts))
     return int(bool(unlisted))

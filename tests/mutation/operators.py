@@ -272,7 +272,7 @@ class _Walk:
                 for k, item in enumerate(value):
                     if isinstance(item, ast.expr):
                         yield from self.expression(item, s, scope, _put_later(value, k))
-                    elif isinstance(item, ast.keyword):
+                    elif isinstance(item, ast.keyword) and item.arg != "strict":  # an assertion
                         yield from self.expression(item.value, s, scope, _set_later(item, "value"))
                     elif isinstance(item, ast.comprehension):
                         yield from self.expression(item.iter, s, scope, _set_later(item, "iter"))
@@ -303,7 +303,7 @@ class _Walk:
             if isinstance(arg, ast.Starred) and len(e.args) > 1:
                 yield site("drop entry", _put(e.args, k))
         for k, keyword in enumerate(e.keywords):
-            if keyword.arg is not None and isinstance(keyword.value, ast.Constant):
+            if keyword.arg not in (None, "strict") and isinstance(keyword.value, ast.Constant):
                 yield site("drop keyword", _put(e.keywords, k))
 
 
