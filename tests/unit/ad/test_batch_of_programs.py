@@ -140,14 +140,17 @@ def same(got, want):
     np.testing.assert_allclose(got, want, rtol=1e-14)
 
 
+PROGRAMS = (
+    whole_arrays, nested, several, turns, turns_over_arrays, counted, same_for_all, early, lists, lists_in_branches, pairs,
+    math_of_parts,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("f", "xs"),
-    [
-        (whole_arrays, CUBES), (of_a_row, CUBES), *[(f, ROWS) for f in (
-            whole_arrays, nested, several, turns, turns_over_arrays, counted, same_for_all, early, lists, lists_in_branches, pairs, math_of_parts)],
-    ],
+    [(whole_arrays, CUBES), (of_a_row, CUBES), *[(f, ROWS) for f in PROGRAMS]],
     ids=lambda x: getattr(x, "__name__", ""),
-)  # fmt: skip
+)
 def test_batches_are_loops(f, xs):
     compiled = relay(lambda xs: vmap(f)(xs), executor="interpreter")
     same(compiled(xs), expected(f, xs))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from myia_relay import Int64, Tensor, relay
-from myia_relay.abstract.types import INT, Scalar
+from myia_relay.abstract.types import BOOL, FLOAT, INT, Scalar, tuple_of
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.analysis import intervals
-from myia_relay.opt.analysis.ranges import PathAnalysis, RangeFacts, analyse
+from myia_relay.opt.analysis.ranges import PathAnalysis, RangeFacts, analyse, inside, top, union, widened
 from myia_relay.opt.rewrite.check_elimination import EliminateChecks
-from tests.typed_graphs import apply, build, call
+from tests.typed_graphs import apply, build, call, for_
 from tests.unit.opt.ranges_util import ALL, LEAST, MOST, POINTS, assert_sound
 
 VECTOR = Tensor[Int64, ("n",)]
@@ -217,6 +217,61 @@ def test_functions_are_run_with_unknown_arguments():
     ranges = analyse(outer)
     assert ranges.interval(inner.nodes[-1]) == (1, 6) and ranges.interval(inner.params[0]) == ALL
     assert ranges.interval(outer.output) == ALL
+
+
+def test_values_of_structures():
+    pair, empty = tuple_of(INT, tuple_of(Scalar("int8"), FLOAT)), ()
+    assert top(pair) == (ALL, ((-128, 127), None)) and top(FLOAT) is None and top(tuple_of()) == ()
+    assert union((0, 3), (5, 9)) == (0, 9) and union(None, (0, 3)) is None is union((0, 3), None)
+    assert union(((0, 3), None), ((2, 9), (1, 1))) == ((0, 9), None) and union(empty, empty) == ()
+    assert inside((1, 3), (0, 3)) and not inside((1, 4), (0, 3)) and not inside((-1, 3), (0, 3))
+    assert inside((1, 3), None) and not inside(None, (1, 3)) and inside(None, None) and inside(empty, empty)
+    assert inside(((1, 3), (2, 2)), ((0, 3), (2, 5))) and not inside(((1, 3), (2, 2)), ((0, 3), (3, 5)))
+    small = Scalar("int8")
+    assert widened((0, 3), (0, 3), small) == (0, 3) and widened((0, 3), (1, 2), small) == (0, 3)
+    assert widened((0, 3), (0, 4), small) == (0, 127) and widened((2, 3), (0, 3), small) == (0, 3)
+    assert widened((2, 3), (-1, 3), small) == (-128, 3) and widened((2, 3), (1, 3), small) == (0, 3)
+    assert widened(None, (0, 1), small) == (-128, 127) == widened((0, 1), None, small)
+    assert widened((0, 1), (0, 1), FLOAT) is None
+    both = tuple_of(small, small)
+    assert widened(((0, 1), (0, 1)), ((0, 2), (-1, 0)), both) == ((0, 127), (-128, 1))
+    assert widened(None, ((0, 2), (-1, 0)), both) is None
+
+
+def test_constants_are_their_own_bounds():
+    graph = build(lambda x: x + 7, INT)
+    assert analyse(graph).interval(graph.output.args[1]) == (7, 7)
+    assert analyse(graph).interval(build(lambda x: x + 0.5, FLOAT).output.args[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("compare", "want"),
+    [
+        (lambda i: apply("maximum", i, 0) - i < 1, (1, 1)),
+        (lambda i: apply("maximum", i, 1) - i < 1, (0, 1)),
+        (lambda i: apply("minimum", i, 8) - i >= 0, (1, 1)),
+        (lambda i: apply("minimum", i, 7) - i >= 0, (0, 1)),
+        (lambda i: apply("minimum", 8, i) - i >= 0, (1, 1)),
+        (lambda i: apply("where", i >= 0, i, i * 3) - i < 1, (1, 1)),
+        (lambda i: apply("where", i < 0, i * 3, i) - i < 1, (1, 1)),
+        (lambda i: apply("where", i < 5, i * 3, i) - i < 1, (0, 1)),
+        (lambda i: apply("neg", i) + i < 1, (1, 1)),
+        (lambda i: (i + i) - i * 2 < 1, (1, 1)),
+        (lambda i: apply("right_shift", i * i + i, 1) * 2 - i * i - i < 1, (1, 1)),
+        (lambda i: apply("right_shift", i * i, 1) * 2 - i * i >= 0, (0, 1)),
+        (lambda i: apply("floordiv", i * i - i, 2) * 2 - i * i + i >= 0, (1, 1)),
+        (lambda i: apply("floordiv", i * i, 2) * 2 - i * i >= 0, (0, 1)),
+        (lambda i: i * i - i * 8 <= 0, (1, 1)),
+        (lambda i: i * i - i * 8 < 0, (0, 1)),
+        (lambda i: i * i - i * 7 <= 0, (0, 1)),
+    ],
+)
+def test_integers_of_a_loop_are_polynomials(compare, want):
+    """Of an index from 0 to 8."""
+    graph = build(lambda c: for_((0, 9, 1), lambda i, c: (compare(i),), (c,))[0], BOOL)
+    (loop,) = [n for n in graph.nodes if n.fn.name == "for_loop"]
+    assert analyse(graph).interval(loop.attrs["body"].output.args[0]) == want
+    assert_sound(graph, [(False,)])
 
 
 # `i <= n` is not `i < n`: the element behind the last one is not there.
