@@ -68,8 +68,7 @@ AREAS = (
             "ad": "reverse/reverse forward/forward cotangents activity reverse/control",
             "prims": "elementwise reduction broadcast shape indexing linalg",
         },
-        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward prims/test_native "
-        "unit/prims/test_relations",
+        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward",
     ),
     Area(
         "batches",

@@ -25,7 +25,7 @@ ARITHMETIC = {
 TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IDENTITIES = ("sorted", "reversed", "abs", "tuple", "list", "set", "frozenset")
 COMMUTATIVE = {
-    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "meet", "join", "union", "isinstance", "getattr", "hasattr", "zip",
+    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "meet", "join", "union", "plus", "isinstance", "getattr", "hasattr", "zip",
 }  # fmt: skip
 CONTEXT = 70  # characters before and behind what differs
 TABLES = (ast.Tuple, ast.List, ast.Set)
@@ -177,7 +177,7 @@ class _Walk:
             if other:
                 yield site("arithmetic", s, _set(s, "op", other()))
         elif isinstance(s, ast.Return):
-            if s.value is not None and not _is_none(s.value):
+            if s.value is not None and not _is_none(s.value) and not _is_false(s.value):
                 yield site("return None", s, _set(s, "value", None))
         elif isinstance(s, ast.If | ast.While):
             raises = len(s.body) == 1 and isinstance(s.body[0], ast.Raise)
@@ -293,11 +293,8 @@ class _Walk:
             yield site("drop call", put(e.args[0]))
         if len(e.args) > 1 and not any(isinstance(a, ast.Starred) for a in e.args[:2]):
             a, b = e.args[:2]
-            if (
-                name not in TWINS
-                and name not in ("isinstance", "getattr", "zip", "hasattr")
-                and ast.dump(a) != ast.dump(b)
-            ):
+            called = name or getattr(e.func, "attr", "")
+            if called not in COMMUTATIVE and ast.dump(a) != ast.dump(b):
                 yield site("swap arguments", _both(_put(e.args, 0, b), _put(e.args, 1, a)))
         for k, arg in enumerate(e.args):
             if isinstance(arg, ast.Starred) and len(e.args) > 1:
@@ -330,6 +327,11 @@ def _both(*edits: Callable) -> Callable[[], Callable[[], None]]:
 
 def _is_none(e: ast.expr) -> bool:
     return isinstance(e, ast.Constant) and e.value is None
+
+
+def _is_false(e: ast.expr) -> bool:
+    """False, for which None does as well."""
+    return isinstance(e, ast.Constant) and e.value is False
 
 
 def _has_text(e: ast.BinOp) -> bool:

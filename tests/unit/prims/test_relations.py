@@ -70,12 +70,12 @@ def test_dtypes_are_strict(name, types, text):
 
 
 def test_axes():
-    assert normalise_axes("sum", None, 3) == (0, 1, 2)
-    assert normalise_axes("sum", (-1, 0), 3) == (0, 2)
+    assert normalise_axes("sum", None, (2, 3, 4)) == (0, 1, 2)
+    assert normalise_axes("sum", (-1, 0), (2, 3, 4)) == (0, 2)
     with pytest.raises(ShapeError, match="out of bounds"):
-        normalise_axes("sum", 3, 3)
+        normalise_axes("sum", 3, (2, 3, 4))
     with pytest.raises(ShapeError, match="duplicate"):
-        normalise_axes("sum", (0, -3), 3)
+        normalise_axes("sum", (0, -3), (2, 3, 4))
 
 
 def test_symbolic_shapes_of_layers():
