@@ -29,6 +29,15 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
+def float_dtype(dtype: str) -> str:
+    """The float dtype that NumPy's float functions compute integers and booleans in."""
+    if dtype in FLOATS:
+        return dtype
+    if dtype in ("bool", "int8", "uint8"):
+        return "float16"
+    return "float32" if dtype in ("int16", "uint16") else "float64"
+
+
 class Type:
     """Base class of types."""
 

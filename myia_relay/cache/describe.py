@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from ..backend.native.format import Unportable
-from ..prims.ops.registered import Operator
 from ..utils.attributes import has_own
 
 # Modules whose functions are what their names say, for the versions that are part of every key.
@@ -238,7 +237,7 @@ class _Describer:
     def other(self, value: Any) -> Any:
         """Objects of this package and of its users' record classes."""
         kind = type(value)
-        if isinstance(value, Operator):
+        if has_own(value, "__relay_operator__"):
             return self.operator(value)
         if has_own(value, "__relay_derived__"):
             transform, function, options = value.__relay_derived__
@@ -266,7 +265,7 @@ class _Describer:
             return [type(value).__name__]
         raise Unportable(f"a {kind.__module__}.{kind.__qualname__}")
 
-    def operator(self, op: Operator) -> list:
+    def operator(self, op: Any) -> list:
         """A registered operator, with all its rules."""
         parts = [op.function, op.relation, op.elementwise, op.dtype, op.vjp_rule, op.batch, op.lower]
         library = None if op.c_function is None else op.c_function.describe()

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..backend.native.format import Unportable
-from ..prims.ops.registered import Operator
 from ..utils.attributes import has_own
 
 Step = tuple[str, Any]
@@ -65,7 +64,7 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
         for key, item in value.items():
             if isinstance(key, str):
                 yield ("item", key), item
-    elif isinstance(value, Operator):
+    elif has_own(value, "__relay_operator__"):
         for name in ("function", "relation", "vjp_rule", "dtype", "batch", "lower"):
             yield ("attribute", name), getattr(value, name)
     elif _is_ours(value):

@@ -20,7 +20,6 @@ import numpy as np
 
 from ...abstract.dims import DimLike
 from ...abstract.types import Type
-from ...prims.ops.registered import call_registered
 from ...utils.errors import InternalError, TypeError_
 from ...utils.raising import exception_argument, format_parts, raise_at
 from .area import (
@@ -260,6 +259,8 @@ class Entry:
             slots = Slots(address, self.signature.state_slots, self.heaps.get(address))
             print(format_parts(site.text, [operand(slots) for operand in site.operands]), end=site.end)
         elif kind == CALL:
+            from ...prims.ops.registered import call_registered  # most programs run without the primitives
+
             site = self.signature.sites[ints[OPERAND]]
             slots = Slots(address, self.signature.state_slots, self.heaps.get(address))
             found = call_registered(site.origin, [operand(slots) for operand in site.operands], *site.call)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...abstract.dims import Dim
 from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
-from ...prims.ops.registered import Operator
+from ...utils.attributes import has_own
 from ...utils.source import Loc, Origin
 from .entry import ProgramSignature
 from .sites import Elements, Number, Parts, Site, StaticOperand
@@ -227,7 +227,7 @@ def decode_call(data: list) -> tuple:
     except ImportError as error:
         raise Unportable(f"the operator {module}.{name} is needed, and {error}") from error
     op = _named(module, name)
-    if not isinstance(op, Operator):
+    if not has_own(op, "__relay_operator__"):
         raise Unportable(f"the operator {module}.{name} is needed, and it is not there")
     pairs = tuple((key, decode_number(value)) for key, value in attrs)
     return op, pairs, tuple(kinds), tuple(map(tuple, levels))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, never_negative, product
-from ...abstract.types import FLOATS, INTS, Array
+from ...abstract.types import FLOATS, INTS, Array, float_dtype
 from ...ir.build import Builder, Var
 from ...library import refusals
 from ...utils.errors import ShapeError, TypeError_
@@ -19,7 +19,6 @@ from .promotion import (
     as_int,
     astype,
     fit,
-    float_dtype,
     guard,
     is_static,
     operand,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, never_negative
-from ...abstract.types import FLOATS, INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, numpy_dtype
+from ...abstract.types import INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, float_dtype, numpy_dtype
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ShapeError, TypeError_
@@ -234,15 +234,6 @@ def promote(b: Builder, *operands: Var, what: str = "operands") -> list[Var]:
     if all(is_weak(x) for x in operands):
         return [weak(x, dtype) for x in operands]
     return [fit(b, x, dtype) for x in operands]
-
-
-def float_dtype(dtype: str) -> str:
-    """The float dtype that NumPy's float functions compute integers and booleans in."""
-    if dtype in FLOATS:
-        return dtype
-    if dtype in ("bool", "int8", "uint8"):
-        return "float16"
-    return "float32" if dtype in ("int16", "uint16") else "float64"
 
 
 def floating(x: Var) -> Var:

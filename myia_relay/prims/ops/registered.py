@@ -20,13 +20,12 @@ import numpy as np
 
 from ...abstract.batched import batched_type
 from ...abstract.dims import DimLike
-from ...abstract.types import FLOATS, Array, Scalar, Struct, Type, numpy_dtype, tuple_of
+from ...abstract.types import FLOATS, Array, Scalar, Struct, Type, float_dtype, numpy_dtype, tuple_of
 from ...ir.build import as_type, type_of_constant
 from ...ir.prim import primitive
 from ...utils.errors import CompileError, GradError, TypeError_
 from ...utils.raising import raise_again
 from ...utils.source import Origin
-from ..api.promotion import float_dtype
 from ..rules.batching import materialise_all
 from ..rules.relations import broadcast_shapes, join_kind, show_shape
 
@@ -62,6 +61,8 @@ class Operator:
         lower: makes a TE tensor, or None.
         c_function: the C function that computes it, or None.
     """
+
+    __relay_operator__ = True  # what tells it from other objects without an import of the primitives
 
     def __init__(self, name: str, function: Callable, **rules: Any):
         self.name, self.function = name, function
