@@ -61,7 +61,6 @@ INNER = {
 UPWARD = {
     ("backend.tvm.kernels.opaque", "backend.tvm.host.inplace"),
     ("opt.analysis.row_axes", "opt.rewrite.control"),
-    ("prims.ops.registered", "prims.api.promotion"),
 }
 """Imports from a higher room of the same part that are still there; to shrink, never to grow."""
 
