@@ -404,7 +404,6 @@ def copy_results(targets: list, results: Any) -> None:
 
 def constant_treedef(value: Any) -> TreeDef:
     """The treedef of a static argument."""
-
     if isinstance(value, bool | int | float | np.generic):
         return TreeDef("const", ConstInfo(type_of_constant(value), value))
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):

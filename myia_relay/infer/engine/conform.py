@@ -1,4 +1,7 @@
-"""Values in the form that a joined treedef prescribes: how they leave branches, loops and functions."""
+"""Values in the form that a joined treedef prescribes: how they leave branches, loops and functions.
+
+A list of known length becomes a run-time list there (`promoted`), a value one option of a tagged union, a record a leaf.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ..engine.unions import each_option, nested_choice, without_choices
 from ..objects import data, list_methods, lists
 from ..objects.arithmetic import arithmetic
 from ..objects.attributes import PropertyVal, attribute
-from ..objects.iterables import _count, walk
+from ..objects.iterables import item_count, walk
 from ..objects.leaves import array_length, to_node, to_python
 from ..objects.lists import call, length, pushed
 from ..objects.sequences import needs_loop
@@ -154,7 +154,7 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         if steps.items is not None:
             return frame.constant(len(steps.items))
 
-        return _count(engine, frame, steps)
+        return item_count(engine, frame, steps)
     raise TypeError_(f"object of type {describe(value)} has no len()")
 
 

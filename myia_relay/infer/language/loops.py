@@ -500,7 +500,6 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     """Whether a counter has not reached its end."""
-
     if step.known:
         return arithmetic(region, operator.lt if step.node.value > 0 else operator.gt, index, stop)
     up = arithmetic(region, operator.lt, index, stop)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from ..engine.protocol import Language
-from ..objects import ranges  # noqa: F401  register theirs
-from . import builtins, comprehensions, formatting, item_changes, loops, sums  # noqa: F401  register theirs
+from . import (  # noqa: F401  register theirs
+    builtins,
+    comprehensions,
+    formatting,
+    item_changes,
+    loops,
+    sums,
+    syntax,
+    variables,
+)
 from .calls import call_value
 from .registry import SYNTAX
 

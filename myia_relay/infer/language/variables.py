@@ -34,7 +34,6 @@ async def cell_get(engine, frame: Frame, node: Apply) -> Val:
 
 async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     """What is in a cell."""
-
     if isinstance(cell, TaggedUnion):
         return await dispatch(
             engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin

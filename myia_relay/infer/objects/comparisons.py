@@ -37,7 +37,6 @@ def identical(a: Val, b: Val) -> bool:
 
 def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """`a == b` as a bool scalar."""
-
     for choice, other in ((a, b), (b, a)):
         if isinstance(choice, TaggedUnion):
             return _equal_option(engine, frame, choice, other)
@@ -85,7 +84,6 @@ def sequence_class(a: Seq) -> str:
 
 def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
     """`a < b` of tuples or lists of Python numbers: what the first elements that differ say. None for what has no order."""
-
     pairs = list(zip(a.elems, b.elems))
     plain = all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.weak for pair in pairs for x in pair)
     if sequence_class(a) != sequence_class(b) or sequence_class(a) not in ("tuple", "list") or not plain:

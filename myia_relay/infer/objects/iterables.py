@@ -101,7 +101,7 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
                 for i, item in enumerate(steps.items)
             ]
             return Walk(pairs)
-        count = _count(engine, frame, steps)
+        count = item_count(engine, frame, steps)
 
         def numbered(body: Frame, index: Dyn) -> Val:
             number = _plus(engine, body, reach(frame, body, offset), index)
@@ -114,7 +114,7 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
             items(value.parts[0], "__reversed__", "__len__", "__getitem__")
         if steps.items is not None:
             return Walk(steps.items[::-1])
-        count = _count(engine, frame, steps)
+        count = item_count(engine, frame, steps)
 
         def backwards(body: Frame, index: Dyn) -> Val:
             last = _minus(engine, body, reach(frame, body, count), body.constant(1))
@@ -129,7 +129,7 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
             static = []
         if static or not walks:
             return Walk([Seq("tuple", items) for items in zip(*[w.items for w in walks], strict=False)])
-        counts = [_count(engine, frame, w) for w in walks]
+        counts = [item_count(engine, frame, w) for w in walks]
         shortest = counts[0]
         for count in counts[1:]:
             if (
@@ -179,7 +179,6 @@ def _minus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
 
 def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> Dyn:
     """The counter's value at iteration `index`."""
-
     start, step = reach(outer, body, steps.start), reach(outer, body, steps.step)
     if isinstance(step.node, Constant) and step.node.value == 1:
         scaled = index
@@ -190,8 +189,8 @@ def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> 
     return arithmetic(body, operator.add, start, scaled)
 
 
-def _count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
-    """The number of iterations of a counted walk: max(0, ceil((stop - start) / step))."""
+def item_count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
+    """The number of items of a counted walk: max(0, ceil((stop - start) / step))."""
 
     def op(fn, *args):
         return arithmetic(frame, fn, *args)

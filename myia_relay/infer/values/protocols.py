@@ -33,7 +33,6 @@ def items(value: Seq, *names: str) -> tuple[Val, ...]:
     Raises:
         TypeError_: it is a dataclass, or its class writes one of these methods itself.
     """
-
     if value.kind != "record":
         return value.elems
     names = names or ("__iter__",)
@@ -49,7 +48,6 @@ def items(value: Seq, *names: str) -> tuple[Val, ...]:
 
 def truth_method(value: Val) -> object:
     """The method that a record's truth value is asked of; None where there is none."""
-
     for name in ("__bool__", "__len__"):
         if (method := user_method(value, name)) is not None and is_record(value):
             return method
@@ -67,7 +65,6 @@ def equal_by_fields(value: Val) -> None:
     Raises:
         TypeError_: its class decides by itself, or it equals nothing but itself.
     """
-
     if not is_record(value):
         return
     if written_method(value.cls, "__eq__") is not None:
