@@ -62,6 +62,15 @@ def picked(w, b, x, labels):
     return np.sum(h)
 
 
+def convolved(w, b, x):
+    """The rows are images, of which a convolution's filters have sums in the end."""
+    h = np.zeros((x.shape[0], 1, D, D))
+    for k in range(K):
+        images = np.reshape(x, (x.shape[0], 1, 1, D)) + h
+        h = np.tanh(relay.conv2d(images, np.reshape(w[k], (1, 1, D, D)), padding="same")) * b[k]
+    return np.sum(relay.max_pool(h, ksize=D) ** 2)
+
+
 def stacked(w, b, x):
     """Loops inside of loops, whose tapes are one array."""
     total = 0.0
@@ -75,7 +84,7 @@ def stacked(w, b, x):
 
 LABELS = RNG.integers(0, K, N)
 MINED = [(mixture, (W, B, X)), (recurrent, (W, B, X)), (weighted, (W, B, X, Y)), (by_column, (W, B, X)), (stacked, (W, B, X)),
-         (picked, (W, B, X, LABELS))]  # fmt: skip
+         (picked, (W, B, X, LABELS)), (convolved, (W, B, X))]  # fmt: skip
 
 
 def centred(w, b, x):
