@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay.abstract.types import INT
+from myia_relay.abstract.dims import symbol
+from myia_relay.abstract.types import INT, Array
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.program import compile_program
 from tests.typed_graphs import apply, assert_close, build, cond, for_, vec, while_
@@ -193,7 +194,88 @@ def window(x, n):
     return apply("dynamic_update_slice", y, part + 1.0, 1, axis=0)
 
 
+# --- rows that are computed where they belong ------------------------------------------------------------------------------
+
+
+def matrix(x):
+    return apply("reshape", x * 2.0, shape=(2, 3))
+
+
+def few(n):
+    return apply("minimum", n, 2)
+
+
+def rows_in_a_loop(x, n):
+    c = apply("reshape", x + 1.0, shape=(2, 3))
+    return for_((0, few(n), 1), lambda i, a, c: (put(a, apply("sin", at(c, i)) * 2.0, i),), (matrix(x),), (c,))[0]
+
+
+def rows_of_the_array_itself(x, n):
+    return for_((0, few(n), 1), lambda i, a: (put(a, apply("sin", at(a, i)) + at(a, 0), i),), (matrix(x),))[0]
+
+
+def rows_and_a_sum(x, n):
+    def body(i, a, s, c):
+        return put(a, at(c, i) * s, i), s + at(at(a, i), 0)
+
+    return for_((0, few(n), 1), body, (matrix(x), at(x, 0)), (matrix(x),))
+
+
+def rows_of_products(x, n):
+    def body(i, a, c):
+        return (
+            put(
+                a,
+                apply("matvec", apply("dot", c, c, transpose_a=True, transpose_b=False), at(c, i), transpose=False),
+                i,
+            ),
+        )
+
+    return for_((0, few(n), 1), body, (matrix(x),), (matrix(x + 1.0),))[0]
+
+
+def rows_twice(x, n):
+    def body(i, a, c):
+        row = apply("matvec", apply("dot", c, c, transpose_a=True, transpose_b=False), at(c, i), transpose=False)
+        return (put(put(a, row, i), row, 0),)
+
+    return for_((0, few(n), 1), body, (matrix(x),), (matrix(x + 1.0),))[0]
+
+
+def rows_of_products_kept(x, n):
+    def body(i, a, b, c):
+        row = apply("matvec", apply("dot", c, c, transpose_a=True, transpose_b=False), at(c, i), transpose=False)
+        return put(a, row, i), b + row
+
+    return for_((0, few(n), 1), body, (matrix(x), at(matrix(x), 0)), (matrix(x + 1.0),))
+
+
+def branch_in_a_branch(x, n):
+    def then(a, n):
+        return cond(n > 3, lambda a, n: put(a, 3.0, n), lambda a, n: put(put(a, 1.0, n), 2.0, 0), a, n)
+
+    def body(i, a, n):
+        return (cond(n > 2, then, lambda a, n: a, a, n),)
+
+    return for_((0, 2, 1), body, (x * 2.0,), (n,))[0]
+
+
+def loop_in_a_branch(x, n):
+    def then(a, n):
+        return for_((0, n, 1), lambda i, a: (put(a, number(i), i),), (a,))[0]
+
+    return for_((0, 2, 1), lambda i, a, n: (cond(n > 2, then, lambda a, n: a, a, n),), (x * 2.0,), (n,))[0]
+
+
 PROGRAMS = {
+    rows_in_a_loop: 1,
+    rows_of_the_array_itself: 1,
+    rows_and_a_sum: 3,
+    rows_of_products: 1,
+    rows_twice: 1,
+    rows_of_products_kept: 2,
+    branch_in_a_branch: 0,
+    loop_in_a_branch: 0,
     given: 0,
     beside_itself: 1,
     carried_twice: 4,
@@ -238,3 +320,18 @@ def test_results_and_copies(f):
         np.testing.assert_array_equal(x, kept)
     copies = str(program.tir["main"]).count("memmove")
     assert copies == PROGRAMS[f]
+
+
+@pytest.mark.parametrize("name", ["dynamic_update_slice", "slice_add"])
+def test_a_part_that_is_longer_than_the_array_is_not_written(name):
+    """Of a size that only the call tells; inference has checks before it, but nobody writes beyond an array."""
+    size = Array("float64", (symbol("n"),))
+    graph = build(lambda x, v, i: apply(name, x * 2.0, v, i, axis=0), size, vec(3), INT)
+    program, v = compile_program(graph), np.array([7.0, 8.0, 9.0])
+    for n in (3, 4, 8):
+        for i in (0, 1, n):
+            x = np.arange(float(n))
+            np.testing.assert_array_equal(program(x, v, i), run(graph, (x, v, i)))
+    for n in (1, 2):
+        x = np.arange(float(n))
+        np.testing.assert_array_equal(program(x, v, 0), x * 2.0)
