@@ -25,8 +25,8 @@ ARITHMETIC = {
 TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IDENTITIES = ("sorted", "reversed", "abs", "tuple", "list", "set", "frozenset")
 COMMUTATIVE = {
-    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "meet", "join", "union", "plus",
-    "isinstance", "getattr", "hasattr", "zip",
+    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "BitwiseXor", "BitwiseAnd", "BitwiseOr", "meet", "join",
+    "union", "plus", "isinstance", "getattr", "hasattr", "zip",
 }  # fmt: skip
 CONTEXT = 70  # characters before and behind what differs
 TABLES = (ast.Tuple, ast.List, ast.Set)

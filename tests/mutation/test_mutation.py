@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.areas import AREAS, ROOT
+from tests.mutation.campaign import cases, equivalents
 from tests.mutation.operators import mutants, mutated
 
 MODULE = '''
@@ -74,6 +75,13 @@ def test_every_module_and_test_of_an_area_is_there():
         assert paths and area.test_paths() and len(set(paths)) == len(paths)
 
 
+@pytest.mark.campaign
+def test_what_is_pinned_or_listed_is_there():
+    keys = {case.key for area in AREAS for case in cases(area)}
+    assert all(any(key in k for k in keys) for _, key in PINNED), "renamed? then here too"
+    assert set(equivalents()) <= keys, "renamed, or changed? then in equivalent.json too"
+
+
 def campaign(*arguments: str, report: Path) -> tuple[subprocess.CompletedProcess, list[dict]]:
     command = [sys.executable, "-m", "tests.mutation.campaign", *arguments, "--report", str(report)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -94,8 +102,8 @@ def test_mutants_are_killed(tmp_path):
 PINNED = [
     ("ranges", "_Analysis.compare: compare: if name != 'lt'"),
     ("in place", "donated: drop operand: out.append(bool(held[k]) and dies(scope, arg, node))"),
-    ("plan", "Plan.finish: drop assignment"),
-    ("plan", "Plan.finish: condition: if False"),
+    ("plan", "MemoryPlan.finish: drop assignment"),
+    ("plan", "MemoryPlan.finish: condition: if False"),
 ]
 """Miscompiles that every test once let through, or all but one far away."""
 

@@ -133,3 +133,17 @@ def test_a_known_step_beyond_the_ends(step):
     x = np.array([0, 1, -1, MIN, MAX, MIN + 1, MAX - 1, MIN + 7, MAX - 7, MIN + 6, MAX - 6, MIN + 8, MAX - 8])
     (got,) = run(lambda b, v: tirx.Cast("int32", exact.beyond(v, step)), [x], ["int32"], "scalar")
     same(got, [not MIN <= int(v) + step <= MAX for v in x])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_shifts_by_known_numbers_of_bits(dtype, beyond):
+    """LLVM makes anything of a shift by as many bits as there are, or more."""
+    x = np.array(edges(dtype), dtype)
+    n = np.full_like(x, np.iinfo(dtype).bits + beyond)
+    left, right = run(
+        lambda b, p, q: (exact.shift_left(b, p, q), exact.shift_right(b, p, q)), [x, n], [dtype] * 2, "scalar",
+        {1: int(n[0])},
+    )  # fmt: skip
+    same(left, np.left_shift(x, n))
+    same(right, np.right_shift(x, n))
