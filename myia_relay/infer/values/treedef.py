@@ -358,6 +358,8 @@ def alike(a: TreeDef, b: TreeDef) -> bool:
     numbers = ("dyn", "const")
     if a.tag in numbers and b.tag in numbers:
         return _type(a) == _type(b)
+    if a.tag == b.tag == "iter" and not all(alike(x, y) or x == y for x, y in zip(a.parts, b.parts, strict=False)):
+        return False  # a choice between views, as of dicts with other keys, and no view of a choice
     return a.tag == b.tag != "choice" and a.info == b.info and len(a.parts) == len(b.parts) and bool(a.parts)
 
 
