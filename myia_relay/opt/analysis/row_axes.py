@@ -20,7 +20,7 @@ from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...ir.walk import users
-from ..rewrite.control import iterations, output_parts
+from .control import iterations, output_parts
 
 WIDEST = 128  # numbers of a row of one array
 SHARED = 512  # numbers of an array that all rows use

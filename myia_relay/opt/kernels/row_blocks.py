@@ -38,7 +38,8 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Env, applied, drop_dead, emit_like, lookup, same_interface
 from ...prims.ops.control import LEAD
-from ..rewrite.control import iterations, pack, take, undef
+from ..analysis.control import iterations
+from ..rewrite.control import pack, take, undef
 from .sharding import Division, Shardings, divide
 from .sharding_rules import SUM, WHOLE, Added, Along, Sharding, in_block
 

@@ -26,8 +26,8 @@ from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import applied, emit_like, lookup, same_interface
 from ...utils.switches import is_left_out
+from ..analysis.control import iterations
 from ..analysis.row_axes import RowValues, is_part, reduced
-from ..rewrite.control import iterations
 
 FEWEST = 32  # gathers
 SPARSE = 64  # rows that there are, for one that is gathered: all of them are looked at

@@ -18,7 +18,7 @@ from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import Primitive
 from ...ir.rewrite import Effects, applied
 from ...prims.ops.control import LEAD
-from ..rewrite.control import output_parts
+from ..analysis.control import output_parts
 from .sharding_rules import (
     SUM,
     WHOLE,

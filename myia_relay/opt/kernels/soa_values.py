@@ -23,9 +23,10 @@ from ...ir.build import as_type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Effects
+from ..analysis.control import iterations, output_parts
 from ..analysis.row_axes import REDUCTIONS, RowValues, reduced
 from ..rewrite.algebra import FINAL
-from ..rewrite.control import iterations, output_parts, pack
+from ..rewrite.control import pack
 from ..rewrite.rules import is_filled
 from ..rewrite.simplify import Simplifier
 

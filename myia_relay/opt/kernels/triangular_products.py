@@ -33,11 +33,11 @@ from ...ir.prim import REGISTRY, Primitive, updates_one
 from ...ir.rewrite import Rewriter, all_graphs, applied, inner_graphs
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
+from ..analysis.control import output_parts
 from ..analysis.polynomials import Polynomial
 from ..analysis.ranges import analyse
 from ..analysis.scalar_evolution import Forms
 from ..loops.dead_fills import never_negative
-from ..rewrite.control import output_parts
 from ..rewrite.rules import filled
 
 FIRST = LEAD["for_loop"]

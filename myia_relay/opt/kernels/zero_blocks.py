@@ -19,7 +19,7 @@ import numpy as np
 
 from ...abstract.types import Scalar
 from ...ir.node import Apply, Constant, Graph, Node
-from ..rewrite.control import output_parts
+from ..analysis.control import output_parts
 
 WORTH = 8  # operations of a group that a jump is worth
 STRETCH = 16  # elements of memory that are looked at at once

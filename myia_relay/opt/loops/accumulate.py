@@ -22,7 +22,7 @@ from ...ir.node import Apply, Graph, Node
 from ...ir.prim import adds_to_part
 from ...ir.rewrite import Rewriter, applied, lookup
 from ...prims.ops.control import LEAD
-from ..rewrite.control import output_parts, read_parameters
+from ..analysis.control import output_parts, read_parameters
 from ..rewrite.rules import filled
 
 Place = tuple[Apply, int]

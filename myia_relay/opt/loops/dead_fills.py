@@ -30,10 +30,10 @@ from ...ir.prim import REGISTRY, updates_one
 from ...ir.rewrite import Rewriter, all_graphs, applied
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
+from ..analysis.control import output_parts
 from ..analysis.polynomials import Polynomial, least
 from ..analysis.ranges import analyse
 from ..analysis.scalar_evolution import Forms
-from ..rewrite.control import output_parts
 from ..rewrite.rules import filled
 
 FIRST = LEAD["for_loop"]

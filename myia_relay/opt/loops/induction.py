@@ -26,7 +26,8 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Rewriter, applied, lookup
 from ...prims.ops.control import LEAD
-from ..rewrite.control import copy_into, new_graph, output_parts, pack
+from ..analysis.control import output_parts
+from ..rewrite.control import copy_into, new_graph, pack
 
 MOST_ITERATIONS = 1 << 31  # more of them, and the product of two numbers of iterations, which is halved, may wrap
 

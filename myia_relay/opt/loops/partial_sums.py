@@ -29,8 +29,8 @@ from ...prims.ops.elementwise import maximum, minimum
 from ...prims.ops.indexing import index_add, slice_add
 from ...prims.ops.shape import reshape
 from ...prims.rules.broadcast import cast
+from ..analysis.control import output_parts
 from ..rewrite.algebra import unit_axes
-from ..rewrite.control import output_parts
 from ..rewrite.rules import filled
 
 MOST_TERMS = 64

@@ -23,7 +23,8 @@ from ...ir.rewrite import Env, Rewriter, applied, lookup
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ...prims.rules.broadcast import match_kind
-from ..rewrite.control import iterations, output_parts, pack
+from ..analysis.control import iterations, output_parts
+from ..rewrite.control import pack
 
 FIRST = LEAD["for_loop"]
 Carried = tuple[Apply, int]

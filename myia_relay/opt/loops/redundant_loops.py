@@ -25,7 +25,8 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.rewrite import Effects, Rewriter, all_graphs, applied, lookup
 from ...prims.ops.control import LEAD
-from ..rewrite.control import output_parts, pack, take
+from ..analysis.control import output_parts
+from ..rewrite.control import pack, take
 from ..rewrite.simplify import constant_key, freeze, holds_tape
 
 CONTROL = ("cond", "for_loop", "while_loop")

@@ -31,7 +31,8 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Env, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
-from ..rewrite.control import output_parts, pack, take
+from ..analysis.control import output_parts
+from ..rewrite.control import pack, take
 
 LANES = 8  # enough to fill the time of a product and a sum; more would wait for the longest of too many loops
 NUMBERS = ("float64", "float32", "int64")

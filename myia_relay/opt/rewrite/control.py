@@ -24,6 +24,7 @@ from ...ir.build import Builder, as_type
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Rewriter, applied, drop_dead, emit_like, lookup
+from ..analysis.control import output_parts, read_parameters, taken_parts
 
 Path = tuple[int, ...]
 
@@ -54,47 +55,9 @@ def pack(b: Builder, parts: Sequence[Node]) -> Node:
     return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": tuple_of(*[p.type for p in parts])})
 
 
-def iterations(node: Node) -> range | None:
-    """The iterations of a counted loop; None where they are not known, and for what is no such loop."""
-    if applied(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:3]):
-        return None
-    start, stop, step = (int(a.value) for a in node.args[:3])
-    return range(start, stop, step) if step else None
-
-
 def undef(b: Builder, t: Type) -> Node:
     """A value that nobody looks at."""
     return b.emit(REGISTRY["undef"], (), {"type": t})
-
-
-def taken_parts(graph: Graph) -> dict[Node, set[int] | None]:
-    """For each application of control, which parts of its result are taken; None: it is used as a whole."""
-    used: dict[Node, set[int] | None] = {}
-    for node in graph.nodes:
-        part = node.attrs["index"] if isinstance(node.fn, Primitive) and node.fn.name == "get_item" else None
-        for arg in node.args:
-            if part is None or (known := used.setdefault(arg, set())) is None:
-                used[arg] = None
-            else:
-                known.add(part)
-    used[graph.output] = None
-    return used
-
-
-def read_parameters(graph: Graph, but: Node | None = None) -> set[Node]:
-    """The parameters that the applications of a graph, `but` one, use."""
-    read: set[Node] = {a for node in graph.nodes if node is not but for a in node.args if isinstance(a, Parameter)}
-    if isinstance(graph.output, Parameter):
-        read.add(graph.output)
-    return read
-
-
-def output_parts(graph: Graph) -> list[Node] | None:
-    """The parts of the tuple that a graph returns, if it is put together there."""
-    out = graph.output
-    if isinstance(out, Apply) and isinstance(out.fn, Primitive) and out.fn.name == "make_struct":
-        return list(out.args)
-    return None
 
 
 class Inputs:

@@ -551,6 +551,10 @@ class Lowering:
         self.plan.tick()
         return self.block.let(load(MainSite(self).buffer(view), 0))
 
+    def overwrites(self, node: Apply) -> bool:
+        """Whether an application may leave its result where its first operand is."""
+        return inplace.overwrites(self, node)
+
     def emit_kernel(self, kernel: Kernel) -> None:
         """Call a finished kernel here; kernels that are equal are one function."""
         function = kernel.function()

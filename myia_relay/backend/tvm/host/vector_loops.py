@@ -29,8 +29,8 @@ from ....abstract.types import INT, Array
 from ....ir.node import Apply, Constant, Graph, Node
 from ....ir.prim import updates_one
 from ....ir.rewrite import applied
+from ....opt.analysis.control import output_parts
 from ....opt.analysis.fusion import is_scalar
-from ....opt.rewrite.control import output_parts
 from ....utils.switches import is_left_out
 from ..kernels import nontemporal
 from ..kernels.kernel import apply_rule

@@ -21,7 +21,7 @@ import tvm
 from tvm import tirx
 
 from ....ir.node import Apply, Constant, Graph, Node
-from ....opt.rewrite.control import output_parts
+from ....opt.analysis.control import output_parts
 from ..kernels.kernel import apply_rule
 from ..tir.block import dtype_of, is_leaf, llvm, load, ramp
 from .control import iterate_while

@@ -16,7 +16,6 @@ from ....ir.node import Apply
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ....utils.switches import is_left_out
-from ..host import inplace
 from ..plan import ITEM, View
 from ..tir import threads
 from ..tir.block import dtype_of, idx, load, ramp
@@ -57,7 +56,7 @@ class Call:
         for arg in node.args:
             if isinstance(arg.type, Array) and not is_scalar(arg.type):
                 lowering.flush_writers(lowering.view(arg).storage)
-        self.overwrites = node.fn.name in OVERWRITING and inplace.overwrites(lowering, node)
+        self.overwrites = node.fn.name in OVERWRITING and lowering.overwrites(node)
         if self.overwrites:
             self.target = lowering.view(node.args[0])
             lowering.flush_users(self.target.storage)

@@ -22,10 +22,10 @@ from tvm import tirx
 from ....abstract.types import Array
 from ....ir.node import Apply, Constant, Graph, Node
 from ....ir.rewrite import applied
+from ....opt.analysis.control import iterations, output_parts
 from ....opt.analysis.fusion import cost
 from ....opt.kernels.zero_blocks import CarriedGroup, GroupFamily, TangentTerm, families, skippable, terms
 from ....opt.loops.invariants import needed_outside
-from ....opt.rewrite.control import iterations, output_parts
 from ..plan import View
 from ..tir import exact
 from ..tir.block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
