@@ -1,4 +1,4 @@
-"""The command line: `python -m myia_relay train | compile | bench | doctor`.
+"""The command line: `python -m myia_relay train | compile | bisect | bench | doctor`.
 
 The compiler is imported by the command that needs it: `doctor` works where the compiler does not.
 A user's mistake ends with one message and status 1, a wrong command line with 2, Ctrl-C with one line and 130.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import importlib.metadata
 import importlib.util
 import os
@@ -106,6 +107,31 @@ def _parser() -> argparse.ArgumentParser:
     )
     compile_.add_argument("--ir", action="store_true", help="show the optimised program too")
     compile_.set_defaults(run=_compile)
+
+    bisect = commands.add_parser(
+        "bisect",
+        help="find the pass after which a function's answer changes",
+        description="Run a function by the reference interpreter after each pass of the compiler, then as native code; name the "
+        "first pass after which the answer is another one. Status 1 where there is one.",
+    )
+    bisect.add_argument("function", metavar="MODULE.py:FUNCTION", help="a file and a name in it")
+    bisect.add_argument(
+        "--args",
+        nargs="*",
+        default=[],
+        type=functools.partial(_example, fill=_Random()),
+        metavar="ARG",
+        help="each argument: a Python literal such as 2.0 or '(1, 2)', or a type such as float32[3,4] for random numbers",
+    )
+    bisect.add_argument(
+        "--tolerance",
+        type=float,
+        help="relative, of floats once derivatives or native code are involved (default: 1e-9, more for less than 64 bits)",
+    )
+    bisect.add_argument(
+        "--dump", type=Path, metavar="FOLDER", help="write the graphs before and after the change there"
+    )
+    bisect.set_defaults(run=_bisect)
 
     bench = commands.add_parser(
         "bench", help="run the benchmarks of a checkout", description="Run benchmarks/ of a checkout."
@@ -210,6 +236,34 @@ def _compile(arguments: argparse.Namespace) -> int:
     return 0
 
 
+# bisect
+
+
+def _bisect(arguments: argparse.Namespace) -> int:
+    """Name the pass after which a function's answer changes."""
+    function = _load_function(arguments.function)
+    from myia_relay import relay
+
+    from .bisect import bisect
+    from .ir.text import to_text
+
+    if not callable(function):
+        raise UsageError(f"{arguments.function} is {type(function).__name__}, no function")
+    compiled = function if hasattr(function, "explain") else relay(function)
+    found = bisect(compiled, tuple(arguments.args), arguments.tolerance)
+    if arguments.dump:
+        arguments.dump.mkdir(parents=True, exist_ok=True)
+        for name, graph in (("before", found.before), ("after", found.after)):
+            if graph is not None:
+                path = arguments.dump / f"{name}.txt"
+                path.write_text(to_text(graph) + "\n")
+                print(f"wrote {path}")
+    return 0 if found.culprit is None else 1
+
+
+# Files, functions and arguments.
+
+
 def _load_function(text: str) -> Callable:
     """Run a file as a module and take a name from it.
 
@@ -236,13 +290,18 @@ def _load_function(text: str) -> Callable:
     return getattr(module, name)
 
 
-def _example(text: str) -> Any:
-    """An example argument: a Python literal, or zeros of a type such as ``float32[3,4]``."""
+def _example(text: str, fill: Callable | None = None) -> Any:
+    """An example argument: a Python literal, or an array of a type such as ``float32[3,4]``.
+
+    Args:
+        text: what the user wrote.
+        fill: `(shape, dtype) -> array`: makes it; by default zeros.
+    """
     if match := re.fullmatch(r"(bool|u?int\d+|b?float\d+)\s*\[([\d\s,]*)\]", text.strip()):
         import numpy as np
 
         try:
-            return np.zeros([int(n) for n in match[2].split(",") if n.strip()], _dtype(match[1]))
+            return (fill or np.zeros)([int(n) for n in match[2].split(",") if n.strip()], _dtype(match[1]))
         except TypeError:
             raise argparse.ArgumentTypeError(f"{match[1]} is no array type") from None
     try:
@@ -251,6 +310,22 @@ def _example(text: str) -> Any:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a Python literal nor a type such as float32[3,4]"
         ) from None
+
+
+class _Random:
+    """Makes arrays of random numbers, the same in every process."""
+
+    def __init__(self):
+        self.generator: Any = None
+
+    def __call__(self, shape: list[int], dtype: Any):
+        import numpy as np
+
+        self.generator = self.generator or np.random.default_rng(0)
+        if dtype.kind in "bui":
+            low, high = {"b": (0, 2), "u": (0, 10), "i": (-9, 10)}[dtype.kind]
+            return self.generator.integers(low, high, shape).astype(dtype)
+        return self.generator.standard_normal(shape).astype(dtype)
 
 
 def _dtype(name: str):

@@ -17,7 +17,7 @@ from .infer.arguments.arguments import python_value
 from .infer.engine.program import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
-from .utils.debugging import debugging
+from .utils.debugging import debugging, report
 from .utils.errors import GradError, LoweringError
 
 REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
@@ -73,9 +73,11 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         seconds[name] = time.perf_counter() - start
         if debugging():
             verify(graph, name)
+        report(name, graph)
         if keep:
             graphs[name] = graph
 
+    report("inferred", graph)
     if keep:
         graphs["inferred"] = graph
     # Passes rebuild, they never change a graph in place, so every stage can be kept.

@@ -37,6 +37,7 @@ LAYERS = {
     "cache": 10,
     "decorated": 10,
     "api": 11,
+    "bisect": 12,
     "transform": 12,
     "derivatives": 12,
     "operators": 13,

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..abstract.bind import bind_symbols, has_dims, substitute
 from ..abstract.structures import Items, part, rebuild
-from ..abstract.types import List
+from ..abstract.types import List, numpy_dtype
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import Effects, components, inner_graphs
@@ -274,6 +274,47 @@ def _deep_for(m: Machine, node: Apply, inputs):
 DEEP = {"call": _deep_call, "cond": _deep_cond, "while_loop": _deep_while, "for_loop": _deep_for}
 
 
+# What the native back end makes of loops and arrays: here, so that its graphs can be run as well.
+
+
+def _vector_while(m: Machine, node: Apply, inputs):
+    condition, body, n, lanes = (node.attrs[k] for k in ("cond", "body", "carried", "lanes"))
+    each = len(inputs) // lanes
+
+    def step(s):
+        results: list = []
+        for k in range(lanes):
+            values = [s[i] for i in inputs[k * each : (k + 1) * each]]
+            while m.call(condition, values):
+                values[:n] = m.call(body, values)
+            results += values[:n]
+        return tuple(results)
+
+    return step
+
+
+def _map_rows(m: Machine, node: Apply, inputs):
+    attrs = m.static(node)
+    body, rows, widths, counted = attrs["body"], int(attrs["rows"]), attrs["widths"], attrs.get("counted", False)
+    types, index = attrs["types"], node.attrs["body"].params[0].type
+
+    def step(s):
+        values = [v.reshape(-1) if isinstance(v, np.ndarray) else v for v in (s[i] for i in inputs)]
+        count = min(int(values.pop(0)), rows) if counted else rows
+        outs = [np.zeros((blocks, rows, width), numpy_dtype(t.dtype)) for t, (blocks, width) in zip(types, widths)]
+        for row in range(count):
+            numbers = m.call(body, [as_type(row, index), *values])
+            place = 0
+            for out in outs:
+                blocks, _, width = out.shape
+                part_of_row = numbers[place : place + blocks * width]
+                out[:, row, :] = np.array(part_of_row, out.dtype).reshape(blocks, width)
+                place += blocks * width
+        return tuple(out.reshape(t.shape) for out, t in zip(outs, types))
+
+    return step
+
+
 def _check(m: Machine, node: Apply, inputs):
     ok, *operands = inputs
     exception, parts, origin = node.attrs["exception"], node.attrs["parts"], node.origin
@@ -349,6 +390,8 @@ SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
     "cond": _cond,
     "while_loop": _while,
     "for_loop": _for,
+    "vector_while": _vector_while,
+    "map_rows": _map_rows,
     "check": _check,
     "raise": _raise,
     "print": _print,

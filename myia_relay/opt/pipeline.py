@@ -9,7 +9,7 @@ from ..ir.node import Graph
 from ..ir.prim import Primitive
 from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
-from ..utils.debugging import debugging
+from ..utils.debugging import debugging, report
 from ..utils.switches import is_left_out
 from .kernels.row_blocks import BlockRows
 from .kernels.soa_kernels import SoaKernels
@@ -59,8 +59,11 @@ class Pipeline:
                 after = step(graph)
                 if after is graph:
                     kept[step] = graph
-                elif self.verify:
-                    verify(after, getattr(step, "name", str(step)))
+                else:
+                    name = getattr(step, "name", str(step))
+                    if self.verify:
+                        verify(after, name)
+                    report(name, after, step)
                 graph = after
             if graph is before:
                 break

@@ -218,7 +218,14 @@ class Simplify:
     name: str = "simplify"
 
     def __call__(self, graph: Graph) -> Graph:
-        table = Table() if not self.rules else FINAL if self.final else TABLE
+        return self.by(self.table(), graph)
+
+    def table(self) -> Table:
+        """The rules that apply."""
+        return Table() if not self.rules else FINAL if self.final else TABLE
+
+    def by(self, table: Table, graph: Graph) -> Graph:
+        """Simplify by other rules."""
         return _Walk(self, table, graph).rewrite(graph)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
+from myia_relay.backend.interpreter import run
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.loops.unroll_and_jam import LANES, UnrollAndJam
 
@@ -128,6 +129,13 @@ def test_results_are_the_same_to_the_last_bit(n):
     for function, *args in ((reduced, 7.7), (reduced, -1.0), (special, 1.5), (special, -3.0), (branches,)):
         assert same(relay(function)(n, *args), function(n, *args))
     assert same(relay(after_another)(n), after_another(n)) and relay(whole)(n) == whole(n)
+
+
+@pytest.mark.parametrize("n", [0, LANES - 1, 2 * LANES + 3])
+def test_the_interpreter_runs_loops_that_run_together(n):
+    for function, *args in ((reduced, 7.7), (special, 1.5), (branches,)):
+        graph = UnrollAndJam()(relay(function).ir(n, *args, stage="optimized").graph)
+        assert same(run(graph, (n, *args)), function(n, *args))
 
 
 def test_an_effect_comes_when_it_came():

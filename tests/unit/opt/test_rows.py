@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
+from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.kernels import soa
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
@@ -71,6 +72,17 @@ def test_rows_of_three(function, n):
     axes[7, 1], points[9, 2], points[11] = np.nan, np.inf, -0.0
     assert kernels(function, axes, points) == 1
     agree(function, axes, points)
+
+
+@pytest.mark.parametrize("function", [turned_rows, turned_jacobians])
+def test_the_interpreter_runs_row_kernels(function):
+    args = RNG.normal(size=(2, 33, 3))
+    graph = relay(function).ir(*args).graph
+    planned = SoaKernels()(graph)
+    assert any(getattr(n.fn, "name", "") == "map_rows" for g in all_graphs(planned) for n in g.nodes)
+    for got, want in zip(flat(run(planned, args)), flat(run(graph, args)), strict=True):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 31])
