@@ -124,11 +124,11 @@ def bisect(function: Relay, args: tuple, tolerance: float | None = None, tell: C
     """
     if tolerance is not None and not tolerance >= 0:
         raise ValueError_(f"tolerance={tolerance}: it must be 0 or more")
-    return _Search(function, args, tolerance, tell).finding()
+    return _Bisection(function, args, tolerance, tell).finding()
 
 
-class _Search:
-    """One search."""
+class _Bisection:
+    """One search for the culprit."""
 
     def __init__(self, function: Relay, args: tuple, tolerance: float | None, tell: Callable):
         self.function, self.args, self.tolerance, self.tell = function, args, tolerance, tell
