@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, may_be_equal, never_negative, product
-from ...abstract.types import Array, Scalar, numpy_dtype
+from ...abstract.types import INTS, Array, Scalar, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
@@ -34,6 +34,7 @@ from .promotion import (
     static_size,
     strong,
     unwrap,
+    weak,
 )
 
 
@@ -407,7 +408,9 @@ def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=
     value = operand(b, constant_values, "np.pad: constant_values")
     if value.shape:
         raise TypeError_("np.pad takes one number as constant_values in compiled code; pad several times")
-    value = fit(b, strong(value) if value.type.is_float else value, x.dtype)
+    if value.type.is_float:  # NumPy stores it: unsigned integers wrap, signed ones go through a Python int
+        value = weak(value, "float64") if x.dtype in INTS and not x.dtype.startswith("u") else strong(value)
+    value = fit(b, value, x.dtype)
     low, high = (tuple(w[k] for w in widths) for k in (0, 1))
     return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
 
