@@ -20,14 +20,15 @@ import os
 import reprlib
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from .api import Relay
-from .infer.arguments.arguments import python_value
+from .infer.arguments.arguments import ReturnedFunction, python_value
 from .infer.engine.program import Program
 from .ir.node import Graph
 from .ir.text import to_text
@@ -109,7 +110,11 @@ class Finding:
     problem: str = ""
 
 
-def bisect(function: Relay, args: tuple, tolerance: float | None = None, tell: Callable = print) -> Finding:
+def _say(line: str) -> None:
+    print(line, flush=True)  # native code that crashes takes what is not yet written with it
+
+
+def bisect(function: Relay, args: tuple, tolerance: float | None = None, tell: Callable = _say) -> Finding:
     """Find the pass after which a program's answer changes.
 
     Args:
@@ -182,9 +187,9 @@ class _Bisection:
 
     def answer(self, run: Callable[[list], Any], program: Program | None = None) -> Answer:
         """What a run with copies of the arguments, the hidden ones of a program among them, comes to."""
-        values = copy.deepcopy(self.leaves)
+        values = copied(self.leaves)
         for hidden in program.hidden if program else ():
-            values.append(copy.deepcopy(hidden.fetch(values)))
+            values += copied([hidden.fetch(values)])
         models = [v for v in values if hasattr(v, "arrays")]
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():
@@ -229,7 +234,7 @@ class _Bisection:
         run = getattr(self.function, "__wrapped__", None)
         if type(self.function) is not Relay or run is None:
             return None
-        args = copy.deepcopy(self.args)
+        args = copied(self.args)
         expected = self.answer(lambda _: run(*args))
         if expected.raised and not self.reference.raised:
             self.tell(
@@ -342,6 +347,13 @@ class _Bisection:
         return found
 
 
+def copied(values: Iterable) -> list:
+    """Copies of arguments, and of what they hold; what is the same object stays so, and models keep their code."""
+    values = list(values)
+    specs = [v.spec for v in (getattr(v, "model", v) for v in values) if hasattr(v, "spec")]
+    return copy.deepcopy(values, {id(spec): spec for spec in specs})
+
+
 def out_count(out: Any) -> int:
     """How many leaves a graph has returned."""
     return len(out) if isinstance(out, tuple | list) else 1
@@ -361,8 +373,8 @@ def recorded(rule: Rule, fired: dict[str, None]) -> Rule:
 
 def shortened_diff(before: Graph, after: Graph) -> list[str]:
     """The lines in which the texts of two graphs differ, at most so many."""
-    texts = [to_text(g).splitlines() for g in (before, after)]
-    lines = list(difflib.unified_diff(*texts, "before", "after", lineterm="", n=1))
+    old, new = to_text(before).splitlines(), to_text(after).splitlines()
+    lines = list(difflib.unified_diff(old, new, "before", "after", lineterm="", n=1))
     if len(lines) > DIFF_LINES:
         lines = [*lines[:DIFF_LINES], f"... and {len(lines) - DIFF_LINES} lines more"]
     return lines
@@ -405,10 +417,15 @@ def unlike(a: Any, b: Any, how: tuple[float | None, bool], where: str) -> str | 
     numbers = bool | int | float | complex | np.generic | np.ndarray
     if isinstance(a, numbers) and isinstance(b, numbers):
         return unlike_numbers(np.asarray(a), np.asarray(b), how, where)
+    if isinstance(a, ReturnedFunction) and isinstance(b, ReturnedFunction):
+        return unlike(list(a.leaves), list(b.leaves), how, f"what {where} captured")
+    functions = FunctionType | BuiltinFunctionType | MethodType | Relay
+    if isinstance(a, functions) and isinstance(b, functions | ReturnedFunction):
+        return None  # what a function of Python's captured is not compared
     if type(a) is not type(b):
         return f"{where}: {_SHORT.repr(a)} became {_SHORT.repr(b)}"
-    if hasattr(a, "arrays"):
-        return unlike(list(a.arrays), list(b.arrays), how, where)
+    if (arrays := getattr(a, "arrays", None)) is not None:  # a model
+        return unlike(arrays, getattr(b, "arrays", None), how, where)
     if isinstance(a, dict):
         if list(a) != list(b):
             return f"{where}: the keys {_SHORT.repr(list(a))} became {_SHORT.repr(list(b))}"
@@ -419,8 +436,6 @@ def unlike(a: Any, b: Any, how: tuple[float | None, bool], where: str) -> str | 
         pairs = [(f"{where}[{k}]", x, y) for k, (x, y) in enumerate(zip(a, b))]
     elif dataclasses.is_dataclass(a):
         pairs = [(f"{where}.{f.name}", getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a)]
-    elif hasattr(a, "treedef") and hasattr(a, "leaves"):  # a function that captured values
-        pairs = [(f"{where}, captured {k}", x, y) for k, (x, y) in enumerate(zip(a.leaves, b.leaves))]
     elif isinstance(a, str | bytes | None) and a != b:
         return f"{where}: {_SHORT.repr(a)} became {_SHORT.repr(b)}"
     else:

@@ -249,7 +249,7 @@ def _bisect(arguments: argparse.Namespace) -> int:
 
     if not callable(function):
         raise UsageError(f"{arguments.function} is {type(function).__name__}, no function")
-    compiled = function if hasattr(function, "explain") else relay(function)
+    compiled: Any = function if hasattr(function, "explain") else relay(function)
     found = bisect(compiled, tuple(arguments.args), arguments.tolerance)
     if arguments.dump:
         arguments.dump.mkdir(parents=True, exist_ok=True)

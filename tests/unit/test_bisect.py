@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from myia_relay import cli, grad, relay
+from myia_relay import Float, Tensor, cli, grad, relay, relay_model
 from myia_relay.bisect import Finding, bisect, unlike
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import Rewriter, all_graphs, applied
@@ -128,6 +128,45 @@ def test_wrong_native_code_is_blamed_on_a_switch(monkeypatch):
     found, text = search(f, 3.0, 1.5)
     assert found.culprit == "native" and found.switches == ["blas"]
     assert "MYIA_RELAY_WITHOUT=blas" in text
+
+
+def test_functions_are_answers_by_what_they_captured():
+    @relay
+    def f(n):
+        def inner(x):
+            return x + n * 2.0
+
+        return inner
+
+    found, text = search(f, 3.0)
+    assert found.culprit is None, text
+    one, same, other = f(3.0), f(3.0), f(4.0)
+    assert unlike(one, same, (None, False), "it") is None
+    assert "captured" in unlike(one, other, (None, False), "it")
+
+
+def test_models_are_answers():
+    @relay_model
+    def line(x: Tensor[Float, 3]) -> Tensor[Float, 2]:
+        return relay.linear(x, num_hidden=2)
+
+    @relay
+    def loss(x):
+        return np.sum(line(x) ** 2)
+
+    @relay
+    def step(model, x):
+        value, gradient = relay.value_and_grad(model, loss, (x,))
+        relay.update_model_params(model, gradient)
+        return model, value
+
+    model = relay.create_model(line)
+    before = [a.copy() for a in model.arrays]
+    found, text = search(step, model, np.ones(3, np.float32))
+    assert found.culprit is None and "native: the same" in text, text
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.arrays, strict=True)), (
+        "it ran on the user's own model"
+    )
 
 
 def test_errors_and_prints_are_answers():
