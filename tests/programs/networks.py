@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 HEADER = "import numpy as np\n\nimport myia_relay as relay\nfrom myia_relay import value_and_grad\n\n\n"
-FOOTER = "\n\nstep = value_and_grad(loss)\n"
+FOOTER = """
+
+def step(p, x):
+    value, slopes = value_and_grad(loss)(p, x)
+    return value, slopes, {key: p[key] - np.float32(0.1) * slopes[key] for key in p}
+"""
 Network = tuple[list[str], dict[str, Any], np.ndarray]
 
 
@@ -46,6 +51,35 @@ def residual(depth: int) -> Network:
         lines += [f"y = relay.relu(relay.conv2d(x, {a}, padding=1))"]
         lines += [f"x = relay.relu(x + relay.conv2d(y, {b}, padding=1))"]
     return lines, w, w.array(64, 8, 2, 2)
+
+
+def resnet(depth: int) -> Network:
+    """Four stages of so many basic blocks with batch normalisation, as in ResNet-18, down to images of two by two."""
+    w = Weights()
+    lines = ["def normal(x, scale, shift):", "    apart = x - np.mean(x, axis=(0, 2, 3), keepdims=True)"]
+    lines += ["    spread = np.sqrt(np.mean(apart * apart, axis=(0, 2, 3), keepdims=True) + np.float32(1e-5))"]
+    lines += ["    return apart / spread * np.reshape(scale, (1, -1, 1, 1)) + np.reshape(shift, (1, -1, 1, 1))"]
+
+    def convolved(name: str, x: str, old: int, new: int, size: int, stride: int = 1) -> str:
+        filters = w.add(name, new, old, size, size)
+        scale, shift = w.add(f"{name}_scale", new), w.add(f"{name}_shift", new)
+        w[f"{name}_scale"] += np.float32(1)
+        return f"normal(relay.conv2d({x}, {filters}, strides={stride}, padding={size // 2}), {scale}, {shift})"
+
+    old = 16
+    lines += [f"x = relay.max_pool(relay.relu({convolved('stem', 'x', 3, old, 7, 2)}), 2)"]
+    for stage, new in enumerate((16, 32, 64, 128)):
+        for k in range(depth):
+            name, stride = f"s{stage}_{k}", 2 if stage and not k else 1
+            lines += [f"y = relay.relu({convolved(f'{name}_a', 'x', old, new, 3, stride)})"]
+            lines += [f"y = {convolved(f'{name}_b', 'y', new, new, 3)}"]
+            if new != old:
+                lines += [f"x = {convolved(f'{name}_short', 'x', old, new, 1, stride)}"]
+            lines, old = [*lines, "x = relay.relu(x + y)"], new
+    lines += [f"x = np.mean(x, axis=(2, 3)) @ {w.add('dense', old, 10)} + {w.add('bias', 10)}"]
+    lines += ["most = np.max(x, axis=1, keepdims=True)"]
+    lines += ["x = x - most - np.log(np.sum(np.exp(x - most), axis=1, keepdims=True))"]
+    return [*lines, "return -np.mean(x[np.arange(8), np.arange(8)])"], w, w.array(8, 3, 64, 64)
 
 
 def residual_rows(depth: int) -> Network:
@@ -132,13 +166,14 @@ def nested(depth: int) -> Network:
 
 
 NETWORKS: dict[str, Callable[[int], Network]] = {
-    f.__name__: f for f in (residual, residual_rows, transformer, inception, dense, unet, stencil, counter, nested)
+    f.__name__: f
+    for f in (residual, resnet, residual_rows, transformer, inception, dense, unet, stencil, counter, nested)
 }
 
 
 def source(lines: list[str]) -> str:
-    """A module with the loss of a network and `step`, its value and gradient."""
-    body = [*lines, "return np.mean(x * x)"]
+    """A module with the loss of a network, of mean squares unless it says what, and `step`, one of gradient descent."""
+    body = lines if lines[-1].startswith("return ") else [*lines, "return np.mean(x * x)"]
     return HEADER + "\n".join(["def loss(p, x):", *("    " + line for line in body)]) + FOOTER
 
 
@@ -155,11 +190,12 @@ def main(name: str, depth: int) -> None:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         args = (dict(weights), x)
-        loss, slopes = relay(module.step)(*args)
-        wanted, exact = relay(module.step, executor="interpreter")(*args)
+        loss, slopes, updated = relay(module.step)(*args)
+        wanted, exact, following = relay(module.step, executor="interpreter")(*args)
     np.testing.assert_allclose(loss, wanted, rtol=1e-4)
     for key in weights:
         np.testing.assert_allclose(slopes[key], exact[key], rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(updated[key], following[key], rtol=1e-3, atol=1e-5)
 
 
 if __name__ == "__main__":

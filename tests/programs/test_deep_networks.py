@@ -12,7 +12,7 @@ import pytest
 
 from tests.programs.networks import NETWORKS
 
-DEPTHS = {"residual": 30, "residual_rows": 30, "transformer": 6, "inception": 2, "dense": 30, "unet": 3}
+DEPTHS = {"residual": 30, "resnet": 2, "residual_rows": 30, "transformer": 6, "inception": 2, "dense": 30, "unet": 3}
 DEPTHS |= {"stencil": 30, "counter": 40, "nested": 40}
 LIMIT = 900  # seconds, of which they take a few
 

@@ -25,6 +25,7 @@ from types import MappingProxyType
 
 from ...abstract.dims import product
 from ...abstract.types import Array, Struct
+from ...ir.axes import is_pointwise
 from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
@@ -39,7 +40,10 @@ from .soa_values import INT, RowScope, ScalarFrame
 LEAST = 32  # rows
 SHORT = 4  # positions of a last axis in which vectors are lost
 PAYS = 6  # applications to rows with such an axis
-MOST = 2500  # operations for a row: LLVM takes about a second for them
+MOST = 2500  # operations for a row: LLVM takes seconds for them
+FEW = 300  # operations for a row and numbers of it in memory that LLVM compiles quickly
+BUSY = 5  # operations for each number in memory that are worth it where there are more
+LANES = 8  # of a vector, at least
 
 
 @dataclass(frozen=True)
@@ -69,15 +73,50 @@ class SoaKernel:
     def pays(self) -> bool:
         """Whether it is worth it, and not too large."""
         short = size = 0
+        simple = True  # each application is computed once for a row
         for rows, node in _work(self.rows, self.members):
+            simple = simple and node not in rows.loops and node not in rows.through
             if node in rows.place:
                 shape, place = reduced(node.type.shape, rows.place[node]), rows.place[node]
                 size += product(shape) * (1 + cost(node) // 4)  # functions are many operations
-                if place.axis < len(shape) - 1 and shape[-1] <= SHORT:
+                if place.axis < len(shape) - 1 and shape[-1] <= SHORT and not _fills_vectors(node, place.axis):
                     short += 3 if applied(node) == "take" else 1  # picking numbers one by one costs most
             elif isinstance(node.type, Array):
                 size += 1
-        return short >= PAYS and size <= MOST
+        if short < PAYS or size > MOST:
+            return False
+        traffic = self.traffic()
+        return not simple or size + traffic <= FEW or size >= BUSY * traffic
+
+    def traffic(self) -> int:
+        """How many numbers of a row lie in memory: what the kernel reads, and what others read of it."""
+        own, rows = set(self.members), self.rows
+        moved = {a: rows.of(a) for m in self.members for a in m.args if a not in own}
+        moved |= {m: rows.of(m) for m in own if any(u not in own for u in rows.users.get(m, ()))}
+        return sum(product(reduced(node.type.shape, place)) for node, place in moved.items() if place is not None)
+
+
+def _fills_vectors(node: Apply, axis: int) -> bool:
+    """Whether a loop nest takes the axes behind that of the rows in whole vectors.
+
+    It makes one loop of neighbouring axes along which each operand is read, or repeated, in all of them: small images of two axes.
+    """
+    if not is_pointwise(node.fn.axes):
+        return False
+    shape, joined = node.type.shape, 1
+    alike: list[bool | None] = [None] * len(node.args)
+    for k in range(1, len(shape) - axis):
+        size = shape[-k]
+        if size == 1:
+            continue
+        for j, a in enumerate(node.args):
+            other = a.type.shape if isinstance(a.type, Array) else ()
+            read = len(other) >= k and other[-k] == size
+            if alike[j] not in (None, read):
+                return joined % LANES == 0
+            alike[j] = read
+        joined *= size
+    return joined % LANES == 0
 
 
 def _work(rows: RowValues, members: Iterable[Node]) -> Iterator[tuple[RowValues, Node]]:

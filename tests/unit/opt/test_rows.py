@@ -421,6 +421,25 @@ def test_rows_that_begin_further_down(n):
     agree(relay.grad(lambda x: np.sum(differences(x)[0]) + np.sum(differences(x)[1])), x)
 
 
+@pytest.mark.parametrize("side", [2, 4])
+def test_channels_of_small_images_are_no_rows(side):
+    """Batch normalisation does little with each of many numbers, which would take LLVM seconds: loop nests are as good."""
+
+    def f(x, filters, scale, shift):
+        for k in range(3):
+            x = relay.conv2d(x, filters)
+            apart = x - np.mean(x, axis=(0, 2, 3), keepdims=True)
+            spread = np.sqrt(np.mean(apart * apart, axis=(0, 2, 3), keepdims=True) + 1e-5)
+            normal = apart / spread * scale[k, :, None, None] + shift[k, :, None, None]
+            x = x + np.maximum(normal, 0.0)
+        return np.sum(x * x)
+
+    x, filters = RNG.normal(size=(8, 64, side, side)), RNG.normal(size=(64, 64, 1, 1))
+    args = x, filters, RNG.random((3, 64)), RNG.random((3, 64))
+    assert kernels(relay.grad(f, (0, 1, 2, 3)), *args) == 0
+    agree(relay.grad(f, (0, 1, 2, 3)), *args, rtol=1e-10)
+
+
 def test_picks_from_one_array():
     """Few rows in all: they are computed alone, and once; many: the array is."""
 
