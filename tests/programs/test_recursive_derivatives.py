@@ -335,9 +335,7 @@ def test_a_function_that_differentiates_itself_is_refused():
 def lengthened(n, x, xs):
     if n == 0:
         return xs
-    ys = lengthened(n - 1, x * 0.9, xs)
-    ys.append(x * x)
-    return ys
+    return [*lengthened(n - 1, x * 0.9, xs), x * x]
 
 
 def of_a_list(x, n):

@@ -341,7 +341,7 @@ def test_as_with_the_structure_in_the_type(f):
 
 
 def test_programs_for_single_structures_do_not_grow_without_bound(monkeypatch):
-    monkeypatch.setattr("myia_relay.infer.engine.MOST_OF_SHAPES", 5)
+    monkeypatch.setattr("myia_relay.infer.engine.engine.MOST_OF_SHAPES", 5)
     slope = relay(grad(total), executor="interpreter")
     slope._structural = True
     with pytest.raises(CompileError, match="grows too large"):
