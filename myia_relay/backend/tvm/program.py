@@ -215,6 +215,8 @@ class _Main:
         self.params: list[Any] = []
         self.incoming: list[Any] = []  # statements that read the arguments from the state area, where there are many
         self.by_object = layout.supported()
+        self.arrays: list[tuple[layout.Expected, Any]] = []  # the array arguments and their memory
+        self.descr_slots: dict[str, int] = {}
         self.presets: dict[int, Any] = {}
         self.bindings: list[Any] = []
         self.results: list[Any] = []
@@ -233,6 +235,7 @@ class _Main:
         self.first = state.slot(count) if count > MANY else None
         state.needed = state.needed or self.first is not None
         values = [self.parameter(p.type, p.name) for p in self.graph.params]
+        self.check_arrays()
         types = leaves(self.graph.output.type)
         if any(data.holds_data(t) for t in (*types, *(p.type for p in self.graph.params))):
             data.slots(lowering)
@@ -343,31 +346,25 @@ class _Main:
         storage = lowering.storage(kind, product(t.shape) * ITEM[t.dtype], "arg")
         obj = tirx.Var(f"obj_{''.join(c if c.isalnum() else '_' for c in name)}", "int64")
         self.take(obj)
-        block = self.checks
-        data = obj
         if self.by_object:
-            if not hasattr(self, "bad"):
-                self.bad = block.local("int64", name="bad")
-                self.type_slot = self.preset(np.ndarray)
-                self.descr_slots: dict[str, int] = {}
             if t.dtype not in self.descr_slots:
                 self.descr_slots[t.dtype] = self.preset(layout.descr(t.dtype))
-            state = lowering.state
             shape = [lowering.b.dim(d) for d in t.shape]
-            layout.check(
-                block,
-                self.bad,
-                obj,
-                state.get(self.type_slot),
-                state.get(self.descr_slots[t.dtype]),
-                shape,
-                kind == "ref",
-            )
-            with block.when(tirx.NE(load(self.bad, 0), idx(0))):
-                block.emit(tirx.Return(idx(LAYOUT)))
-            data = layout.data_pointer(block, obj)
-        block.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)))
+            dtype = lowering.state.get(self.descr_slots[t.dtype])
+            self.arrays.append((layout.Expected(obj, dtype, shape, kind == "ref"), storage))
+        else:
+            self.checks.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), obj)))
         return View(storage, t.dtype, t.shape)
+
+    def check_arrays(self) -> None:
+        """Leave unless the array arguments are what was compiled for; then fetch where their elements are."""
+        if not self.arrays:
+            return
+        block, type_id = self.checks, self.lowering.state.get(self.preset(np.ndarray))
+        layout.check(block, [expected for expected, _ in self.arrays], type_id, LAYOUT)
+        for expected, storage in self.arrays:
+            data = layout.data_pointer(block, expected.obj)
+            block.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)))
 
     def preset(self, value: Any) -> int:
         """A slot that has the address of an array, or the identity of an object, from the start."""

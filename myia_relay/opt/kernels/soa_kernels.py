@@ -92,14 +92,14 @@ class SoaKernel:
         """How many numbers of a row lie in memory: what the kernel reads, and what others read of it."""
         own, rows = set(self.members), self.rows
         moved = {a: rows.of(a) for m in self.members for a in m.args if a not in own}
-        moved |= {m: rows.of(m) for m in own if any(u not in own for u in rows.users.get(m, ()))}
+        moved |= {m: rows.of(m) for m in own if any(u not in own for u in rows.users.get(m, (None,)))}
         return sum(product(reduced(node.type.shape, place)) for node, place in moved.items() if place is not None)
 
 
 def _fills_vectors(node: Apply, axis: int) -> bool:
     """Whether a loop nest takes the axes behind that of the rows in whole vectors.
 
-    It makes one loop of neighbouring axes along which each operand is read, or repeated, in all of them: small images of two axes.
+    It makes one loop of neighbouring axes along all of which an operand is read, or along all of which it is repeated.
     """
     if not is_pointwise(node.fn.axes):
         return False

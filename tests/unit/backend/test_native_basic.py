@@ -175,6 +175,26 @@ def test_layouts_of_arguments():
         program(x[:3], y)
 
 
+def test_layouts_of_many_arguments():
+    """The checks of all arguments share branches, of which LLVM takes its time for each."""
+    args = [arr(2, k % 3 + 1) for k in range(90)]
+    program, _ = compile_(lambda *xs: xs[0] * P.reduce_sum(xs[-1], axes=(0, 1)), *args)
+    assert str(program.tir["main"]).count("return") < len(args) / 3
+    want = program(*args)
+    for k in range(0, 90, 7):
+        turned = [np.asfortranarray(a) if j >= k else a for j, a in enumerate(args)]
+        np.testing.assert_array_equal(program(*turned), want)
+        for wrong, error in (
+            (args[k].astype("float64"), TypeError),
+            (arr(3, k % 3 + 1), ValueError),
+            (arr(2), ValueError),
+        ):
+            with pytest.raises(error):
+                program(*args[:k], wrong, *args[k + 1 :])
+        with pytest.raises((TypeError, ValueError)):
+            program(*args[:k], "array", *args[k + 1 :])
+
+
 def test_cond():
     def f(c, x, y):
         t = type_of(arr(5))

@@ -123,7 +123,7 @@ def test_print_in_order(capsys):
 
     program, _ = compile_(f, 1.0, np.ones(2))
     program(2.5, np.ones(2))
-    assert capsys.readouterr().out == "x = 2.5\nturn 0: [1. 1.];\nturn 1: [2. 2.];\ndone!\n"
+    assert capsys.readouterr().out == "x = 2.5\niteration 0: [1. 1.];\niteration 1: [2. 2.];\ndone!\n"
 
 
 def test_sgd_in_place():
