@@ -73,6 +73,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     """
     begin = time.perf_counter()
     _threads()
+    _refuse_bfloat16(graph)
     graph = plan_lanes(graph)
     writer = _Main(graph)
     if (options or {}).get("profile"):
@@ -186,6 +187,18 @@ class NativeProgram:
     def row_blocks(self) -> list[tuple[int, int]]:
         """Of how many rows its sums are taken block by block, and how many these have (`opt.kernels.row_blocks`)."""
         return [g.flags["row_block"] for g in all_graphs(self.graph) if "row_block" in g.flags]
+
+
+def _refuse_bfloat16(graph: Graph) -> None:
+    """LLVM's calls for conversions of bfloat16 are not in what we link, so that machine code with them would jump to nowhere."""
+    for inner in all_graphs(graph):
+        for node in (*inner.params, *inner.nodes, *(a for n in inner.nodes for a in n.args), inner.output):
+            if any(getattr(t, "dtype", "") == "bfloat16" for t in leaves(node.type)):
+                raise LoweringError(
+                    "bfloat16 cannot be compiled to native code yet; convert with .astype(np.float32) before the call, or "
+                    'use @relay(executor="interpreter")',
+                    node.origin,
+                )
 
 
 def _passed(t: Type) -> int:
