@@ -98,9 +98,8 @@ class Relay:
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[
-            tuple, tuple
-        ] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
+        # `quick_key` -> program, what makes its result, whether its dependencies hold
+        self._quick: dict[tuple, tuple] = {}
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
@@ -108,9 +107,8 @@ class Relay:
         unlock_in_child(self)
         self._hits = self._misses = 0
         self._annotations: tuple[list[str], list] | None = None
-        self._structural = (
-            False  # whether recursive dataclasses keep their structure in their types; see `_of_structure`
-        )
+        # Whether recursive dataclasses keep their structure in their types; see `_of_structure`.
+        self._structural = False
         self._uses_data = False
         self._interpreted: Relay | None = None  # see `interpret`
         if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
