@@ -88,7 +88,7 @@ class Relay:
         note_local_classes()
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
-        self.__relay_function__ = function
+        self._decorated = function
         self.options = {
             "executor": executor or "native",
             "target": target,
@@ -118,6 +118,11 @@ class Relay:
                     raise TypeError_(
                         f"static={name!r}: {function.__name__} has no such parameter{nearest(str(name), names)}"
                     )
+
+    @property
+    def __relay_function__(self) -> Any:
+        """What is decorated. A property, since `functools.wraps` copies what instances hold to wrappers, which are not ours."""
+        return self._decorated
 
     # Calling.
 

@@ -22,13 +22,18 @@ class Transformed(Relay):
     """A transformed function: `transform` applied to `function` with static `options`."""
 
     def __init__(self, transform: str, function: Callable, options: dict[str, Any]):
-        self.__relay_derived__ = (transform, function, tuple(sorted(options.items())))
+        self._derived = (transform, function, tuple(sorted(options.items())))
         settings = getattr(function, "options", {"executor": "native"})
         super().__init__(
             function, **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans")}
         )
-        self.__relay_function__ = _Marker(self.__relay_derived__)
+        self._decorated = _Marker(self._derived)
         self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"
+
+    @property
+    def __relay_derived__(self) -> tuple[str, Callable, tuple]:
+        """The transform, what it transforms, and its options. A property, as `__relay_function__` is."""
+        return self._derived
 
 
 class _Marker:

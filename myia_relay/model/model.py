@@ -42,8 +42,13 @@ class RelayModel:
 
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function, updated=())
-        self.__relay_model__ = function
+        self._function = function
         self._spec: ModelSpec | None = None
+
+    @property
+    def __relay_model__(self) -> Callable:
+        """The decorated function. A property: `functools.wraps` copies what instances hold to wrappers, which are no models."""
+        return self._function
 
     def specification(self) -> ModelSpec:
         """Its parameters; found once, and again after a name that it reads has changed."""

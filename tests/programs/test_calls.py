@@ -576,3 +576,19 @@ def test_a_keyword_argument_given_twice_is_refused(function):
         function(d)
     with pytest.raises(TypeError, match="two values for the keyword argument '[zy]'"):
         relay(function)(d)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_a_wrapper_is_run_and_not_what_it_wraps(executor):
+    """`functools.wraps` copies what the wrapped object holds: the wrapper was once taken for it, and left out."""
+    decorated, slope = relay(lambda x: x + 1.0), grad(lambda x: x * x)
+
+    @functools.wraps(decorated)
+    def wrapper(x):
+        return decorated(x) * 100.0
+
+    @functools.wraps(slope)
+    def scaled(x):
+        return slope(x) * 10.0
+
+    assert relay(lambda x: wrapper(x) + scaled(x), executor=executor)(1.0) == wrapper(1.0) + scaled(1.0) == 220.0

@@ -52,9 +52,8 @@ class Gatherer:
         self.graph, self.rows, self.movable = graph, rows, movable
         self.counts: dict[int, Node] = {}
         self.gathers = {users[0]: users for r in rows.values() for users in self.worthwhile(r)}
-        self.made: dict[
-            tuple[Node, ...], tuple[Node, int]
-        ] = {}  # indices -> the distinct ones, and for how many there is room
+        # Indices -> the distinct ones, and for how many there is room
+        self.made: dict[tuple[Node, ...], tuple[Node, int]] = {}
         self.sizes = {d for node in graph.nodes if isinstance(node.type, Array) for d in node.type.shape}
 
     def worthwhile(self, rows: RowValues) -> list[list[Apply]]:

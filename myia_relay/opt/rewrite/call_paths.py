@@ -30,9 +30,8 @@ class _Places:
     def __init__(self, graph: Graph):
         self.effects = Effects()
         self.recursive = mark_recursion(graph)
-        self.copies: dict[
-            tuple[Graph, int], tuple[Graph, Origin | None]
-        ] = {}  # by identity: chains of calls may be long
+        # By identity: chains of calls may be long
+        self.copies: dict[tuple[Graph, int], tuple[Graph, Origin | None]] = {}
         self.hidden: dict[Graph, bool] = {}
 
     def tells(self, graph: Graph) -> bool:
