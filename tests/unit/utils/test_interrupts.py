@@ -16,7 +16,7 @@ from myia_relay.utils.raising import for_user
 ITERATIONS = {  # some tenths of a second, of iterations without and with an update
     "interpreter": (10**4, 10**3),
     "python": (10**5, 10**4),
-    "native": (3 * 10**8, 10**6),
+    "native": (3 * 10**8, 2 * 10**7),
 }
 needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer to interrupt with")
 
