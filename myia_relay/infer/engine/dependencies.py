@@ -146,7 +146,7 @@ CHECKS = {
     "dict": "p{i}[{name!r}] is v{i}",
     "attribute": "p{i}.{name} is v{i}",
     "absent": "{name!r} not in p{i}",
-    "code": "p{i}.__code__ is v{i}[0] and p{i}.__defaults__ is v{i}[1] and not p{i}.__kwdefaults__",
+    "code": "p{i}.__code__ is v{i}[0] and p{i}.__defaults__ is v{i}[1]",
     "members": "p{i}.__dict__ == v{i}",
 }
 
@@ -170,6 +170,8 @@ def checker(dependencies: list[Dependency], count: int, run: Callable, again: Ca
             names[f"v{i}"] = dict(vars(d.place)) if d.holds() else None
         if d.kind in CHECKS and d.type is None and (d.kind != "attribute" or d.name.isidentifier()):
             conditions.append(CHECKS[d.kind].format(i=i, name=d.name))
+            if d.kind == "code" and d.value[0].co_kwonlyargcount:  # defaults of what no parameter takes change nothing
+                conditions.append(f"not p{i}.__kwdefaults__")
         else:
             names[f"d{i}"] = d
             slow.append(f"d{i}.holds()")
