@@ -39,6 +39,8 @@ class Transformed(Relay):
 class _Marker:
     """What compiled code sees of a transformed function."""
 
+    __slots__ = ("__relay_derived__",)
+
     def __init__(self, derived):
         self.__relay_derived__ = derived
 
