@@ -126,7 +126,7 @@ class Tensor:
         return TensorAnnotation(element.element, shape, *more)
 
 
-def no_field(note: TensorAnnotation, what: str) -> TypeError_:
+def no_field(note: Any, what: str) -> TypeError_:
     """The error where an annotation of a field speaks of a triangle."""
     return TypeError_(f"{what} is annotated {note}: only parameters, variables and results may be {note.triangle}")
 

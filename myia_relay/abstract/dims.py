@@ -7,8 +7,11 @@ that leave the polynomials become opaque atoms whose text is their identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from typing import Any
+
+from typing_extensions import TypeIs
 
 Monomial = tuple[str, ...]  # sorted names with repetition: n*n*m is ("m", "n", "n")
 
@@ -35,7 +38,7 @@ class Dim:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    def __add__(self, other):
+    def __add__(self, other: DimLike) -> DimLike:
         terms, atoms = _parts(other)
         out = dict(self.terms)
         for monomial, coefficient in terms.items():
@@ -44,16 +47,16 @@ class Dim:
 
     __radd__ = __add__
 
-    def __neg__(self):
+    def __neg__(self) -> DimLike:
         return self * -1
 
-    def __sub__(self, other):
+    def __sub__(self, other: DimLike) -> DimLike:
         return self + (-other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: DimLike) -> DimLike:
         return (-self) + other
 
-    def __mul__(self, other):
+    def __mul__(self, other: DimLike) -> DimLike:
         terms, atoms = _parts(other)
         out: dict[Monomial, int] = {}
         for left, a in self.terms.items():
@@ -64,10 +67,10 @@ class Dim:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other):
+    def __floordiv__(self, other: DimLike) -> DimLike:
         return divide(self, other)
 
-    def __rfloordiv__(self, other):
+    def __rfloordiv__(self, other: DimLike) -> DimLike:
         return divide(other, self)
 
     def __repr__(self) -> str:
@@ -153,7 +156,18 @@ def may_be_equal(a: DimLike, b: DimLike) -> bool:
     return a == b or isinstance(a, int) != isinstance(b, int) or any(isinstance(d, Dim) and d.atoms for d in (a, b))
 
 
-def product(dims) -> DimLike:
+def is_known(shape: tuple[DimLike, ...]) -> TypeIs[tuple[int, ...]]:
+    """Whether all dimensions of a shape are numbers."""
+    return all(isinstance(d, int) for d in shape)
+
+
+def as_int(dim: DimLike) -> int:
+    """A dimension that is a number wherever this is asked."""
+    assert not isinstance(dim, Dim), f"the size {dim} is not known"
+    return int(dim)
+
+
+def product(dims: Iterable[DimLike]) -> DimLike:
     """The product of dimensions: the number of elements of a shape."""
     return reduce(lambda x, y: x * y, dims, 1)
 
@@ -163,7 +177,7 @@ def never_negative(dim: DimLike) -> bool:
     return dim >= 0 if isinstance(dim, int) else all(c >= 0 for c in dim.terms.values())
 
 
-def evaluate(dim: DimLike, lookup: Callable[[str], object]):
+def evaluate(dim: DimLike, lookup: Callable[[str], Any]) -> Any:
     """The value of a dimension, computed with the operators of whatever `lookup` returns for a name.
 
     Args:

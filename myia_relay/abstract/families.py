@@ -70,8 +70,8 @@ def family_of(cls: type) -> Family | None:
         if not is_record_class(cls):
             return None
         discover(neighbours(cls))
-        known = cls.__dict__.get(_MARK)
-    family = known[0]
+        known = cls.__dict__[_MARK]
+    family: Family | None = known[0]
     if family is not None and not family.holds():
         for variant in family.variants:
             if _MARK in variant.cls.__dict__:
@@ -173,8 +173,9 @@ class _Reader:
             if not is_static_shape(concrete):
                 raise Vague(annotation)
             return _Form(concrete)
-        if hasattr(annotation, "__value__"):  # `type Tree = Leaf | Node` of Python 3.12
-            return self.form(annotation.__value__)
+        meaning = getattr(annotation, "__value__", annotation)  # `type Tree = Leaf | Node` of Python 3.12
+        if meaning is not annotation:
+            return self.form(meaning)
         origin, args = typing.get_origin(annotation), typing.get_args(annotation)
         if origin in (typing.Union, types.UnionType):
             return self.union([self.form(a) for a in args])
@@ -242,17 +243,18 @@ def discover(classes: list[type]) -> None:
         family = Family(members, any(c in reach[c] for c in members))
         family.evidence = [e for c in members for e in evidence[c]]
         families.update(dict.fromkeys(members, family))
-    sound = {c for c in forms if forms[c] is not None and all(forms[d] is not None for d in reach[c])}
+    clear = {c: f for c, f in forms.items() if f is not None}
+    sound = {c for c in clear if all(d in clear for d in reach[c])}
     for family in dict.fromkeys(families.values()):
         if not all(v.cls in sound for v in family.variants):
             continue
         for v in family.variants:
-            v.fields = tuple(forms[v.cls])
+            v.fields = tuple(clear[v.cls])
     for family in dict.fromkeys(families.values()):
         usable = all(v.cls in sound for v in family.variants)
         for v in family.variants:
             if usable:
-                v.types = tuple(_type(f, families, forms) for f in forms[v.cls].values())
+                v.types = tuple(_type(f, families, clear) for f in clear[v.cls].values())
                 parts = [leaves(t) for t in v.types]
                 v.starts = tuple(sum(map(len, parts[:k])) for k in range(len(parts)))
                 v.leaves = tuple(t for part in parts for t in part)
@@ -298,7 +300,7 @@ def _groups(forms: dict[type, dict[str, _Form] | None]) -> list[list[type]]:
     return list(out.values())
 
 
-def _type(form: _Form, families: dict[type, Family], forms: dict) -> Type:
+def _type(form: _Form, families: dict[type, Family], forms: dict[type, dict[str, _Form]]) -> Type:
     """The type of a field."""
     if form.type is not None:
         return form.type

@@ -71,7 +71,7 @@ class Family:
 
     def reachable(self) -> list[Family]:
         """This family and all that its records refer to."""
-        families = [self]
+        families: list[Family] = [self]
         for family in families:
             for v in family.variants:
                 families += [t.family for t in v.leaves if isinstance(t, Data) and t.family not in families]

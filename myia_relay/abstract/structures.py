@@ -59,11 +59,14 @@ class Items:
     def read(self) -> list:
         """The entries, not to be changed. An old version gets a copy of its own when it is looked at."""
         if self.entries is None:
-            chain = [self]
-            while chain[-1].entries is None:
-                chain.append(chain[-1].newer)
-            entries = list(chain.pop().entries)
-            for version in reversed(chain):
+            older: list[Items] = []
+            version = self
+            while version.entries is None:
+                older.append(version)
+                assert version.newer is not None  # a version has entries or a newer one
+                version = version.newer
+            entries = list(version.entries)
+            for version in reversed(older):
                 version.undo(entries)
             self.entries, self.newer, self.undo = entries, None, None
         return self.entries

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -76,6 +76,10 @@ class Array(Type):
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+Leaf: TypeAlias = Scalar | Array
+"""A number or an array: what arithmetic is done on."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +189,7 @@ class Data(Type):
         nullable: whether None is among the values.
     """
 
-    family: Any
+    family: Any  # an `abstract.family.Family`; that module builds on this one
     nullable: bool = False
 
     dtype = "int64"  # of the machine word that a reference is
@@ -207,11 +211,10 @@ def tuple_of(*elems: Type) -> Struct:
     return Struct("tuple", tuple(elems))
 
 
-def with_dtype(t: Type, dtype: str) -> Type:
+def with_dtype(t: Leaf, dtype: str) -> Leaf:
     """`t` with another dtype: same shape, same weakness where that is a Python type."""
     if isinstance(t, Array):
         return Array(dtype, t.shape)
-    assert isinstance(t, Scalar)
     return Scalar(dtype, t.weak and dtype in ("int64", "float64", "bool"))
 
 
@@ -230,7 +233,7 @@ def tangent(t: Type) -> Type:
         return Tape(tangent(t.elem), t.owner and t.owner + "'")
     if isinstance(t, List):
         return List(tangent(t.elem)) if has_tangent(t.elem) else NONE
-    return Data(t.family.tangent, True) if has_tangent(t) else NONE
+    return Data(t.family.tangent, True) if isinstance(t, Data) and has_tangent(t) else NONE
 
 
 def has_tangent(t: Type) -> bool:
@@ -254,7 +257,7 @@ def leaves(t: Type) -> list[Type]:
     return out
 
 
-def holds(t: Type, cls: type) -> bool:
+def holds(t: Type, cls: type[Type]) -> bool:
     """Whether a kind of type occurs in a type, in entries of lists too."""
     return any(isinstance(leaf, cls) or isinstance(leaf, List) and holds(leaf.elem, cls) for leaf in leaves(t))
 
@@ -274,7 +277,7 @@ def type_symbols(t: Type) -> set[str]:
     return out
 
 
-def total(types: Iterable[Type]) -> DimLike:
+def total(types: Iterable[Leaf]) -> DimLike:
     """The number of elements of several numbers and arrays together."""
     out: DimLike = 0
     for t in types:
@@ -298,6 +301,7 @@ __all__ = [
     "Array",
     "Data",
     "Dim",
+    "Leaf",
     "List",
     "NoneT",
     "Ref",

@@ -139,7 +139,7 @@ class Axes:
             elif role is ORDER:
                 out[name] = (0, *(k + 1 for k in value))
             else:
-                out[name] = (*((size,) if role is SHAPE else role), *value)
+                out[name] = (*(role if isinstance(role, tuple) else (size,)), *value)
         return out
 
     def resized(self, attrs: Mapping[str, Any], shape: Shape) -> dict[str, Any]:

@@ -7,10 +7,13 @@ rules read as mathematics: `dout * b`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from ..abstract.dims import DimLike, is_known
 from ..abstract.types import Array, Scalar, Struct, Type, numpy_dtype
 from ..utils.errors import CompileError, InternalError
 from ..utils.source import NOWHERE, Origin
@@ -33,8 +36,8 @@ class Builder:
         self.origin = origin
 
     def emit(
-        self, prim: Primitive, args: tuple[Node, ...], attrs: dict[str, Any] | None = None, type: Type | None = None
-    ):
+        self, prim: Primitive, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, type: Type | None = None
+    ) -> Node:
         """Append `prim(*args, **attrs)`, or return the node it folds to."""
         attrs = {**prim.attr_defaults, **attrs} if attrs else prim.attr_defaults
         if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":
@@ -96,8 +99,8 @@ def placeholder(type: Type):
     """A value of a type where any will do: zero; None for structures and for arrays of unknown size."""
     if isinstance(type, Scalar):
         return as_type({"f": 0.0, "b": False}.get(numpy_dtype(type.dtype).kind, 0), type)
-    if isinstance(type, Array) and all(isinstance(d, int) for d in type.shape):
-        return np.zeros(type.shape, numpy_dtype(type.dtype))
+    if isinstance(type, Array) and is_known(shape := type.shape):
+        return np.zeros(shape, numpy_dtype(type.dtype))
     return None
 
 
@@ -110,7 +113,7 @@ def fold(prim: Primitive, args, attrs, type) -> Constant | None:
         return None
     if not isinstance(type, Scalar | Array):
         return None
-    if isinstance(type, Array) and not (all(isinstance(d, int) for d in type.shape) and type.size <= FOLD_LIMIT):
+    if isinstance(type, Array) and not (is_known(shape := type.shape) and math.prod(shape) <= FOLD_LIMIT):
         return None
     try:
         with np.errstate(all="ignore"):
@@ -118,6 +121,15 @@ def fold(prim: Primitive, args, attrs, type) -> Constant | None:
     except (ArithmeticError, ValueError, TypeError):
         return None  # what raises at compile time must raise at run time, at the user's line, if it is ever reached
     return Constant(value, type, args[0].origin)
+
+
+def _binary(name: str, swap: bool = False) -> Callable[[Var, Any], Var]:
+    """The method of `Var` for an operator; `swap`: the reflected one."""
+
+    def method(self: Var, other: Any) -> Var:
+        return REGISTRY[name](other, self) if swap else REGISTRY[name](self, other)
+
+    return method
 
 
 class Var:
@@ -132,11 +144,11 @@ class Var:
         self.node = node
 
     @property
-    def type(self) -> Type:
+    def type(self) -> Any:  # as of `Node`
         return self.node.type
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[DimLike, ...]:
         return self.node.type.shape
 
     @property
@@ -154,24 +166,14 @@ class Var:
             value = as_type(numpy_dtype(self.dtype).type(value), type)
         return Var(self.builder, self.builder.constant(value, type))
 
-    def _binary(name, swap=False):
-        def method(self, other):
-            return REGISTRY[name](other, self) if swap else REGISTRY[name](self, other)
-
-        return method
-
-    def _unary(name):
-        def method(self):
-            return REGISTRY[name](self)
-
-        return method
-
     __add__, __radd__ = _binary("add"), _binary("add", True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
     __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
     __truediv__, __rtruediv__ = _binary("div"), _binary("div", True)
     __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
-    __neg__ = _unary("neg")
+
+    def __neg__(self) -> Var:
+        return REGISTRY["neg"](self)
 
     def __bool__(self):
         raise InternalError("rules", "a rule branches on a run-time value; use `where`")
@@ -190,7 +192,7 @@ class Var:
         nodes = tuple(a.node if isinstance(a, Var) else numeric.const(a).node for a in args)
         return Var(self.builder, self.builder.emit(prim, nodes, attrs))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Var]:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ Nodes have identity, types have equality.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..utils.source import NOWHERE, Origin
 from .prim import Primitive
@@ -66,6 +66,9 @@ class Parameter(Node):
     """A parameter of a graph."""
 
     __slots__ = ("graph",)
+
+    name: str
+    graph: Graph
 
     def __init__(self, graph: Graph, name: str, type: Any = None, origin: Origin = NOWHERE):
         super().__init__(type, origin, name)
@@ -161,3 +164,13 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.name}, {len(self.params)} params, {len(self.nodes)} nodes)"
+
+
+def applied(node: Node | None) -> str:
+    """The name of the primitive that a node applies; empty where it is something else."""
+    return node.fn.name if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""
+
+
+def applies(node: Node | None, *names: str) -> TypeGuard[Apply]:
+    """Whether a node applies one of some primitives."""
+    return isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.name in names

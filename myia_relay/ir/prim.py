@@ -139,7 +139,8 @@ class Primitive:
         self.lower_rule = rule
         return rule
 
-    def __call__(self, *args, **attrs):
+    # Staged values (`ir.build.Var`) in, a staged value out; else what the reference implementation makes of the arguments.
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
         for arg in args:
             if hasattr(arg, "apply_primitive"):  # a staged value: `ir.build.Var`
                 return arg.apply_primitive(self, args, attrs)

@@ -48,11 +48,6 @@ def graphs_run(graph: Graph) -> list[Graph]:
     return found
 
 
-def applied(node: Node) -> str:
-    """The name of the primitive that a node applies; empty where it is something else."""
-    return node.fn.name if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""
-
-
 def map_graphs(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
     """The attributes with every graph among them replaced by `change(graph)`."""
     out = dict(attrs)

@@ -13,15 +13,12 @@ Input: an application of a typed graph. Output: whether it is known to end.
 from __future__ import annotations
 
 from ..abstract.types import Scalar
-from .node import Apply, Constant, Graph, Node, Parameter
-from .prim import Primitive
+from .node import Apply, Constant, Graph, Node, Parameter, applied, applies
+
+Env = dict[Node, Node]  # a parameter of the condition -> what stands for it elsewhere
 
 TOWARDS = {"lt": 1, "le": 1, "gt": -1, "ge": -1}
 FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-
-
-def _name(node: Node) -> str:
-    return node.fn.name if isinstance(node, Apply) and type(node.fn) is Primitive else ""
 
 
 def ends(loop: Apply) -> bool:
@@ -30,31 +27,33 @@ def ends(loop: Apply) -> bool:
     carried = loop.attrs["carried"]
     if isinstance(condition.output, Constant):
         return not condition.output.value
-    if _name(body.output) != "make_struct":
+    if applied(body.output) != "make_struct":
         return False
-    after = dict(zip(condition.params, body.output.args[:carried]))
-    before = dict(zip(condition.params, body.params))
+    after: Env = dict(zip(condition.params, body.output.args[:carried]))
+    before: Env = dict(zip(condition.params, body.params))
     return any(_approaches(test, after, before, body) for test in _implied(condition))
 
 
-def _implied(graph: Graph) -> list[tuple[Apply, dict[Node, Node]]]:
+def _implied(graph: Graph) -> list[tuple[Apply, Env]]:
     """Comparisons that hold where a graph's output is true, each with what its parameters are in the outermost graph."""
-    found: list[tuple[Apply, dict[Node, Node]]] = []
-    stack: list[tuple[Node, dict[Node, Node]]] = [(graph.output, {p: p for p in graph.params})]
+    found: list[tuple[Apply, Env]] = []
+    stack: list[tuple[Node, Env]] = [(graph.output, {p: p for p in graph.params})]
     while stack:
         node, env = stack.pop()
-        name = _name(node)
-        if name == "logical_and":
+        if applies(node, "logical_and"):
             stack += [(a, env) for a in node.args]
-        elif name == "cond" and _is_false(node.attrs["orelse"].output):
+        elif applies(node, "cond") and _is_false(node.attrs["orelse"].output):
             stack.append((node.args[0], env))
             then = node.attrs["then"]
-            stack.append((then.output, {p: env.get(a, a) for p, a in zip(then.params, node.args[1:])}))
-        elif name in TOWARDS:
-            found.append((node, env))
-        elif name == "where" and _directed(node):
+            stack.append((then.output, {p: _outside(env, a) for p, a in zip(then.params, node.args[1:])}))
+        elif applies(node, *TOWARDS) or applies(node, "where") and _directed(node):
             found.append((node, env))
     return found
+
+
+def _outside(env: Env, node: Node) -> Node:
+    """What a node is in the outermost graph."""
+    return env.get(node, node)
 
 
 def _is_false(node: Node) -> bool:
@@ -64,42 +63,43 @@ def _is_false(node: Node) -> bool:
 def _directed(node: Apply) -> bool:
     """`i < stop if step > 0 else i > stop`, as `range` has it where the sign of its step is not known."""
     up, down = node.args[1:]
-    return _name(up) == "lt" and _name(down) == "gt" and up.args == down.args
+    return applies(up, "lt") and applies(down, "gt") and up.args == down.args
 
 
-def _approaches(test: tuple[Apply, dict[Node, Node]], after: dict, before: dict, body: Graph) -> bool:
+def _approaches(test: tuple[Apply, Env], after: Env, before: Env, body: Graph) -> bool:
     """Whether each iteration moves one side of a comparison towards the other, which stays."""
     node, env = test
-    if _name(node) == "where":
-        left, right = (env.get(a, a) for a in node.args[1].args)
+    if applies(node, "where"):
+        left, right = (_outside(env, a) for a in node.args[1].args)
         new = after.get(left)
         # `range` has checked that its step is not zero, and its sign is that of the test.
-        step = new.args[1] if _name(new) == "add" and new.args[0] is before[left] else None
+        step = new.args[1] if applies(new, "add") and new.args[0] is before[left] else None
         return step in body.params[len(after) :] and _stays(right, after, before)
-    name = _name(node)
-    left, right = (env.get(a, a) for a in node.args)
+    name = applied(node)
+    left, right = (_outside(env, a) for a in node.args)
     return _moves(left, right, name, after, before) or _moves(right, left, FLIPPED[name], after, before)
 
 
-def _moves(counter: Node, bound: Node, name: str, after: dict, before: dict) -> bool:
+def _moves(counter: Node, bound: Node, name: str, after: Env, before: Env) -> bool:
     """Whether `counter` is a carried integer that each iteration moves towards a bound that stays."""
     new = after.get(counter)
     t = counter.type
     if new is None or not isinstance(t, Scalar) or "int" not in t.dtype or not _stays(bound, after, before):
         return False
-    if _name(new) not in ("add", "sub"):
+    if not applies(new, "add", "sub"):
         return False
+    adds = applied(new) == "add"
     a, b = new.args
-    if b is before[counter] and _name(new) == "add":
+    if b is before[counter] and adds:
         a, b = b, a
     if a is not before[counter] or not isinstance(b, Constant):
         return False
-    step = int(b.value) * (1 if _name(new) == "add" else -1) * TOWARDS[name]
+    step = int(b.value) * (1 if adds else -1) * TOWARDS[name]
     # In steps of one a counter does not miss its bound, unless that is the last number and may be reached.
     return step > 0 and (t.weak or step == 1 and name in ("lt", "gt"))
 
 
-def _stays(node: Node, after: dict, before: dict) -> bool:
+def _stays(node: Node, after: Env, before: Env) -> bool:
     """Whether a value of the condition is the same in every iteration."""
     if isinstance(node, Constant):
         return True

@@ -12,6 +12,8 @@ f(%x):
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..abstract.types import Type
 from .node import Apply, Constant, Graph, Node, Parameter
 from .walk import graphs_reachable, operands
@@ -98,14 +100,11 @@ class _Printer:
             return f"%{self.node_names[node]}"
         return f"%?{node.name or ''}"
 
-    def _constant(self, value) -> str:
+    def _constant(self, value: Any) -> str:
         if isinstance(value, Graph):
             return f"@{self.graph_names.get(value, value.name)}"
-        name = getattr(value, "name", None)
-        if type(value).__name__ == "FreeName":
-            return name
-        if type(value).__name__ in ("Syntax", "Primitive"):
-            return name
+        if type(value).__name__ in ("FreeName", "Syntax", "Primitive"):
+            return value.name
         if callable(value) and hasattr(value, "__name__"):
             return value.__name__
         text = repr(value)

@@ -173,7 +173,7 @@ def _for(node: Apply, types) -> str | None:
     body, n = node.attrs["body"], node.attrs["carried"]
     if any(not isinstance(t, Scalar) or t.dtype != "int64" for t in types[:3]):
         return f"the range is of ({_list(types[:3])})"
-    index = body.params[0].type if body.params else None
+    index = body.params[0].type if body.params else types[0]
     return _call("the body", body, (index, *types[3:]), None) or _carried(body, types[3 : 3 + n])
 
 

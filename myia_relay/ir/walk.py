@@ -96,7 +96,7 @@ def free_variables(graph: Graph, memo: dict[Graph, list[Node]] | None = None) ->
         return memo[graph]
     reachable = graphs_reachable(graph)
     refers = {g: references(g) + _default_graphs(g) for g in reachable}
-    free: dict[Graph, dict[Node, None]] = {g: {} for g in reachable}
+    free: dict[Graph, dict[Apply | Parameter, None]] = {g: {} for g in reachable}
     for g in reachable:
         for node in [*(o for n in g.nodes for o in operands(n)), g.output, *_defaults(g)]:
             if isinstance(node, (Apply, Parameter)) and node.graph is not g:
@@ -110,7 +110,7 @@ def free_variables(graph: Graph, memo: dict[Graph, list[Node]] | None = None) ->
                     if node.graph is not g and node not in free[g]:
                         free[g][node] = None
                         changed = True
-    result = {g: list(nodes) for g, nodes in free.items()}
+    result: dict[Graph, list[Node]] = {g: list(nodes) for g, nodes in free.items()}
     if memo is not None:
         memo.update(result)
     return result[graph]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -266,7 +267,7 @@ def correlate(a, v, mode="valid"):
     return np.flip(_sliding(v, np.flip(a), mode))
 
 
-SOURCES = {
+SOURCES: dict[Callable, Callable] = {
     getattr(np, function.__name__): function
     for function in (
         *(fmax, fmin, sinc, signbit, isneginf, isposinf, array_equal, allclose),

@@ -6,8 +6,10 @@ is refused before.
 
 from __future__ import annotations
 
+from typing import NoReturn
 
-def unsupported(why):
+
+def unsupported(why) -> NoReturn:
     """Refuse operands of a kind that a function does not take, or that compiled code does not.
 
     Raises:
@@ -16,7 +18,7 @@ def unsupported(why):
     raise TypeError(why)
 
 
-def misfit(why):
+def misfit(why) -> NoReturn:
     """Refuse operands whose shapes do not fit.
 
     Raises:

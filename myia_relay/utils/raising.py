@@ -103,7 +103,7 @@ def _frame(loc: Loc, action, error: BaseException | None):
         ast.Raise(name, None, **place) if error is not None else ast.Expr(ast.Call(name, [], [], **place), **place)
     )
     code = compile(ast.Module([statement], []), loc.file, "exec")
-    names = {"co_name": loc.function}
+    names: dict[str, Any] = {"co_name": loc.function}
     if hasattr(code, "co_qualname"):
         names["co_qualname"] = loc.function
     code = code.replace(**names)

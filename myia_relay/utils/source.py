@@ -103,7 +103,9 @@ class Origin:
             else:
                 origin = origin.parent
         calls = [step.parent for step in reversed(steps) if step.parent is not None]
-        around = calls[0] if calls else None
+        if not calls:
+            return None
+        around = calls[0]
         for call in calls[1:]:
             around = around.inlined_at(call)
         return around

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, Float32, Float64, Int, Lower, Tensor, TypeError_, Upper, grad, hvp, relay, vmap
-from myia_relay.ir.rewrite import all_graphs, applied
+from myia_relay.ir.node import applied
+from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.pipeline import plan_memory
 
 EXECUTORS = ["native", "python", "interpreter"]

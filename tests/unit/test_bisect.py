@@ -9,8 +9,9 @@ import pytest
 
 from myia_relay import Float, Tensor, cli, grad, relay, relay_model
 from myia_relay.bisect import Finding, bisect, unlike
+from myia_relay.ir.node import applied
 from myia_relay.ir.prim import REGISTRY
-from myia_relay.ir.rewrite import Rewriter, all_graphs, applied
+from myia_relay.ir.rewrite import Rewriter, all_graphs
 from myia_relay.opt import pipeline as opt_pipeline
 from myia_relay.opt.rewrite import simplify
 from myia_relay.opt.rewrite.rules import Op, Rule, Table, X, Y

@@ -21,9 +21,9 @@ import numpy as np
 
 from ...abstract.types import Struct, tangent
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Effects, RecursiveComponents, applied, as_call, emit_like, lookup
+from ...ir.rewrite import Effects, RecursiveComponents, as_call, emit_like, lookup
 from ...prims.ops.data_functions import Functions
 from ...utils.errors import CompileError, GradError
 from ..common.activity import Act, Activity

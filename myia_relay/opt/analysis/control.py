@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import Primitive
-from ...ir.rewrite import applied
 
 
 def iterations(node: Node) -> range | None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 
 from ...abstract.types import Array, Data, Scalar, Type
 from ...ir.axes import is_pointwise, relation_of
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import Primitive, update_of
-from ...ir.rewrite import applied
 
 # Rough costs in arithmetic operations an element, vectorised.
 COST = {

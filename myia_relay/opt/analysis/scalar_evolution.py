@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...abstract.dims import Dim
-from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.rewrite import applied
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from .intervals import FALSE, TRUE, Interval, limits, meet, of_value, within
 from .polynomials import Polynomial, Variable, least, most
 

@@ -34,9 +34,9 @@ import numpy as np
 
 from ...abstract.types import INT, Array, Data, List, Scalar, Tape, Type, holds, numpy_dtype
 from ...ir.build import Builder, as_type
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY, Primitive
-from ...ir.rewrite import Effects, Env, applied, drop_dead, emit_like, lookup, same_interface
+from ...ir.rewrite import Effects, Env, drop_dead, emit_like, lookup, same_interface
 from ...prims.ops.control import LEAD
 from ..analysis.control import iterations
 from ..rewrite.control import pack, take, undef

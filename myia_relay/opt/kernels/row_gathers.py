@@ -22,9 +22,9 @@ from typing import Any
 from ...abstract.dims import product
 from ...abstract.types import Array, is_static_shape
 from ...ir.build import Builder
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, applied
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import applied, emit_like, lookup, same_interface
+from ...ir.rewrite import emit_like, lookup, same_interface
 from ...utils.switches import is_left_out
 from ..analysis.control import iterations
 from ..analysis.row_axes import RowValues, is_part, reduced

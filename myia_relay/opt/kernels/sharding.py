@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import Primitive
-from ...ir.rewrite import Effects, applied
+from ...ir.rewrite import Effects
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts
 from .sharding_rules import (

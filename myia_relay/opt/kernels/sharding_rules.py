@@ -25,8 +25,7 @@ import numpy as np
 
 from ...abstract.types import Array, Type
 from ...ir.axes import relation_of
-from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.rewrite import applied
+from ...ir.node import Apply, Constant, Graph, Node, applied
 
 
 class Plain(Enum):

@@ -27,9 +27,9 @@ from ...abstract.dims import product
 from ...abstract.types import Array, Struct
 from ...ir.axes import is_pointwise
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import REGISTRY, Primitive
-from ...ir.rewrite import Effects, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
+from ...ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, emit_like, lookup, same_interface
 from ..analysis.fusion import cost
 from ..analysis.row_axes import RowValues, is_part, reduced
 from ..rewrite.control import pack, take

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import REGISTRY, Primitive, updates_one
-from ...ir.rewrite import Rewriter, all_graphs, applied, inner_graphs
+from ...ir.rewrite import Rewriter, all_graphs, inner_graphs
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from ...abstract.types import Array
 from ...ir.build import Builder
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, applied
 from ...ir.prim import adds_to_part
-from ...ir.rewrite import Rewriter, applied, lookup
+from ...ir.rewrite import Rewriter, lookup
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts, read_parameters
 from ..rewrite.rules import filled

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from ...abstract.types import Array
 from ...ir.build import Builder
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, applied
 from ...ir.prim import REGISTRY, updates_one
-from ...ir.rewrite import Rewriter, all_graphs, applied
+from ...ir.rewrite import Rewriter, all_graphs
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 from ...abstract.types import INT
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY, Primitive
-from ...ir.rewrite import Rewriter, applied, lookup
+from ...ir.rewrite import Rewriter, lookup
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts
 from ..rewrite.control import copy_into, new_graph, pack

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from ...abstract.dims import product
 from ...abstract.types import INT, Array
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, applied
 from ...ir.prim import adds_to_part, update_of
-from ...ir.rewrite import Rewriter, all_graphs, applied, lookup
+from ...ir.rewrite import Rewriter, all_graphs, lookup
 from ...prims.ops.control import LEAD
 from ...prims.ops.elementwise import maximum, minimum
 from ...prims.ops.indexing import index_add, slice_add

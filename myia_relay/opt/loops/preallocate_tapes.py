@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from ...abstract.types import INT, Array, Scalar, Tape
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, applied
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Env, Rewriter, applied, lookup
+from ...ir.rewrite import Env, Rewriter, lookup
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ...prims.rules.broadcast import match_kind

@@ -22,8 +22,8 @@ from typing import Any
 
 from ...abstract.types import Struct
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.rewrite import Effects, Rewriter, all_graphs, applied, lookup
+from ...ir.node import Apply, Constant, Graph, Node, applied
+from ...ir.rewrite import Effects, Rewriter, all_graphs, lookup
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts
 from ..rewrite.control import pack, take

@@ -28,9 +28,9 @@ from typing import Any
 
 from ...abstract.types import Scalar
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY, Primitive
-from ...ir.rewrite import Effects, Env, Rewriter, all_graphs, applied, drop_dead, emit_like, lookup, same_interface
+from ...ir.rewrite import Effects, Env, Rewriter, all_graphs, drop_dead, emit_like, lookup, same_interface
 from ..analysis.control import output_parts
 from ..rewrite.control import pack, take
 

@@ -21,9 +21,9 @@ from typing import Any
 
 from ...abstract.types import Struct, Type, tuple_of
 from ...ir.build import Builder, as_type
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import REGISTRY, Primitive
-from ...ir.rewrite import Effects, Rewriter, applied, drop_dead, emit_like, lookup
+from ...ir.rewrite import Effects, Rewriter, drop_dead, emit_like, lookup
 from ..analysis.control import output_parts, read_parameters, taken_parts
 
 Path = tuple[int, ...]

@@ -17,9 +17,8 @@ import numpy as np
 
 from ...abstract.types import Scalar, Type
 from ...ir.build import Builder, as_type
-from ...ir.node import Apply, Constant, Node
+from ...ir.node import Apply, Constant, Node, applied
 from ...ir.prim import REGISTRY, Primitive
-from ...ir.rewrite import applied
 from .rules import filled
 
 DEPTH = 8

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from myia_relay import grad, relay, vmap
-from myia_relay.ir.rewrite import all_graphs, applied
+from myia_relay.ir.node import applied
+from myia_relay.ir.rewrite import all_graphs
 
 
 class Interrupted(Exception):

@@ -6,7 +6,8 @@ import numpy as np
 
 from myia_relay import grad, relay
 from myia_relay.abstract.types import INT, Array
-from myia_relay.ir.rewrite import Effects, applied
+from myia_relay.ir.node import applied
+from myia_relay.ir.rewrite import Effects
 from myia_relay.opt.loops.delay_updates import DelayUpdates, ordered
 from tests.slopes import slopes
 from tests.unit.backend.native_util import P, graph

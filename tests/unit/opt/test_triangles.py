@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from myia_relay import Float64, Tensor, relay, vjp
-from myia_relay.ir.rewrite import all_graphs, applied
+from myia_relay.ir.node import applied
+from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.pipeline import plan_memory
 from tests.property.thresholds import low
 

@@ -18,8 +18,7 @@ from tvm import tirx
 
 from ....abstract.dims import product
 from ....abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, is_static_shape, leaves
-from ....ir.node import Apply, Constant, Graph, Node
-from ....ir.rewrite import applied
+from ....ir.node import Apply, Constant, Graph, Node, applied
 from ....opt.analysis.fusion import is_scalar
 from ....prims.ops.control import LEAD
 from ....utils.errors import LoweringError

@@ -20,9 +20,8 @@ from tvm import tirx
 
 from ....abstract.dims import DimLike, product
 from ....abstract.types import Array
-from ....ir.node import Apply, Constant, Graph, Node, Parameter
+from ....ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ....ir.prim import Primitive
-from ....ir.rewrite import applied
 from ....opt.analysis.fusion import is_scalar, is_view
 from ....prims.ops.control import LEAD
 from ....prims.rules.protocol import clamp

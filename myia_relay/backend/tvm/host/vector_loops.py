@@ -26,9 +26,8 @@ from typing import Any
 from tvm import tirx
 
 from ....abstract.types import INT, Array
-from ....ir.node import Apply, Constant, Graph, Node
+from ....ir.node import Apply, Constant, Graph, Node, applied
 from ....ir.prim import updates_one
-from ....ir.rewrite import applied
 from ....opt.analysis.control import output_parts
 from ....opt.analysis.fusion import is_scalar
 from ....utils.switches import is_left_out

@@ -20,8 +20,7 @@ from typing import Any
 from tvm import tirx
 
 from ....abstract.types import Array
-from ....ir.node import Apply, Constant, Graph, Node
-from ....ir.rewrite import applied
+from ....ir.node import Apply, Constant, Graph, Node, applied
 from ....opt.analysis.control import iterations, output_parts
 from ....opt.analysis.fusion import cost
 from ....opt.kernels.zero_blocks import CarriedGroup, GroupFamily, TangentTerm, families, skippable, terms

@@ -16,9 +16,8 @@ from typing import Any
 
 from tvm import tirx
 
-from ....ir.node import Apply, Graph, Node
+from ....ir.node import Apply, Graph, Node, applied
 from ....ir.prim import Primitive
-from ....ir.rewrite import applied
 from ..plan import ITEM, View
 from ..tir.block import idx, load, ramp
 from ..tir.indexing import AxisGroup, Index
