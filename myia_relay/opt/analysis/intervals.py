@@ -91,13 +91,11 @@ def floordiv(x: Interval, y: Interval) -> Interval | None:
 
 
 def mod(x: Interval, y: Interval) -> Interval:
-    """It has the sign of the divisor."""
-    if y[0] > 0 and x[0] >= 0 and x[1] < y[0]:
-        return x
-    high = max(0, y[1] - 1)
+    """It has the sign of the divisor; what is less than the divisor is its own remainder."""
+    low, high = min(0, y[0] + 1), max(0, y[1] - 1)
     if x[0] >= 0 and y[0] >= 0:
-        high = min(high, x[1])
-    return min(0, y[0] + 1), high
+        low, high = x[0] if x[1] < y[0] else 0, min(high, x[1])
+    return low, high
 
 
 def bitwise_and(x: Interval, y: Interval) -> Interval | None:
@@ -136,7 +134,7 @@ def right_shift(x: Interval, y: Interval) -> Interval | None:
     """x >> y: the extremes are at corners."""
     if y[0] < 0:
         return None
-    corners = [a >> min(b, 64) for a in x for b in y]
+    corners = [a >> b for a in x for b in y]
     return min(corners), max(corners)
 
 
@@ -147,9 +145,7 @@ def neg(x: Interval) -> Interval:
 
 def absolute(x: Interval) -> Interval:
     """|x|."""
-    if x[0] >= 0:
-        return x
-    return (0 if x[1] >= 0 else -x[1]), max(-x[0], x[1])
+    return max(0, x[0], -x[1]), max(-x[0], x[1])
 
 
 def where(c: Interval, x: Interval, y: Interval) -> Interval:
@@ -186,6 +182,11 @@ def _minmax(f: Callable) -> Callable:
     return lambda x, y: (f(x[0], y[0]), f(x[1], y[1]))
 
 
+def _overflows(f: Callable) -> Callable:
+    whole = _LIMITS["int64"]
+    return lambda x, y: truth(meet(f(x, y), whole) is None, within(f(x, y), whole))
+
+
 TRANSFER: dict[str, Callable[..., Interval | None]] = {
     "add": add,
     "sub": sub,
@@ -213,15 +214,14 @@ TRANSFER: dict[str, Callable[..., Interval | None]] = {
     "logical_and": _minmax(min),
     "logical_or": _minmax(max),
     "logical_xor": lambda x, y: logical_not(eq(x, y)),
+    "add_overflows": _overflows(add),
+    "sub_overflows": _overflows(sub),
+    "mul_overflows": _overflows(mul),
     "as_scalar": lambda x: x,
     "as_array": lambda x: x,
     "reshape": lambda x: x,
     "stop_gradient": lambda x: x,
 }
-
-EXACT = {"add_overflows": add, "sub_overflows": sub, "mul_overflows": mul}
-"""Whether a result leaves 64 bits -> the operation."""
-
 
 def operands_of(name: str, x: Interval, y: Interval, whole: Interval) -> tuple[Interval | None, Interval | None]:
     """What is left of the operands of a sum, difference or product that does not leave `whole`; None for no news."""
@@ -255,7 +255,8 @@ def compared(name: str, x: Interval, y: Interval) -> tuple[Interval | None, Inte
 
 def _without(x: Interval, y: Interval) -> Interval | None:
     """x != y: a single value is cut off at the end."""
-    if y[0] != y[1]:
+    value, last = y
+    if value != last:
         return x
-    low, high = x[0] + (x[0] == y[0]), x[1] - (x[1] == y[0])
+    low, high = x[0] + (x[0] == value), x[1] - (x[1] == value)
     return (low, high) if low <= high else None

@@ -21,11 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...abstract.types import Struct, Type
-from ...ir.node import Apply, Constant, Graph, Node, Parameter
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import Primitive
 from ...ir.rewrite import inner_graphs
 from .intervals import (
-    EXACT,
     FALSE,
     TRANSFER,
     TRUE,
@@ -45,6 +44,7 @@ from .polynomials import Polynomial
 from .scalar_evolution import Forms
 
 MIRROR = {"gt": "lt", "ge": "le"}
+OVERFLOWS = ("add_overflows", "sub_overflows", "mul_overflows")
 NOT = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 DEEP = 3  # loops around a loop whose ranges are not iterated
 TRIES = 4  # widenings of a loop
@@ -186,7 +186,7 @@ class _Analysis:
         """Run a graph; returns its result, or `DEAD` where it always raises."""
         for param, value in zip(graph.params, args, strict=True):
             facts.values[param] = value
-            if not self.silent and limits(param.type) is not None and value is not None:
+            if not self.silent and limits(param.type) is not None:
                 old = self.found.parameters.get(param)
                 self.found.parameters[param] = value if old is None else join(old, value)
         if graph in self.active:  # a branch that is its own function
@@ -216,10 +216,9 @@ class _Analysis:
 
     def note(self, node: Apply, value: Value) -> None:
         self.found.run.add(node)
-        if value is None or isinstance(node.type, Struct):
-            return
-        old = self.found.of.get(node)
-        self.found.of[node] = value if old is None else join(old, value)
+        if limits(node.type) is not None:
+            old = self.found.of.get(node)
+            self.found.of[node] = value if old is None else join(old, value)
 
     def bind(
         self, graph: Graph, args: Iterable[Node], facts: RangeFacts, carried: range | None = None
@@ -246,9 +245,6 @@ class _Analysis:
             rule = getattr(self, f"_{node.fn.name}", None)
             if rule is not None:
                 return rule(node, facts)
-            if node.fn.name in EXACT:
-                x, y = (facts[a] for a in node.args)
-                return None if x is None or y is None else self.overflow(EXACT[node.fn.name](x, y), node.args[0].type)
             return self.transfer(node, facts)
         return self._other(node, facts)
 
@@ -258,7 +254,7 @@ class _Analysis:
             return self._other(node, facts)
         rule = TRANSFER.get(node.fn.name)
         args = [facts[a] for a in node.args]
-        if rule is None or not all(isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], int) for a in args):
+        if rule is None or None in args:
             self._other(node, facts)
             return whole
         value = rule(*args)
@@ -282,10 +278,6 @@ class _Analysis:
             return FALSE
         return 0, 1
 
-    def overflow(self, exact: Interval, t: Type) -> Interval:
-        whole = limits(t)
-        return FALSE if within(exact, whole) else (TRUE if meet(exact, whole) is None else (0, 1))
-
     def _other(self, node: Apply, facts: RangeFacts) -> Value:
         for graph in inner_graphs(node):
             self.later(graph)
@@ -300,7 +292,7 @@ class _Analysis:
 
     def _cast(self, node: Apply, facts: RangeFacts) -> Value:
         x, whole = facts[node.args[0]], limits(node.type)
-        if whole is None or x is None or limits(node.args[0].type) is None:
+        if whole is None or x is None:
             return whole
         if node.type.dtype == "bool":
             return (0 if x[0] <= 0 <= x[1] else 1), (0 if x == (0, 0) else 1)
@@ -355,7 +347,7 @@ class _Analysis:
         start, stop, step = (facts[a] for a in node.args[:3])
         args, carried = node.args[3:], node.attrs["carried"]
         whole = limits(node.args[0].type)
-        if None in (start, stop, step) or step[0] <= 0 <= step[1]:
+        if step[0] <= 0 <= step[1]:
             iteration: Value = whole
         elif step[0] > 0:
             iteration = (start[0], stop[1] - 1) if start[0] < stop[1] else None
@@ -368,7 +360,7 @@ class _Analysis:
 
         def once(values: list[Value]) -> Value:
             inner, bound = self.bind(body, (node.args[0], *args), facts, range(1 + carried))
-            if step is not None and step[0] > 0:
+            if step[0] > 0:
                 inner.below[body.params[0]] = frozenset((facts.name(node.args[1]),))
             self.found.forms.enter(node, step, facts, inner, not self.silent)
             return self.run(body, inner, [iteration, *values, *bound[1 + carried :]])
@@ -456,7 +448,7 @@ class _Analysis:
                 self.assume(arg, holds, view)
         elif name in NOT and limits(node.args[0].type) not in (None, (0, 1)):
             self.compare(name if holds else NOT[name], *node.args, view)
-        elif name in EXACT and not holds:
+        elif name in OVERFLOWS and not holds:
             self.fits(node, view)
         elif name == "cond":
             self.through(node, holds, view)
@@ -466,36 +458,31 @@ class _Analysis:
             name, a, b = MIRROR[name], b, a
         if name == "lt":
             view.below[a] = view.below.get(a, frozenset()) | {view.name(b)}
-        x, y = view[a], view[b]
-        if x is not None and y is not None:
-            for node, value in zip((a, b), compared(name, x, y)):
-                self.refine(node, value, view)
+        for node, value in zip((a, b), compared(name, view[a], view[b])):
+            self.refine(node, value, view)
 
     def fits(self, node: Apply, view: LayeredFacts) -> None:
         """A sum, difference or product does not overflow."""
         view.values[_key(node)] = TRUE
         x, y = (view[a] for a in node.args)
-        if x is not None and y is not None:
-            for arg, value in zip(node.args, operands_of(node.fn.name, x, y, limits(node.args[0].type))):
-                self.refine(arg, value, view)
+        for arg, value in zip(node.args, operands_of(node.fn.name, x, y, limits(node.args[0].type))):
+            self.refine(arg, value, view)
 
     def refine(self, node: Node, value: Interval | None, view: LayeredFacts) -> None:
         """A value is in an interval as well. (What cannot be is left as it is: the code behind does not run.)"""
-        old = view[node]
-        new = meet(old, value) if old is not None and value is not None else None
-        if new is not None and new != old and not isinstance(node, Constant):
-            view.values[node] = new
-            if (
-                isinstance(node, Apply)
-                and getattr(node.fn, "name", "") == "cast"
-                and limits(node.args[0].type) is not None
-            ):
-                if within(view[node.args[0]] or new, limits(node.type)):
-                    self.refine(node.args[0], new, view)
-            base = _without_offset(node)
-            if base is not None and (x := view[base[0]]) is not None:
-                if within(add(x, (base[1], base[1])), limits(node.type)):
-                    self.refine(base[0], sub(new, (base[1], base[1])), view)
+        new = None if value is None else meet(view[node], value)
+        if new is None:
+            return
+        view.values[node] = new
+        if applied(node) == "cast":
+            operand = view[node.args[0]]
+            if operand is not None and within(operand, limits(node.type)):
+                self.refine(node.args[0], new, view)
+        elif applied(node) in ("add", "sub") and isinstance(node.args[1], Constant):
+            base, number = node.args[0], view[node.args[1]]
+            there, back = (add, sub) if applied(node) == "add" else (sub, add)
+            if within(there(view[base], number), limits(node.type)):
+                self.refine(base, back(new, number), view)
 
     def through(self, node: Apply, holds: bool, view: LayeredFacts) -> None:
         """A condition that is computed by branches: if one of them cannot have this outcome, it was the other."""
@@ -538,15 +525,6 @@ class PathAnalysis(_Analysis):
         view = LayeredFacts(facts)
         self.assume(condition, holds, view)
         view.keep()
-
-
-def _without_offset(node: Node) -> tuple[Node, int] | None:
-    """The value to which a number is added or from which it is taken, and that number."""
-    name = getattr(node.fn, "name", "") if isinstance(node, Apply) else ""
-    if name not in ("add", "sub") or not isinstance(node.args[1], Constant) or isinstance(node.args[0], Constant):
-        return None
-    number = of_value(node.args[1].value)
-    return None if number is None else (node.args[0], number[0] if name == "add" else -number[0])
 
 
 class _Dead:

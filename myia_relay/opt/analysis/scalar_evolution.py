@@ -16,7 +16,7 @@ from typing import Any
 
 from ...abstract.dims import Dim
 from ...ir.node import Apply, Constant, Graph, Node, applied
-from .intervals import FALSE, TRUE, Interval, limits, meet, of_value, within
+from .intervals import FALSE, TRUE, Interval, meet, within
 from .polynomials import Polynomial, Variable, least, most
 
 COMPARED = {"lt": (1, 0, -1), "le": (1, 0, 0), "gt": (0, 1, -1), "ge": (0, 1, 0)}
@@ -46,17 +46,15 @@ class Forms:
         for node, form in found.items():
             self.of[node] = None if node in self.of else form
 
-    def enter(self, loop: Apply, step: Interval | None, facts: Any, inner: Any, last: bool) -> None:
+    def enter(self, loop: Apply, step: Interval, facts: Any, inner: Any, last: bool) -> None:
         """The index of a loop, in its body.
 
         Args:
             last: whether the body is run for the last time in this place.
         """
-        if step is None or step[0] <= 0 <= step[1]:
+        if step[0] <= 0 <= step[1]:
             return
         body, (start, stop) = loop.attrs["body"], (self.form(a, facts) for a in loop.args[:2])
-        if start is None or stop is None:
-            return
         ends = (start.number, stop.number)
         if step[0] == step[1] and None not in ends:
             iteration = Variable(Polynomial.of(0), Polynomial.of(len(range(int(ends[0]), int(ends[1]), step[0])) - 1))
@@ -69,17 +67,13 @@ class Forms:
             exact = step[0] == step[1] and (abs(step[0]) == 1 or None not in ends)
             self.iterations[body] = iteration if exact and body not in self.iterations else None
 
-    def form(self, node: Node, facts: Any) -> Polynomial | None:
+    def form(self, node: Node, facts: Any) -> Polynomial:
         """The polynomial that an integer is: a variable, where nothing more is known."""
         if isinstance(node, Constant):
-            number = of_value(node.value)
-            return None if number is None else Polynomial.of(number[0])
+            return Polynomial.of(int(node.value))
         found = facts.forms.get(node)
         if found is None:
-            interval = facts[node]
-            if limits(node.type) is None or interval is None:
-                return None
-            found = facts.forms[node] = self.size(node) or Polynomial.of(Variable(*map(Polynomial.of, interval)))
+            found = facts.forms[node] = self.size(node) or Polynomial.of(Variable(*map(Polynomial.of, facts[node])))
         return found
 
     def size(self, node: Node) -> Polynomial | None:
@@ -127,26 +121,19 @@ class Forms:
             same = [a for a in node.args if not isinstance(a, Constant) and facts[a] == value]
             other = [facts[a] for a in node.args if a not in same]
             return self.form(same[0], facts) if len(same) == 1 and other and _decided(name, value, other[0]) else None
-        if name in ("right_shift", "floordiv") and not _divides(node.args[1]):
-            return None
-        x, *rest = (self.form(a, facts) for a in node.args)
-        if x is None or None in rest:
-            return None
+        x = self.form(node.args[0], facts)
         if name == "neg":
             return -x
-        y = rest[0]
-        if name == "right_shift":
-            return x.divided(1 << int(y.number)) if y.number > 0 else None
-        if name == "floordiv":
-            return x.divided(int(y.number))
+        if name in ("right_shift", "floordiv"):
+            divisor = _divisor(name, node.args[1])
+            return None if divisor is None else x.divided(divisor)
+        y = self.form(node.args[1], facts)
         return x + y if name == "add" else x - y if name == "sub" else x * y
 
     def compared(self, node: Apply, facts: Any) -> Interval:
         """What a comparison is known to be."""
         more, less, number = COMPARED[node.fn.name]
         x, y = (self.form(node.args[k], facts) for k in (more, less))
-        if x is None or y is None:
-            return 0, 1
         low, high = least(x - y + number), most(x - y + number)
         return TRUE if low is not None and low >= 0 else FALSE if high is not None and high < 0 else (0, 1)
 
@@ -156,9 +143,12 @@ def _decided(name: str, value: Interval, other: Interval) -> bool:
     return other[1] <= value[0] if name == "maximum" else other[0] >= value[1]
 
 
-def _divides(node: Node) -> bool:
-    """Whether a divisor, or a number of bits, is a small number."""
-    return isinstance(node, Constant) and 0 < abs(int(node.value)) < 64
+def _divisor(name: str, node: Node) -> int | None:
+    """The number that is divided by, if it is known."""
+    number = int(node.value) if isinstance(node, Constant) else 0
+    if name == "right_shift":
+        return 1 << number if 0 < number < 64 else None
+    return number or None
 
 
 def is_tighter(form: Polynomial) -> bool:
