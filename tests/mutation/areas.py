@@ -47,7 +47,7 @@ AREAS = (
     Area(
         "ranges",
         {"opt": "ranges intervals scalar_evolution polynomials check_elimination"},
-        "test_range_facts test_range_operations opt/test_ranges test_polynomials",
+        "test_intervals test_range_conditions test_range_facts test_range_operations opt/test_ranges test_polynomials",
     ),
     Area(
         "in place",
@@ -68,7 +68,7 @@ AREAS = (
             "ad": "reverse/reverse forward/forward cotangents activity reverse/control",
             "prims": "elementwise reduction broadcast shape indexing linalg",
         },
-        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward",
+        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward prims/test_axes prims/test_symbolic",
     ),
     Area(
         "batches",

@@ -58,7 +58,7 @@ LOOSE = {
     "bitwise_or": (operator.or_, (136, 1800)),
     "bitwise_xor": (operator.xor, (326, 1800)),
 }
-"""Operations whose bounds are not always met: what they do; by how much all bounds together are too wide, how often there are none."""
+"""Operations whose bounds are not always met: by how much all bounds together are too wide, and how often there are none."""
 
 
 @pytest.mark.parametrize("name", ONE)
