@@ -223,6 +223,7 @@ TRANSFER: dict[str, Callable[..., Interval | None]] = {
     "stop_gradient": lambda x: x,
 }
 
+
 def operands_of(name: str, x: Interval, y: Interval, whole: Interval) -> tuple[Interval | None, Interval | None]:
     """What is left of the operands of a sum, difference or product that does not leave `whole`; None for no news."""
     low, high = whole
