@@ -161,7 +161,7 @@ def is_known(shape: tuple[DimLike, ...]) -> TypeIs[tuple[int, ...]]:
     return all(isinstance(d, int) for d in shape)
 
 
-def as_int(dim: DimLike) -> int:
+def known_size(dim: DimLike) -> int:
     """A dimension that is a number wherever this is asked."""
     assert not isinstance(dim, Dim), f"the size {dim} is not known"
     return int(dim)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..abstract.dims import DimLike, is_known
-from ..abstract.types import Array, Scalar, Struct, Type, numpy_dtype
+from ..abstract.types import Array, Leaf, Scalar, Struct, Type, numpy_dtype
 from ..utils.errors import CompileError, InternalError
 from ..utils.source import NOWHERE, Origin
 from .node import Apply, Constant, Graph, Node
@@ -69,7 +69,7 @@ class Builder:
         return Var(self, node)
 
 
-def type_of_constant(value) -> Type:
+def type_of_constant(value) -> Leaf:
     """The type of a number or array known at compile time."""
     if isinstance(value, np.generic):  # before float: np.float64 is one
         return Scalar(value.dtype.name)

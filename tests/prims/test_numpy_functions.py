@@ -552,3 +552,10 @@ def test_bfloat16_is_a_dtype_like_others():
     assert run(MEANINGS[np.tanh], x).dtype == x.dtype
     with pytest.raises(TypeError_, match="no common dtype"):
         run(MEANINGS[np.add], x, np.float16(1))
+
+
+def test_nan_to_num_leaves_bfloat16_as_it_is():
+    """As NumPy does, to which it is no float."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = np.array([1.0, np.inf, -np.inf, np.nan], ml_dtypes.bfloat16)
+    same(run(MEANINGS[np.nan_to_num], x), np.nan_to_num(x))

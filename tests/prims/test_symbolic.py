@@ -109,3 +109,9 @@ def test_different_names_do_not_broadcast():
         stage(lambda b, x: plus(b, x, b.var(b.constant(np.ones((4, 3))))))
     with pytest.raises(ShapeError, match=r"\(n, 3\) and \(n, 3\) do not fit"):
         stage(lambda b, x: OPERATORS[operator.matmul](b, x, x))
+
+
+def test_filters_of_a_symbolic_size_are_refused():
+    images = np.ones((1, 2, 8, 8))
+    with pytest.raises(ShapeError, match=r"must be known when compiling, and these have shape \(4, 2, n, 3\)"):
+        stage(lambda b, w: NN_OPS["conv2d"](b, b.var(b.constant(images)), w), shape=(4, 2, N, 3))

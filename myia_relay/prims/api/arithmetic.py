@@ -107,7 +107,8 @@ def _simple(symbol: str, op, prim, overflows, on_bool):
             return prim(*floats(x, y))
         size = of_sizes(b, op, x, y)
         if size is not None:
-            if not modest(static_int(size)):
+            known = static_int(size)
+            if known is None or not modest(known):
                 refuse_overflow(b, overflows(x, y), symbol, x, y)
             return size
         small = x.dtype == y.dtype == "bool"

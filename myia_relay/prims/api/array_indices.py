@@ -170,8 +170,7 @@ def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Calla
 
 def _merged(b: Builder, x: Var, picks: list[Pick], shape: tuple) -> Var:
     """Positions into the merged axes of the picks."""
-    flat = None
-    for p in picks:
-        at = p.at if p.kind != "slice" else strong(size_value(b, p.start))
-        flat = at if flat is None else P.add(P.mul(flat, strong(size_value(b, x.shape[p.axis]))), at)
+    flat, *rest = (p.at if p.kind != "slice" else strong(size_value(b, p.start)) for p in picks)
+    for p, at in zip(picks[1:], rest, strict=True):
+        flat = P.add(P.mul(flat, strong(size_value(b, x.shape[p.axis]))), at)
     return flat if flat.shape == shape else broadcast_to(flat, shape=shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from ...abstract.types import INTS
 from ...ir.build import Builder, Var
@@ -78,7 +79,7 @@ for _fn, _prim in (
         return _prim(number(b, x, f"math.{_name}"))
 
 
-if hasattr(math, "exp2"):  # from Python 3.11
+if sys.version_info >= (3, 11):
     _function(math.exp2, S.exp2, overflows=True)
 
     @meaning(math.cbrt)

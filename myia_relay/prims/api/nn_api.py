@@ -6,7 +6,7 @@ composed from primitives, so derivatives, batching and every back end follow.
 
 from __future__ import annotations
 
-from ...abstract.dims import DimLike, product
+from ...abstract.dims import DimLike, is_known, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...ir.prim import REGISTRY, Primitive
@@ -199,7 +199,8 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
         raise ShapeError(
             f"{name}={padding!r} must be 'valid', 'same', an int, (vertical, horizontal) or ((t, b), (l, r))"
         )
-    return (sides[0], sides[1])
+    (top, bottom), (left, right) = sides
+    return ((top, bottom), (left, right))
 
 
 def images(b: Builder, x, name: str) -> tuple[Var, bool]:
@@ -241,7 +242,12 @@ def conv2d_op(b: Builder, x, weight, bias=None, strides=1, padding="valid", grou
         raise ShapeError(
             f"relay.conv2d: filters have shape (out, in, kh, kw), and these have {show_shape(weight.shape)}"
         )
-    kernel = tuple(int(k) for k in weight.shape[2:])
+    kernel = weight.shape[2:]
+    if not is_known(kernel):
+        raise ShapeError(
+            f"relay.conv2d: the height and width of filters must be known when compiling, and these have shape "
+            f"{show_shape(weight.shape)}; annotate them with numbers instead of names"
+        )
     steps = pair(strides, "strides")
     sides = resolve_padding(padding, x.shape[2:], kernel, steps)
     out = nn.conv2d(x, weight, strides=steps, padding=sides, groups=groups)

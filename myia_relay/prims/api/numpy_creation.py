@@ -87,21 +87,23 @@ def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     ends = first, last, pace = *((0, start) if stop is None else (start, stop)), 1 if step is None else step
     name = None if dtype is None else dtype_name(dtype)
     sizes = [static_int(v) for v in ends]
-    if any(isinstance(v, Dim) for v in sizes) and all(v is not None for v in sizes):
-        out = _symbolic_range(b, *sizes)
+    known = [v for v in sizes if v is not None]
+    if any(isinstance(v, Dim) for v in known) and len(known) == 3:
+        out = _symbolic_range(b, *known)
     elif not all(is_static(v) for v in ends):
         raise TypeError_(
             "np.arange: start, stop and step decide the size of the result, which must be known at compile time; loop "
             "with `for i in range(n)`, or name the parameter in @relay(static=...)"
         )
     elif all(type(static_value(v)) is int for v in ends) and name in (None, *FLOATS, "int64"):
-        if sizes[2] == 0:
+        start, stop, step = map(static_value, ends)
+        if step == 0:
             raise TypeError_("np.arange: step must not be 0")
-        out = nullary(_anchor(b), "iota", n=max(0, -((sizes[0] - sizes[1]) // sizes[2])), dtype="int64")
-        if sizes[2] != 1:
-            out = P.mul(out, out.const(sizes[2]))
-        if sizes[0] != 0:
-            out = P.add(out, out.const(sizes[0]))
+        out = nullary(_anchor(b), "iota", n=max(0, -((start - stop) // step)), dtype="int64")
+        if step != 1:
+            out = P.mul(out, out.const(step))
+        if start != 0:
+            out = P.add(out, out.const(start))
     else:
         try:
             return python(b, np.arange(*map(static_value, ends), dtype=name))
@@ -140,7 +142,7 @@ def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtyp
     at = normalise_axis("np.linspace", axis, shape, new=1)
     if is_static(lo) and is_static(hi) and isinstance(num, int):
         with np.errstate(all="ignore"):
-            made = np.linspace(static_value(lo), static_value(hi), num, endpoint, True, name, at)
+            made = np.linspace(static_value(lo), static_value(hi), num, endpoint, retstep=True, dtype=name, axis=at)
         return (python(b, made[0]), python(b, made[1])) if retstep else python(b, made[0])
     inexact = result_dtype((lo, hi), "np.linspace")
     inexact = inexact if inexact in FLOATS else "float64"
@@ -148,7 +150,7 @@ def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtyp
     div = num - 1 if endpoint else num
     delta = P.sub(hi, lo)
     numbers = reshape(nullary(lo, "iota", n=num, dtype=inexact), shape=(num, *(1,) * len(shape)))
-    if isinstance(num, Dim) or div > 0:
+    if isinstance(div, Dim) or div > 0:
         divisor = astype(P.maximum(size_value(b, div), python(b, 1)), inexact)
         step = unwrap(P.div(delta, divisor))
         # Where a step is too small for a float NumPy scales first.

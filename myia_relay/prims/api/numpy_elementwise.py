@@ -193,9 +193,9 @@ def nan_to_num(b: Builder, x, copy=True, nan=0.0, posinf=None, neginf=None) -> V
     if copy is not True:
         raise TypeError_(f"np.nan_to_num: in compiled code the result is an array of its own: leave out copy={copy!r}")
     x = strong(operand(b, x))
-    if not x.type.is_float:
+    if not x.type.is_float or x.dtype == "bfloat16":  # which is no float to NumPy: it leaves its NaNs as they are
         return unwrap(x)
-    info = np.finfo(numpy_dtype(x.dtype)) if x.dtype != "bfloat16" else None
+    info = np.finfo(numpy_dtype(x.dtype))
     high = posinf if posinf is not None else float(info.max)
     low = neginf if neginf is not None else float(info.min)
     out = P.where(P.isnan(x), x.const(nan), x)

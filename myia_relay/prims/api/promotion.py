@@ -6,6 +6,8 @@ What the meanings of Python and NumPy (`arithmetic`, `operators`, `numpy_*`) are
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, never_negative
@@ -28,9 +30,12 @@ def is_static(x) -> bool:
     return not isinstance(x, Var) or isinstance(x.node, Constant)
 
 
-def static_value(x):
-    """The known value of an operand, itself where it is no staged value."""
-    return x.node.value if isinstance(x, Var) else x
+def static_value(x) -> Any:
+    """The known value of an operand (see `is_static`), itself where it is no staged value."""
+    if not isinstance(x, Var):
+        return x
+    assert isinstance(x.node, Constant)
+    return x.node.value
 
 
 def static_int(x) -> DimLike | None:
@@ -218,12 +223,9 @@ def fit(b: Builder, x: Var, dtype: str) -> Var:
         x = float_to_int(b, x)
     if is_weak(x) and x.dtype == "int64" and dtype in INTS and dtype != "int64":
         info = np.iinfo(dtype)
-        inside = None
-        if info.min > -(1 << 63):
-            inside = ge(x, x.const(int(info.min)))
+        inside = ge(x, x.const(int(info.min)))
         if info.max < (1 << 63) - 1:
-            below = le(x, x.const(int(info.max)))
-            inside = below if inside is None else logical_and(inside, below)
+            inside = logical_and(inside, le(x, x.const(int(info.max))))
         guard(b, inside, OverflowError, "Python integer ", 0, f" out of bounds for {dtype}", operands=(x,))
     return astype(x, dtype)
 

@@ -8,6 +8,7 @@ the old one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +32,12 @@ class Pick:
     """What an index does to one axis.
 
     Attributes:
-        axis: of the array, for messages. kind: "all", "slice" (start, size, step known), "int" (a staged position,
-        checked), "window" (a staged start, known
-            size), "array" (staged positions, checked) or "new" (an axis of size 1).
+        axis: of the array, for messages.
+        kind: "all", "slice" (start, size, step known), "int" (a staged position, checked), "window" (a staged start, known
+            size), "array" (staged positions, checked), "empty" (a position of an axis without elements) or "new" (an axis of
+            size 1).
         start, size, step: of a slice; size of a window.
-        at: the staged position or positions.
+        at: the staged position or positions of an "int", "window" or "array".
         single: whether it is one known position, whose axis disappears.
     """
 
@@ -44,7 +46,7 @@ class Pick:
     start: DimLike = 0
     size: DimLike = 1
     step: int = 1
-    at: Var | None = None
+    at: Any = None  # a `Var`; None for the other kinds
     single: bool = False
 
 
@@ -161,7 +163,7 @@ def _slice(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
     step = 1 if step is None else step
     if not isinstance(step, int) or step == 0:
         raise TypeError_("a slice step must be an int known at compile time, and not 0")
-    if all(isinstance(v, int | None) for v in (n, start, stop)):
+    if isinstance(n, int) and isinstance(start, int | None) and isinstance(stop, int | None):
         first, last, _ = slice(start, stop, step).indices(n)
         size = len(range(first, last, step))
         if (first, size, step) == (0, n, 1):
@@ -310,9 +312,9 @@ def _gather(b: Builder, x: Var, picks: list[Pick]) -> Var:
     else:
         # Several arrays: one gather from the array with their axes merged.
         sizes = [x.shape[a] for a in axes]
-        flat = None
-        for (_, i), d in zip(arrays, sizes):
-            flat = i if flat is None else P.add(P.mul(flat, strong(size_value(b, d))), i)
+        flat = arrays[0][1]
+        for (_, i), d in zip(arrays[1:], sizes[1:]):
+            flat = P.add(P.mul(flat, strong(size_value(b, d))), i)
         x = permuted(x, (*axes, *rest))
         x = reshape(x, shape=(product(sizes), *x.shape[len(axes) :]))
         out, at = take(x, flat if flat.shape == shape else broadcast_to(flat, shape=shape), axis=0), 0
@@ -386,7 +388,8 @@ def _put_strided(b: Builder, x: Var, pick: Pick, rest, value: Var, axis: int, la
     """Every step-th element: spread the value over the axis, and choose."""
     n = x.shape[axis]
     shape = x.shape
-    starts, sizes, steps = [0] * x.ndim, list(shape), [1] * x.ndim
+    starts: list[DimLike] = [0] * x.ndim
+    sizes, steps = list(shape), [1] * x.ndim
     starts[axis], sizes[axis], steps[axis] = pick.start, pick.size, pick.step
     if not last:
         inner = slice_(x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
@@ -398,7 +401,9 @@ def _put_strided(b: Builder, x: Var, pick: Pick, rest, value: Var, axis: int, la
         from ..ops.shape import flip
 
         value, first = flip(value, axes=(axis,)), pick.start + (pick.size - 1) * pick.step
-    low, high, interior = [0] * x.ndim, [0] * x.ndim, [0] * x.ndim
+    low: list[DimLike] = [0] * x.ndim
+    high: list[DimLike] = [0] * x.ndim
+    interior = [0] * x.ndim
     low[axis], interior[axis] = first, gap - 1
     high[axis] = n - first - (pick.size - 1) * gap - 1
     spread = pad(value, x.const(0), low=tuple(low), high=tuple(high), interior=tuple(interior))

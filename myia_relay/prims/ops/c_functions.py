@@ -17,11 +17,12 @@ import functools
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...abstract.types import Array, Struct, Type, numpy_dtype
+from ...abstract.types import Array, Leaf, Struct, Type, numpy_dtype
 from ...ir.build import as_type
 from ...utils.errors import TypeError_, ValueError_
 
@@ -150,7 +151,7 @@ class CFunction:
                     f"signature={self.signature!r}: '{p.name}' is none of {known}, nor one of them with _size, _ndim or _shape"
                 )
 
-    def check(self, op: Any, types: tuple[Type, ...]) -> None:
+    def check(self, op: Any, types: Sequence[Leaf]) -> None:
         """Refuse arguments of other types than the function takes.
 
         Raises:
@@ -176,7 +177,7 @@ class CFunction:
         """The result for the values of one example."""
         if self.scalar:
             return self._elementwise(values, want)
-        types = want.elems if isinstance(want, Struct) else (want,)
+        types: tuple[Any, ...] = want.elems if isinstance(want, Struct) else (want,)  # numbers and arrays
         outs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in types]
         arrays = dict(zip(op.parameters, values)) | {f"out{i}": out for i, out in enumerate(outs)} | {"out": outs[0]}
         kept: list[Any] = []  # what the addresses are of

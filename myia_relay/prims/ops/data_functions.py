@@ -180,11 +180,13 @@ class Functions:
         if isinstance(d, Constant):
             return self.zero(b, x)
         family: Family = x.type.family
+        tangents = family.tangent
+        assert tangents is not None  # `d` is of them
         t = Data(family.gradient, True)
 
         def each(b: Builder, x: Sequence[Node], variant: Variant) -> Node:
             own = family.gradient.variants[variant.number - 1]
-            ds = family.tangent.variants[variant.number - 1]
+            ds = tangents.variants[variant.number - 1]
             leaves = []
             for k, leaf in enumerate(own.leaves):
                 if isinstance(leaf, Data):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...abstract.dims import known_size
 from ...abstract.types import Array
 from ...ir.axes import Axes
 from ...ir.prim import primitive
@@ -89,7 +90,7 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False):
     if batched[0]:
         return None
     m, n = (shape_of(x)[axis] for x, axis in ((a, int(transpose_a)), (b, 1 if transpose_b else 2)))
-    if all(isinstance(d, int) for d in (size, m, n)) and size <= FEW and m * n <= SMALL:
+    if isinstance(size, int) and isinstance(m, int) and isinstance(n, int) and size <= FEW and m * n <= SMALL:
         a = materialise(size, False, a)
         return batched_dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     # C^T = B^T A^T puts the batch axis in front: one big product, and one transpose of its result.
@@ -139,7 +140,7 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False, which, lower
     out = dot.batch_rule(size, batched, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     if which != "result":
         return out
-    mask = np.tri(shape_of(out)[1], dtype=bool)
+    mask = np.tri(known_size(shape_of(out)[1]), dtype=bool)
     return where(mask if lower else mask.T, out, out.const(0))
 
 

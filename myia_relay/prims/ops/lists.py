@@ -20,6 +20,7 @@ from ...abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type
 from ...ir.build import as_type, placeholder
 from ...ir.prim import primitive
 from ...utils.errors import InternalError
+from ..rules.relations import ANY, require
 
 
 def _list(t: Type, what: str) -> List:
@@ -29,9 +30,10 @@ def _list(t: Type, what: str) -> List:
 
 
 def _entry(t: Type, entry: Type, what: str) -> List:
-    if _list(t, what).elem != entry:
+    found = _list(t, what)
+    if found.elem != entry:
         raise InternalError(what, f"an entry of type {entry} for {t}")
-    return t
+    return found
 
 
 @primitive("struct")
@@ -251,4 +253,5 @@ def list_to_array(xs, *, size):
 
 @list_to_array.infer
 def _(xs, *, size):
-    return Array(_list(xs, "list_to_array").elem.dtype, (size,))
+    elem = require("list_to_array", _list(xs, "list_to_array").elem, ANY)
+    return Array(elem.dtype, (size,))

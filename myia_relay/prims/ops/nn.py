@@ -36,7 +36,7 @@ def _windows(x, ksize, strides):
     return view[:, :, :: strides[0], :: strides[1]]
 
 
-def _pad(x, padding, value=0):
+def _pad(x, padding, value: float = 0):
     if not any(n for side in padding for n in side):
         return np.asarray(x)
     return np.pad(x, ((0, 0), (0, 0), *padding), constant_values=value)

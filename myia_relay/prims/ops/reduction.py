@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...abstract.dims import known_size
 from ...ir.axes import Relation, along, reduction, without
 from ...ir.prim import primitive
 from ...utils.errors import TypeError_
@@ -150,7 +151,7 @@ def _shift(x, by: int):
 
 
 def _running_product(x, exclusive: bool):
-    n = shape_of(x)[-1]
+    n = known_size(shape_of(x)[-1])
     if n == 0:
         return x
     if exclusive:

@@ -13,14 +13,14 @@ Input: `Operator`s. Output: primitives with their relations; the derivative come
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...abstract.batched import batched_type
 from ...abstract.dims import DimLike
-from ...abstract.types import FLOATS, Array, Scalar, Struct, Type, float_dtype, numpy_dtype, tuple_of
+from ...abstract.types import FLOATS, Array, Leaf, Scalar, Struct, Type, float_dtype, numpy_dtype, tuple_of
 from ...ir.build import as_type, type_of_constant
 from ...ir.prim import primitive
 from ...utils.errors import CompileError, GradError, TypeError_
@@ -130,7 +130,7 @@ class Operator:
         attrs = tuple((name, bound.kwargs[name]) for name in self.attributes)
         return list(bound.args), attrs
 
-    def promoted(self, types: list[Type]) -> list[Type]:
+    def promoted(self, types: Sequence[Leaf]) -> Sequence[Leaf]:
         """The types in which an elementwise operator without a dtype of its own gets its arguments: all of one dtype."""
         if not self.elementwise or self.dtype is not None or not types:
             return types
@@ -152,25 +152,28 @@ class Operator:
         return self.results[key]
 
     def _result(self, types: tuple[Type, ...], attrs: dict[str, Any]) -> Type:
+        given: list[Leaf] = []
         for name, t in zip(self._names(len(types)), types, strict=True):
             if not isinstance(t, Scalar | Array):
                 raise TypeError_(f"the operator {self.name} takes numbers and arrays, and '{name}' is {t}")
+            given.append(t)
         if self.c_function is not None:
-            self.c_function.check(self, types)
+            self.c_function.check(self, given)
         if self.elementwise:
-            shape = broadcast_shapes(self.name, *[t.shape for t in types])
-            return join_kind(self._dtype(types), shape, *types)
+            shape = broadcast_shapes(self.name, *[t.shape for t in given])
+            return join_kind(self._dtype(given), shape, *given)
+        assert self.relation is not None  # else it is defined by others
         try:
-            said = self.relation(*[TensorType(tuple(t.shape), t.dtype) for t in types], **attrs)
+            said = self.relation(*[TensorType(tuple(t.shape), t.dtype) for t in given], **attrs)
         except CompileError:
             raise
         except Exception as error:  # the relation's own words for arguments that it does not take
             raise TypeError_(f"the operator {self.name} does not take these arguments: {error}") from error
         return self._said(said)
 
-    def _dtype(self, types: tuple[Type, ...]) -> str:
+    def _dtype(self, types: Sequence[Leaf]) -> str:
         if self.dtype is None:
-            return common_dtype(list(types))
+            return common_dtype(types)
         chosen = self.dtype
         if callable(chosen) and not isinstance(chosen, type):
             chosen = chosen(*[t.dtype for t in types])
@@ -219,7 +222,8 @@ class Operator:
             self._fitted(f, t, f"result {i}: ") for i, (f, t) in enumerate(zip(found, want.elems, strict=True))
         )
 
-    def _fitted(self, found: Any, want: Type, where: str) -> Any:
+    # `want` is a number's or an array's type, whatever holds it: relations speak of nothing else.
+    def _fitted(self, found: Any, want: Any, where: str) -> Any:
         if found is None:
             raise TypeError(f"the operator {self.name}: {where}the definition returned None")
         array = np.asarray(found)
@@ -242,7 +246,7 @@ def _converted(value: Any, t: Type) -> Any:
     return float(value) if t == Scalar("float64", True) else as_type(value, t)
 
 
-def common_dtype(types: list[Type]) -> str:
+def common_dtype(types: Sequence[Leaf]) -> str:
     """The float dtype that elementwise operands promote to: Python numbers yield, integers count as for `np.sin`."""
     strong = [numpy_dtype(t.dtype) for t in types if not (isinstance(t, Scalar) and t.weak)]
     if not strong:
@@ -350,7 +354,7 @@ def _nothing(op: Operator, values, attrs, kinds, levels) -> Any:
         values = [np.zeros(np.shape(v)[1:], v.dtype) if flag else v for v, flag in zip(values, flags, strict=True)]
     want = op.result(tuple(type_of_constant(_as_kind(v, k)) for v, k in zip(values, kinds, strict=True)), attrs)
 
-    def empty(t: Type) -> np.ndarray:
+    def empty(t: Any) -> np.ndarray:  # as for `Operator.fitted`
         return np.zeros((*sizes, *t.shape), numpy_dtype(t.dtype))
 
     return tuple(map(empty, want.elems)) if isinstance(want, Struct) else empty(want)
@@ -359,7 +363,7 @@ def _nothing(op: Operator, values, attrs, kinds, levels) -> Any:
 # --- primitives -------------------------------------------------------------------------------------------------------
 
 
-def kind_of(t: Type) -> str:
+def kind_of(t: Leaf) -> str:
     """How the definition gets an argument of this type."""
     return "array" if isinstance(t, Array) else "python" if t.weak else "numpy"
 

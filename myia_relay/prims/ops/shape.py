@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...abstract.dims import DimLike
+from ...abstract.dims import DimLike, known_size
 from ...abstract.types import Array, numpy_dtype
 from ...ir.axes import AXES, AXIS, ORDER, SHAPE, Axes, Relation, without
 from ...ir.prim import primitive
@@ -127,7 +127,7 @@ def pad(x, value, *, low, high, interior):
         An array with axes of size low + n + (n - 1) * interior + high.
     """
     x = np.asarray(x)
-    shape = padded_shape(x.shape, low, high, interior)
+    shape = tuple(map(known_size, padded_shape(x.shape, low, high, interior)))
     out = np.full(shape, value, dtype=x.dtype)
     picks = tuple(slice(lo, lo + n + max(n - 1, 0) * gap, gap + 1) for n, lo, gap in zip(x.shape, low, interior))
     out[picks] = x

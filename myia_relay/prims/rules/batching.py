@@ -44,6 +44,7 @@ def from_axes(prim: Primitive):
     operands: the columns of many matrices are more columns of one.
     """
     explicit, axes = prim.batch_rule, prim.axes
+    assert axes is not None, f"{prim.name} declares no axes"
 
     def rule(size, batched, *args, **attrs):
         out = explicit(size, batched, *args, **attrs) if explicit is not None else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...abstract.dims import may_be_equal, product
-from ...abstract.types import FLOATS, Array, Scalar, Type, numpy_dtype
+from ...abstract.types import FLOATS, Array, Leaf, Scalar, Type, numpy_dtype
 from ...ir.axes import BROADCAST, SHAPE, Axes, Relation, reduction
 from ...ir.build import Var, as_type
 from ...ir.prim import REGISTRY, primitive
@@ -299,7 +299,7 @@ def match_kind(x, to: Type):
     return x
 
 
-def unbroadcast(dout, to: Type):
+def unbroadcast(dout, to: Leaf):
     """The cotangent of an operand of type `to` from that of the broadcast result: summed over the axes it was
     repeated along.
 

@@ -43,6 +43,7 @@ class LoweringProtocol(Protocol):
 
     def within(self, i: Expr, size) -> bool:
         """Whether an index that has just been read is known to lie in `0 ... size - 1`."""
+        ...
 
 
 def clamp(b, i: Expr, size) -> Expr:

@@ -6,10 +6,12 @@ adds it) that shows what met what.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike
-from ...abstract.types import FLOATS, INTS, Array, Scalar, Type, numpy_dtype
+from ...abstract.types import FLOATS, INTS, Array, Leaf, Scalar, Type, numpy_dtype
 from ...ir.build import Var, type_of_constant
 from ...utils.errors import ShapeError, TypeError_
 
@@ -19,7 +21,7 @@ ANY = NUMBERS + BOOLS
 BITS = INTS + BOOLS
 
 
-def type_of(x) -> Type:
+def type_of(x) -> Any:  # as of `Var`
     """The type of a staged value or of a number: rules run on both."""
     return x.type if isinstance(x, Var) else type_of_constant(x)
 
@@ -47,7 +49,7 @@ def show_shape(shape) -> str:
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
-def require(name: str, t: Type, accepts: tuple[str, ...]) -> Type:
+def require(name: str, t: Type, accepts: tuple[str, ...]) -> Leaf:
     """`t` itself, if it is a number or array of one of these dtypes."""
     if not isinstance(t, Scalar | Array):
         raise TypeError_(f"{name} takes numbers and arrays, and this is {t}")
@@ -73,7 +75,7 @@ def require_array(name: str, t: Type, ndim: int | None = None, accepts: tuple[st
     return t
 
 
-def same_dtype(name: str, *types: Type) -> str:
+def same_dtype(name: str, *types: Leaf) -> str:
     """The common dtype of strict operands. A difference is a bug of the layer above, which promotes."""
     dtypes = {t.dtype for t in types}
     if len(dtypes) != 1:
@@ -110,15 +112,15 @@ def broadcast_shapes(name: str, *shapes) -> tuple[DimLike, ...]:
     return tuple(out)
 
 
-def join_kind(dtype: str, shape, *types: Type) -> Type:
+def join_kind(dtype: str, shape, *types: Leaf) -> Leaf:
     """An array if any operand is one, else a NumPy scalar, or a Python number if all operands are."""
     if any(isinstance(t, Array) for t in types):
         return Array(dtype, tuple(shape))
-    weak = all(t.weak for t in types) and dtype in ("int64", "float64", "bool")
+    weak = all(isinstance(t, Scalar) and t.weak for t in types) and dtype in ("int64", "float64", "bool")
     return Scalar(dtype, weak)
 
 
-def array_or_scalar(dtype: str, shape) -> Type:
+def array_or_scalar(dtype: str, shape) -> Leaf:
     """What NumPy makes of a computed shape: an array, or a NumPy scalar where no axis is left."""
     return Array(dtype, tuple(shape)) if shape else Scalar(dtype)
 
