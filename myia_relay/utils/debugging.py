@@ -18,6 +18,11 @@ def debugging() -> bool:
     return os.environ.get("MYIA_RELAY_DEBUG", "") not in ("", "0")
 
 
+def memory_checked() -> bool:
+    """Whether MYIA_RELAY_CHECKED asks for native code that checks every access to memory."""
+    return os.environ.get("MYIA_RELAY_CHECKED", "") not in ("", "0")
+
+
 @contextlib.contextmanager
 def observed(observer: Observer) -> Iterator[None]:
     """Show an observer the graph after every stage and every pass that changes it, of all that is compiled meanwhile."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import random
 import re
 import subprocess
@@ -229,11 +230,14 @@ def main() -> None:
     parser.add_argument(
         "--failures", type=Path, default=Path("campaign_failures"), help="folder for programs that fail"
     )
+    parser.add_argument("--checked", action="store_true", help="native code checks its accesses to memory")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--only", type=int, nargs="+", help="run the programs of these seeds in this process")
     parser.add_argument("--show", type=int, nargs="+", help="print the programs of these seeds")
     parser.add_argument("--shrink", type=int, nargs="+", help="make the failing programs of these seeds smaller")
     options = parser.parse_args()
+    if options.checked:
+        os.environ["MYIA_RELAY_CHECKED"] = "1"  # of workers too
     if options.worker:
         return work()
     warnings.simplefilter("ignore")

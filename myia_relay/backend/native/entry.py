@@ -45,6 +45,7 @@ from .arguments import conform
 from .caller import Writer
 from .heap import Heap, heap
 from .lists import release
+from .memory_checks import VIOLATED, MemoryChecks
 from .sites import Site
 from .stack import continue_deeper, stack_limit
 
@@ -86,6 +87,7 @@ class ProgramSignature:
         block: for many arguments, the first of the slots that hold them; None where they are passed.
         list_head: the slot of the first block of lists; None where there are no lists.
         needs: what the code calls that is not in it: "blas", "threads".
+        checks: of accesses to memory, where the code was built with some.
     """
 
     params: list[Type]
@@ -103,6 +105,7 @@ class ProgramSignature:
     block: int | None = None
     list_head: int | None = None
     needs: list[str] = field(default_factory=list)
+    checks: MemoryChecks | None = None
 
 
 def word_of(value: Any) -> int:
@@ -199,6 +202,9 @@ class Entry:
         if status == INTERRUPTED:  # this area's server may have ended with it
             self.leave(area)
             raise self.waiting.pop(area[0], None) or KeyboardInterrupt
+        if status == VIOLATED and self.signature.checks is not None:
+            self.release(area)
+            self.signature.checks.fail(area[2])
         if status != FAILED:
             self.leave(area)
             raise MemoryError("a native program ran out of memory")

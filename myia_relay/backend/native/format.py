@@ -237,7 +237,7 @@ def decode_call(data: list) -> tuple:
 
 
 KNOWN = {"params", "output", "symbols", "results", "state_slots", "arena", "presets", "sites", "by_object", "regions"}
-KNOWN |= {"frames", "needs", "heap", "list_head", "block"}
+KNOWN |= {"frames", "needs", "heap", "list_head", "block", "checks"}
 
 
 def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, Any]:
@@ -246,6 +246,8 @@ def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, 
         raise Unportable("a program with records")
     if s.list_head is not None:
         raise Unportable("a program with run-time lists")
+    if s.checks is not None:
+        raise Unportable("a program with checks of its accesses to memory")
     if unknown := {f.name for f in fields(s)} - KNOWN:
         raise Unportable(f"a program with {', '.join(unknown)}, which this file does not write")
     presets = []

@@ -10,6 +10,7 @@ Input: storages with their events. Output: offsets (ints, or expressions over sy
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,10 +81,13 @@ class MemoryPlan:
     loops: list[tuple[int, int]] = field(default_factory=list)
     in_place: list[tuple[int, Storage, Storage]] = field(default_factory=list)
     size: DimLike = 0
+    watch: Callable[[int], None] | None = None  # hears of each tick
 
     def tick(self) -> int:
         """Advance the clock: something is about to be emitted."""
         self.clock += 1
+        if self.watch is not None:
+            self.watch(self.clock)
         return self.clock
 
     def touch(self, storage: Storage) -> None:

@@ -40,19 +40,22 @@ from ...ir.rewrite import all_graphs, mark_recursion
 from ...opt.analysis.fusion import is_scalar
 from ...opt.analysis.ranges import analyse
 from ...opt.pipeline import plan_lanes
+from ...utils.debugging import memory_checked
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, ProgramSignature
 from ..native.library import needs_of
+from ..native.memory_checks import MemoryChecks
 from .host import data, layout, lists, tapes
 from .host.control import flatten, same_place, unflatten
 from .host.lower import Lowering, RefValue
 from .host.outline import outlined
 from .host.recursion import Calls
+from .host.watch import Watch
 from .kernels import nontemporal
 from .kernels.kernel import pointer_at, pointer_type
 from .plan import ALIGN, ITEM, View
-from .tir import machine, pipeline, threads
+from .tir import bounds, machine, pipeline, threads
 from .tir.block import Block, call, dtype_of, idx, load
 
 MANY = 64  # arguments and results: more are words of the state area, since TVM's checks of parameters take time for each pair
@@ -219,6 +222,11 @@ class _Main:
         self.graph = graph
         self.lowering = Lowering()
         self.lowering.ranges = analyse(graph)
+        self.watch: Watch | None = None
+        if memory_checked():
+            self.watch = self.lowering.watch = Watch(self.lowering.state)
+            self.watch.follow(self.lowering)
+        self.checked: list[str] = []
         recursive = set(mark_recursion(graph))
         others = outlined(graph, recursive)
         if recursive or others:
@@ -365,6 +373,8 @@ class _Main:
             shape = [lowering.b.dim(d) for d in t.shape]
             dtype = lowering.state.get(self.descr_slots[t.dtype])
             self.arrays.append((layout.Expected(obj, dtype, shape, kind == "ref"), storage))
+            if self.watch is not None:
+                self.watch.items[storage.var] = ITEM[t.dtype]
         else:
             self.checks.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), obj)))
         return View(storage, t.dtype, t.shape)
@@ -377,6 +387,9 @@ class _Main:
         layout.check(block, [expected for expected, _ in self.arrays], type_id, LAYOUT)
         for expected, storage in self.arrays:
             data = layout.data_pointer(block, expected.obj)
+            if self.watch is not None:
+                shape = layout.sizes(block, expected.obj)
+                self.watch.argument(storage.var, shape, len(expected.shape), self.watch.items[storage.var])
             block.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)))
 
     def preset(self, value: Any) -> int:
@@ -424,6 +437,8 @@ class _Main:
                 self.take(obj)
             holder = Block()
             data = layout.data_pointer(holder, obj) if self.by_object else obj
+            if self.watch is not None and self.by_object:
+                self.watch.argument(view.storage.var, layout.sizes(holder, obj), len(view.shape), ITEM[view.dtype])
             self.bindings += [
                 *holder._stmts,
                 tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)),
@@ -441,7 +456,10 @@ class _Main:
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
         functions = {**lowering.functions, **self.private}
         functions[tvm.ir.GlobalVar("main")] = main
-        return tvm.IRModule(functions)
+        module = tvm.IRModule(functions)
+        if self.watch is not None:
+            module, self.checked = bounds.checked(module, self.watch.finish())
+        return module
 
     def signature(self) -> ProgramSignature:
         """What the caller has to know."""
@@ -464,6 +482,9 @@ class _Main:
             if self.calls is not None
             else None,
             heap=lowering.heap,
+            checks=None
+            if self.watch is None
+            else MemoryChecks(self.watch.memory.slot, self.checked, self.watch.places),
         )
 
 

@@ -27,7 +27,7 @@ from ..kernels.kernel import view_pointer
 from ..plan import View
 from ..tir import exact
 from ..tir.block import call, expect, idx, load
-from .inplace import last_use
+from .inplace import last_use, views
 
 SERVE = "myia_relay.native.serve"  # where code is not linked here but loaded by TVM
 
@@ -79,8 +79,6 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
         lowering.state.put(slot, value)
         return sites.Number(slot, t)
     if isinstance(t, Array):
-        lowering.flush_writers(value.storage)
-        lowering.plan.tick()
         lowering.plan.touch(value.storage)
         lowering.state.put(slot, call("tirx.reinterpret", "int64", view_pointer(value)))
         sizes = tuple(lowering.state.slot() for d in t.shape)
@@ -94,9 +92,26 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
 
 
 def _site(lowering: Any, node: Apply, operands: tuple[Node, ...]) -> int:
+    _settle(lowering, operands)  # all before the first is looked at: what is computed later may take its place
+    lowering.plan.tick()
     decode = [decoder(lowering, a, lowering.value(a) if not _is_text(a) else None) for a in operands]
     lowering.sites.append(EffectSite(node, decode))
     return len(lowering.sites) - 1
+
+
+def _settle(lowering: Any, operands: tuple[Node, ...]) -> None:
+    """Have the arrays of operands in memory."""
+    for arg in operands:
+        for view in views(lowering.scope.env.get(arg)):
+            lowering.flush_writers(view.storage)
+
+
+def _read_now(lowering: Any, operands: tuple[Node, ...]) -> None:
+    """Python reads the arrays of operands now."""
+    lowering.plan.tick()
+    for arg in operands:
+        for view in views(lowering.scope.env.get(arg)):
+            lowering.plan.touch(view.storage)
 
 
 def _is_text(node: Node) -> bool:
@@ -112,9 +127,7 @@ def _flush_writes(lowering: Any) -> None:
 
 def _check(lowering: Any, node: Apply) -> None:
     _flush_writes(lowering)
-    for arg in node.args[1:]:
-        if isinstance(lowering.scope.env.get(arg), View):
-            lowering.flush_writers(lowering.scope.env[arg].storage)
+    _settle(lowering, node.args[1:])
     condition = node.args[0]
     if isinstance(condition, Apply) and getattr(condition.fn, "name", "") == "logical_or":
         # Two jumps: the second operand, a check of `opt.rewrite.if_conversion`, nearly always decides, and the first
@@ -140,7 +153,7 @@ def _raise(lowering: Any, node: Apply) -> None:
 def _print(lowering: Any, node: Apply) -> None:
     _flush_writes(lowering)
     site = _site(lowering, node, node.args)
-    lowering.plan.tick()
+    _read_now(lowering, node.args)
     _request(lowering, PRINT, idx(site))
     lowering.scope.env[node] = None
 
@@ -151,7 +164,7 @@ def _call_operator(lowering: Any, node: Apply) -> None:
     number = _site(lowering, node, node.args)
     types = node.type.elems if isinstance(node.type, Struct) else (node.type,)
     values = [None if is_scalar(t) else lowering.new_view(t) for t in types]
-    lowering.plan.tick()
+    _read_now(lowering, node.args)
     results: list[Any] = []
     for t, view in zip(types, values):
         slot = lowering.state.slot()

@@ -26,6 +26,14 @@ def data_pointer(block: Block, obj: Any) -> Any:
     return block.let(load(fields(block, obj), DATA))
 
 
+def sizes(block: Block, obj: Any) -> Any:
+    """The sizes along the axes of an array object, as a buffer."""
+    dims = flat_buffer("dims", "int64")
+    pointer = call("tirx.reinterpret", pointer_type("int64"), load(fields(block, obj), DIMS))
+    block.emit(tirx.DeclBuffer(dims, data=pointer))
+    return dims
+
+
 class Expected(NamedTuple):
     """An object that has to be an array of a certain kind.
 
@@ -77,4 +85,4 @@ def _leave(block: Block, differences: list[Any], status: int) -> None:
             block.emit(tirx.Return(idx(status)))
 
 
-__all__ = ["Expected", "check", "data_pointer", "descr", "supported"]
+__all__ = ["Expected", "check", "data_pointer", "descr", "sizes", "supported"]

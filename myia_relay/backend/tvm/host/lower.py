@@ -32,7 +32,7 @@ from ..kernels.kernel import Evaluator, Kernel, MainSite, apply_rule, pointer_ty
 from ..kernels.updates import emit as emit_update
 from ..kernels.updates import find as find_updates
 from ..plan import ITEM, MemoryPlan, Storage, View
-from ..tir.block import Block, const, dtype_of, idx, is_leaf, llvm
+from ..tir.block import Block, const, dtype_of, idx, is_leaf, llvm, load
 from ..tir.expr import Expr, constant
 from . import control, data, effects, inplace, lists, references, tapes, vector_while
 from .state import StateArea
@@ -139,6 +139,7 @@ class Lowering:
         self._first = self.block._stmts
         self._budget: Any = None
         self.ranges = Ranges()
+        self.watch: Any = None  # see `watch`, where accesses to memory are checked
 
     def budget(self) -> Any:
         """The nanoseconds until the function asks for signals; see `effects.Poll`."""
@@ -289,6 +290,8 @@ class Lowering:
     def node(self, node: Apply) -> None:
         """Lower one application."""
         env = self.scope.env
+        if self.watch is not None:
+            self.watch.at(self.block, node)
         if isinstance(node.fn, Graph):
             if self.calls is not None and node.fn in self.calls.called:
                 self.calls.emit(self, node)
@@ -546,8 +549,6 @@ class Lowering:
 
     def load_slot(self, view: View) -> Any:
         """The scalar in a slot, in a local."""
-        from ..tir.block import load
-
         self.plan.tick()
         return self.block.let(load(MainSite(self).buffer(view), 0))
 

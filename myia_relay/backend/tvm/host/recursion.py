@@ -172,13 +172,13 @@ class Calls:
                     args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
                 for view in leaf.views if isinstance(leaf, RefValue) else [leaf] if isinstance(leaf, View) else []:
                     lowering.plan.touch(view.storage)
-                    args.append(_address(view))
+                    args.append(_address(lowering, view))
         results: list[Any] = []
         for t in function.results:
             if isinstance(t, Array) and not is_scalar(t):
                 view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
                 lowering.plan.touch(view.storage)
-                args.append(_address(view))
+                args.append(_address(lowering, view))
                 results.append(view)
             else:
                 results.append(None)
@@ -194,8 +194,9 @@ class Calls:
         lowering.scope.env[node] = unflatten(results, node.type)
 
 
-def _address(view: View) -> Any:
-    return pointer_at(view.storage.var if view.pointer is None else view.pointer, view.offset, "uint8")
+def _address(lowering: Any, view: View) -> Any:
+    pointer = pointer_at(view.storage.var if view.pointer is None else view.pointer, view.offset, "uint8")
+    return pointer if lowering.watch is None else lowering.watch.bounded(lowering, pointer, view)
 
 
 def _word(block: Block, frame: Any, offset: int, dtype: str) -> Any:
@@ -238,6 +239,9 @@ class FunctionLowering(Lowering):
         self.state = _FrameState(self.block, calls)
         self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")
         self.params = [self.state.address, self.frame]
+        if root.watch is not None:
+            self.watch = root.watch
+            self.watch.follow(self)
         for name in root.dims:
             self.dims[name] = tirx.Var(f"dim_{name}", "int64")
 

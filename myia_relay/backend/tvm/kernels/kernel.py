@@ -18,6 +18,7 @@ import tvm
 from tvm import tirx
 from tvm.ir import PointerType, PrimType
 
+from ....abstract.dims import product
 from ....ir.axes import is_pointwise
 from ....ir.node import Apply, Constant, Node
 from ....opt.analysis.fusion import is_scalar
@@ -45,6 +46,12 @@ def view_pointer(view: View) -> Any:
     """The address of an array, in the main function."""
     base = view.storage.var if view.pointer is None else view.pointer
     return pointer_at(base, view.offset, view.dtype)
+
+
+def sized_pointer(lowering: Any, view: View) -> Any:
+    """`view_pointer`, with the array's size where accesses to memory are checked (`tir.bounds`)."""
+    pointer = view_pointer(view)
+    return pointer if lowering.watch is None else lowering.watch.bounded(lowering, pointer, view)
 
 
 def flat_buffer(name: str, dtype: str) -> Any:
@@ -89,7 +96,7 @@ class EvaluationSite:
     def buffer(self, view: View) -> Any:
         """The memory of an array as a flat buffer, usable here."""
         buffer = flat_buffer("a", view.dtype)
-        self.block.emit(tirx.DeclBuffer(buffer, data=view_pointer(view)))
+        self.block.emit(tirx.DeclBuffer(buffer, data=sized_pointer(self.lowering, view)))
         return buffer
 
     def scalar(self, node: Node) -> Any:
@@ -145,10 +152,13 @@ class Kernel(EvaluationSite):
         if key not in self._buffers:
             var, buffer, declaration = buffer_parameter(f"a{len(self._buffers)}", view.dtype)
             self.params.append(var)
-            self.args.append(view_pointer(view))
+            self.args.append(sized_pointer(self.lowering, view))
             self.declarations.append(declaration)
-            self._buffers[key] = (buffer, view)  # the view keeps the ids in the key alive
-        return self._buffers[key][0]
+            self._buffers[key] = (buffer, view, len(self.args) - 1)  # the view keeps the ids in the key alive
+        buffer, first, number = self._buffers[key]
+        if self.lowering.watch is not None and product(view.shape) != product(first.shape):
+            self.args[number] = view_pointer(view)  # of several sizes: as far as its storage reaches
+        return buffer
 
     def value_param(self, key: Any, expr: Any, dtype: str | None = None) -> Any:
         """A scalar that the caller passes by value."""

@@ -1,0 +1,47 @@
+"""What native code built with checks of its accesses to memory leaves behind when one of them fails.
+
+Such code stores what it found in slots of the state area and leaves with the status `VIOLATED`; see `backend/tvm/tir/bounds.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ...utils.errors import InternalError
+from ...utils.raising import raise_again
+from ...utils.source import Origin
+
+VIOLATED = 4  # a status, beside those of `area`
+FOUND, INDEX, LEAST, MOST, PLACE = range(
+    5
+)  # slots: the number of the check and of the place, counted from one; what was found
+SLOTS = 5
+
+
+@dataclass
+class MemoryChecks:
+    """The checks of a program.
+
+    Attributes:
+        slot: the first of their slots in the state area.
+        texts: what each of them checks.
+        places: where in the user's source native code can be.
+    """
+
+    slot: int
+    texts: list[str]
+    places: list[Origin | None]
+
+    def fail(self, ints: Any) -> NoReturn:
+        """Raise what a call has found.
+
+        Raises:
+            InternalError: always.
+        """
+        found, index, least, most, place = (ints[self.slot + k] for k in (FOUND, INDEX, LEAST, MOST, PLACE))
+        origin = self.places[place - 1] if place else None
+        stack = origin.call_stack() if origin is not None else []
+        where = f", at {stack[0].file}:{stack[0].line}" if stack else ""
+        message = f"{self.texts[found - 1]} at {index}, and the first and the last that are its own are {least} and {most - 1}"
+        raise_again(InternalError("native memory", message + where), origin)

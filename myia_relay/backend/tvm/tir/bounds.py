@@ -1,0 +1,563 @@
+"""Checks of every access to memory: a pass over finished functions, for finding miscompilations (`MYIA_RELAY_CHECKED=1`).
+
+Idea: every pointer carries where its memory begins and ends. Private functions take both for each pointer beside it; a buffer
+declared over a pointer has a least and a greatest index then, and each load and store, each lane of a vector, and each copy is
+compared with them right before it runs. What fails is written down, and all functions leave. Nothing that the compiler has proved
+is used: extents come from NumPy's array objects, from the sizes of the memory plan's storages, and from arrays' shapes.
+
+Memory whose life begins or ends is filled with a poison: a NaN, in integers a large odd number. A value that is read before it
+was written, or after its life, then changes the answer.
+
+Addresses that are numbers in between (the blocks of lists, records, frames, tapes) say nothing of where their memory ends: of such
+only arrays' shapes are checked.
+
+Input: a module, and what `Memory` tells. Output: a module whose main function may leave with the status `VIOLATED`. Loops run in
+one thread and element by element where they said "vectorized"; other vectors stay vectors.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import PrimType
+from tvm.tirx.stmt import ForKind
+
+from ....utils.errors import InternalError
+from ...native.memory_checks import FOUND, INDEX, LEAST, MOST, PLACE, VIOLATED
+from .block import Block, call, const, dtype_of, element, expect, idx, lanes_of, llvm, load
+
+PLACE_MARK, CLOCK_MARK, EXTENT_MARK = "myia_relay_place", "myia_relay_clock", "myia_relay_extent"
+POISON = 0x7FFB  # sixteen bits: a NaN in each format of floats, a large odd number in each of integers
+FAR = (1 << 63) - 1
+OBJECTS = ("obj", "dims")  # buffers over NumPy's array objects, read at constant words before anything else runs
+
+
+@dataclass
+class Memory:
+    """What the pass is told.
+
+    Attributes:
+        area: the variable of the state area's address in the main function.
+        slot: the first of the slots for what is found.
+        extents: the bytes behind pointer variables that functions bind.
+        events: (plan, clock) -> pointers and sizes of the memory whose life ends, or begins, there.
+    """
+
+    area: Any
+    slot: int
+    extents: dict[Any, Any] = field(default_factory=dict)
+    events: dict[tuple[int, int], list[tuple[Any, Any]]] = field(default_factory=dict)
+
+
+def mark(name: str, *numbers: int) -> Any:
+    """A statement that says where in the program the code behind it belongs; the pass takes it out."""
+    return tirx.Evaluate(tirx.call_extern("int32", name, *map(idx, numbers)))
+
+
+def with_extent(pointer: Any, nbytes: Any) -> Any:
+    """A pointer to an array of so many bytes; the pass makes the pointer of it."""
+    return tvm.ir.Call(
+        tvm.ir.Op.get("tirx.call_pure_extern"), [tvm.ir.StringImm(EXTENT_MARK), pointer, nbytes], ret_ty=pointer.ty
+    )
+
+
+def checked(module: tvm.IRModule, memory: Memory) -> tuple[tvm.IRModule, list[str]]:
+    """The module with checks, and what each of them checks."""
+    checks = _Checks(memory)
+    functions = {var: _Function(checks, var.name_hint, function).build() for var, function in module.functions.items()}
+    functions[checks.violate] = _violate(memory.slot)
+    functions[checks.poison] = _poison()
+    return tvm.IRModule(functions), checks.texts
+
+
+class _Checks:
+    """What all functions of a module share."""
+
+    def __init__(self, memory: Memory):
+        self.memory = memory
+        self.texts: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.violate, self.poison = tvm.ir.GlobalVar("memory_violated"), tvm.ir.GlobalVar("memory_poison")
+
+    def number(self, text: str) -> int:
+        """The number of a check, counted from one."""
+        if text not in self.numbers:
+            self.texts.append(text)
+            self.numbers[text] = len(self.texts)
+        return self.numbers[text]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """The memory that a pointer may reach: its first address, and the first one behind it."""
+
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """The indices of a buffer, from `least` to before `most`; ints where they are known. `span` is None for local memory."""
+
+    least: Any
+    most: Any
+    span: _Span | None
+
+
+ANYWHERE = _Span(idx(0), idx(FAR))
+
+
+def _address(pointer: Any) -> Any:
+    return call("tirx.reinterpret", "int64", pointer)
+
+
+def _or(a: Any, b: Any) -> Any:
+    return b if a is None else tirx.Or(a, b)
+
+
+@functools.cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The fields of a class of expressions that hold expressions."""
+    info, names = kind.__tvm_ffi_type_info__, []
+    while info is not None:
+        names += [f.name for f in info.fields]
+        info = getattr(info, "parent_type_info", None)
+    return tuple(n for n in names if n not in ("span", "ty", "op", "attrs", "ty_args", "source", "lanes"))
+
+
+def _operands(expr: Any) -> list[Any]:
+    """The expressions of which one is made."""
+    out: list[Any] = []
+    for name in _parts(type(expr)):
+        value = getattr(expr, name)
+        if isinstance(value, tvm.ir.Expr):
+            out.append(value)
+        elif isinstance(value, tvm.ir.Array):
+            out += [v for v in value if isinstance(v, tvm.ir.Expr)]
+    return out
+
+
+LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm, tvm.ir.StringImm, tvm.ir.GlobalVar)
+
+
+class _Function:
+    """The walk over one function."""
+
+    def __init__(self, checks: _Checks, name: str, function: Any):
+        self.checks, self.name, self.function = checks, name, function
+        self.is_main = name == "main"
+        self.is_private = not (function.attrs and "global_symbol" in function.attrs)
+        self.area = checks.memory.area if self.is_main else tirx.Var("checked_area", "int64")
+        self.slots: Any = None
+        self.spans: dict[Any, _Span] = {}
+        self.reaches: dict[Any, _Reach] = {}
+        self.place = 0
+        self.fresh = False  # whether the local that was made last is stored as a whole by the statement that follows
+
+    def build(self) -> Any:
+        """The function with its checks."""
+        params = list(self.function.params)
+        if (
+            not self.is_private and not self.is_main
+        ):  # continues a recursion on a larger stack: its own area is its first
+            self.area = params[0]
+        block = Block()
+        extra = [self.area] if self.is_private else []
+        for param in params:
+            if self.is_private and not isinstance(param.ty, PrimType):
+                low, high = (tirx.Var(f"{param.name}_{end}", "int64") for end in ("low", "high"))
+                self.spans[param] = _Span(low, high)
+                extra += [low, high]
+        self.slots = tirx.Var("checked_slots", _slots_type())
+        pointer = call("tirx.reinterpret", tvm.ir.PointerType(PrimType("int64")), self.area)
+        block.emit(tirx.DeclBuffer(self.slots, data=pointer))
+        if self.is_main:
+            for k in (FOUND, PLACE):
+                block.store(self.slots, idx(0), self.checks.memory.slot + k)
+        self.walk(self.function.body, block)
+        made = tirx.PrimFunc([*params, *extra], block.stmt(), ret_type=self.function.ret_type)
+        return made.with_attrs(dict(self.function.attrs)) if self.function.attrs else made
+
+    # --- statements -------------------------------------------------------------------------------------------------
+
+    def walk(self, stmt: Any, block: Block) -> None:
+        """Emit a statement with its checks."""
+        if isinstance(stmt, tirx.SeqStmt):
+            parts = list(stmt.seq)
+            for k, part in enumerate(parts):
+                follows = parts[k + 1] if k + 1 < len(parts) else None
+                self.fresh = isinstance(part, tirx.AllocBuffer) and _fills(follows, part.buffer)
+                self.walk(part, block)
+        elif isinstance(stmt, tirx.Evaluate):
+            self.evaluate(stmt, block)
+        elif isinstance(stmt, tirx.stmt.BufferStore):
+            self.look(stmt.value, block)
+            self.access(stmt.buffer, list(stmt.indices), "writes", block)
+            block.emit(stmt)
+        elif isinstance(stmt, tirx.For):
+            self.look(stmt.min, block)
+            self.look(stmt.extent, block)
+            plain = stmt.kind in (ForKind.VECTORIZED, ForKind.PARALLEL)
+            kind = ForKind.SERIAL if plain else stmt.kind
+            body = self.inner(stmt.body)
+            block.emit(tirx.For(stmt.loop_var, stmt.min, stmt.extent, kind, body, None, stmt.annotations, stmt.step))
+        elif isinstance(stmt, tirx.While):
+            self.look(stmt.condition, block)
+            body = Block()
+            self.walk(stmt.body, body)
+            self.look(stmt.condition, body)
+            block.emit(tirx.While(stmt.condition, body.stmt()))
+        elif isinstance(stmt, tirx.stmt.IfThenElse):
+            self.look(stmt.condition, block)
+            otherwise = self.inner(stmt.else_case) if stmt.else_case is not None else None
+            block.emit(tirx.stmt.IfThenElse(stmt.condition, self.inner(stmt.then_case), otherwise))
+        elif isinstance(stmt, tirx.DeclBuffer):
+            self.declare(stmt, block)
+        elif isinstance(stmt, tirx.AllocBuffer):
+            self.local(stmt, block)
+        elif isinstance(stmt, tirx.Bind):
+            self.look(stmt.value, block)
+            block.emit(stmt)
+            if not isinstance(stmt.var.ty, PrimType):
+                nbytes = self.checks.memory.extents.get(stmt.var)
+                low = self.bind(_address(stmt.var), block) if nbytes is not None else None
+                span = _Span(low, self.bind(tirx.Add(low, nbytes), block)) if low is not None else None
+                self.spans[stmt.var] = span or self.span(stmt.value, block)
+        elif isinstance(stmt, tirx.Return):
+            self.look(stmt.value, block)
+            block.emit(stmt)
+        elif isinstance(stmt, tirx.AttrStmt):
+            block.emit(tirx.AttrStmt(stmt.node, stmt.attr_key, stmt.value, self.inner(stmt.body)))
+        else:
+            raise InternalError("native memory", f"no checks are known for a {type(stmt).__name__}")
+
+    def inner(self, stmt: Any) -> Any:
+        block = Block()
+        self.walk(stmt, block)
+        return block.stmt()
+
+    def bind(self, value: Any, block: Block) -> Any:
+        """A number, in a variable."""
+        var = tirx.Var("b", "int64")
+        block.emit(tirx.Bind(var, value))
+        return var
+
+    def evaluate(self, stmt: Any, block: Block) -> None:
+        value = stmt.value
+        if not isinstance(value, tvm.ir.Call):
+            self.look(value, block)
+            block.emit(stmt)
+        elif isinstance(value.op, tvm.ir.GlobalVar):
+            self.run(value, block)
+        elif value.op.name == "tirx.call_extern" and value.args[0].value in (PLACE_MARK, CLOCK_MARK):
+            numbers = [int(a.value) for a in list(value.args)[1:]]
+            if value.args[0].value == PLACE_MARK:
+                self.place = numbers[0]
+            else:
+                for pointer, nbytes in self.checks.memory.events.get((numbers[0], numbers[1]), ()):
+                    block.emit(tvm.ir.Call(self.checks.poison, [_address(pointer), nbytes], ret_ty="int32"))
+        else:
+            self.look(value, block)
+            block.emit(stmt)
+
+    def run(self, value: Any, block: Block) -> None:
+        """A call of a private function: with the ends of its pointers' memory, and nothing more behind it where it failed."""
+        args, extra = [], [self.area]
+        for arg in value.args:
+            self.look(arg, block)
+            if not isinstance(arg.ty, PrimType):
+                span = self.span(arg, block)
+                extra += [span.low, span.high]
+            args.append(_bare(arg))
+        block.emit(tvm.ir.Call(value.op, [*args, *extra], ret_ty="int32"))
+        if self.is_private or self.is_main:
+            slot = self.checks.memory.slot
+            with block.when(expect(tirx.NE(load(self.slots, slot + FOUND), idx(0)), False)):
+                if self.place:
+                    known = load(self.slots, slot + PLACE)
+                    block.store(self.slots, tirx.Select(tirx.EQ(known, idx(0)), idx(self.place), known), slot + PLACE)
+                self.leave(block)
+
+    def leave(self, block: Block) -> None:
+        block.emit(tirx.Return(tirx.IntImm("int64", VIOLATED) if self.is_main else tirx.IntImm("int32", 0)))
+
+    def declare(self, stmt: Any, block: Block) -> None:
+        """A buffer over a pointer."""
+        buffer, data = stmt.buffer, stmt.data
+        self.look(data, block)
+        span = ANYWHERE if buffer.name in OBJECTS else self.span(data, block)
+        block.emit(tirx.DeclBuffer(buffer, data=_bare(data)))
+        if span is ANYWHERE:
+            self.reaches[buffer] = _Reach(-FAR, FAR, span)
+            return
+        size = idx(_size(str(buffer.ty.dtype)))
+        at = self.bind(_address(_bare(data)), block)
+        least = self.bind(tirx.Sub(idx(0), tirx.Div(tirx.Sub(at, span.low), size)), block)
+        self.reaches[buffer] = _Reach(least, self.bind(tirx.Div(tirx.Sub(span.high, at), size), block), span)
+
+    def local(self, stmt: Any, block: Block) -> None:
+        """Memory on the stack, poisoned unless the next statement fills it."""
+        buffer, count = stmt.buffer, 1
+        for d in stmt.buffer.ty.shape:
+            count *= int(d)
+        self.reaches[buffer] = _Reach(0, count, None)
+        block.emit(stmt)
+        value = _poisoned(str(buffer.ty.dtype))
+        if self.fresh or value is None or len(buffer.ty.shape) != 1:
+            return
+        if count == 1:
+            block.store(buffer, value, 0)
+        else:
+            with block.loop(count) as i:
+                block.store(buffer, value, i)
+
+    # --- expressions ------------------------------------------------------------------------------------------------
+
+    def look(self, expr: Any, block: Block) -> None:
+        """Emit the checks of what an expression reads."""
+        if isinstance(expr, LEAVES):
+            return
+        if isinstance(expr, tvm.ir.TensorLoad):
+            self.access(expr.source, list(expr.indices), "reads", block)
+            return
+        if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op):
+            name = expr.op.name
+            if name == "tirx.if_then_else":
+                condition, *ways = expr.args
+                self.look(condition, block)
+                blocks = [Block(), Block()]
+                for way, own in zip(ways, blocks):
+                    self.look(way, own)
+                if any(own._stmts for own in blocks):
+                    block.emit(tirx.stmt.IfThenElse(condition, *(own.stmt() for own in blocks)))
+                return
+            if name == "tirx.address_of":  # nothing is read there
+                for i in expr.args[0].indices:
+                    self.look(i, block)
+                return
+            if name == "tirx.buffer_data":
+                return
+            if name == "tirx.call_extern":
+                self.extern(expr, block)
+                return
+        for part in _operands(expr):
+            self.look(part, block)
+
+    def access(self, buffer: Any, indices: list[Any], verb: str, block: Block) -> None:
+        """Emit the check of an access."""
+        for i in indices:
+            self.look(i, block)
+        reach = self.reaches[buffer]
+        text = f"{self.name} {verb} {buffer.name}"
+        if len(indices) > 1:
+            flat: Any = None
+            for i, size in zip(indices, buffer.ty.shape, strict=True):
+                self.require(i, 0, idx(size), text, block)
+                flat = idx(i) if flat is None else tirx.Add(tirx.Mul(flat, idx(size)), idx(i))
+            indices = [flat]
+        self.require(indices[0], reach.least, reach.most, text, block)
+
+    def require(self, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
+        """Leave unless all lanes of an index are from `least` to before `most`."""
+        ends = _ends(index)
+        if isinstance(most, int) and isinstance(least, int):
+            if most == FAR or all(isinstance(e, tirx.IntImm) and least <= int(e.value) < most for e in ends):
+                return
+        ends = [self.bind(idx(e), block) for e in ends]
+        wrong = None
+        for e in ends:
+            wrong = _or(wrong, tirx.Or(tirx.LT(e, idx(least)), tirx.GE(e, idx(most))))
+        shown = ends[0]
+        if len(ends) > 1:
+            good = tirx.And(tirx.GE(ends[0], idx(least)), tirx.LT(ends[0], idx(most)))
+            shown = tirx.Select(good, ends[1], ends[0])
+        self.refuse(wrong, shown, least, most, text, block)
+
+    def refuse(self, wrong: Any, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
+        """Leave where something is wrong."""
+        with block.when(expect(wrong, False)):
+            numbers = [self.area, idx(self.checks.number(text)), index, idx(least), idx(most), idx(self.place)]
+            block.emit(tvm.ir.Call(self.checks.violate, numbers, ret_ty="int32"))
+            self.leave(block)
+
+    def span(self, pointer: Any, block: Block) -> _Span:
+        """The memory that a pointer may reach."""
+        if isinstance(pointer, tirx.Var):
+            return self.spans.get(pointer, ANYWHERE)
+        if not isinstance(pointer, tvm.ir.Call):
+            return ANYWHERE
+        name = pointer.op.name
+        if name == "tirx.call_pure_extern" and pointer.args[0].value == EXTENT_MARK:
+            _, inner, nbytes = pointer.args
+            outer = self.span(inner, block)
+            low = self.bind(_address(inner), block)
+            high = self.bind(tirx.Add(low, idx(nbytes)), block)
+            if outer is not ANYWHERE:
+                beyond = tirx.Or(tirx.LT(low, outer.low), tirx.GT(high, outer.high))
+                ends = tirx.Sub(low, outer.low), 0, tirx.Add(tirx.Sub(outer.high, outer.low), idx(1))
+                text = f"{self.name} has an array that does not lie in its memory, of which its bytes begin"
+                self.refuse(tirx.And(tirx.GT(high, low), beyond), *ends, text, block)
+            return _Span(low, high)
+        if name == "tirx.handle_add_byte_offset":
+            return self.span(pointer.args[0], block)
+        if name == "tirx.address_of":
+            return self.buffer_span(pointer.args[0].source, block)
+        if name == "tirx.tvm_access_ptr":
+            return self.buffer_span(pointer.args[1].args[0], block)
+        return ANYWHERE
+
+    def buffer_span(self, buffer: Any, block: Block) -> _Span:
+        reach = self.reaches[buffer]
+        if reach.span is not None:
+            return reach.span
+        low = self.bind(_address(call("tirx.address_of", "handle", load(buffer, 0))), block)
+        return _Span(low, self.bind(tirx.Add(low, idx(reach.most * _size(str(buffer.ty.dtype)))), block))
+
+    # --- calls of C -------------------------------------------------------------------------------------------------
+
+    def extern(self, expr: Any, block: Block) -> None:
+        """The check of what a C function reads and writes."""
+        name, *args = expr.args
+        for arg in args:
+            self.look(arg, block)
+        name = name.value
+        if name in ("memmove", "memcpy"):
+            self.range(args[0], args[2], f"{self.name} writes by {name}", block)
+            self.range(args[1], args[2], f"{self.name} reads by {name}", block)
+        elif name == "memset":
+            self.range(args[0], args[2], f"{self.name} writes by {name}", block)
+        elif name.startswith("myia_relay_stream_"):
+            self.range(args[0], idx(_size(dtype_of(args[1]))), f"{self.name} writes past the caches", block)
+        elif name.endswith("gemm") and name.startswith("scipy_cblas_"):
+            size = _size("float32" if name[-5] == "s" else "float64")
+            _, ta, tb, m, n, k, _, a, lda, b, ldb, _, c, ldc = args
+            for what, p, rows, columns, ld, transposed in (
+                ("reads the left matrix", a, m, k, lda, ta), ("reads the right matrix", b, k, n, ldb, tb),
+                ("writes the result", c, m, n, ldc, None),
+            ):  # fmt: skip
+                turned = transposed is not None and int(transposed.value) == 112
+                shape = (columns, rows) if turned else (rows, columns)
+                self.range(p, _matrix(*shape, ld, size), f"{self.name} {what} of a product", block)
+        elif name.endswith("gemv") and name.startswith("scipy_cblas_"):
+            size = _size("float32" if name[-5] == "s" else "float64")
+            _, trans, m, n, _, a, lda, x, incx, _, y, incy = args
+            inner, outer = (m, n) if int(trans.value) == 112 else (n, m)
+            self.range(a, _matrix(m, n, lda, size), f"{self.name} reads the matrix of a product", block)
+            self.range(x, _matrix(inner, tirx.IntImm("int32", 1), incx, size), f"{self.name} reads a vector", block)
+            self.range(y, _matrix(outer, tirx.IntImm("int32", 1), incy, size), f"{self.name} writes a vector", block)
+
+    def range(self, pointer: Any, nbytes: Any, text: str, block: Block) -> None:
+        """Leave unless so many bytes at a pointer are its own."""
+        count = self.bind(idx(nbytes), block)
+        span = self.span(pointer, block)
+        if span is ANYWHERE:
+            self.refuse(tirx.LT(count, idx(0)), count, 0, FAR, text + ", bytes counted", block)
+            return
+        at = self.bind(tirx.Sub(_address(_bare(pointer)), span.low), block)
+        behind = tirx.Sub(span.high, span.low)
+        beyond = tirx.Or(tirx.LT(at, idx(0)), tirx.GT(tirx.Add(at, count), behind))
+        wrong = tirx.Or(tirx.LT(count, idx(0)), tirx.And(tirx.GT(count, idx(0)), beyond))
+        self.refuse(wrong, tirx.Sub(tirx.Add(at, count), idx(1)), 0, behind, text + ", in bytes", block)
+
+
+def _bare(pointer: Any) -> Any:
+    """A pointer without what says its extent."""
+    if (
+        isinstance(pointer, tvm.ir.Call)
+        and isinstance(pointer.op, tvm.ir.Op)
+        and pointer.op.name == "tirx.call_pure_extern"
+    ):
+        if pointer.args[0].value == EXTENT_MARK:
+            return pointer.args[1]
+    return pointer
+
+
+def _fills(stmt: Any, buffer: Any) -> bool:
+    """Whether a statement stores all of a local of one element."""
+    return isinstance(stmt, tirx.stmt.BufferStore) and stmt.buffer.same_as(buffer) and int(buffer.ty.shape[0]) == 1
+
+
+def _ends(index: Any) -> list[Any]:
+    """The least and the greatest lane of an index, in either order."""
+    if isinstance(index, tirx.Broadcast):
+        return _ends(index.value)
+    if isinstance(index, tirx.Ramp):
+        further = tirx.Mul(idx(index.stride), idx(int(index.lanes) - 1))
+        return [index.base, tirx.Add(idx(index.base), further)]
+    if lanes_of(dtype_of(index)) == 1:
+        return [index]
+    return [llvm(f"vector.reduce.{end}", element(dtype_of(index)), index) for end in ("smin", "smax")]
+
+
+def _size(dtype: str) -> int:
+    """The bytes of an element, of all its lanes."""
+    return max(1, tvm.DataType(element(dtype)).bits // 8) * lanes_of(dtype)
+
+
+def _matrix(rows: Any, columns: Any, ld: Any, size: int) -> Any:
+    """The bytes from a matrix's first element to its last."""
+    rows, columns, ld = idx(rows), idx(columns), idx(ld)
+    count = tirx.Add(tirx.Mul(tirx.Sub(rows, idx(1)), ld), columns)
+    there = tirx.And(tirx.GT(rows, idx(0)), tirx.GT(columns, idx(0)))
+    return tirx.Mul(tirx.Select(there, count, idx(0)), idx(size))
+
+
+def _poisoned(dtype: str) -> Any:
+    """A poisoned element of a dtype, None for those that hold none."""
+    base, lanes = element(dtype), lanes_of(dtype)
+    if not base.startswith(("int", "uint", "float")):
+        return None
+    bits = tvm.DataType(base).bits
+    pattern = sum(POISON << k for k in range(0, 64, 16)) & ((1 << (bits - 1)) - 1)
+    if base in ("float32", "float64"):
+        value = call("tirx.reinterpret", base, tirx.IntImm(f"int{bits}", pattern))
+    elif base.startswith("float"):
+        value = const(float("nan"), base)
+    else:
+        value = tirx.IntImm(base, pattern) if bits <= 64 else None
+    return value if lanes == 1 or value is None else tirx.Broadcast(value, lanes)
+
+
+@functools.cache
+def _slots_type() -> Any:
+    return tirx.decl_buffer((1 << 48,), "int64", data_alignment=8).ty
+
+
+def _over(address: Any, dtype: str, name: str, block: Block) -> Any:
+    """The memory at an address, as a buffer."""
+    size = _size(dtype)
+    buffer = tirx.Var(name, tirx.decl_buffer((1 << 48,), dtype, data_alignment=size).ty)
+    data = call("tirx.reinterpret", tvm.ir.PointerType(PrimType(dtype)), address)
+    block.emit(tirx.DeclBuffer(buffer, data=data))
+    return buffer
+
+
+def _violate(slot: int) -> Any:
+    """A function that writes down what was found, unless something was found before."""
+    area, *numbers = (tirx.Var(n, "int64") for n in ("area", "number", "index", "least", "most", "place"))
+    block = Block()
+    slots = _over(area, "int64", "slots", block)
+    with block.when(tirx.EQ(load(slots, slot + FOUND), idx(0))):
+        for k, number in zip((FOUND, INDEX, LEAST, MOST, PLACE), numbers, strict=True):
+            block.store(slots, number, slot + k)
+    return tirx.PrimFunc([area, *numbers], block.stmt(), ret_type=PrimType("int32"))
+
+
+def _poison() -> Any:
+    """A function that fills memory with the poison."""
+    address, nbytes = tirx.Var("address", "int64"), tirx.Var("nbytes", "int64")
+    block = Block()
+    pairs = _over(address, "int16", "pairs", block)
+    with block.loop(tirx.Div(nbytes, idx(2))) as i:
+        block.store(pairs, tirx.IntImm("int16", POISON), i)
+    with block.when(tirx.EQ(tirx.Mod(nbytes, idx(2)), idx(1))):
+        last = _over(tirx.Add(address, tirx.Sub(nbytes, idx(1))), "int8", "last", block)
+        block.store(last, tirx.IntImm("int8", POISON & 0x7F), 0)
+    return tirx.PrimFunc([address, nbytes], block.stmt(), ret_type=PrimType("int32"))
+
+
+__all__ = ["Memory", "checked", "mark", "with_extent"]
