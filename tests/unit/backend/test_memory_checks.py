@@ -1,4 +1,4 @@
-"""Native code that checks its accesses to memory (`MYIA_RELAY_CHECKED=1`): right programs run, and faults made by hand are found."""
+"""Native code that checks its accesses to memory (`MYIA_RELAY_CHECKED=1`): right programs run, faults are found."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def verify(plan: MemoryPlan, alive: list[Storage]) -> None:
     """Hold a finished plan against the lives of its storages.
 
     Raises:
-        InternalError: two storages that live at one time overlap, one lies outside, or does not live to the end of a loop that reads it.
+        InternalError: two storages that live at one time overlap, one lies outside, or does not live to the end of a loop
+            that reads it.
     """
     for s in alive:
         last = s.offset + s.nbytes - plan.size
