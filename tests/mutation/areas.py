@@ -55,7 +55,7 @@ AREAS = (
         "test_delay test_handing_over test_native_inplace",
     ),
     Area("sharing", {"infer": "sharing", "frontend": "ownership"}, "errors/test_sharing programs/test_aliases"),
-    Area("references", {"backend/tvm": "references lists list_blocks"}, "programs/test_lists"),
+    Area("references", {"backend/tvm": "references lists list_blocks"}, "test_native_lists"),
     Area("plan", {"backend/tvm": "plan"}, "test_plan"),
     Area(
         "cache",

@@ -207,7 +207,7 @@ def dup_entries(block: Block, t: List, first: Any, count: Any, record: Any) -> N
     _, offsets, _ = entry_layout(t.elem)
     nested = [at for at, leaf in zip(offsets, leaves(t.elem), strict=True) if isinstance(leaf, List)]
     if nested:
-        with block.loop(tirx.Max(count, idx(0))) as i:
+        with block.loop(count) as i:
             for at in nested:
                 dup(block, block.let(load(words(block, plus(plus(first, idx(at)), tirx.Mul(i, record))), 0)))
 

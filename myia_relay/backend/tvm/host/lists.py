@@ -65,7 +65,7 @@ def _store(lowering: Any, xs: Handle, place: Any, entry: Node, at: Apply) -> Non
     block = lowering.block
     values = flatten(lowering.value(entry), entry.type)
     for t, offset, value in zip(xs.layout.types, xs.layout.offsets, values, strict=True):
-        where = plus(place, lowering.b.dim(offset)) if offset != 0 or not isinstance(offset, int) else place
+        where = plus(place, lowering.b.dim(offset))
         if is_scalar(t):
             wide = tirx.Cast("int8", value) if t.dtype == "bool" else value
             block.store(words(block, where, dtype_of(wide)), wide, 0)
@@ -77,21 +77,12 @@ def _store(lowering: Any, xs: Handle, place: Any, entry: Node, at: Apply) -> Non
             lowering.copy(value, View(xs.layout.storage, t.dtype, t.shape, 0, base))
 
 
-def _prepare(lowering: Any, *nodes: Node) -> None:
-    """Have the entries that are to be written at hand before anything changes."""
-    for node in nodes:
-        for t, value in zip(leaves(node.type), flatten(lowering.value(node), node.type), strict=True):
-            if isinstance(t, Array) and not is_scalar(t):
-                lowering.flush_writers(value.storage)
-
-
 def _new(lowering: Any, node: Apply) -> None:
     if not node.args:
         address = empty(lowering)
         dup(lowering.block, address)
         lowering.scope.env[node] = address
         return
-    _prepare(lowering, *node.args)
     xs = made(lowering, len(node.args), node.type)
     for k, entry in enumerate(node.args):
         _store(lowering, xs, xs.entry(k), entry, node)
@@ -110,7 +101,7 @@ def _get(lowering: Any, node: Apply) -> None:
     place = xs.entry(lowering.scalar(node.args[1]))
     values: list[Any] = []
     for t, offset in zip(xs.layout.types, xs.layout.offsets, strict=True):
-        where = plus(place, b.dim(offset)) if offset != 0 or not isinstance(offset, int) else place
+        where = plus(place, b.dim(offset))
         if is_scalar(t):
             if t.dtype == "bool":
                 values.append(b.let(tirx.NE(load(words(block, where, "int8"), 0), tirx.IntImm("int8", 0))))
@@ -133,7 +124,7 @@ def _get(lowering: Any, node: Apply) -> None:
 def _drop_entries(lowering: Any, xs: Handle, first: Any, stop: Any) -> None:
     """The lists in some entries lose a reference."""
     for offset, t in xs.layout.nested:
-        with lowering.block.loop(tirx.Max(tirx.Sub(stop, first), idx(0))) as i:
+        with lowering.block.loop(tirx.Sub(stop, first)) as i:
             place = plus(xs.entry(plus(first, i)), idx(offset))
             inner = lowering.b.let(load(words(lowering.block, place), 0))
             drop(lowering.block, shared(lowering), lowering.state.address, inner, t)
@@ -146,7 +137,6 @@ def _count(lowering: Any, node: Node) -> Any:
 
 def _set(lowering: Any, node: Apply) -> None:
     old, index, entry = node.args
-    _prepare(lowering, entry)
     at = lowering.b.let(lowering.scalar(index))
     xs = owned(lowering, old, _count(lowering, old), node)
     _drop_entries(lowering, xs, at, plus(at, idx(1)))
@@ -156,7 +146,6 @@ def _set(lowering: Any, node: Apply) -> None:
 
 def _put(lowering: Any, node: Apply, index: Node | None, entry: Node) -> None:
     """A list with one more entry: before a position, or behind all."""
-    _prepare(lowering, entry)
     at = None if index is None else lowering.b.let(lowering.scalar(index))
     count = _count(lowering, node.args[0])
     more = lowering.b.let(plus(count, idx(1)))
@@ -189,7 +178,7 @@ def _truncate(lowering: Any, node: Apply) -> None:
 
 def _move(lowering: Any, xs: Handle, to: Any, source: Any, count: Any) -> None:
     """Move some entries within a list."""
-    nbytes = tirx.Mul(tirx.Max(count, idx(0)), xs.record())
+    nbytes = tirx.Mul(count, xs.record())
     args = (pointer(xs.entry(to)), pointer(xs.entry(source)), nbytes)
     lowering.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memmove", *args)))
 
@@ -285,7 +274,7 @@ def _fill(lowering: Any, xs: Handle, first: Any, stop: Any) -> None:
     """Zeros for some entries."""
     if xs.layout.nested:
         raise LoweringError("the native executor does not differentiate lists of lists; use arrays")
-    nbytes = tirx.Mul(tirx.Max(tirx.Sub(stop, first), idx(0)), xs.record())
+    nbytes = tirx.Mul(tirx.Sub(stop, first), xs.record())
     zero = tirx.IntImm("int32", 0)
     lowering.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memset", pointer(xs.entry(first)), zero, nbytes)))
 
@@ -314,7 +303,7 @@ def _at(lowering: Any, node: Apply) -> None:
     place = xs.entry(index)
     values: list[Any] = []
     for t, offset in zip(xs.layout.types, xs.layout.offsets, strict=True):
-        where = plus(place, b.dim(offset)) if offset != 0 or not isinstance(offset, int) else place
+        where = plus(place, b.dim(offset))
         if is_scalar(t):
             cell = block.cell(const(0, t.dtype), "entry")
             with block.when(inside):
@@ -342,18 +331,18 @@ def _at(lowering: Any, node: Apply) -> None:
 def _accumulate(lowering: Any, node: Apply) -> None:
     block, b = lowering.block, lowering.b
     old, index, entry = node.args
-    _prepare(lowering, entry)
     index = b.let(lowering.scalar(index))
     more = b.let(tirx.Max(_count(lowering, old), plus(index, idx(1))))
     xs = _resized(lowering, node, more)
     place = xs.entry(index)
     values = flatten(lowering.value(entry), entry.type)
     for t, offset, value in zip(xs.layout.types, xs.layout.offsets, values, strict=True):
-        where = plus(place, b.dim(offset)) if offset != 0 or not isinstance(offset, int) else place
+        where = plus(place, b.dim(offset))
         if is_scalar(t):
             buffer = words(block, where, t.dtype)
             block.store(buffer, tirx.Add(load(buffer, 0), value), 0)
         elif isinstance(t, Array):
+            lowering.flush_writers(value.storage)
             lowering.plan.tick()
             lowering.plan.touch(value.storage)
             buffer, source = words(block, where, t.dtype), flat_buffer("part", t.dtype)

@@ -84,8 +84,6 @@ def last_position(scope: Any, node: Node, path: tuple) -> int:
                     stack.append((user, path[1:]))
             elif name == "make_struct":
                 stack.append((user, ()))
-                if scope.graph.output is user:
-                    return len(scope.graph.nodes)
             else:
                 best = max(best, scope.position[user])
         if scope.graph.output is top:
@@ -96,7 +94,6 @@ def last_position(scope: Any, node: Node, path: tuple) -> int:
 def end(lowering: Any, reference: Reference) -> None:
     """A reference is not needed any more."""
     if not reference.gone:
-        reference.gone = True
         drop(lowering.block, shared(lowering), lowering.state.address, reference.address, reference.type)
 
 
@@ -125,13 +122,17 @@ def mine(lowering: Any, address: Any, at: Apply | None) -> Reference | None:
 def given(lowering: Any, address: Any, at: Apply | None) -> Any:
     """A reference to a list for somebody else: this scope's own where it needs it no more, else a further one."""
     reference = mine(lowering, address, at)
-    args = [n for n in at.args if holds_list(n.type)] if at is not None else []
-    alone = at is None or sum(address is a for n in args for _, _, a in list_leaves(lowering.value(n), n.type)) == 1
-    if reference is not None and alone:
+    if reference is not None and (at is None or _is_there_once(lowering, address, at)):
         reference.gone = True
     else:
         dup(lowering.block, address)
     return address
+
+
+def _is_there_once(lowering: Any, address: Any, at: Apply) -> bool:
+    """Whether a list is in no more than one place among the arguments of an application."""
+    found = (leaf for n in at.args if holds_list(n.type) for leaf in list_leaves(lowering.value(n), n.type))
+    return sum(a is address for _, _, a in found) == 1
 
 
 def donate(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
@@ -143,10 +144,7 @@ def donate(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
         if isinstance(arg.type, List):
             address = lowering.value(arg)
             reference = mine(lowering, address, node)
-            out[k] = (
-                reference is not None
-                and sum(holds_list(a.type) and lowering.value(a) is address for a in node.args) == 1
-            )
+            out[k] = reference is not None and _is_there_once(lowering, address, node)
             if out[k]:
                 reference.gone = True
         elif holds_list(arg.type):
@@ -157,14 +155,12 @@ def donate(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
 def take_initial(lowering: Any, node: Apply, args: Any) -> None:
     """The cells of a loop own the lists that it starts with."""
     for arg in args:
-        if holds_list(arg.type):
-            for _, _, address in list_leaves(lowering.value(arg), arg.type):
-                given(lowering, address, node)
+        for _, _, address in list_leaves(lowering.value(arg), arg.type):
+            given(lowering, address, node)
 
 
 def leave(lowering: Any, scope: Any) -> None:
     """A scope ends: whoever takes its result owns the lists in it."""
     output = scope.graph.output
-    if holds_list(output.type):
-        for _, _, address in list_leaves(lowering.value(output), output.type):
-            given(lowering, address, None)
+    for _, _, address in list_leaves(lowering.value(output), output.type):
+        given(lowering, address, None)
