@@ -12,11 +12,11 @@ import random
 import numpy as np
 import pytest
 
-from myia_relay.abstract.structures import Items
 from myia_relay.abstract.dims import symbol
+from myia_relay.abstract.structures import Items
 from myia_relay.abstract.types import FLOAT, INT, Array, List, leaves, tuple_of
 from myia_relay.backend.interpreter import run
-from myia_relay.backend.native import area, entry, lists
+from myia_relay.backend.native import entry, lists
 from myia_relay.backend.tvm.program import compile_program
 from myia_relay.ir.build import Var
 from myia_relay.ir.prim import REGISTRY
@@ -284,6 +284,11 @@ def pushed_and_forgotten(n):
     return push(push(counted(n), 1), 2)
 
 
+def empty(n):
+    xs = new(n.builder, INT)
+    return xs, new(n.builder, ROW, xs), xs
+
+
 def pushed_and_kept(n):
     xs = counted(n)
     return push(xs, 1), xs
@@ -451,6 +456,7 @@ def called_with_a_pair(n):
 
 OWNED = {
     pushed_and_forgotten: (1, 1),
+    empty: (1, 1),
     pushed_and_kept: (2, 2),
     pushed_twice: (2, 2),
     looked_at_before: (1, 1),

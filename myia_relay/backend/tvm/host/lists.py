@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.types import Array, List, leaves
+from ....abstract.types import Array, List
 from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
