@@ -68,7 +68,8 @@ AREAS = (
             "ad": "reverse/reverse forward/forward cotangents activity reverse/control",
             "prims": "elementwise reduction broadcast shape indexing linalg",
         },
-        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward prims/test_axes prims/test_symbolic",
+        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward prims/test_axes prims/test_symbolic "
+        "test_reference_values",
     ),
     Area(
         "batches",

@@ -26,7 +26,7 @@ TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IDENTITIES = ("sorted", "reversed", "abs", "tuple", "list", "set", "frozenset")
 COMMUTATIVE = {
     *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "BitwiseXor", "BitwiseAnd", "BitwiseOr", "meet", "join",
-    "union", "plus", "isinstance", "getattr", "hasattr", "zip",
+    "union", "plus", "isinstance", "getattr", "hasattr", "zip", "swapaxes", "maximum", "minimum", "logical_and", "logical_or",
 }  # fmt: skip
 CONTEXT = 70  # characters before and behind what differs
 TABLES = (ast.Tuple, ast.List, ast.Set)
@@ -294,7 +294,7 @@ class _Walk:
             yield site("drop call", put(e.args[0]))
         if len(e.args) > 1 and not any(isinstance(a, ast.Starred) for a in e.args[:2]):
             a, b = e.args[:2]
-            called = name or getattr(e.func, "attr", "")
+            called = name or getattr(e.func, "attr", "") or _entry(e.func)
             if called not in COMMUTATIVE and ast.dump(a) != ast.dump(b):
                 yield site("swap arguments", _both(_put(e.args, 0, b), _put(e.args, 1, a)))
         for k, arg in enumerate(e.args):
@@ -341,6 +341,21 @@ def _has_text(e: ast.BinOp) -> bool:
     return any(isinstance(x, ast.JoinedStr) or isinstance(x.value, str) for x in texts)
 
 
+def _entry(e: ast.expr) -> str:
+    """The key of an entry of a table: `add` of `REGISTRY["add"]`."""
+    key = e.slice if isinstance(e, ast.Subscript) else None
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+
+
+def _is_type(e: ast.expr) -> bool:
+    """Whether it is a type with arguments, to be given a name."""
+    return (
+        isinstance(e, ast.Subscript)
+        and isinstance(e.value, ast.Name)
+        and e.value.id in ("tuple", "dict", "list", "Callable")
+    )
+
+
 def _is_inert(s: ast.stmt, scope: str) -> bool:
     """Whether a statement says nothing that can be wrong: docstrings, `__all__`, limits of effort, annotations."""
     if isinstance(s, ast.Expr):
@@ -350,5 +365,5 @@ def _is_inert(s: ast.stmt, scope: str) -> bool:
     if isinstance(s, ast.AnnAssign) and s.value is None:
         return True
     if isinstance(s, ast.Assign) and not scope and isinstance(s.targets[0], ast.Name):
-        return s.targets[0].id in ("__all__", "__slots__") or isinstance(s.value, ast.Constant)
+        return s.targets[0].id in ("__all__", "__slots__") or isinstance(s.value, ast.Constant) or _is_type(s.value)
     return isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id == "__slots__"

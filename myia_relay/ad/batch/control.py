@@ -153,9 +153,9 @@ def _masked_for(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     names = [*(q.name for q in body.params[1:]), "start", "step", "iterations", "longest"]
     params = [graph.add_parameter(name, x.type) for name, x in zip(names, [*inputs, *extra], strict=True)]
     first, stride, count, most = (Var(inner, x) for x in params[-4:])
-    at = REGISTRY["cast"](k, dtype="int64", weak=False)
+    at = REGISTRY["cast"](k, dtype="int64")
     if body.flags.get("late"):
-        most = REGISTRY["cast"](most, dtype="int64", weak=False)
+        most = REGISTRY["cast"](most, dtype="int64")
         at = at - (most - count)
         running = at >= at.const(0)
     else:

@@ -196,7 +196,7 @@ def _sum_of_broadcast(m: Match):
         return None
     kept = [t.shape[a] for a in range(len(t.shape)) if a in rest or a not in m.attrs["axes"]]
     ones = [1 if a in m.attrs["axes"] and a not in rest else d for a, d in enumerate(t.shape)]
-    base = reshape(x, shape=(*(1,) * lead, *x.shape)) if lead or not isinstance(x.type, Array) else x
+    base = reshape(x, shape=(*(1,) * lead, *x.shape)) if lead else x
     if tuple(base.shape) != tuple(ones):
         base = broadcast_to(base, shape=tuple(ones))
     kept_axes = [a for a in range(len(t.shape)) if a in rest or a not in m.attrs["axes"]]

@@ -109,7 +109,7 @@ def _gather(terms: dict[Monomial, list[Any]], node: Node, factor: float, type: T
 
 def _constant(builder: Builder, value: float, type: Type) -> Constant:
     t = type if isinstance(type, Scalar) else Scalar(type.dtype)
-    return builder.constant(as_type(np.float64(value), t) if t.weak else as_type(value, t), t)
+    return builder.constant(as_type(np.float64(value), t), t)
 
 
 def _scaled(builder: Builder, factor: float, value: Node) -> Node:

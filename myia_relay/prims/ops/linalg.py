@@ -67,11 +67,11 @@ def _product_cotangents(product, a, b, dout, transpose_a, transpose_b):
     if transpose_a:
         da = product(b, dout, transpose_a=transpose_b, transpose_b=True)
     else:
-        da = product(dout, b, transpose_a=False, transpose_b=not transpose_b)
+        da = product(dout, b, transpose_b=not transpose_b)
     if transpose_b:
         db = product(dout, a, transpose_a=True, transpose_b=transpose_a)
     else:
-        db = product(a, dout, transpose_a=not transpose_a, transpose_b=False)
+        db = product(a, dout, transpose_a=not transpose_a)
     return da, db
 
 

@@ -40,33 +40,33 @@ def _infer_reduction(name, accepts):
 def reduce_max(x, *, axes, keepdims=False):
     """The greatest element over axes; NaN if there is one. The lowest value of the dtype over no elements."""
     x = np.asarray(x)
-    return np.max(x, axis=tuple(axes), keepdims=keepdims, initial=_extreme(x.dtype.name, False))
+    return np.max(x, axis=axes, keepdims=keepdims, initial=_extreme(x.dtype.name, False))
 
 
 @primitive("reduce", axes=reduction("minimum"))
 def reduce_min(x, *, axes, keepdims=False):
     """The smallest element over axes; NaN if there is one. The highest value of the dtype over no elements."""
     x = np.asarray(x)
-    return np.min(x, axis=tuple(axes), keepdims=keepdims, initial=_extreme(x.dtype.name, True))
+    return np.min(x, axis=axes, keepdims=keepdims, initial=_extreme(x.dtype.name, True))
 
 
 @primitive("reduce", axes=reduction("mul"))
 def reduce_prod(x, *, axes, keepdims=False):
     """The product over axes, in the dtype of `x`; integers wrap."""
     x = np.asarray(x)
-    return np.prod(x, axis=tuple(axes), keepdims=keepdims, dtype=x.dtype)
+    return np.prod(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
 
 
 @primitive("reduce", differentiable=False, axes=reduction("logical_and"))
 def reduce_all(x, *, axes, keepdims=False):
     """Whether all elements over axes hold."""
-    return np.all(x, axis=tuple(axes), keepdims=keepdims)
+    return np.all(x, axis=axes, keepdims=keepdims)
 
 
 @primitive("reduce", differentiable=False, axes=reduction("logical_or"))
 def reduce_any(x, *, axes, keepdims=False):
     """Whether any element over axes holds."""
-    return np.any(x, axis=tuple(axes), keepdims=keepdims)
+    return np.any(x, axis=axes, keepdims=keepdims)
 
 
 for _prim, _accepts in (

@@ -241,7 +241,7 @@ def reduce_sum(x, *, axes, keepdims=False):
         keepdims: whether summed axes stay, with size 1.
     """
     x = np.asarray(x)
-    return np.sum(x, axis=tuple(axes), keepdims=keepdims, dtype=x.dtype)
+    return np.sum(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
 
 
 def reduced_shape(shape, axes, keepdims: bool):
