@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay.abstract.types import FLOAT, INT, Array, Scalar, Struct, tuple_of
+from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tuple_of
 from myia_relay.ad.expand import vmap_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Builder, Var
+from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
+from myia_relay.utils.errors import TypeError_
 from tests.typed_graphs import (
     P,
     apply,
@@ -291,3 +293,91 @@ def test_each_example_prints(capsys):
     g = verify(vmap_graph(build(f, FLOAT), (True,), N), "vmap")
     np.testing.assert_array_equal(run(g, [X]), X * 2.0)
     assert capsys.readouterr().out == "".join(f"{x}\n" for x in X.tolist())
+
+
+# What stands around the values.
+
+
+def shared_update(x, m):
+    apply("ref_write", m, staged(x.builder, np.ones(3)), index=0)
+    return x * 2.0
+
+
+def test_an_update_that_is_the_same_for_all_is_done_once():
+    ref = Ref("model", ("w",), (vec(),))
+    many = verify(vmap_graph(build(shared_update, FLOAT, ref), (True, False), N), "vmap")
+    assert [n.fn.name for n in many.nodes].count("ref_write") == 1
+
+    def own(x, m):
+        apply("ref_write", m, P["broadcast_to"](P["as_array"](x), shape=(3,)), index=0)
+        return x
+
+    def masked(x, m):
+        return cond(x > 0.0, shared_update, lambda x, m: x, x, m)
+
+    for f in (own, masked):
+        with pytest.raises(TypeError_, match="update of a model inside of vmap"):
+            vmap_graph(build(f, FLOAT, ref), (True, False), N)
+
+
+def test_calls_where_only_some_examples_run():
+    inner = build(branchy, FLOAT, FLOAT, name="inner")
+    check(
+        lambda x, y: cond(x > 0.2, lambda x, y: call(inner, x, y) + 1.0, lambda x, y: x, x, y),
+        (FLOAT, FLOAT),
+        (True, False),
+        X,
+        2.0,
+    )
+
+
+def test_checks_of_what_is_the_same_for_all():
+    def f(x, y):
+        apply("check", y > 0.0, y, exception=ValueError, parts=("bad ", (0, "", "")))
+        return x * y
+
+    many = verify(vmap_graph(build(f, FLOAT, FLOAT), (True, False), N), "vmap")
+    assert "reduce_all" not in [n.fn.name for n in many.nodes]
+    with pytest.raises(ValueError, match="bad -1.0"):
+        run(many, [X, -1.0])
+    np.testing.assert_array_equal(run(many, [X, 2.0]), X * 2.0)
+
+
+def loops(g):
+    return [n for h in all_graphs(g) for n in h.nodes if getattr(n.fn, "name", "") in ("for_loop", "while_loop")]
+
+
+@pytest.mark.parametrize(("f", "types", "batched"), [
+    (repeat, (FLOAT, INT), (True, False)),
+    (repeat, (FLOAT, INT), (True, True)),
+    (grow, (FLOAT, FLOAT), (True, False)),
+])  # fmt: skip
+def test_names_and_types_of_loops_stay(f, types, batched):
+    one, many = build(f, *types), vmap_graph(build(f, *types), batched, N)
+    assert many.name == f"{one.name}.vmap" and [p.name for p in many.params] == [p.name for p in one.params]
+    for old, new in zip(loops(one), loops(many), strict=True):
+        for key in ("body", "cond"):
+            if key in old.attrs:
+                assert new.attrs[key].name == old.attrs[key].name
+                names = [p.name for p in old.attrs[key].params]
+                assert [p.name for p in new.attrs[key].params][: len(names)] == names
+        if old.fn.name == "for_loop":
+            assert [a.type for a in new.args[:3]] == [INT] * 3 and new.attrs["body"].params[0].type == INT
+
+
+def test_undefined_values_and_tapes_get_batch_axes():
+    """Each way through a condition saves values of its own; on the other they are undefined, or a tape is empty."""
+
+    def f(x, n):
+        def then(x, n):
+            return for_((0, n, 1), lambda i, a, x: staged(x.builder, (sin(a) * x,)), (x,), (x,))[0]
+
+        return cond(n > 2, then, lambda x, n: exp(x), x, n)
+
+    for order in (1, 2):
+        g = f
+        for _ in range(order):
+            g = grad(g)
+        check(g, (FLOAT, INT), (True, False), X, 3)
+        check(g, (FLOAT, INT), (True, True), X, np.array([3, 1, 4, 2]))
+        check(g, (FLOAT, INT), (False, True), 0.3, np.array([3, 1, 4, 2]))

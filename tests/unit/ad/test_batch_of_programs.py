@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay, vmap
-from myia_relay.abstract.types import FLOAT, INT, Array, tuple_of
+from myia_relay.abstract.types import FLOAT, INT, NONE, Array, tuple_of
 from myia_relay.ad.batch.batch import canonical, expanded_flag, full, item, join
 
 V, M = Array("float64", (3,)), Array("float64", (2, 3))
@@ -26,6 +26,8 @@ def test_flags():
     assert expanded_flag(True, tuple_of(INT, tuple_of(V))) == (True, (True,)) and expanded_flag(False, M) is False
     assert expanded_flag((True, False), tuple_of(INT, V)) == (True, False) and expanded_flag(True, V) is True
     assert expanded_flag((False, False), tuple_of(INT, V)) is False
+    # What is no number has no batch axis.
+    assert expanded_flag(True, NONE) is False is full(NONE) and expanded_flag(True, tuple_of(NONE, V)) == (False, True)
     assert item((True, False), 1) is False and item(True, 1) is True
 
 

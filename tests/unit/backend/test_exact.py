@@ -437,3 +437,20 @@ def test_portable_target_gives_the_same():
     with np.errstate(all="ignore"):
         for out in results:
             same(out, x * y + np.where((x > y) | np.isnan(x), x, y))
+
+
+def test_what_is_no_cast_is_refused():
+    x, y = const(1.5, "float32"), const(1.5, "float64")
+    for target in ("int64", "int8", "uint8"):
+        with pytest.raises(ValueError, match="float_to_int"):
+            exact.cast(target, x)
+    assert exact.cast("float32", x) is x and exact.dtype_of(exact.cast("float64", x)) == "float64"
+    assert exact.dtype_of(exact.cast("bool", y)) == "bool" and exact.dtype_of(exact.cast("float32", y)) == "float32"
+
+
+def test_a_product_is_fenced_unless_it_may_be_contracted():
+    x = vload(pipeline.param("x", (8,), "float64"), 0, 1)
+    plain = exact.mul(x, x, contract=True)
+    assert type(plain).__name__ == "Mul" != type(exact.mul(x, x)).__name__
+    n = vload(pipeline.param("n", (8,), "int64"), 0, 1)
+    assert type(exact.mul(n, n)).__name__ == "Mul"

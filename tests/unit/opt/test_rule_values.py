@@ -543,3 +543,42 @@ def test_sums_of_users_are_not_taken_apart():
 
     assert collected(f, V, V, loose=lambda node: False) is None
     assert collected(lambda x, y: (3.0 * x) * y, V, V, loose=lambda node: False) is None
+
+
+# --- casts that lose nothing ------------------------------------------------------------------------------------------------
+
+DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
+
+
+def holds_all(inner: str, outer: str) -> bool:
+    """Whether a dtype is known to hold all values of another: the wider one of its kind, and any number those of a bool."""
+    kinds = np.dtype(inner).kind, np.dtype(outer).kind
+    if inner == outer or inner == "bool":
+        return True
+    return kinds in (("i", "i"), ("f", "f")) and np.dtype(inner).itemsize < np.dtype(outer).itemsize
+
+
+@pytest.mark.parametrize("inner", DTYPES)
+def test_casts_that_lose_nothing(inner):
+    for outer in DTYPES:
+        if inner == outer:
+            continue
+        found = replaced(RULES["cancel_cast"], lambda x: cast(cast(x, outer), inner), (Array(inner, (3,)),))[1]  # noqa: B023
+        assert (found is not None) == holds_all(inner, outer), (inner, outer)
+        assert found is None or np.can_cast(inner, outer, "safe")
+        third = "int64" if "int64" not in (inner, outer) else "float32" if "float32" not in (inner, outer) else "int8"
+        found = replaced(RULES["join_cast"], lambda x: cast(cast(x, outer), third), (Array(inner, (3,)),))[1]  # noqa: B023
+        assert (found is not None) == holds_all(inner, outer), (inner, outer)
