@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 from .source import Loc, Origin
 
@@ -25,7 +26,7 @@ class CompileError(Exception):
         self.message = message
         self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         self.notes = list(notes)
-        self.node = None  # the node of a parsed graph that it is about, where inference has found it
+        self.node: Any = None  # the node of a parsed graph that it is about, where inference has found it
         super().__init__(message)
 
     @property

@@ -9,7 +9,7 @@ from ...prims.ops.control import cond
 from ...utils.errors import CompileError, TypeError_
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
-from ..values.values import NEVER, Cell, Dyn, NeverVal, Seq, TaggedUnion, UnboundVal, Val
+from ..values.values import NEVER, Cell, Dyn, NeverVal, Seq, TaggedUnion, UnboundVal, Val, elements
 from .cells import after_branch, changed_in_branch, with_contents
 from .conform import conform
 from .engine import Engine
@@ -43,7 +43,9 @@ async def branch(
 
     def leaving(i: int) -> Val:
         """What leaves an arm: its value and the cells that the branch changes."""
-        return values[i] if values[i] is NEVER else with_contents(regions[i], values[i], cells)
+        value = values[i]
+        assert value is not None
+        return value if value is NEVER else with_contents(regions[i], value, cells)
 
     def treedef_of_type(i: int) -> TreeDef:
         return tree_structure(leaving(i), capture=regions[i].captured)
@@ -109,7 +111,7 @@ async def branch(
         return NEVER
     result = explode(frame, apply, treedef)
     if cells:
-        result, *contents = result.elems
+        result, *contents = elements(result)
         for cell, content in zip(cells, contents, strict=True):
             mark_like(engine.shared, [r.cell(cell) for r in regions if r.has_cell(cell)], [content])
         after_branch(frame, regions, values, cells, contents)
@@ -146,12 +148,13 @@ def unify_imports(regions: list[Frame]) -> list[Node]:
     sources = list(dict.fromkeys(n for r in regions for n in r.imports))
     for region in regions:
         extra = [p for p in region.graph.params if p not in set(region.imports.values())]
-        params = [region.import_node(n) for n in sources]
-        region.graph.params = extra + params
+        for node in sources:
+            region.import_node(node)
+        region.graph.params = extra + [region.imports[n] for n in sources]
     return sources
 
 
-def _differ(error: Mismatch, values: list, node: Apply) -> str:
+def _differ(error: Mismatch, values: list[Val | None], node: Apply) -> str:
     """The message for branches of different types, naming the variable where there is one."""
     names = node.attrs.get("names", ())
     a, b = error.a, error.b

@@ -27,6 +27,7 @@ from ..values.values import (
     Text,
     UnboundVal,
     Val,
+    elements,
 )
 from .frames import Frame, emit
 from .records import adapt
@@ -107,7 +108,7 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
         return made
     if elem is None:
         elem = entry_type(frame, value)
-    elems = value.elems
+    elems = elements(value)
     if len(elems) > LONG and all(e is elems[0] for e in elems):
         one = Dyn(frame.builder.emit(REGISTRY["list_new"], (entry_node(frame, elems[0], elem),), {"elem": elem}))
         return emit(frame, "list_repeat", one, frame.constant(len(elems)))
@@ -122,6 +123,7 @@ def leaf_node(frame: Frame, value: Val, t: Type) -> Node:
     """The node of a leaf of a joined type: a list is promoted where it must be."""
     if isinstance(t, List) and not isinstance(value, Dyn):
         value = promoted(frame, value, t.elem)
+    assert isinstance(value, Dyn)
     return value.node
 
 

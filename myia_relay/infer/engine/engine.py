@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -28,7 +28,20 @@ from ..arguments.arguments import require_plain_array
 from ..values.protocols import starred
 from ..values.sharing import Origins, hands_on, lists_of, mark_result
 from ..values.treedef import TreeDef, rebuild, tree_structure
-from ..values.values import NEVER, POISON, UNBOUND_VAL, Cell, ClosureVal, Dyn, Seq, Spread, Static, TaggedUnion, Val
+from ..values.values import (
+    NEVER,
+    POISON,
+    UNBOUND_VAL,
+    Cell,
+    ClosureVal,
+    Dyn,
+    Seq,
+    Spread,
+    Static,
+    TaggedUnion,
+    Val,
+    elements,
+)
 from . import cells as cell_rules
 from .annotations import check_arguments, check_result
 from .cells import Recaptured
@@ -81,7 +94,7 @@ class Engine:
         self.joins: list[Join] = []
         self.dependencies: dict[tuple, Dependency] = {}
         self.hidden: dict[Hashable, Hidden] = {}
-        self.late_errors: list[CompileError] = []
+        self.late_errors: list[Exception] = []
         self.recursion = RecursionAssumptions()
         self.applied = 0  # operations evaluated
         self.ignored: set[Node] = set()  # places with errors that are reported already; see `several_errors`
@@ -137,7 +150,8 @@ class Engine:
                 "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
             )
         params.output = pack(frame, nodes)
-        hidden = [self.hidden.get(key) for key in spec.implicit]
+        # The parameters of a model whose specification is being found have none.
+        hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
         return Program(params, treedef, hidden, list(self.dependencies.values()))
 
     def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> tuple:
@@ -330,6 +344,7 @@ class Engine:
         for value in values[:count]:
             if isinstance(value, Spread):
                 if value.double:
+                    assert isinstance(value.value, Seq)
                     named.extend(zip(value.value.fields, value.value.elems, strict=True))
                 else:
                     args.extend(starred(value))
@@ -344,7 +359,7 @@ class Engine:
 
     def call(
         self, frame: Frame, fn: Val, args: list[Val], kwargs: dict[str, Val], origin: Origin, site: Apply | None = None
-    ) -> Awaitable[Val]:
+    ) -> Coroutine[Any, Any, Val]:
         """Call a value."""
         return self.language.call(self, frame, fn, args, kwargs, origin, site)
 
@@ -401,7 +416,7 @@ class Engine:
         result = self.emit_call(frame, spec, nodes, origin, fresh := {c: self.cell_of(frame, c) for c in spec.escaped})
         if result is NEVER or not (cells or fresh):
             return result
-        result, *contents = result.elems
+        result, *contents = elements(result)
         cell_rules.mark_stored(self, frame, args)
         for cell, value in zip([*cells, *fresh.values()], contents, strict=True):
             changed = spec.outcome is None or cell in spec.changed
@@ -411,7 +426,7 @@ class Engine:
                 frame.set_cell(cell, value)
         return result
 
-    def cell_of(self, frame: Frame, made: Cell | Node) -> Cell:
+    def cell_of(self, frame: Frame, made: Cell | Apply) -> Cell:
         """A new cell for one that a called function made, or for a variable; the same in every pass, as keys hold cells."""
         count = frame.spec.made[made] = frame.spec.made.get(made, 0) + 1
         name = made.name if isinstance(made, Cell) else made.attrs["name"]
@@ -428,16 +443,16 @@ class Engine:
         """Emit the call of a specialisation whose result is known; `fresh` are new cells for those that it makes."""
         builder = frame.at(origin)
         operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
-        call = builder.graph.apply(spec.graph, *operands, type=packed_type(spec.result), origin=origin)
+        call = builder.graph.apply(spec.graph, *operands, type=packed_type(spec.returns), origin=origin)
         if not spec.finished.done:
             spec.sites.append((frame, call))
-        if spec.result.tag == "never":
+        if spec.returns.tag == "never":
             return NEVER
-        result = explode(frame, call, cell_rules.refreshed(spec.result, fresh) if fresh else spec.result)
+        result = explode(frame, call, cell_rules.refreshed(spec.returns, fresh) if fresh else spec.returns)
         made: list[Node] = []
         tree_structure(result, made, keep_constants=True, capture=frame.captured)
         if done := spec.finished.done:
-            mark_result(self.shared, spec.graph, sum(1 for _ in spec.result.leaves()), made)
+            mark_result(self.shared, spec.graph, sum(1 for _ in spec.returns.leaves()), made)
         if spec.hands_on or not done:
             self.shared.update(
                 [*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))]
@@ -513,7 +528,7 @@ class Engine:
             treedef = tree_structure(result, nodes, not leaf_result, frame.captured)
             spec.outcome = treedef
             if spec.result is not None:
-                agreed = self.recursion.check(spec, source)
+                agreed = self.recursion.check(spec, treedef, source)
                 nodes = conform(frame, result, spec.result) if agreed else []  # where not, this pass is dropped
             else:
                 spec.result = treedef

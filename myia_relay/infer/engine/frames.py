@@ -7,9 +7,9 @@ as an operand. A *scope frame* emits into its parent's graph: one iteration of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 from ...abstract.types import Type, tuple_of
 from ...ir.build import Builder, Var
@@ -54,7 +54,7 @@ class SpecialisationSource:
 
     identity: Hashable
     name: str
-    names: list[str]
+    names: Sequence[str]
     origin: Origin
     extra: Hashable = ()
 
@@ -65,7 +65,7 @@ class Specialisation:
 
     Attributes:
         key: the memo key.
-        source: the parsed graph.
+        source: the parsed graph, or what tells the function apart (see `SpecialisationSource`).
         graph: the typed graph; its parameters are the leaves of the arguments, then of the captured values, then implicits.
         result: treedef of the result, once known (perhaps provisionally, in a recursion).
         outcome: the treedef that its body turned out to have.
@@ -84,7 +84,7 @@ class Specialisation:
     """
 
     key: Hashable
-    source: Graph
+    source: Hashable
     graph: Graph
     context: Ambient
     caller: Specialisation | None = None
@@ -102,6 +102,12 @@ class Specialisation:
     hands_on: bool = False
     handing: Handing = field(default_factory=Handing)
     free: dict[Graph, list[Node]] = field(default_factory=dict)
+
+    @property
+    def returns(self) -> TreeDef:
+        """The treedef of the result, of a specialisation of which it is known."""
+        assert self.result is not None
+        return self.result
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are under way around this one."""
@@ -151,7 +157,7 @@ class Frame:
         self.graph = graph
         self.parent = parent
         self.shares = parent is not None and parent.graph is graph
-        self.builder = parent.builder if self.shares else Builder(graph)
+        self.builder = parent.builder if parent is not None and self.shares else Builder(graph)
         self.context = context or (parent.context if parent else spec.context)
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
@@ -169,7 +175,7 @@ class Frame:
     def emitting(self) -> Frame:
         """The frame that owns the graph."""
         frame = self
-        while frame.shares:
+        while frame.parent is not None and frame.shares:
             frame = frame.parent
         return frame
 
@@ -202,7 +208,7 @@ class Frame:
 
     def set_cell(self, cell: Cell, value: Val) -> None:
         frame = self
-        while frame.shares:
+        while frame.parent is not None and frame.shares:
             value, frame = frame.leave(value), frame.parent
         if not self.has_cell(cell):
             frame.own.add(cell)
@@ -223,6 +229,12 @@ class Frame:
             value = inner.env[node] = inner.bring(value)  # the next one need not look so far
         return value
 
+    @overload
+    def bring(self, value: Dyn) -> Dyn: ...
+
+    @overload
+    def bring(self, value: Val) -> Val: ...
+
     def bring(self, value: Val) -> Val:
         """A value of the parent frame, usable here: its leaves become parameters."""
         if self.shares:
@@ -236,15 +248,18 @@ class Frame:
             return value  # its free variables are looked up from here when it is called
         treedef = tree_structure(value, nodes, capture=self.resolve_from_parent)
         here = rebuild(treedef, iter([self.import_node(n) for n in nodes]))
-        if isinstance(value, Iter):
+        if isinstance(value, Iter) and isinstance(here, Iter):
             return replace(here, once=value.once)
-        if isinstance(value, TaggedUnion) and all(isinstance(o, Iter) for o in value.options):
-            return replace(here, options=tuple(map(lambda o, v: replace(o, once=v.once), here.options, value.options)))
+        if isinstance(value, TaggedUnion) and isinstance(here, TaggedUnion):
+            pairs = list(zip(here.options, value.options, strict=True))
+            if all(isinstance(o, Iter) for o in value.options):
+                return replace(here, options=tuple(replace(o, once=v.once) for o, v in pairs))
         if isinstance(value, Seq | TaggedUnion):
             mark_like(self.spec.shared, [value], [here])
         return here
 
-    def resolve_from_parent(self, closure: ClosureVal):
+    def resolve_from_parent(self, closure: ClosureVal) -> tuple[tuple[Node, Val], ...]:
+        assert self.parent is not None
         return self.parent.captured(closure)
 
     def import_node(self, node: Node) -> Node:
@@ -378,11 +393,20 @@ def leaf_nodes(values: Iterator[Val], frame: Frame) -> list[Node]:
     return out
 
 
+@overload
+def reach(origin: Frame, frame: Frame, value: Dyn) -> Dyn: ...
+
+
+@overload
+def reach(origin: Frame, frame: Frame, value: Val) -> Val: ...
+
+
 def reach(origin: Frame, frame: Frame, value: Val) -> Val:
     """A value of `origin` as seen from a frame nested in it at any depth."""
-    chain = []
+    chain: list[Frame] = []
     while frame is not origin:
         chain.append(frame)
+        assert frame.parent is not None
         frame = frame.parent
     for inner in reversed(chain):
         value = inner.bring(value)

@@ -11,9 +11,10 @@ from ...prims.ops.data import data_as, data_make
 from ..values.kinds import is_data, possible
 from ..values.treedef import describe
 from ..values.values import Dyn, KnownRecord, Seq, Static, Val
+from .frames import Frame
 
 
-def record(frame, family: Family, variant: Variant, values) -> Dyn:
+def record(frame: Frame, family: Family, variant: Variant, values) -> KnownRecord:
     """A new record of a variant."""
     nodes: list[Node] = []
     for name, value, t in zip(variant.fields, values, variant.types, strict=True):
@@ -22,7 +23,7 @@ def record(frame, family: Family, variant: Variant, values) -> Dyn:
     return KnownRecord(made, (variant.number,))
 
 
-def field_nodes(frame, value: Val, t: Type, what: str) -> list[Node]:
+def field_nodes(frame: Frame, value: Val, t: Type, what: str) -> list[Node]:
     """The leaves of a value that is to have a type.
 
     Raises:
@@ -41,16 +42,16 @@ def field_nodes(frame, value: Val, t: Type, what: str) -> list[Node]:
         return [frame.builder.emit(REGISTRY["none"], ())]
     if isinstance(value, Dyn) and value.type == t:
         return [value.node]
-    have, hint = describe(value), ""
+    have, wanted, hint = describe(value), str(t), ""
     if isinstance(value, Dyn) and str(t) == "float" and str(value.type) in ("int", "bool", "np.float64"):
         hint = ": write float(x), or 1.0 for 1, or annotate the field with what it holds"
     elif isinstance(value, Dyn) and isinstance(t, Array) and isinstance(value.type, Array):
         hint = f": convert it, .astype(np.{t.dtype})" if t.dtype != value.type.dtype else ""
-        t = f"an array of {t.dtype} with shape {t.shape}"
-    raise FieldError(f"{what} is annotated {t}, and is given {have}{hint}")
+        wanted = f"an array of {t.dtype} with shape {t.shape}"
+    raise FieldError(f"{what} is annotated {wanted}, and is given {have}{hint}")
 
 
-def adapt(frame, value: Val, t: Data, what: str = "the value") -> Node:
+def adapt(frame: Frame, value: Val, t: Data, what: str = "the value") -> Node:
     """The node of a value as one of a `Data` type: None, a variant, or a record that is still taken apart.
 
     Raises:

@@ -12,7 +12,6 @@ Source: P. Cousot and R. Cousot, "Abstract interpretation: a unified lattice mod
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 from ...ir.node import Graph
 from ...ir.walk import graphs_reachable
@@ -20,7 +19,7 @@ from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_
 from ..values.treedef import Mismatch, TreeDef, join, unknown
 from ..values.values import Cell
-from .frames import Specialisation
+from .frames import Specialisation, SpecialisationSource
 
 MAX_PASSES = 12  # of inferring the whole program until the results of its recursive functions stand still
 MAX_NESTING = (
@@ -61,17 +60,17 @@ class RecursionAssumptions:
             spec.result, spec.escaped = self.assumed[spec.key]
         return spec.key in self.assumed
 
-    def check(self, spec: Specialisation, source: Any) -> bool:
+    def check(self, spec: Specialisation, outcome: TreeDef, source: SpecialisationSource) -> bool:
         """Whether the outcome of a function is what was assumed; if not, a wider result is assumed from now on.
 
         Raises:
             TypeError_: the two do not join.
         """
         try:
-            agreed = join(spec.result, spec.outcome)
+            agreed = join(spec.returns, outcome)
         except Mismatch as error:
             raise TypeError_(
-                f"the results of the recursive function {source.name} differ in type: {spec.result} and {spec.outcome}"
+                f"the results of the recursive function {source.name} differ in type: {spec.result} and {outcome}"
                 + (f"; {error.why}" if error.why else ""),
                 source.origin,
             ) from None
@@ -86,8 +85,9 @@ class RecursionAssumptions:
         self.specs = specs
         for key in self.waiting if self.unsettled else ():
             spec = specs.get(key)
-            function = spec is not None and isinstance(spec.source, Graph)  # requests of transforms are no functions
-            if function and spec.outcome is not None and key not in self.assumed:
+            if spec is None or not isinstance(spec.source, Graph):  # requests of transforms are no functions
+                continue
+            if spec.outcome is not None and key not in self.assumed:
                 self.assumed[key] = unknown(spec.outcome), spec.escaped
         return self.assumed != self.before
 
@@ -101,9 +101,9 @@ class RecursionAssumptions:
         key, (treedef, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
         spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
         return TypeError_(
-            f"the result types of the recursive function {spec.source.name} grow without bound: "
+            f"the result types of the recursive function {spec.graph.name} grow without bound: "
             f"{shortened(str(old))}, then {shortened(str(treedef))}",
-            spec.source.origin,
+            spec.graph.origin,
         )
 
     def endless(self) -> CompileError | None:

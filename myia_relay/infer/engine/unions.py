@@ -13,9 +13,11 @@ from ...ir.node import Apply, Constant
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
 from ...utils.errors import CompileError
+from ..values.kinds import are_leaves
 from ..values.values import Dyn, Seq, TaggedUnion, Text, Val
 from .branches import branch
-from .frames import emit, raising, reach
+from .engine import Engine
+from .frames import Frame, emit, raising, reach
 
 
 def first_choice(values: list[Val]) -> int | None:
@@ -23,7 +25,7 @@ def first_choice(values: list[Val]) -> int | None:
     return next((i for i, v in enumerate(values) if isinstance(v, TaggedUnion)), None)
 
 
-async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, origin) -> Val:
+async def dispatch(engine: Engine, frame: Frame, choice: TaggedUnion, run, node: Apply | None, origin) -> Val:
     """`run(frame, option)` for whichever option it is at run time.
 
     Args:
@@ -35,7 +37,7 @@ async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, 
     """
     failed: list[CompileError] = []
 
-    async def arm(region, option: Val) -> Val:
+    async def arm(region: Frame, option: Val) -> Val:
         try:
             return await run(region, option)
         except CompileError as error:
@@ -48,17 +50,17 @@ async def dispatch(engine, frame, choice: TaggedUnion, run, node: Apply | None, 
             # CPython would find out when it gets here with this option, and not before.
             return raising(region, kind, error.message)
 
-    async def options(region, tag: Dyn, rest: tuple[Val, ...], first: int) -> Val:
+    async def options(region: Frame, tag: Dyn, rest: tuple[Val, ...], first: int) -> Val:
         if len(rest) == 1:
             return await arm(region, rest[0])
 
         region.at(origin)
         here = emit(region, "eq", tag, region.constant(first))
 
-        async def this(inner) -> Val:
+        async def this(inner: Frame) -> Val:
             return await arm(inner, inner.bring(rest[0]))
 
-        async def others(inner) -> Val:
+        async def others(inner: Frame) -> Val:
             return await options(inner, inner.bring(tag), tuple(inner.bring(v) for v in rest[1:]), first + 1)
 
         site = node if node is not None else Apply(region.graph, undef, origin=origin)
@@ -90,11 +92,12 @@ def _replaced(values: list[Val], path: tuple[int, ...], new: Val) -> list[Val]:
         value = new
     else:
         parts = tuple(_replaced(_inside(value), tuple(rest), new))
+        assert isinstance(value, Text | Seq)
         value = Text(value.parts, parts) if isinstance(value, Text) else Seq(value.kind, parts, value.fields, value.cls)
     return [*values[:first], value, *values[first + 1 :]]
 
 
-async def without_choices(engine, frame, values: list[Val], run) -> Val:
+async def without_choices(engine: Engine, frame: Frame, values: list[Val], run) -> Val:
     """`run(frame, values)` with every choice in the values, however deep, replaced by what it is at run time.
 
     For those who look into their arguments: NumPy functions, messages, `print`.
@@ -102,11 +105,12 @@ async def without_choices(engine, frame, values: list[Val], run) -> Val:
     path = nested_choice(values)
     if path is None:
         return await run(frame, values)
-    choice = Seq("tuple", tuple(values))
+    choice: Val = Seq("tuple", tuple(values))
     for index in path:
         choice = _inside(choice)[index]
+    assert isinstance(choice, TaggedUnion)
 
-    async def with_option(region, option: Val) -> Val:
+    async def with_option(region: Frame, option: Val) -> Val:
         inner = [reach(frame, region, v) for v in values]
         return await without_choices(engine, region, _replaced(inner, path, option), run)
 
@@ -122,22 +126,23 @@ def each_option(values: tuple[int, ...] | int = 0):
     places = (values,) if isinstance(values, int) else tuple(values)
 
     def decorate(fn):
-        async def meaning(engine, frame, node: Apply) -> Val:
+        async def meaning(engine: Engine, frame: Frame, node: Apply) -> Val:
             return await go(engine, frame, node, [engine.value(frame, a) for a in node.args])
 
-        async def go(engine, frame, node: Apply, given: list[Val]) -> Val:
+        async def go(engine: Engine, frame: Frame, node: Apply, given: list[Val]) -> Val:
             if len(given) == 3:  # x[i] = v
                 given[0], given[2] = merged(frame, [given[0], given[2]])
-            place = next((p for p in places if isinstance(given[p], TaggedUnion)), None)
-            if place is None:
+            found = next(((p, v) for p in places if isinstance(v := given[p], TaggedUnion)), None)
+            if found is None:
                 return await fn(engine, frame, node, given)
+            place, choice = found
 
-            async def with_option(region, option: Val) -> Val:
+            async def with_option(region: Frame, option: Val) -> Val:
                 inner = [reach(frame, region, v) for v in given]
                 inner[place] = option
                 return await go(engine, region, node, inner)
 
-            return await dispatch(engine, frame, given[place], with_option, node, node.origin)
+            return await dispatch(engine, frame, choice, with_option, node, node.origin)
 
         meaning.__doc__ = fn.__doc__
         return meaning
@@ -145,19 +150,20 @@ def each_option(values: tuple[int, ...] | int = 0):
     return decorate
 
 
-async def single_float(engine, frame, value: Val) -> Val:
+async def single_float(engine: Engine, frame: Frame, value: Val) -> Val:
     """A choice between real scalars as one NumPy float; any other value as it is. For derivatives, whose kind is that."""
-    if not isinstance(value, TaggedUnion) or not all(
-        isinstance(o, Dyn) and isinstance(o.type, Scalar | Array) and o.type.shape == () for o in value.options
-    ):
+    if not isinstance(value, TaggedUnion) or not are_leaves(options := value.options):
         return value
-    floats = [o.type for o in value.options if o.type.is_float]
+    if not all(isinstance(o.type, Scalar | Array) and o.type.shape == () for o in options):
+        return value
+    floats = [o.type for o in options if o.type.is_float]
     strong = {t.dtype for t in floats if isinstance(t, Array) or not t.weak}  # a Python float yields to them
     if not floats or len(strong) > 1:
         return value
     dtype = next(iter(strong), "float64")
 
-    async def cast(region, option: Val) -> Val:
+    async def cast(region: Frame, option: Val) -> Val:
+        assert isinstance(option, Dyn)
         node = option.node
         if isinstance(option.type, Array):
             node = region.builder.emit(REGISTRY["as_scalar"], (node,))
@@ -166,16 +172,18 @@ async def single_float(engine, frame, value: Val) -> Val:
     return await dispatch(engine, frame, value, cast, None, frame.builder.origin)
 
 
-def merged(frame, values: list[Val]) -> list[Val]:
+def merged(frame: Frame, values: list[Val]) -> list[Val]:
     """Values with choices between a Python float and a NumPy float of one dtype made one NumPy float, without a branch.
 
     For NumPy functions and arithmetic. Beside numbers and arrays that are all of NumPy's and of that dtype, both mean the same.
     """
     others = [v for v in values if not isinstance(v, TaggedUnion)]
-    if len(others) == len(values) or not all(isinstance(v, Dyn) and isinstance(v.type, Scalar | Array) for v in others):
+    if len(others) == len(values) or not are_leaves(others):
         return values
     floats = [o for v in values if isinstance(v, TaggedUnion) for o in v.options]
-    if not all(isinstance(o, Dyn) and isinstance(o.type, Scalar) and o.type.is_float for o in floats):
+    if not are_leaves(floats) or not all(isinstance(o.type, Scalar) and o.type.is_float for o in floats):
+        return values
+    if not all(isinstance(v.type, Scalar | Array) for v in others):
         return values
     dtypes = {v.type.dtype for v in (*others, *floats)}
     strong = all(isinstance(v.type, Array) or not v.type.weak for v in others)
@@ -184,12 +192,13 @@ def merged(frame, values: list[Val]) -> list[Val]:
     return [as_one_float(frame, v) if isinstance(v, TaggedUnion) else v for v in values]
 
 
-def as_one_float(frame, choice: TaggedUnion) -> Dyn:
+def as_one_float(frame: Frame, choice: TaggedUnion) -> Dyn:
     """A choice between floats of one dtype as a NumPy float."""
 
     def emit(name: str, *nodes, **attrs):
         return frame.builder.emit(REGISTRY[name], nodes, attrs)
 
+    assert are_leaves(choice.options)
     dtype = choice.options[0].type.dtype
     *nodes, result = [emit("cast", o.node, dtype=dtype, weak=False) for o in choice.options]
     which = choice.tag.node

@@ -111,7 +111,7 @@ def converted(frame: Frame, start: Val, after: TreeDef) -> Dyn | None:
         fits = target.dtype.startswith("float")
     else:
         fits = (
-            start.type.weak and start.type.dtype == "int64" and start.known and _exact(start.node.value, target.dtype)
+            start.type.weak and start.type.dtype == "int64" and start.known and _exact(start.known_value, target.dtype)
         )
     return (
         Dyn(frame.builder.emit(REGISTRY["cast"], (start.node,), {"dtype": target.dtype, "weak": False}))

@@ -40,6 +40,7 @@ from ..values.kinds import (
     is_instance,
     is_list,
     is_run_time,
+    known_range,
     possible,
     python_class,
 )
@@ -151,9 +152,8 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         return frame.constant(len(value.value))
     if isinstance(value, Iter) and not value.is_iterator:
         steps = walk(engine, frame, value)
-        if steps.items is not None:
-            return frame.constant(len(steps.items))
-
+        if isinstance(steps, list):
+            return frame.constant(len(steps))
         return item_count(engine, frame, steps)
     raise TypeError_(f"object of type {describe(value)} has no len()")
 
@@ -235,8 +235,7 @@ def _sequence(kind: str):
         value = args[0]
         if kind == "list" and needs_loop(engine, frame, value):
             return await list_methods.copied(engine, frame, value)
-        if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
-            numbers = range(*[p.node.value for p in value.parts])
+        if (numbers := known_range(value)) is not None:
             return Seq(kind, tuple(frame.constant(n) for n in numbers))
         return Seq(kind, tuple(as_sequence(engine, frame, value, f"make a {kind} of")))
 
@@ -379,7 +378,7 @@ def _extreme(name: str):
 
         count = length(engine, frame, xs)
         if count.known:
-            return await (some if count.node.value else none)(frame)
+            return await (some if count.known_value else none)(frame)
         decided = arithmetic(frame, operator.gt, count, frame.constant(0))
         return await branch(
             engine, frame, decided, [some, none], Apply(frame.graph, undef, origin=frame.builder.origin)
@@ -397,7 +396,7 @@ def _extreme(name: str):
             return Dyn(OPERATORS[fn](frame.builder, frame.var(a), frame.var(b)).node)
         takes_second = arithmetic(frame, operator.gt if name == "max" else operator.lt, b, a)
         if takes_second.known:
-            return b if takes_second.node.value else a
+            return b if takes_second.known_value else a
 
         one, zero = frame.constant(1), frame.constant(0)
         tag = frame.builder.emit(REGISTRY["where"], (takes_second.node, one.node, zero.node))
@@ -503,7 +502,7 @@ async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
     zero, one = frame.constant(0), frame.constant(1)
     start, stop, step = (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
     if step.known:
-        if step.node.value == 0:
+        if step.known_value == 0:
             raise TypeError_("range() arg 3 must not be zero")
     else:
         ok = arithmetic(frame, operator.ne, step, zero)

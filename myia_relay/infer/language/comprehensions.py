@@ -18,7 +18,8 @@ from ..engine.unions import dispatch
 from ..objects.iterables import walk
 from ..objects.lists import concatenated, keeps_static, pushed
 from ..objects.truth import truth
-from ..values.values import NEVER, Iter, Seq, TaggedUnion, Val
+from ..values.kinds import known_range
+from ..values.values import NEVER, Iter, Seq, TaggedUnion, Val, elements
 from .loops import calling, counted
 from .narrowing import arms_of
 from .registry import meaning
@@ -55,22 +56,21 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
     if isinstance(iterable, Iter) and iterable.kind == "map":
         run, iterable = calling(engine, frame, iterable, run, node)
     steps = walk(engine, frame, iterable)
-    if isinstance(iterable, Iter) and iterable.kind == "range" and all(p.known for p in iterable.parts):
+    if (numbers := known_range(iterable)) is not None:
         # A short range is spelt out, unlike a loop's: the list has a static length then.
-        numbers = range(*[p.node.value for p in iterable.parts])
         if len(numbers) <= LONG or keeps_static(engine):
-            steps.items = [frame.constant(i) for i in numbers]
-    if steps.items is not None:
-        for item in steps.items:
+            steps = [frame.constant(i) for i in numbers]
+    if isinstance(steps, list):
+        for item in steps:
             scope = frame.scope()
             result = scope.leave(await run(scope, [item, out]))
             if result is NEVER:
                 return NEVER
-            (out,) = result.elems
+            (out,) = elements(result)
         return out
 
     result = await counted(engine, frame, node, steps, [out], ("list",), run)
-    return result if result is NEVER else result.elems[0]
+    return result if result is NEVER else elements(result)[0]
 
 
 async def contributed(engine: Engine, frame: Frame, graph: Graph, out: Val) -> Val:

@@ -35,7 +35,7 @@ async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
         index, conversion, spec = part
         value = values[index]
         if isinstance(value, Dyn) and value.known and value.type == INT:
-            value = Static(int(value.node.value))
+            value = Static(int(value.known_value))
         if isinstance(value, Static):
             text = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)(value.value)
             try:

@@ -9,9 +9,10 @@ list of functions, or arrays whose sizes depend on the iteration.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
@@ -19,6 +20,7 @@ from ...ir.node import Apply, Graph
 from ...prims.ops.control import for_loop, while_loop
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
+from ...utils.source import Origin
 from ..engine.branches import branch, give_imports
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
 from ..engine.drift import Exhausted, TypeDrift, settling, undoing
@@ -30,7 +32,7 @@ from ..objects.iterables import Walk, walk
 from ..objects.truth import truth
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
-from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val
+from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val, elements
 from .accumulators import converting
 from .narrowing import split, test_of
 from .registry import meaning
@@ -40,10 +42,18 @@ DRIFTING = 32  # the same where its variables change their types, which makes ev
 OPERATIONS = 20_000  # of all iterations of such loops
 MAX_ROUNDS = 8  # of generalising the carried types
 
+Made = TypeVar("Made")
+
 
 async def generalise(
-    engine: Engine, frame: Frame, init: list[Val], names: tuple[str, ...], origin, attempt: Callable, wide: bool = False
-) -> tuple[list[TreeDef], object]:
+    engine: Engine,
+    frame: Frame,
+    init: list[Val],
+    names: tuple[str, ...],
+    origin: Origin,
+    attempt: Callable[[list[TreeDef]], Awaitable[tuple[list[TreeDef] | None, Made]]],
+    wide: bool = False,
+) -> tuple[list[TreeDef], Made]:
     """Find carried types that the loop's body keeps.
 
     Args:
@@ -109,11 +119,6 @@ def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
         mark_like(engine.shared, [source], [target])
 
 
-def parts_of(value: Val) -> list[Val]:
-    assert isinstance(value, Seq)
-    return list(value.elems)
-
-
 @meaning(S.while_)
 async def while_(engine: Engine, frame: Frame, node: Apply) -> Val:
     condition, body = node.args[0].value, node.args[1].value
@@ -151,7 +156,7 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
 
     async def iterations(region: Frame, values: list[Val]) -> Val:
         after = await first(region, values)
-        return NEVER if after is NEVER else await rest(region, parts_of(after))
+        return NEVER if after is NEVER else await rest(region, elements(after))
 
     return await with_iterations(engine, frame, node, init, decided, iterations, error)
 
@@ -173,7 +178,7 @@ async def with_iterations(engine, frame, node, init, decided, iterations, error:
     async def some(region: Frame) -> Val:
         result = await iterations(region, [region.bring(v) for v in init])
         if result is not NEVER:  # a first iteration that always raises lands nowhere
-            landed.extend(tree_structure(v, capture=region.captured) for v in parts_of(result))
+            landed.extend(tree_structure(v, capture=region.captured) for v in elements(result))
         return result
 
     if decided is True:
@@ -206,7 +211,7 @@ def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list
     """The carried values narrowed by the condition: side 0 where it holds, in an iteration; side 1 behind the loop."""
     graph = getattr(condition, "graph", None)
     found = test_of(engine, test, graph.output) if graph is not None else None
-    if found is None or found[0] not in graph.params:
+    if graph is None or found is None or found[0] not in graph.params:
         return values
     at = graph.params.index(found[0])
     sides = split(values[at], found[1])
@@ -270,7 +275,7 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         iteration.at(node.origin)
         values = tested(engine, test, condition, values, 0)
         result = NEVER if decided is False else await iterate_with_cells(frame, iteration, cells, body, values)
-        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in parts_of(result)]
+        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in elements(result)]
         return results, (test, decided, iteration, result)
 
     carried, (test, decided, iteration, result) = await generalise(
@@ -296,7 +301,7 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
     after = tested(engine, test, condition, unpack_carried(frame, apply, carried), 1)
     mark_each(engine, init, after)
     if result is not NEVER:
-        mark_each(engine, parts_of(result), after)
+        mark_each(engine, elements(result), after)
     return Seq("tuple", tuple(after))
 
 
@@ -305,7 +310,7 @@ def close_body(iteration: Frame, result: Val, carried: list[TreeDef]) -> None:
     if result is NEVER:
         nodes = [n for s in carried for n in conform(iteration, UNBOUND_VAL, s)]
     else:
-        nodes = [n for v, s in zip(parts_of(result), carried, strict=True) for n in conform(iteration, v, s)]
+        nodes = [n for v, s in zip(elements(result), carried, strict=True) for n in conform(iteration, v, s)]
     iteration.graph.output = iteration.builder.emit(
         make_struct, tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])}
     )
@@ -338,15 +343,15 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     if isinstance(iterable, Iter) and iterable.kind == "map":
         run, iterable = calling(engine, frame, iterable, run, node)
     steps = walk(engine, frame, iterable)
-    if steps.items is not None:
-        return await unroll(engine, frame, node, steps.items, init, run, stops)
+    if isinstance(steps, list):
+        return await unroll(engine, frame, node, steps, init, run, stops)
 
     async def loop() -> Val:
         return await (stopping if stops else counted)(engine, frame, node, steps, init, names, run)
 
     iterations = range(0)
     if steps.start.known and steps.stop.known and steps.step.known:
-        iterations = range(steps.start.node.value, steps.stop.node.value, steps.step.node.value)
+        iterations = range(steps.start.known_value, steps.stop.known_value, steps.step.known_value)
     if not iterations:
         return await loop()
     try:
@@ -406,7 +411,7 @@ def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: App
 
     async def call(region: Frame, values: list[Val]) -> Val:
         item, *carried = values
-        args = [item] if len(sequences) == 1 else list(item.elems)
+        args = [item] if len(sequences) == 1 else elements(item)
         made = await engine.call(region, reach(frame, region, fn), args, {}, node.origin, node)
         return NEVER if made is NEVER else await run(region, [made, *carried])
 
@@ -425,7 +430,7 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
         result = await run(inner, [item, *carried])
         if result is NEVER:
             return NEVER
-        carried = [inner.leave(v) for v in parts_of(result)]
+        carried = [inner.leave(v) for v in elements(result)]
         if stops:
             *carried, go_on = carried
             decided = await truth(engine, frame, go_on)
@@ -461,14 +466,14 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
             drift.append(error)
             raise
 
-    async def any_iteration() -> Val:
+    async def any_iteration() -> Dyn | bool:
         frame.at(node.origin)
         return await truth(engine, frame, in_range(engine, frame, steps.start, steps.stop, steps.step))
 
     async def with_converted_starts() -> Val:
         async def iterations(region: Frame, values) -> Val:
             start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
-            same = Walk(None, start, stop, step, steps.item)
+            same = Walk(start, stop, step, steps.item)
 
             async def loop(starts: list[Val], iteration) -> Val:
                 return await stable_counted(engine, region, node, same, starts, names, iteration)
@@ -486,8 +491,7 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
 
         async def rest(region: Frame, values) -> Val:
             start, stop, step = (reach(frame, region, v) for v in (steps.start, steps.stop, steps.step))
-            later = Walk(None, emit(region, "add", start, step), stop, step, None)
-            later.item = lambda inner, index: steps.item(inner, index)
+            later = Walk(emit(region, "add", start, step), stop, step, steps.item)
             return await stable_counted(engine, region, node, later, values, names, run)
 
         return await peeled(engine, frame, node, init, decided, first, rest, drift[0])
@@ -501,7 +505,7 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
     """Whether a counter has not reached its end."""
     if step.known:
-        return arithmetic(region, operator.lt if step.node.value > 0 else operator.gt, index, stop)
+        return arithmetic(region, operator.lt if step.known_value > 0 else operator.gt, index, stop)
     up = arithmetic(region, operator.lt, index, stop)
     down = arithmetic(region, operator.gt, index, stop)
     forward = arithmetic(region, operator.gt, step, region.constant(0))
@@ -520,10 +524,10 @@ async def iterate_with_cells(frame: Frame, iteration: Frame, cells: list, body, 
     result = await body(iteration, values[:count])
     if result is NEVER or not iteration.cells:
         return result
-    more = changed_in_loop(frame, iteration, cells, parts_of(result))
+    more = changed_in_loop(frame, iteration, cells, elements(result))
     if more:
         raise MoreCells(more)
-    return Seq("tuple", (*parts_of(result), *[iteration.cell(c) for c in cells]))
+    return Seq("tuple", (*elements(result), *[iteration.cell(c) for c in cells]))
 
 
 async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = False) -> Val:
@@ -546,7 +550,7 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
             return await run(region, [steps.item(region, Dyn(index)), *current])
 
         result = await iterate_with_cells(frame, iteration, cells, body, values)
-        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in parts_of(result)]
+        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in elements(result)]
         return results, (iteration, result)
 
     carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
@@ -564,7 +568,7 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
     after = unpack_carried(frame, apply, carried)
     mark_each(engine, init, after)
     if result is not NEVER:
-        mark_each(engine, parts_of(result), after)
+        mark_each(engine, elements(result), after)
     return Seq("tuple", tuple(after))
 
 
@@ -581,11 +585,11 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
         result = await run(region, [steps.item(region, index), *carried])
         if result is NEVER:
             return NEVER
-        *carried, go_on = parts_of(result)
+        *carried, go_on = elements(result)
         step = reach(frame, region, steps.step)
         following = emit(region, "add", index, step)
         return Seq("tuple", (following, go_on, *carried))
 
     start = [steps.start, frame.constant(True), *init]
     result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body)
-    return result if result is NEVER else Seq("tuple", result.elems[2:])
+    return result if result is NEVER else Seq("tuple", tuple(elements(result)[2:]))

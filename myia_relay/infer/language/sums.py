@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+from typing import TypeGuard
 
 from ...abstract.types import FLOAT, Array, Scalar
 from ...ir.node import Apply
@@ -25,7 +26,7 @@ from ..objects.iterables import walk
 from ..objects.list_methods import summed
 from ..objects.sequences import needs_loop
 from ..objects.structures import as_sequence
-from ..values.values import Dyn, Seq, Static, Text, Val
+from ..values.values import Dyn, Seq, Static, Text, Val, elements
 from .calls import call_value
 from .loops import counted
 from .registry import special
@@ -62,7 +63,7 @@ async def _loop(engine: Engine, frame: Frame, value: Dyn, start: Val, origin) ->
 
     node = Apply(frame.graph, undef, origin=origin)
     result = await counted(engine, frame, node, walk(engine, frame, value), [start], ("sum",), iteration)
-    return result.elems[0]
+    return elements(result)[0]
 
 
 class _Total:
@@ -100,11 +101,12 @@ class _Total:
         """The sum, its rounding errors added where they are finite."""
         if self.error is None:
             return self.sum
+        assert isinstance(self.sum, Dyn)
         used = self.operate(operator.ne, self.error, self.frame.constant(0.0))
         fine = self.primitive("logical_and", used, self.primitive("isfinite", self.error))
         return self.primitive("where", fine, self.operate(operator.add, self.sum, self.error), self.sum)
 
 
-def is_python(value: Val, dtype: str) -> bool:
+def is_python(value: Val, dtype: str) -> TypeGuard[Dyn]:
     """Whether a value is a Python number of a dtype."""
     return isinstance(value, Dyn) and value.type == (FLOAT if dtype == "float64" else Scalar(dtype, True))

@@ -165,7 +165,7 @@ async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     exception, message = unbound(name, node.attrs["free"])
     # A loop is first tried with what is bound before it: a variable that only its iterations bind has no value there, nor a type.
     if value is UNBOUND_VAL or (isinstance(flag, Dyn) and flag.known):
-        if value is not UNBOUND_VAL and flag.node.value:
+        if value is not UNBOUND_VAL and flag.known_value:
             return value
         return raising(frame, exception, message)
     frame.builder.emit(check, (flag.node,), {"exception": exception, "parts": (message,)})

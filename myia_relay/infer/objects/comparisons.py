@@ -30,8 +30,8 @@ def identical(a: Val, b: Val) -> bool:
         return False
     if isinstance(a, ClosureVal) and isinstance(b, ClosureVal):
         return a.graph is b.graph and a.frame is b.frame
-    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.known and b.known and isinstance(a.node.value, bool):
-        return a.node.value is b.node.value
+    if isinstance(a, Dyn) and isinstance(b, Dyn) and a.known and b.known and isinstance(a.known_value, bool):
+        return a.known_value is b.known_value
     raise TypeError_(f"`is` between {describe(a)} and {describe(b)} depends on how Python stores them; compare with ==")
 
 
@@ -57,7 +57,7 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         for x, j in zip(a.elems, order, strict=True):
             by_identity = AS_TUPLES or a.kind != "record" or issubclass(a.cls, tuple)
             part = element_equality(engine, frame, x, b.elems[j], result, by_identity)
-            if part.known and not part.node.value:
+            if part.known and not part.known_value:
                 return frame.constant(False)
             result = _both(frame, result, part)
         return result
@@ -103,7 +103,7 @@ def _both(frame: Frame, a: Dyn, b: Dyn) -> Dyn:
     """`a and b` of bools."""
     for one, other in ((a, b), (b, a)):
         if one.known:
-            return other if one.node.value else one
+            return other if one.known_value else one
     return Dyn(frame.builder.emit(REGISTRY["logical_and"], (a.node, b.node)))
 
 
@@ -114,19 +114,21 @@ def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn,
     """
     if by_identity and isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
         return frame.constant(True)
-    if all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.is_float and not _is_number(x) for x in (a, b)):
+    unsure = [x for x in (a, b) if isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.is_float]
+    unsure = [x for x in unsure if not _is_number(x)]
+    if len(unsure) == 2:
         emit = frame.builder.emit
-        nans = [emit(REGISTRY["ne"], (x.node, x.node)) for x in (a, b)]
+        nans = [emit(REGISTRY["ne"], (x.node, x.node)) for x in unsure]
         met = _both(frame, reached, Dyn(emit(REGISTRY["logical_and"], tuple(nans))))
         fine = Dyn(emit(REGISTRY["logical_not"], (met.node,)))
         frame.builder.emit(check, (fine.node,), {"exception": ValueError, "parts": (NAN,)})
     same = equality(engine, frame, a, b)
-    return frame.constant(bool(same.node.value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
+    return frame.constant(bool(same.known_value)) if same.known else Dyn(truth(frame.builder, frame.var(same)).node)
 
 
 def _is_number(x: Dyn) -> bool:
     """Whether a value is known not to be NaN."""
-    return x.known and x.node.value == x.node.value
+    return x.known and x.known_value == x.known_value
 
 
 def _equal_option(engine: Engine, frame: Frame, choice: TaggedUnion, other: Val) -> Dyn:
@@ -138,7 +140,7 @@ def _equal_option(engine: Engine, frame: Frame, choice: TaggedUnion, other: Val)
     result: Dyn = frame.constant(False)
     for tag, option in enumerate(choice.options):
         same = equality(engine, frame, option, other)
-        if not (same.known and not same.node.value):
+        if not (same.known and not same.known_value):
             here = emit("logical_and", emit("eq", choice.tag, frame.constant(tag)), same)
             result = here if result.known else emit("logical_or", result, here)
     return result
@@ -161,7 +163,7 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
             )
             same = element_equality(engine, frame, elem, item, not_yet)
             if same.known:
-                if same.node.value:
+                if same.known_value:
                     return frame.constant(True)
                 continue
             result = same if result.known else Dyn(frame.builder.emit(REGISTRY["logical_or"], (result.node, same.node)))

@@ -37,7 +37,7 @@ from ..engine.records import adapt, record
 from ..engine.unions import dispatch
 from ..values.kinds import is_data, name_of, possible, restricted
 from ..values.protocols import require_plain, written_method
-from ..values.values import NONE_VAL, Bound, Dyn, Seq, Static, TaggedUnion, Val
+from ..values.values import NONE_VAL, Bound, Dyn, KnownRecord, Seq, Static, TaggedUnion, Val
 from .attributes import PropertyVal, class_attribute
 
 
@@ -150,6 +150,10 @@ async def by_variant(
     node = site if site is not None else Apply(frame.graph, undef, origin=origin)
     here = test(frame, value, groups[0])
     rest = restricted(value, [n for g in groups[1:] for n in g])
+    if isinstance(here, bool):  # a constant None
+        if here:
+            return await run(frame, restricted(value, groups[0]))
+        return await by_variant(engine, frame, rest, groups[1:], run, site)
 
     async def this(region) -> Val:
         return await run(region, region.bring(restricted(value, groups[0])))
@@ -213,7 +217,7 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
             frame.builder.emit(check, (other.node,), {"exception": AttributeError, "parts": (message,)})
         return Bound(restricted(value, having), method(name))
 
-    async def one(region, narrowed: Dyn) -> Val:
+    async def one(region, narrowed: KnownRecord) -> Val:
         number = narrowed.variants[0]
         if found[number] is MISSING:
             message = f"'{name_of(family, number)}' object has no attribute '{name}'"
@@ -244,7 +248,7 @@ async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) 
         groups.setdefault(id(found_in(family, n, name)), []).append(n)
     origin = frame.builder.origin
 
-    async def one(region, narrowed: Dyn) -> Val:
+    async def one(region, narrowed: KnownRecord) -> Val:
         number = narrowed.variants[0]
         found = found_in(family, number, name)
         if found is MISSING:
@@ -257,7 +261,7 @@ async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) 
     return await by_variant(engine, frame, value, [tuple(g) for g in groups.values()], one, site)
 
 
-def defines(value: Val, name: str) -> bool:
+def defines(value: Dyn, name: str) -> bool:
     """Whether the class of a variant that a value may be of defines a special method itself."""
     family = value.type.family
     return any(n and written_method(family.variants[n - 1].cls, name) is not None for n in possible(value))
@@ -275,7 +279,7 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
         if not is_data(arg) or len(possible(arg)) == 1 or not any(defines(arg, name) for name in names):
             continue
 
-        async def one(region, narrowed: Dyn, position=position) -> Val:
+        async def one(region, narrowed: KnownRecord, position=position) -> Val:
             inner = [reach(frame, region, a) for a in args]
             inner[position] = narrowed
             try:
@@ -291,7 +295,7 @@ async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> 
     """`dataclasses.replace(value, **changes)`."""
     family = value.type.family
 
-    async def one(region, narrowed: Dyn) -> Val:
+    async def one(region, narrowed: KnownRecord) -> Val:
         number = narrowed.variants[0]
         if number == 0:
             raise TypeError_("replace() should be called on dataclass instances, and this may be None")

@@ -1,4 +1,4 @@
-"""What a loop can run over, and how: `walk` gives either the items (static length) or a counted way to reach them."""
+"""What a loop can run over, and how: `walk` gives either the items (static length) or a counted way to reach them, a `Walk`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...abstract.types import Array
-from ...ir.node import Constant
 from ...ir.prim import REGISTRY
 from ...utils.errors import TypeError_
 from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame, reach
-from ..values.kinds import is_run_time
+from ..values.kinds import are_leaves, is_run_time, range_parts
 from ..values.protocols import items
 from ..values.treedef import describe
 from ..values.values import NONE_VAL, Dyn, Iter, Seq, Static, Val
@@ -24,41 +23,39 @@ from .lists import entry, length
 
 @dataclass
 class Walk:
-    """How to iterate.
+    """How to iterate with a counter.
 
     Attributes:
-        items: the items, if their number is static; else None and
-        start, stop, step: the values of the counter, and
+        start, stop, step: the values of the counter.
         item: `(frame of the body, counter) -> item`.
-        length: the number of items as a value of the frame, where cheap.
     """
 
-    items: list[Val] | None = None
-    start: Dyn | None = None
-    stop: Dyn | None = None
-    step: Dyn | None = None
-    item: Callable[[Frame, Dyn], Val] | None = None
+    start: Dyn
+    stop: Dyn
+    step: Dyn
+    item: Callable[[Frame, Dyn], Val]
 
 
-def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
-    """How to iterate over a value.
+def walk(engine: Engine, frame: Frame, value: Val) -> list[Val] | Walk:
+    """How to iterate over a value: its items, where their number is static.
 
     Raises:
         TypeError_: it is not iterable.
     """
     if isinstance(value, Seq):
         if value.kind == "dict":
-            return Walk([Static(k) for k in value.fields])
+            return [Static(k) for k in value.fields]
         if value.kind == "dataset":
-            images, _ = value.elems
+            assert are_leaves(parts := value.elems)
+            images, _ = parts
             zero, one = frame.constant(0), frame.constant(1)
 
             def example(inner: Frame, index: Dyn) -> Val:
-                parts = tuple(first_axis(inner, reach(frame, inner, e), index) for e in value.elems)
-                return Seq("record", parts, ("x", "y"), value.cls)
+                entries = tuple(first_axis(inner, reach(frame, inner, e), index) for e in parts)
+                return Seq("record", entries, ("x", "y"), value.cls)
 
-            return Walk(None, zero, array_length(frame, images), one, example)
-        return Walk(list(items(value)))
+            return Walk(zero, array_length(frame, images), one, example)
+        return list(items(value))
     if isinstance(value, Dyn) and isinstance(value.type, Array):
         if not value.type.shape:
             raise TypeError_("iteration over a 0-d array")
@@ -67,26 +64,25 @@ def walk(engine: Engine, frame: Frame, value: Val) -> Walk:
         def element(inner: Frame, index: Dyn) -> Val:
             return first_axis(inner, reach(frame, inner, value), index)
 
-        return Walk(None, zero, array_length(frame, value), one, element)
+        return Walk(zero, array_length(frame, value), one, element)
     if is_run_time(value):
 
         def nth(inner: Frame, index: Dyn) -> Val:
             return entry(engine, inner, reach(frame, inner, value), index)
 
-        return Walk(None, frame.constant(0), length(engine, frame, value), frame.constant(1), nth)
+        return Walk(frame.constant(0), length(engine, frame, value), frame.constant(1), nth)
     if isinstance(value, Iter):
         return _walk_iter(engine, frame, value)
     if isinstance(value, Static) and isinstance(value.value, str):
-        return Walk([Static(c) for c in value.value])
+        return [Static(c) for c in value.value]
     raise TypeError_(
         f"{describe(value)} is not iterable; a loop runs over range, tuples, lists, arrays, zip, enumerate, reversed"
     )
 
 
-def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
+def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
     if value.kind == "range":
-        start, stop, step = value.parts
-        return Walk(None, start, stop, step, lambda inner, index: index)
+        return Walk(*range_parts(value), lambda inner, index: index)
     if value.kind == "map":
         raise TypeError_("map() cannot be gone over here; make a list of it first")
     inner = [walk(engine, frame, p) for p in value.parts[:1] if value.kind != "zip"]
@@ -95,45 +91,42 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
     if value.kind == "enumerate":
         (steps,) = inner
         offset = value.parts[1]
-        if steps.items is not None:
-            pairs = [
-                Seq("tuple", (_plus(engine, frame, offset, frame.constant(i)), item))
-                for i, item in enumerate(steps.items)
+        assert isinstance(offset, Dyn)
+        if isinstance(steps, list):
+            return [
+                Seq("tuple", (_plus(engine, frame, offset, frame.constant(i)), item)) for i, item in enumerate(steps)
             ]
-            return Walk(pairs)
         count = item_count(engine, frame, steps)
 
         def numbered(body: Frame, index: Dyn) -> Val:
             number = _plus(engine, body, reach(frame, body, offset), index)
             return Seq("tuple", (number, steps.item(body, _nth(engine, frame, body, steps, index))))
 
-        return Walk(None, frame.constant(0), count, frame.constant(1), numbered)
+        return Walk(frame.constant(0), count, frame.constant(1), numbered)
     if value.kind == "reversed":
         (steps,) = inner
         if isinstance(value.parts[0], Seq):
             items(value.parts[0], "__reversed__", "__len__", "__getitem__")
-        if steps.items is not None:
-            return Walk(steps.items[::-1])
+        if isinstance(steps, list):
+            return steps[::-1]
         count = item_count(engine, frame, steps)
 
         def backwards(body: Frame, index: Dyn) -> Val:
             last = _minus(engine, body, reach(frame, body, count), body.constant(1))
             return steps.item(body, _nth(engine, frame, body, steps, _minus(engine, body, last, index)))
 
-        return Walk(None, frame.constant(0), count, frame.constant(1), backwards)
+        return Walk(frame.constant(0), count, frame.constant(1), backwards)
     if value.kind == "zip":
-        walks = [walk(engine, frame, p) for p in value.parts]
-        static = [len(w.items) for w in walks if w.items is not None]
-        if static and len(static) < len(walks):
-            walks = [_at_run_time(engine, frame, w) for w in walks]
-            static = []
-        if static or not walks:
-            return Walk([Seq("tuple", items) for items in zip(*[w.items for w in walks], strict=False)])
+        found = [walk(engine, frame, p) for p in value.parts]
+        static = [w for w in found if isinstance(w, list)]
+        if len(static) == len(found):
+            return [Seq("tuple", items) for items in zip(*static, strict=False)]
+        walks = [_at_run_time(engine, frame, w) for w in found]
         counts = [item_count(engine, frame, w) for w in walks]
         shortest = counts[0]
         for count in counts[1:]:
             if (
-                not (shortest.known and count.known and shortest.node.value == count.node.value)
+                not (shortest.known and count.known and shortest.known_value == count.known_value)
                 and shortest.node is not count.node
             ):
                 shortest = Dyn(frame.builder.emit(REGISTRY["minimum"], (shortest.node, count.node)))
@@ -141,7 +134,7 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> Walk:
         def together(body: Frame, index: Dyn) -> Val:
             return Seq("tuple", tuple(w.item(body, _nth(engine, frame, body, w, index)) for w in walks))
 
-        return Walk(None, frame.constant(0), shortest, frame.constant(1), together)
+        return Walk(frame.constant(0), shortest, frame.constant(1), together)
     raise TypeError_(f"{value.kind} cannot be iterated here")
 
 
@@ -150,41 +143,41 @@ def unwrapped(value: Val) -> Val:
     return value.parts[0] if isinstance(value, Iter) and value.kind == "iterator" else value
 
 
-def _at_run_time(engine: Engine, frame: Frame, steps: Walk) -> Walk:
+def _at_run_time(engine: Engine, frame: Frame, steps: list[Val] | Walk) -> Walk:
     """A walk over items of a static number beside one that is not.
 
     Raises:
         TypeError_: the items differ in type.
     """
-    if steps.items is None:
+    if isinstance(steps, Walk):
         return steps
-    if not steps.items:
+    if not steps:
         zero = frame.constant(0)
-        return Walk(None, zero, zero, frame.constant(1), lambda inner, index: NONE_VAL)
+        return Walk(zero, zero, frame.constant(1), lambda inner, index: NONE_VAL)
     try:
-        return walk(engine, frame, promoted(frame, Seq("list", tuple(steps.items))))
+        made = walk(engine, frame, promoted(frame, Seq("list", tuple(steps))))
+        assert isinstance(made, Walk)
+        return made
     except TypeError_ as error:
         raise TypeError_(f"zip of a tuple or list display and a run-time sequence: {error.message}") from None
 
 
 def _plus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
-
     return arithmetic(frame, operator.add, a, b)
 
 
 def _minus(engine: Engine, frame: Frame, a: Dyn, b: Dyn) -> Dyn:
-
     return arithmetic(frame, operator.sub, a, b)
 
 
 def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> Dyn:
     """The counter's value at iteration `index`."""
     start, step = reach(outer, body, steps.start), reach(outer, body, steps.step)
-    if isinstance(step.node, Constant) and step.node.value == 1:
+    if step.known and step.known_value == 1:
         scaled = index
     else:
         scaled = arithmetic(body, operator.mul, index, step)
-    if isinstance(start.node, Constant) and start.node.value == 0:
+    if start.known and start.known_value == 0:
         return scaled
     return arithmetic(body, operator.add, start, scaled)
 
@@ -192,12 +185,12 @@ def _nth(engine: Engine, outer: Frame, body: Frame, steps: Walk, index: Dyn) -> 
 def item_count(engine: Engine, frame: Frame, steps: Walk) -> Dyn:
     """The number of items of a counted walk: max(0, ceil((stop - start) / step))."""
 
-    def op(fn, *args):
+    def op(fn: Callable, *args: Dyn) -> Dyn:
         return arithmetic(frame, fn, *args)
 
-    if steps.start.known and steps.step.known and steps.start.node.value == 0 and steps.step.node.value == 1:
+    if steps.start.known and steps.step.known and steps.start.known_value == 0 and steps.step.known_value == 1:
         if steps.stop.known:
-            return frame.constant(max(0, steps.stop.node.value))
+            return frame.constant(max(0, steps.stop.known_value))
         zero = frame.constant(0)
         return Dyn(frame.builder.emit(REGISTRY["maximum"], (steps.stop.node, zero.node)))
     distance = op(operator.sub, steps.stop, steps.start)

@@ -68,7 +68,7 @@ def to_python(value: Val, what: str) -> Any:
     if isinstance(value, Static):
         return value.value
     if isinstance(value, Dyn) and value.known:
-        return value.node.value
+        return value.known_value
     if isinstance(value, Seq):
         parts = [to_python(e, what) for e in value.elems]
         if value.kind == "dict":
@@ -94,7 +94,7 @@ def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
     if isinstance(index, Static):
         return index.value
     if isinstance(index, Dyn):
-        return index.node.value if index.known and isinstance(index.type, Scalar) else frame.var(index)
+        return index.known_value if index.known and isinstance(index.type, Scalar) else frame.var(index)
     raise TypeError_(f"{describe(index)} is no index")
 
 
@@ -106,6 +106,6 @@ def array_length(frame: Frame, value: Dyn) -> Dyn:
     return Dyn(frame.builder.emit(dim_size, (), {"dim": size}))
 
 
-def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Val:
+def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Dyn:
     """`value[index]` without a bounds check: the index comes from a loop over the very array."""
     return Dyn(frame.builder.emit(REGISTRY["dynamic_index"], (value.node, index.node), {"axis": 0}))

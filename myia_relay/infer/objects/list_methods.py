@@ -25,7 +25,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame, emit, raising, reach
 from ..values.kinds import is_list, is_run_time
 from ..values.protocols import items
-from ..values.values import NEVER, NONE_VAL, Dyn, Seq, SliceVal, Static, Val
+from ..values.values import NEVER, NONE_VAL, Dyn, Seq, SliceVal, Static, Val, elements
 from .arithmetic import arithmetic
 from .iterables import walk
 from .leaves import to_node, to_python
@@ -33,6 +33,7 @@ from .lists import (
     as_index,
     bounds,
     call,
+    call_leaf,
     concatenated,
     entry,
     get,
@@ -51,37 +52,21 @@ from .truth import truth
 
 async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) -> Val | None:
     """A Python operator with a run-time list among its operands; None where another meaning is to be looked for."""
-    a, *rest = args
-    b = rest[0] if rest else None
+    if op is operator.not_:
+        decided = await truth(engine, frame, args[0])
+        return frame.constant(not decided) if isinstance(decided, bool) else emit(frame, "logical_not", decided)
+    if len(args) != 2:
+        return None
+    a, b = args
     if op is operator.getitem:
         return get(engine, frame, a, b) if is_run_time(a) else None
-    if op is operator.not_:
-        decided = await truth(engine, frame, a)
-        return frame.constant(not decided) if isinstance(decided, bool) else emit(frame, "logical_not", decided)
     if op in (operator.eq, operator.ne):
         if not (is_list(a) and is_list(b)):
             return frame.constant(op is operator.ne)
         same = await equal(engine, frame, a, b)
         return same if op is operator.eq else emit(frame, "logical_not", same)
     if op in (operator.lt, operator.le, operator.gt, operator.ge) and _is_ordered(frame, a) and _is_ordered(frame, b):
-        less = operator.lt if op in (operator.lt, operator.le) else operator.gt
-        if any(isinstance(x, Seq) and not x.elems for x in (a, b)):
-            return arithmetic(frame, op, *[length(engine, frame, x) for x in (a, b)])
-        a, b = (promoted(frame, x) if isinstance(x, Seq) else x for x in (a, b))
-        place = await call(engine, frame, prelude.first_difference, a, b)
-        counts = [length(engine, frame, x) for x in (a, b)]
-
-        async def by_entries(region: Frame) -> Val:
-            x, y = (entry(engine, region, reach(frame, region, v), reach(frame, region, place)) for v in (a, b))
-            return arithmetic(region, less, x, y)
-
-        async def by_lengths(region: Frame) -> Val:
-            return arithmetic(region, op, *[reach(frame, region, c) for c in counts])
-
-        differ = arithmetic(frame, operator.ge, place, frame.constant(0))
-        return await branch(
-            engine, frame, differ, [by_entries, by_lengths], Apply(frame.graph, undef, origin=frame.builder.origin)
-        )
+        return await _compared(engine, frame, op, a, b)
     if op is operator.contains:
         if not is_run_time(a):
             return None
@@ -93,6 +78,27 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
         if isinstance(count, Dyn) and not is_list(count):
             return repeated(engine, frame, xs, as_index(engine, frame, count, "a list is multiplied by an int"))
     return None
+
+
+async def _compared(engine: Engine, frame: Frame, op: Callable, a: Val, b: Val) -> Val:
+    """`a < b` of lists of Python numbers, and its kin."""
+    less = operator.lt if op in (operator.lt, operator.le) else operator.gt
+    if any(isinstance(x, Seq) and not x.elems for x in (a, b)):
+        return arithmetic(frame, op, *[length(engine, frame, x) for x in (a, b)])
+    pair = [promoted(frame, x) if isinstance(x, Seq) else x for x in (a, b)]
+    place = await call_leaf(engine, frame, prelude.first_difference, *pair)
+    counts = [length(engine, frame, x) for x in pair]
+
+    async def by_entries(region: Frame) -> Val:
+        x, y = (entry(engine, region, reach(frame, region, v), reach(frame, region, place)) for v in pair)
+        return arithmetic(region, less, x, y)
+
+    async def by_lengths(region: Frame) -> Val:
+        return arithmetic(region, op, *[reach(frame, region, c) for c in counts])
+
+    differ = arithmetic(frame, operator.ge, place, frame.constant(0))
+    site = Apply(frame.graph, undef, origin=frame.builder.origin)
+    return await branch(engine, frame, differ, [by_entries, by_lengths], site)
 
 
 def _is_ordered(frame: Frame, value: Val) -> bool:
@@ -107,12 +113,12 @@ async def equal(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     """`a == b` of two lists."""
     if any(isinstance(x, Seq) and not x.elems for x in (a, b)):
         return arithmetic(frame, operator.eq, length(engine, frame, a), length(engine, frame, b))
-    return await call(engine, frame, prelude.equal, a, b)
+    return await call_leaf(engine, frame, prelude.equal, a, b)
 
 
 async def place_of(engine: Engine, frame: Frame, xs: Val, x: Val) -> Dyn:
     """Where an entry is first, or -1."""
-    return await call(engine, frame, prelude.place_of, xs, x)
+    return await call_leaf(engine, frame, prelude.place_of, xs, x)
 
 
 async def extended(engine: Engine, frame: Frame, xs: Val, more: Val) -> Val:
@@ -124,15 +130,12 @@ async def extended(engine: Engine, frame: Frame, xs: Val, more: Val) -> Val:
     return await call(engine, frame, prelude.extended, xs, more)
 
 
-# Unpacking.
-
-
 # Builtins.
 
 
 async def copied(engine: Engine, frame: Frame, value: Val) -> Val:
     """A new list of the same entries: `list(xs)`, `xs.copy()`, `xs[:]`."""
-    if isinstance(value, Seq) and (entries := walk(engine, frame, value).items) is not None:
+    if isinstance(value, Seq) and isinstance(entries := walk(engine, frame, value), list):
         return Seq("list", tuple(entries))
     if is_run_time(value):
         return get(engine, frame, value, SliceVal(NONE_VAL, NONE_VAL, NONE_VAL))
@@ -149,7 +152,7 @@ async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensat
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return start
-    first = entry(engine, frame, xs, frame.constant(0)) if is_run_time(xs) else xs.elems[0]
+    first = _first(engine, frame, xs)
     if isinstance(start, Dyn) and isinstance(first, Dyn) and isinstance(first.type, Scalar):
         better = arithmetic(frame, operator.add, start, first).type
         if better != start.type and start.known:
@@ -157,7 +160,7 @@ async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensat
             some = arithmetic(frame, operator.gt, length(engine, frame, xs), frame.constant(0))
 
             async def total(region: Frame) -> Val:
-                zero = region.constant(_zero(start.node.value, better), better)
+                zero = region.constant(_zero(start.known_value, better), better)
                 return await totalled(engine, region, reach(frame, region, xs), zero, compensated)
 
             async def nothing(region: Frame) -> Val:
@@ -171,9 +174,14 @@ async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensat
 
 async def totalled(engine: Engine, frame: Frame, xs: Val, start: Val, compensated: bool) -> Val:
     """The sum of a list whose type is that of `start`."""
-    first = entry(engine, frame, xs, frame.constant(0)) if is_run_time(xs) else xs.elems[0]
+    first = _first(engine, frame, xs)
     floats = compensated and isinstance(first, Dyn) and first.type == FLOAT == getattr(start, "type", None)
     return await call(engine, frame, prelude.total_compensated if floats else prelude.total, xs, start)
+
+
+def _first(engine: Engine, frame: Frame, xs: Val) -> Val:
+    """The first entry of a list that has one."""
+    return entry(engine, frame, xs, frame.constant(0)) if is_run_time(xs) else elements(xs)[0]
 
 
 def _zero(value: Any, t: Any) -> Any:
@@ -203,22 +211,24 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return xs
-    texts = isinstance(xs, Seq) and all(isinstance(e, Static) and isinstance(e.value, str) for e in xs.elems)
     plain = isinstance(key, Static) and key.value is None
-    if texts and isinstance(decided, bool) and plain:
-        return Seq("list", tuple(sorted(xs.elems, key=lambda e: e.value, reverse=decided)))
+    if isinstance(xs, Seq) and isinstance(decided, bool) and plain:
+        texts = [e for e in xs.elems if isinstance(e, Static) and isinstance(e.value, str)]
+        if len(texts) == len(xs.elems):
+            return Seq("list", tuple(sorted(texts, key=lambda e: e.value, reverse=decided)))
     xs = promoted(frame, xs)
     reverse = frame.constant(decided) if isinstance(decided, bool) else decided
     keys = xs if plain else await call(engine, frame, prelude.mapped, key, xs)
     if isinstance(keys, Seq):
         keys = promoted(frame, keys)
+    assert isinstance(keys, Dyn)
     if not isinstance(keys.type.elem, Scalar):
         what = "entries" if plain else "keys"
         raise TypeError_(
             f"compiled code sorts by numbers, and these {what} are {keys.type.elem}; give a key= that is a number"
         )
     if keys.type.elem.is_float:
-        nan = await call(engine, frame, prelude.has_nan, keys)
+        nan = await call_leaf(engine, frame, prelude.has_nan, keys)
         message = "NaN among the numbers to sort by: their order would depend on how sort() works"
         require(frame, emit(frame, "logical_not", nan), ValueError, message)
     return await call(engine, frame, prelude.ordered, xs, keys, reverse)
@@ -251,10 +261,10 @@ async def _found(engine: Engine, frame: Frame, value: Val, x: Val, message: str 
     if isinstance(value, Seq):
         tests = [equality(engine, frame, e, x) for e in value.elems]
         if all(t.known for t in tests):
-            i = next((frame.constant(k) for k, t in enumerate(tests) if t.node.value), i)
-            if i.node.value >= 0:
+            i = next((frame.constant(k) for k, t in enumerate(tests) if t.known_value), i)
+            if i.known_value >= 0:
                 return i
-    if is_run_time(value) or value.elems:
+    if not isinstance(value, Seq) or value.elems:
         i = await place_of(engine, frame, value, x)
     there = arithmetic(frame, operator.ge, i, frame.constant(0))
     if message is not None:
@@ -288,7 +298,7 @@ async def _insert(engine, frame, xs, args, kwargs):
     at = as_index(engine, frame, at, "list.insert: the index is an int")
     if isinstance(xs, Seq) and at.known:
         elems = list(xs.elems)
-        elems.insert(at.node.value, x)
+        elems.insert(at.known_value, x)
         return Seq("list", tuple(elems)), NONE_VAL
     if isinstance(xs, Seq) and not xs.elems:
         return Seq("list", (x,)), NONE_VAL
@@ -308,14 +318,14 @@ async def _pop(engine, frame, xs, args, kwargs):
         if not args or args[0].known:
             elems = list(xs.elems)
             try:
-                x = elems.pop(*[a.node.value for a in args])
+                x = elems.pop(*[a.known_value for a in args])
             except IndexError:
                 return raising(frame, IndexError, "pop index out of range"), NEVER
             return Seq("list", tuple(elems)), x
         xs = promoted(frame, xs)
     n = length(engine, frame, xs)
     require(frame, arithmetic(frame, operator.gt, n, frame.constant(0)), IndexError, "pop from empty list")
-    if not args or args[0].known and args[0].node.value == -1:
+    if not args or args[0].known and args[0].known_value == -1:
         last = Dyn(REGISTRY["sub"](frame.var(n), 1).node)
         x = entry(engine, frame, xs, last)
         return emit(frame, "list_truncate", promoted(frame, xs), last), x
@@ -355,7 +365,7 @@ async def _delete(engine, frame, xs, args, kwargs):
             del elems[to_python(at, "the bounds of a slice of a list display")]
             return Seq("list", tuple(elems)), NONE_VAL
         start, count, step = bounds(engine, frame, xs, at)
-        if not (step.known and step.node.value == 1):
+        if not (step.known and step.known_value == 1):
             raise TypeError_("del xs[a:b:c] with a step is not part of the language; write a comprehension")
         n = length(engine, frame, xs)
         count = Dyn(REGISTRY["maximum"](frame.var(count), 0).node)
@@ -370,7 +380,7 @@ async def _delete(engine, frame, xs, args, kwargs):
         if at.known:
             elems = list(xs.elems)
             try:
-                del elems[at.node.value]
+                del elems[at.known_value]
             except IndexError:
                 return raising(frame, IndexError, "list assignment index out of range"), NEVER
             return Seq("list", tuple(elems)), NONE_VAL
@@ -389,6 +399,3 @@ CHANGES: dict[str, Callable] = {
     "sort": _sort,
     "__delitem__": _delete,
 }
-
-
-# What else may see a list or an array that is changed.

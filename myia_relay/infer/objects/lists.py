@@ -22,7 +22,7 @@ from ...utils.errors import TypeError_
 from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit, raising
-from ..values.kinds import is_index, is_list, is_run_time
+from ..values.kinds import are_leaves, is_index, is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import TreeDef, describe
 from ..values.values import Dyn, Listed, Seq, SliceVal, Static, Val
@@ -98,6 +98,7 @@ def length(engine: Engine, frame: Frame, value: Val) -> Dyn:
     """`len(xs)`."""
     if isinstance(value, Seq):
         return frame.constant(len(value.elems))
+    assert is_run_time(value)
     return array_length(frame, value.array) if isinstance(value, Listed) else emit(frame, "list_len", value)
 
 
@@ -107,6 +108,7 @@ def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
         found = first_axis(frame, value.array, index)
         cast = {"dtype": value.array.type.dtype, "weak": True}
         return Dyn(frame.builder.emit(REGISTRY["cast"], (found.node,), cast))
+    assert isinstance(value, Dyn)
     out = from_node(frame, emit(frame, "list_get", value, index).node)
     mark_entries(engine, out)
     return out
@@ -125,16 +127,16 @@ def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
     """
     if not is_index(value):
         raise TypeError_(f"{what}, not {describe(value)}")
-    value = arithmetic(frame, operator.index, value)
-    if not value.type.weak:
-        value = Dyn(frame.builder.emit(REGISTRY["cast"], (value.node,), {"dtype": "int64", "weak": True}))
-    return value
+    index = arithmetic(frame, operator.index, value)
+    if not index.type.weak:
+        index = Dyn(frame.builder.emit(REGISTRY["cast"], (index.node,), {"dtype": "int64", "weak": True}))
+    return index
 
 
 def position(engine: Engine, frame: Frame, value: Val, index: Val, message: str) -> Dyn:
     """An index of a list (or of what has the length `value`) as one from the front, checked."""
     i = frame.var(as_index(engine, frame, index, "list indices must be integers or slices"))
-    n = frame.var(length(engine, frame, value) if is_list(value) else value)
+    n = frame.var(value if isinstance(value, Dyn) and not is_list(value) else length(engine, frame, value))
     where, add = REGISTRY["where"], REGISTRY["add"]
     if isinstance(i.node, Constant):
         wrapped = i if i.node.value >= 0 else add(n, i)
@@ -170,11 +172,11 @@ def of_table(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val | None
 
 def _numbers(values: tuple[Val, ...]) -> np.ndarray | None:
     """Known Python numbers of one type as an array."""
-    if not all(isinstance(v, Dyn) and isinstance(v.node, Constant) for v in values):
+    if not are_leaves(values) or not all(v.known for v in values):
         return None
-    types = {type(v.node.value) for v in values}
+    types = {type(v.known_value) for v in values}
     kind = NUMBERS.get(types.pop()) if len(types) == 1 else None
-    return None if kind is None else np.array([v.node.value for v in values], kind)
+    return None if kind is None else np.array([v.known_value for v in values], kind)
 
 
 def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[Dyn, Dyn, Dyn]:
@@ -252,7 +254,7 @@ def with_entry(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -
     if isinstance(value, Seq) and isinstance(index, Dyn) and index.known:
         elems = list(value.elems)
         try:
-            elems[operator.index(index.node.value)] = new
+            elems[operator.index(index.known_value)] = new
         except IndexError:
             return raising(frame, IndexError, "list assignment index out of range")
         return Seq("list", tuple(elems))
@@ -281,7 +283,7 @@ def repeated(engine: Engine, frame: Frame, value: Val, count: Dyn) -> Val:
     if isinstance(value, Seq) and not value.elems:
         return value
     if isinstance(value, Seq) and count.known:
-        n = max(0, operator.index(count.node.value))
+        n = max(0, operator.index(count.known_value))
         if len(value.elems) * n <= LONG or not has_entry_type(frame, value):
             return Seq("list", value.elems * n)
     if holds_lists(frame, value):
@@ -317,7 +319,7 @@ def array_of(frame: Frame, value: Val, what: str) -> Any:
     if isinstance(value, Listed):
         return frame.var(value.array)
     items = static_items(frame, value)
-    if items is not None and all(isinstance(i, Dyn) for i in items):
+    if items is not None and are_leaves(items):
         return [frame.var(i) for i in items]
     raise TypeError_(
         f"{what}: the length of this {describe(value)} is known at run time only, and an array needs its shape at compile time; "
@@ -330,6 +332,13 @@ async def call(engine: Engine, frame: Frame, function: Callable, *args: Val, sit
     result = await engine.call(frame, Static(function), list(args), {}, frame.builder.origin, site)
     if isinstance(result, Dyn) and isinstance(result.type, List):
         engine.shared.discard(result.node)
+    return result
+
+
+async def call_leaf(engine: Engine, frame: Frame, function: Callable, *args: Val) -> Dyn:
+    """Call a function of the library that returns a number or an array."""
+    result = await call(engine, frame, function, *args)
+    assert isinstance(result, Dyn)
     return result
 
 

@@ -14,11 +14,11 @@ from ...library import lists as prelude
 from ...utils.errors import AttributeError_, TypeError_, nearest
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit
-from ..values.kinds import is_range
+from ..values.kinds import is_range, known_range, range_parts
 from ..values.treedef import describe
-from ..values.values import Bound, Dyn, Iter, SliceVal, Static, Val
+from ..values.values import Bound, Dyn, Iter, SliceVal, Val
 from .arithmetic import arithmetic
-from .lists import call, clipped_bounds, position, require
+from .lists import call_leaf, clipped_bounds, position, require
 
 ATTRIBUTES = ("start", "stop", "step")
 METHODS = ("index", "count")
@@ -27,24 +27,25 @@ METHODS = ("index", "count")
 async def range_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) -> Val | None:
     """`range(...)[i]`, `x in range(...)`, `range(...) == x`, `not range(...)`; None for other operators."""
     numbers, other = args[0], args[-1]
+    assert is_range(numbers)
     if op is operator.not_:
         found = has_numbers(engine, frame, numbers)
-        return frame.constant(not found.node.value) if found.known else emit(frame, "logical_not", found)
+        return frame.constant(not found.known_value) if found.known else emit(frame, "logical_not", found)
     if op in (operator.eq, operator.ne):
         same = await _same_numbers(engine, frame, numbers, other) if is_range(other) else frame.constant(False)
         return (
             same
             if op is operator.eq
-            else frame.constant(not same.node.value)
+            else frame.constant(not same.known_value)
             if same.known
             else emit(frame, "logical_not", same)
         )
     if op is operator.contains and isinstance(other, Dyn) and isinstance(other.type, Scalar):
-        return await call(engine, frame, prelude.in_range, *numbers.parts, other)
+        return await call_leaf(engine, frame, prelude.in_range, *numbers.parts, other)
     if op is not operator.getitem:
         return None
     count = await _length(engine, frame, numbers)
-    start, _, step = numbers.parts
+    start, _, step = range_parts(numbers)
 
     def number(place: Val) -> Dyn:
         return arithmetic(frame, operator.add, start, arithmetic(frame, operator.mul, step, place))
@@ -55,12 +56,12 @@ async def range_operator(engine: Engine, frame: Frame, op: Any, args: list[Val])
     return number(position(engine, frame, count, other, "range object index out of range"))
 
 
-async def _length(engine: Engine, frame: Frame, numbers: Val) -> Dyn:
+async def _length(engine: Engine, frame: Frame, numbers: Iter) -> Dyn:
     """`len(range(...))`."""
-    return await engine.call(frame, Static(len), [numbers], {}, frame.builder.origin, None)
+    return await call_leaf(engine, frame, len, numbers)
 
 
-async def _same_numbers(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
+async def _same_numbers(engine: Engine, frame: Frame, a: Iter, b: Iter) -> Dyn:
     """Whether two ranges have the same numbers."""
     count, other = [await _length(engine, frame, r) for r in (a, b)]
 
@@ -73,11 +74,11 @@ async def _same_numbers(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     return emit(frame, "logical_and", equal_numbers(count, other), emit(frame, "logical_or", empty, starts))
 
 
-def has_numbers(engine: Engine, frame: Frame, numbers: Val) -> Dyn:
+def has_numbers(engine: Engine, frame: Frame, numbers: Iter) -> Dyn:
     """The truth value of a range."""
-    start, stop, step = numbers.parts
-    if all(p.known for p in numbers.parts):
-        return frame.constant(bool(range(start.node.value, stop.node.value, step.node.value)))
+    if (known := known_range(numbers)) is not None:
+        return frame.constant(bool(known))
+    start, stop, step = range_parts(numbers)
 
     def compare(op: Any, a: Val, b: Val) -> Dyn:
         return arithmetic(frame, op, a, b)
@@ -103,7 +104,7 @@ async def range_method(engine: Engine, frame: Frame, numbers: Iter, name: str, a
     (x,) = args
     if not isinstance(x, Dyn) or not isinstance(x.type, Scalar):
         raise TypeError_(f"range.{name}: {describe(x)} is no number")
-    there = await call(engine, frame, prelude.in_range, *numbers.parts, x)
+    there = await call_leaf(engine, frame, prelude.in_range, *numbers.parts, x)
     if name == "count":
         return arithmetic(frame, int, there)
     require(frame, there, ValueError, (0, "r", ""), " is not in range", operands=(x.node,))

@@ -8,21 +8,21 @@ from ...library import lists as prelude
 from ..engine.conform import LONG
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..values.kinds import is_run_time
+from ..values.kinds import is_run_time, known_range
 from ..values.values import Dyn, Iter, Seq, Val
-from .iterables import walk
+from .iterables import Walk, walk
 from .lists import call, keeps_static, static_items
 from .structures import as_sequence
 
 
 def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:
     """Whether an iterable has a length that is known at run time only."""
-    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
-        return len(range(*[p.node.value for p in value.parts])) > LONG and not keeps_static(engine)
+    if (numbers := known_range(value)) is not None:
+        return len(numbers) > LONG and not keeps_static(engine)
     if is_run_time(value):
         return static_items(frame, value) is None
     if isinstance(value, Iter):
-        return walk(engine, frame, value).items is None
+        return isinstance(walk(engine, frame, value), Walk)
     return isinstance(value, Dyn) and isinstance(value.type, Array) and not isinstance((*value.type.shape, 0)[0], int)
 
 

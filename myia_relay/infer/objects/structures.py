@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 from ...abstract.types import BOOL, Array, Scalar
@@ -14,7 +15,7 @@ from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueErro
 from ..engine.conform import LONG, has_entry_type, promoted
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising
-from ..values.kinds import is_data, is_index, is_run_time, possible
+from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, known_range, possible
 from ..values.protocols import is_dataclass, items
 from ..values.treedef import Mismatch, describe, join, rebuild, tree_structure, unknown
 from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, Static, Text, Val
@@ -58,12 +59,12 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
         and isinstance(value.type.shape[0], int)
     ):
         return [first_axis(frame, value, frame.constant(i)) for i in range(value.type.shape[0])]
-    if isinstance(value, Iter) and value.kind == "range" and all(p.known for p in value.parts):
-        return [frame.constant(n) for n in range(*[p.node.value for p in value.parts])]
+    if (numbers := known_range(value)) is not None:
+        return [frame.constant(n) for n in numbers]
     if isinstance(value, Seq) or not isinstance(value, Dyn | Listed):
         steps = walk(engine, frame, value)
-        if steps.items is not None:
-            return steps.items
+        if isinstance(steps, list):
+            return steps
     raise TypeError_(f"cannot {what} {describe(value)}: its length must be known at compile time")
 
 
@@ -84,9 +85,9 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             may = [n for n in possible(tree) if (n == 0) is (op is operator.is_)]
             found = data_test(frame, tree, may)
             return frame.constant(found) if isinstance(found, bool) else found
-        if all(isinstance(a, Dyn) and a.type == BOOL for a in args):  # there is one True and one False
+        if are_leaves(args) and all(a.type == BOOL for a in args):  # there is one True and one False
             if all(a.known for a in args):
-                return frame.constant((args[0].node.value is args[1].node.value) is (op is operator.is_))
+                return frame.constant((args[0].known_value is args[1].known_value) is (op is operator.is_))
             same = REGISTRY["eq"](*map(frame.var, args))
             return Dyn(same.node if op is operator.is_ else REGISTRY["logical_not"](same).node)
         same = identical(*args)
@@ -98,33 +99,35 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         return equal if op is operator.eq else emit(frame, "logical_not", equal)
     if op is int and len(args) == 2:
         return _int_of_base(engine, frame, *args)
-    if all(isinstance(a, Dyn) for a in args):
+    if are_leaves(args):
         return None
-    a, *rest = args
-    b = rest[0] if rest else None
+    if len(args) != 2:
+        return _of_strings(engine, frame, op, args)
+    a, b = args
     if op in (operator.eq, operator.ne):
         equal = equality(engine, frame, a, b)
         if op is operator.eq:
             return equal
-        return frame.constant(not equal.node.value) if equal.known else emit(frame, "logical_not", equal)
+        return frame.constant(not equal.known_value) if equal.known else emit(frame, "logical_not", equal)
     if op in (operator.lt, operator.le, operator.gt, operator.ge) and isinstance(a, Seq) and isinstance(b, Seq):
         return ordering(engine, frame, op, a, b)
-    if op in (operator.or_, operator.ior) and all(isinstance(v, Seq) and v.kind == "dict" for v in (a, b)):
-        items = dict(zip(a.fields, a.elems, strict=True)) | dict(zip(b.fields, b.elems, strict=True))
-        return Seq("dict", tuple(items.values()), tuple(items))
-    if op in (operator.add, operator.iadd) and b is not None:
+    if op in (operator.or_, operator.ior) and isinstance(a, Seq) and isinstance(b, Seq):
+        if a.kind == b.kind == "dict":
+            items = dict(zip(a.fields, a.elems, strict=True)) | dict(zip(b.fields, b.elems, strict=True))
+            return Seq("dict", tuple(items.values()), tuple(items))
+    if op in (operator.add, operator.iadd):
         if isinstance(a, Seq) and isinstance(b, Seq) and sequence_class(a) == sequence_class(b) in ("tuple", "list"):
             return Seq(sequence_class(a), a.elems + b.elems)
         if isinstance(a, Static) and isinstance(b, Static) and isinstance(a.value, str) and isinstance(b.value, str):
             return Static(a.value + b.value)
-        if all(isinstance(x, Text) or (isinstance(x, Static) and isinstance(x.value, str)) for x in (a, b)):
+        if is_text(a) and is_text(b):
             return concat_text(a, b)
     if op in (operator.mul, operator.imul):
         for seq, count in ((a, b), (b, a)):
             if isinstance(seq, Static) and isinstance(seq.value, str) and is_index(count) and count.known:
-                return Static(seq.value * operator.index(count.node.value))
-            if isinstance(seq, Seq) and seq.kind == "list" and isinstance(count, Dyn) and is_index(count):
-                long = count.known and len(seq.elems) * count.node.value > LONG
+                return Static(seq.value * operator.index(count.known_value))
+            if isinstance(seq, Seq) and seq.kind == "list" and is_index(count):
+                long = count.known and len(seq.elems) * count.known_value > LONG
                 if not count.known or long and has_entry_type(frame, seq) and not lists.keeps_static(engine):
                     return lists.repeated(engine, frame, seq, count)
             if (
@@ -133,18 +136,29 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
                 and isinstance(count, Dyn)
                 and count.known
             ):
-                return Seq(sequence_class(seq), seq.elems * max(0, operator.index(count.node.value)))
-    kinds = all(isinstance(x, Static) and isinstance(x.value, type | types.UnionType | None) for x in args)
-    if op is operator.or_ and kinds and any(x.value is not None for x in args):
-        return Static(a.value | b.value)
-    if all(isinstance(x, Static) for x in args) and all(isinstance(x.value, str | type(None)) for x in args):
-        try:
-            return engine.from_python(frame, op(*[x.value for x in args]), None)
-        except TypeError as error:
-            raise TypeError_(str(error)) from None
-        except ValueError as error:  # `int("x")`
-            return raising(frame, ValueError, str(error))
-    return None
+                return Seq(sequence_class(seq), seq.elems * max(0, operator.index(count.known_value)))
+    if op is operator.or_ and isinstance(a, Static) and isinstance(b, Static):
+        kinds = all(isinstance(x.value, type | types.UnionType | None) for x in (a, b))
+        if kinds and not a.value is b.value is None:
+            return Static(a.value | b.value)
+    return _of_strings(engine, frame, op, args)
+
+
+def _of_strings(engine: Engine, frame: Frame, op: Callable, args: list[Val]) -> Val | None:
+    """An operator on strings (or None) that are known at compile time; None for other operands.
+
+    Raises:
+        TypeError_: it has no meaning for them.
+    """
+    given = [x.value for x in args if isinstance(x, Static) and isinstance(x.value, str | None)]
+    if len(given) < len(args):
+        return None
+    try:
+        return engine.from_python(frame, op(*given), None)
+    except TypeError as error:
+        raise TypeError_(str(error)) from None
+    except ValueError as error:  # `int("x")`
+        return raising(frame, ValueError, str(error))
 
 
 def _int_of_base(engine: Engine, frame: Frame, text: Val, base: Val) -> Val:
@@ -159,10 +173,10 @@ def _int_of_base(engine: Engine, frame: Frame, text: Val, base: Val) -> Val:
         return raising(frame, ValueError, str(error))
 
 
-def concat_text(a: Val, b: Val) -> Text:
+def concat_text(a: Text | Static, b: Text | Static) -> Text:
     """The concatenation of strings of which one is made at run time."""
 
-    def parts(x):
+    def parts(x: Text | Static) -> tuple[tuple, tuple[Val, ...]]:
         return ((str(x.value),), ()) if isinstance(x, Static) else (x.parts, x.operands)
 
     (pa, oa), (pb, ob) = parts(a), parts(b)
@@ -172,7 +186,7 @@ def concat_text(a: Val, b: Val) -> Text:
 
 def _static_truth(value: Val) -> bool:
     if isinstance(value, Dyn):
-        return bool(value.node.value)
+        return bool(value.known_value)
     if isinstance(value, Seq):
         return is_dataclass(value) or len(value.elems) > 0
     if isinstance(value, Static):
@@ -204,7 +218,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return Seq(value.kind if value.kind != "record" else "tuple", part)
         if isinstance(index, Dyn) and index.known:
             try:
-                return value.elems[operator.index(index.node.value)]
+                return value.elems[operator.index(index.known_value)]
             except IndexError:
                 return _out_of_range(engine, frame, value)
             except TypeError:
@@ -246,7 +260,7 @@ def _check_slice(frame: Frame, index: SliceVal) -> Val | None:
                 f"slice indices must be integers or None or have an __index__ method, not {describe(part)}"
             )
     step = index.step
-    if isinstance(step, Dyn) and step.known and not step.node.value:
+    if isinstance(step, Dyn) and step.known and not step.known_value:
         return raising(frame, ValueError, "slice step cannot be zero")
     return None
 
@@ -354,7 +368,7 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
                 raise TypeError_(
                     "tuple.index() finds what is known at compile time; make a list of it first: list(...)"
                 )
-            if same.node.value:
+            if same.known_value:
                 return frame.constant(i)
         return raising(frame, ValueError, "tuple.index(x): x not in tuple")
     raise AttributeError_(f"the method '{name}' of {describe(value)} is not part of the language")

@@ -29,7 +29,7 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
         return is_dataclass(value) or len(value.elems) > 0
     if is_run_time(value):
         count = length(engine, frame, value)
-        return count.node.value > 0 if count.known else emit(frame, "ne", count, frame.constant(0))
+        return count.known_value > 0 if count.known else emit(frame, "ne", count, frame.constant(0))
     if is_data(value):
         for name in ("__bool__", "__len__"):
             if defines(value, name):
@@ -39,14 +39,14 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
         return data_test(frame, value, [n for n in possible(value) if n])
     if isinstance(value, Dyn):
         if value.known:
-            return bool(value.node.value)
+            return bool(value.known_value)
         result = numeric_truth(frame.builder, frame.var(value)).node
         return bool(result.value) if isinstance(result, Constant) else Dyn(result)
     if isinstance(value, ClosureVal):
         return True
     if isinstance(value, Iter) and value.kind == "range":
         found = has_numbers(engine, frame, value)
-        return found.node.value if found.known else found
+        return found.known_value if found.known else found
     if isinstance(value, Iter):
         return True if value.is_iterator else await truth(engine, frame, value.parts[0])
     if isinstance(value, TaggedUnion):
@@ -55,7 +55,9 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
             part = await truth(engine, region, option)
             return region.constant(part) if isinstance(part, bool) else part
 
-        return await dispatch(engine, frame, value, of_option, None, frame.builder.origin)
+        decided = await dispatch(engine, frame, value, of_option, None, frame.builder.origin)
+        assert isinstance(decided, Dyn)
+        return decided
     if isinstance(value, Bound):
         raise TypeError_("a method has no truth value; call it, with () behind its name")
     raise TypeError_(f"{describe(value)} has no truth value")

@@ -27,12 +27,12 @@ async def call_checkpoint(engine: Engine, frame: Frame, fn: Derived, args, kwarg
     """`checkpoint(f)(*args)`."""
     args = positional(engine, fn.function, args, kwargs, "checkpoint")
     staged = await stage(engine, frame, fn.function, args, (), origin, site)
-    leaves = [leaf.info for leaf in staged.spec.result.leaves()]
+    leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
     type_ = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
     b = frame.at(origin)
     attrs = {"graph": staged.spec.graph}
     node = b.graph.apply(P_checkpoint, *staged.operands, attrs=attrs, type=type_, origin=origin)
-    return explode(frame, node, staged.spec.result)
+    return explode(frame, node, staged.spec.returns)
 
 
 async def checkpoint_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
@@ -68,7 +68,7 @@ async def call_with_rule(
     hidden = [key for key in staged.spec.implicit if isinstance(key, tuple) and key[:1] == ("parameter",)]
     if hidden:
         raise TypeError_("a custom_vjp function cannot have hidden parameters: its rule has no cotangents for them")
-    result = staged.spec.result
+    result = staged.spec.returns
     out = rebuild(result, iter([Node(leaf.info) for leaf in result.leaves()]))
     dout = staged.result_tree(iter([Dyn(Node(t)) for t in staged.results()]))
     stand_ins = [
@@ -117,7 +117,7 @@ def _closed_pair(b: Builder, staged: Staged, spec: Specialisation, operands, own
     """The function and its rule over the same operands; the rule then takes the result's leaves, and the
     cotangents of its floats."""
     name = staged.spec.graph.name
-    leaves = [leaf.info for leaf in staged.spec.result.leaves()]
+    leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
     graph = Graph(name, origin=b.origin)
     params = [graph.add_parameter(x.name or f"a{i}", x.type) for i, x in enumerate(operands)]
     type_ = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)

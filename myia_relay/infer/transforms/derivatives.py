@@ -83,7 +83,7 @@ class Staged:
 
     def tangents(self) -> list[Type]:
         """Types of the tangents of the result's leaves, of those that have one."""
-        return [tangent(leaf.info) for leaf in self.spec.result.leaves() if has_tangent(leaf.info)]
+        return [tangent(leaf.info) for leaf in self.spec.returns.leaves() if has_tangent(leaf.info)]
 
     def results(self) -> list[Type]:
         """Types of the float leaves of a result without trees."""
@@ -101,7 +101,7 @@ class Staged:
                 return Seq(treedef.info[0], tuple(go(p) for p in treedef.parts), treedef.info[1], treedef.info[2])
             return NONE_VAL
 
-        return go(self.spec.result)
+        return go(self.spec.returns)
 
 
 async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Origin, site) -> Staged:
@@ -109,7 +109,7 @@ async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Ori
     dynamic = tuple(i in chosen for i in range(len(args)))
     refuse_run_time([args[i] for i in chosen], "a derivative other than grad")
     spec, nodes = await specialise_call(engine, frame, fn, args, {}, origin, site, frame.context, dynamic)
-    refuse_run_time_result(spec.result, "a derivative other than grad")
+    refuse_run_time_result(spec.returns, "a derivative other than grad")
     counts = [leaf_count(frame, fn, True)]
     counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
     starts = {i: sum(counts[: i + 1]) for i in chosen}
@@ -192,7 +192,7 @@ def filled(b: Builder, t: Scalar | Array, number: float) -> Node:
 
 def emit_jvp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], tangents: list[Node]) -> Node:
     """The request for value and tangent; the graph may not be complete yet, so the type is taken from its treedef."""
-    leaves = [leaf.info for leaf in staged.spec.result.leaves()]
+    leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
     result = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
     type_ = tuple_of(result, tuple_of(*staged.tangents()))
     attrs = {"graph": staged.spec.graph, "wrt": tuple(wrt)}
@@ -245,8 +245,8 @@ async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin,
             given[i] = engine.functions.like(b, staged.operands[i], n, f"{what}: a tangent")
     node = emit_jvp(b, staged, staged.operands, list(given), list(given.values()))
     value = item(b, node, 0)
-    out = explode(frame, value, staged.spec.result)
-    types = [leaf.info for leaf in staged.spec.result.leaves()]
+    out = explode(frame, value, staged.spec.returns)
+    types = [leaf.info for leaf in staged.spec.returns.leaves()]
     values = [value] if len(types) == 1 else [item(b, value, i) for i in range(len(types))]
     found = enumerate(v for v, t in zip(values, types, strict=True) if has_tangent(t))
     return out, staged.result_tree(Dyn(whole_gradient(engine, frame, v, item(b, node, 1, i))) for i, v in found)
@@ -277,8 +277,8 @@ async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin
     """A tuple with the cotangent of each argument."""
     staged = await stage(engine, frame, fn, args, range(len(args)), origin, site)
     b = frame.builder
-    nodes = aligned(frame, dout, staged.spec.result, "vjp: the cotangent of the result")
-    leaves = [leaf.info for leaf in staged.spec.result.leaves()]
+    nodes = aligned(frame, dout, staged.spec.returns, "vjp: the cotangent of the result")
+    leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
     douts = [n if n is not None else zero(b, tangent(t)) for n, t in zip(nodes, leaves, strict=True) if has_tangent(t)]
     wrt = [i for index in staged.treedefs for i in staged.varying(index)]
     node = emit_vjp(b, staged, staged.operands, wrt, douts, aloud=False)
@@ -373,7 +373,7 @@ async def jacobian(engine, frame: Frame, fn: Derived, args, kwargs, what: str, o
     wrt = [i for index in dict.fromkeys(chosen) for i in staged.floats(index)]
     ins, outs = [staged.operands[i].type for i in wrt], staged.results()
     if not outs:
-        raise GradError(f"{what}: the function returns {staged.spec.result}, which has no derivative", staged.place)
+        raise GradError(f"{what}: the function returns {staged.spec.returns}, which has no derivative", staged.place)
     forward = what == "jacfwd" or what == "hessian"
     if what == "jacobian":
         n, m = total(ins), total(outs)

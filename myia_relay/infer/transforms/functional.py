@@ -35,7 +35,7 @@ from ..objects.leaves import array_length, first_axis, to_python
 from ..objects.lists import refuse_run_time
 from ..objects.truth import truth
 from ..values.treedef import TreeDef, describe, rebuild, tree_structure, unknown
-from ..values.values import NEVER, Derived, Dyn, Seq, Static, Val
+from ..values.values import NEVER, Derived, Dyn, Seq, Static, Val, elements
 from .derivatives import named_arguments
 
 
@@ -263,7 +263,7 @@ async def while_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin,
 
     init = await settled(engine, frame, init, origin, once)
     result = await emit_while(engine, frame, place(origin, "carry"), [init], ("carry",), condition, iteration, False)
-    return result if result is NEVER else result.elems[0]
+    return result if result is NEVER else elements(result)[0]
 
 
 @derived("fori_loop")
@@ -297,9 +297,9 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
         return result if result is NEVER else Seq("tuple", (result,))
 
     init = await settled(engine, frame, init, origin, once)
-    steps = Walk(None, bounds[0], bounds[1], frame.constant(1), lambda region, index: index)
+    steps = Walk(bounds[0], bounds[1], frame.constant(1), lambda region, index: index)
     result = await counted(engine, frame, place(origin, "carry"), steps, [init], ("carry",), iteration, False)
-    return result if result is NEVER else result.elems[0]
+    return result if result is NEVER else elements(result)[0]
 
 
 async def tree_map(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:

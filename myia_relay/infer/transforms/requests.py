@@ -280,14 +280,14 @@ def emit_value_and_grad(
     engine: Engine, frame: Frame, spec: Specialisation, nodes: list[Node], wrt: list[int], has_aux: bool, origin: Origin
 ) -> tuple[Val, list[Node]]:
     """Emit the request for a value and gradients by the parameters `wrt` of a specialisation."""
-    leaves = [leaf.info for leaf in spec.result.leaves()]
-    value_treedef = spec.result
+    leaves = [leaf.info for leaf in spec.returns.leaves()]
+    value_treedef = spec.returns
     if has_aux:
-        if spec.result.tag != "seq" or len(spec.result.parts) != 2:
+        if spec.returns.tag != "seq" or len(spec.returns.parts) != 2:
             raise GradError(
-                f"has_aux=True: the function must return (value, aux), but it returns {spec.result}", origin
+                f"has_aux=True: the function must return (value, aux), but it returns {spec.returns}", origin
             )
-        value_treedef = spec.result.parts[0]
+        value_treedef = spec.returns.parts[0]
     require_scalar(value_treedef, origin)
     operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     builder = frame.at(origin)
@@ -306,7 +306,7 @@ def emit_value_and_grad(
         [value] if len(leaves) == 1 else [builder.emit(get_item, (value,), {"index": i}) for i in range(len(leaves))]
     )
     gradients = [builder.emit(get_item, (grads,), {"index": i}) for i in range(len(wrt))]
-    return rebuild(spec.result, iter(parts)), gradients
+    return rebuild(spec.returns, iter(parts)), gradients
 
 
 def require_scalar(treedef: TreeDef, origin: Origin) -> None:

@@ -157,13 +157,13 @@ async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origi
         batched += flag
     implicit = [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     batched += [False] * len(implicit)
-    refuse_run_time_result(spec.result, "vmap")
+    refuse_run_time_result(spec.returns, "vmap")
     builder = frame.at(origin)
     attrs = {"graph": spec.graph, "batched": tuple(batched), "size": size}
     node = builder.emit(P_vmap, (*operands, *implicit), attrs)
-    count = sum(1 for _ in spec.result.leaves())
+    count = sum(1 for _ in spec.returns.leaves())
     parts = [node] if count == 1 else [builder.emit(get_item, (node,), {"index": i}) for i in range(count)]
-    return rebuild(spec.result, iter(parts)), size
+    return rebuild(spec.returns, iter(parts)), size
 
 
 @derived("vmap")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import types
 import typing
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .values import Bound, ClosureVal, Dyn, Iter, KnownRecord, Listed, Raised, S
 ITERABLES = {"range": range, "zip": zip, "enumerate": enumerate}
 
 
-def is_data(value: Val) -> bool:
+def is_data(value: Val | None) -> TypeGuard[Dyn]:
     """Whether a value is one of an algebraic data type."""
     return isinstance(value, Dyn) and isinstance(value.type, Data)
 
@@ -70,17 +71,17 @@ def restricted(value: Dyn, numbers) -> KnownRecord:
     return KnownRecord(value.node, tuple(n for n in possible(value) if n in numbers))
 
 
-def is_run_time(value: Val) -> bool:
+def is_run_time(value: Val | None) -> TypeGuard[Dyn | Listed]:
     """Whether a value is a list of run-time length."""
     return isinstance(value, Listed) or isinstance(value, Dyn) and isinstance(value.type, List)
 
 
-def is_list(value: Val) -> bool:
+def is_list(value: Val | None) -> TypeGuard[Dyn | Listed | Seq]:
     """Whether a value is a list."""
     return is_run_time(value) or isinstance(value, Seq) and value.kind == "list"
 
 
-def is_index(value: Val) -> bool:
+def is_index(value: Val | None) -> TypeGuard[Dyn]:
     """Whether a value is an integer."""
     return (
         isinstance(value, Dyn)
@@ -150,11 +151,29 @@ def python_class(value: Val) -> type:
     raise TypeError_("the class of this object is not known in compiled code")
 
 
-def is_range(value: Val) -> bool:
+def is_range(value: Val | None) -> TypeGuard[Iter]:
     """Whether a value is a range."""
     return isinstance(value, Iter) and value.kind == "range"
 
 
-def is_text(value: Val) -> bool:
+def range_parts(value: Iter) -> tuple[Dyn, Dyn, Dyn]:
+    """Start, stop and step of a range."""
+    start, stop, step = value.parts
+    assert isinstance(start, Dyn) and isinstance(stop, Dyn) and isinstance(step, Dyn)
+    return start, stop, step
+
+
+def known_range(value: Val) -> range | None:
+    """A range of which start, stop and step are known at compile time, as Python's; None for any other value."""
+    parts = range_parts(value) if is_range(value) else ()
+    return range(*[p.known_value for p in parts]) if parts and all(p.known for p in parts) else None
+
+
+def are_leaves(values: Sequence[Val]) -> TypeGuard[Sequence[Dyn]]:
+    """Whether all of some values are leaves."""
+    return all(isinstance(v, Dyn) for v in values)
+
+
+def is_text(value: Val | None) -> TypeGuard[Text | Static]:
     """Whether a value is a string."""
     return isinstance(value, Text) or isinstance(value, Static) and isinstance(value.value, str)

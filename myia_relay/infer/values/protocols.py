@@ -9,7 +9,7 @@ Input: an inferred structure. Output: its items, or None. Source: the data model
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...utils.attributes import own_attribute
 from ...utils.errors import TypeError_
@@ -18,7 +18,7 @@ from .treedef import describe
 from .values import Seq, Spread, Val
 
 
-def is_record(value: Val) -> bool:
+def is_record(value: Val) -> TypeGuard[Seq]:
     """Whether a value is a NamedTuple or a dataclass."""
     return isinstance(value, Seq) and value.kind == "record"
 

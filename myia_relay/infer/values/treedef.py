@@ -140,7 +140,7 @@ def tree_structure(
     def go(val: Val) -> TreeDef:
         if isinstance(val, Dyn):
             if val.known and keep_constants and isinstance(val.type, Scalar):
-                return TreeDef("const", ConstInfo(val.type, val.node.value))
+                return TreeDef("const", ConstInfo(val.type, val.known_value))
             out.append(val.node)
             return TreeDef("dyn", val.type)
         if isinstance(val, Static):
@@ -209,7 +209,7 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
         return Iter(info, parts)
     if tag == "choice":
         which, *options = parts
-        return options[which.node.value] if which.known else TaggedUnion(which, tuple(options))
+        return options[which.known_value] if which.known else TaggedUnion(which, tuple(options))
     return UNBOUND_VAL if tag == "unbound" else NEVER
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...abstract.types import Type
 from ...ir.node import Apply, Constant, Graph, Node
 
 
@@ -28,13 +27,20 @@ class Dyn(Val):
     node: Node
 
     @property
-    def type(self) -> Type:
+    def type(self) -> Any:
+        """An `abstract.types.Type`; which one no checker can follow, as for `Node.type`."""
         return self.node.type
 
     @property
     def known(self) -> bool:
         """Whether the value is known at compile time."""
         return isinstance(self.node, Constant)
+
+    @property
+    def known_value(self) -> Any:
+        """The value, which is known at compile time."""
+        assert isinstance(self.node, Constant)
+        return self.node.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +68,12 @@ class Seq(Val):
 
     def get(self, field: str) -> Val:
         return self.elems[self.fields.index(field)]
+
+
+def elements(value: Val) -> list[Val]:
+    """The elements of a structure, which the value is known to be."""
+    assert isinstance(value, Seq)
+    return list(value.elems)
 
 
 @dataclass(frozen=True, eq=False)
