@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from ...abstract.dims import symbol
 from ...abstract.families import annotation_type, family_of
 from ...abstract.structures import rebuild as rebuild_value
 from ...abstract.structures import to_python
-from ...abstract.types import Array, Data, List, Scalar, Struct
+from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
 from ...utils.errors import OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
+from ..values.protocols import is_named_tuple, is_named_tuple_class
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
 from .open_sizes import FieldAnnotation, open_size, part_annotations
@@ -172,9 +173,9 @@ def parts_of(kind: type) -> Callable[[Any], tuple] | None:
 
 
 @functools.lru_cache(256)
-def record_fields(kind: type) -> tuple[str, ...] | None:
+def record_fields(kind: Any) -> tuple[str, ...] | None:
     """The names of the fields of a NamedTuple, or of a frozen dataclass that is a record; None of any other class."""
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if is_named_tuple_class(kind):
         return tuple(kind._fields)
     if (
         hasattr(kind, "__relay_tree__")
@@ -229,19 +230,19 @@ def describe_argument(
         return TreeDef("dyn", value.__relay_ref__())
     if hasattr(kind, "__relay_tree__"):
         # Symbolic sizes are named by position, so that two datasets in one call may differ in length.
-        form, fields, cls, parts = value.__relay_tree__(f"{kind.__name__.lower()}{len(leaves)}")
-        treedefs = tuple(describe_argument(p, a, leaves, refs) for p, a in parts)
+        form, fields, cls, inner = value.__relay_tree__(f"{kind.__name__.lower()}{len(leaves)}")
+        treedefs = tuple(describe_argument(p, a, leaves, refs) for p, a in inner)
         return TreeDef("seq", (form, fields, cls), treedefs)
 
-    def parts(values, names=None) -> tuple[TreeDef, ...]:
+    def parts(values: Iterable, names: Iterable | None = None) -> tuple[TreeDef, ...]:
         values = list(values)
         notes = part_annotations(annotation, value, range(len(values)) if names is None else names)
         return tuple(
             describe_argument(v, a, leaves, refs, structural, listed) for v, a in zip(values, notes, strict=True)
         )
 
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return TreeDef("seq", ("record", value._fields, type(value)), parts(value, value._fields))
+    if is_named_tuple(value):
+        return TreeDef("seq", ("record", value._fields, kind), parts(value, value._fields))
     if kind is list and listed and (found := list_treedef(value, annotation, leaves)) is not None:
         return found
     if isinstance(value, list | tuple):
@@ -386,7 +387,7 @@ def _share_memory(first: np.ndarray, other: np.ndarray) -> bool:
     if not np.may_share_memory(first, other):
         return False
     try:
-        return np.shares_memory(first, other, max_work=100_000)
+        return np.shares_memory(first, other, max_work=100_000)  # pyright: ignore[reportArgumentType]  # the stub knows 0 and -1
     except RuntimeError:  # np.exceptions.TooHardError
         return True
 
@@ -409,7 +410,7 @@ def constant_treedef(value: Any) -> TreeDef:
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         kind = "list" if isinstance(value, list) else "tuple"
         return TreeDef("seq", (kind, (), None), tuple(constant_treedef(v) for v in value))
-    if isinstance(value, tuple):
+    if is_named_tuple(value):
         return TreeDef("seq", ("record", value._fields, type(value)), tuple(constant_treedef(v) for v in value))
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return TreeDef("seq", ("dict", tuple(value), None), tuple(constant_treedef(v) for v in value.values()))
@@ -434,7 +435,7 @@ def python_value(treedef: TreeDef, leaves: Iterator):
     if tag == "seq":
         parts = [python_value(p, leaves) for p in treedef.parts]
 
-        return rebuild_value(Struct(info[0], (None,) * len(parts), info[1], info[2]), parts)
+        return rebuild_value(Struct(info[0], (NONE,) * len(parts), info[1], info[2]), parts)
     if tag == "never":
         return None
     if tag == "choice":

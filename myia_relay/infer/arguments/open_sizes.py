@@ -77,7 +77,7 @@ def open_size(size: int) -> Dim:
     return symbol(f"{OPEN}{size}")
 
 
-def part_annotations(annotation: Any, value: Any, names: typing.Iterable[str]) -> list:
+def part_annotations(annotation: Any, value: Any, names: typing.Iterable[str | int]) -> list:
     """The annotations of the parts of a structure: None where there is none.
 
     Args:
@@ -88,7 +88,7 @@ def part_annotations(annotation: Any, value: Any, names: typing.Iterable[str]) -
     names = list(names)
     if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
         hints, own = _hints(type(value)), {}
-        return [FieldAnnotation(h, own, n) if isinstance(h := hints.get(n), TensorAnnotation) else h for n in names]
+        return [FieldAnnotation(h, own, n) if isinstance(h := hints.get(n), TensorAnnotation) else h for n in map(str, names)]
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is tuple and len(args) == len(names) and args[-1:] != (Ellipsis,):
         return list(args)

@@ -154,13 +154,13 @@ def unify_imports(regions: list[Frame]) -> list[Node]:
     return sources
 
 
-def _differ(error: Mismatch, values: list[Val | None], node: Apply) -> str:
+def _differ(error: Mismatch, values: Sequence[Val | None], node: Apply) -> str:
     """The message for branches of different types, naming the variable where there is one."""
     names = node.attrs.get("names", ())
     a, b = error.a, error.b
     left, right = values
-    if len(names) == 1 and not isinstance(left, UnboundVal | NeverVal) and not isinstance(right, UnboundVal | NeverVal):
-        left, right = Seq("tuple", (left,)), Seq("tuple", (right,))
+    if len(names) == 1 and not any(v is None or isinstance(v, UnboundVal | NeverVal) for v in values):
+        left, right = (Seq("tuple", (v,)) for v in values if v is not None)
     if names and isinstance(left, Seq) and isinstance(right, Seq) and len(left.elems) == len(right.elems):
         for name, x, y in zip(names, left.elems, right.elems, strict=False):
             if isinstance(x, UnboundVal | NeverVal) or isinstance(y, UnboundVal | NeverVal):

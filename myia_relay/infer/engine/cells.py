@@ -89,12 +89,10 @@ def frozen(frame: Frame, values: list[Val]) -> list[Val]:
         captured = dict(frame.captured(closure))
         for graph in graphs_reachable(closure.graph):
             for node in graph.nodes:
-                if (
-                    isinstance(node.fn, Constant)
-                    and node.fn.value is S.cell_set
-                    and isinstance(captured.get(node.args[0]), Cell)
-                ):
-                    written.add(captured[node.args[0]])
+                if isinstance(node.fn, Constant) and node.fn.value is S.cell_set:
+                    cell = captured.get(node.args[0])
+                    if isinstance(cell, Cell):
+                        written.add(cell)
     within: list[Cell] = []
 
     def freeze(value: Val) -> Val:

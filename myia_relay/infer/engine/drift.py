@@ -58,4 +58,5 @@ async def settling(frame: Frame, attempts: list[Callable]) -> Val:
                 return await attempt()
         except TypeDrift as error:
             first = first or error
+    assert first is not None
     raise first from None

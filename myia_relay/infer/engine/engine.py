@@ -25,7 +25,7 @@ from ...prims.ops.data_functions import Functions
 from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
 from ..arguments.arguments import require_plain_array
-from ..values.protocols import starred
+from ..values.protocols import is_named_tuple, starred
 from ..values.sharing import Origins, hands_on, lists_of, mark_result
 from ..values.treedef import TreeDef, rebuild, tree_structure
 from ..values.values import (
@@ -277,8 +277,8 @@ class Engine:
             return Seq(form, tuple(self.from_python(frame, part, None) for part, _ in parts), fields, cls)
         if is_record_class(kind) or is_record_class(value):
             watch(self.depend, kind if is_record_class(kind) else value)
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, type(value))
+        if is_named_tuple(value):
+            return Seq("record", tuple(self.from_python(frame, v, None) for v in value), value._fields, kind)
         if isinstance(value, list | tuple):
             return Seq(
                 "list" if isinstance(value, list) else "tuple", tuple(self.from_python(frame, v, None) for v in value)
@@ -286,10 +286,8 @@ class Engine:
         if isinstance(value, dict) and all(isinstance(k, str) for k in value):
             return Seq("dict", tuple(self.from_python(frame, v, None) for v in value.values()), tuple(value))
         if hasattr(kind, "__dataclass_fields__"):
-            fields = tuple(value.__dataclass_fields__)
-            return Seq(
-                "record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, type(value)
-            )
+            fields = tuple(kind.__dataclass_fields__)
+            return Seq("record", tuple(self.from_python(frame, getattr(value, f), None) for f in fields), fields, kind)
         return Static(value)
 
     def hide(self, frame: Frame, hidden: Hidden, type: Type, name: str) -> Dyn:

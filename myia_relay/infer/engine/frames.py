@@ -251,9 +251,10 @@ class Frame:
         if isinstance(value, Iter) and isinstance(here, Iter):
             return replace(here, once=value.once)
         if isinstance(value, TaggedUnion) and isinstance(here, TaggedUnion):
-            pairs = list(zip(here.options, value.options, strict=True))
-            if all(isinstance(o, Iter) for o in value.options):
-                return replace(here, options=tuple(replace(o, once=v.once) for o, v in pairs))
+            pairs = zip(here.options, value.options, strict=True)
+            known = [replace(o, once=v.once) for o, v in pairs if isinstance(o, Iter) and isinstance(v, Iter)]
+            if len(known) == len(value.options):
+                return replace(here, options=tuple(known))
         if isinstance(value, Seq | TaggedUnion):
             mark_like(self.spec.shared, [value], [here])
         return here

@@ -61,5 +61,6 @@ def with_others(first: CompileError, ignored: set, again: Callable[[], CompileEr
         except Exception:  # what a program with holes leads to is no news for the user
             break
     # What follows a refusal of the package's own library in that function is no mistake of the user's.
-    first.notes.extend((f"also wrong: {e.message}", e.loc) for e in found[1:] if not e.loc.file.startswith(PACKAGE))
+    own = [e for e in found[1:] if e.loc is not None and not e.loc.file.startswith(PACKAGE)]
+    first.notes.extend((f"also wrong: {e.message}", e.loc) for e in own)
     return first

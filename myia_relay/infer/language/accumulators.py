@@ -70,9 +70,11 @@ async def converting(
 
     iteration.graph = body
     for _ in init:
-        index = drift.index if drift.index is not None and drift.index < len(init) else None
-        other = None if index is None else other_operand(body, body.params[index + 1])
-        start = None if other is None else converted(frame, starts[index], drift.after)
+        index, after = drift.index, drift.after
+        if index is None or after is None or index >= len(init):
+            break
+        other = other_operand(body, body.params[index + 1])
+        start = None if other is None else converted(frame, starts[index], after)
         if start is None:
             break
         starts[index] = start

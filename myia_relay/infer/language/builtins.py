@@ -33,6 +33,7 @@ from ..objects.sequences import needs_loop
 from ..objects.structures import as_sequence
 from ..objects.truth import truth
 from ..values.kinds import (
+    are_leaves,
     class_of,
     classes_in,
     instances,
@@ -70,7 +71,7 @@ async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
         name = attribute_name(args[1])
         result = await data.attribute(engine, frame, args[0], name, site)
         before = frame.find(site.args[0]) if site is not None and site.args else None
-        if is_data(before) and before.node is args[0].node:
+        if site is not None and is_data(before) and before.node is args[0].node:
             # It has the attribute, or has raised: what follows need not look again.
             frame.env[site.args[0]] = data.having(args[0], name)
         return result
@@ -136,6 +137,7 @@ async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args
     if isinstance(value, Seq):
         if value.kind == "dataset":
+            assert are_leaves(value.elems)
             return array_length(frame, value.elems[0])
         if (own := user_method(value, "__len__")) is not None:
             return await call_value(engine, frame, Static(own), args, {}, origin, site)
@@ -452,7 +454,9 @@ if hasattr(S, "match_field"):
     @meaning(S.match_field)
     @each_option()
     async def match_field(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
-        return await _match_class(engine, frame, *values, node)
+        subject, cls = values
+        assert isinstance(cls, Static)
+        return await _match_class(engine, frame, subject, cls, node)
 
 
 if hasattr(S, "match_sequence"):

@@ -39,8 +39,16 @@ from ..objects.ranges import range_method, range_operator
 from ..objects.sequences import plain
 from ..objects.structures import operate, sequence_method, to_argument
 from ..objects.truth import truth
-from ..values.kinds import class_of, is_data, is_list, is_run_time
-from ..values.protocols import is_dataclass, lookup, require_plain, truth_method, user_method
+from ..values.kinds import class_of, is_data, is_list, is_run_time, python_class
+from ..values.protocols import (
+    is_dataclass,
+    is_named_tuple_class,
+    is_record,
+    lookup,
+    require_plain,
+    truth_method,
+    user_method,
+)
 from ..values.sharing import arrays_of
 from ..values.treedef import describe
 from ..values.values import (
@@ -71,7 +79,7 @@ CONSUMERS = (list, tuple, dict, sum, min, max, sorted, any, all, zip, enumerate,
 
 async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
     """Call any value."""
-    if args and isinstance(args[0], Chosen):
+    if args and isinstance(args[0], Chosen) and isinstance(fn, Static):
         return await changed(engine, frame, fn.value, args[0], args[1], origin)
     if isinstance(fn, TaggedUnion):
 
@@ -97,7 +105,9 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
             named = dict(zip(names, inner[len(args) :], strict=True))
             return await call_value(engine, region, reach(frame, region, fn), inner[: len(args)], named, origin, site)
 
-        return await dispatch(engine, frame, [*args, *kwargs.values()][position], with_option, site, origin)
+        choice = [*args, *kwargs.values()][position]
+        assert isinstance(choice, TaggedUnion)
+        return await dispatch(engine, frame, choice, with_option, site, origin)
     if isinstance(fn, ClosureVal):
         return await call_closure(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Derived):
@@ -312,7 +322,7 @@ def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val
         raise TypeError_(
             f"{graph.name}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: {names}"
         )
-    return values
+    return [v for v in values if v is not None]
 
 
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -346,13 +356,12 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
         method = user_method(args[0], f"__{name}__")
         if method is not None:
             return await call_value(engine, frame, Static(method), list(args), {}, origin, site)
-    alike = (
-        len(args) == 2 and all(isinstance(a, Seq) and a.kind == "record" for a in args) and args[0].cls is args[1].cls
-    )
+    left, right = args[0], args[-1]
+    alike = is_record(left) and is_record(right) and left.cls is right.cls
     if len(args) == 2 and not (alike and plain not in MIRRORED):  # CPython does not ask the same class again
         method = user_method(args[1], f"__{mirrored}__")
         if method is not None:
-            left = from_numpy(engine, frame, args[0], args[1], plain)
+            left = from_numpy(engine, frame, left, right, plain)
             return await call_value(engine, frame, Static(method), [args[1], left], {}, origin, site)
     return None
 
@@ -370,7 +379,8 @@ def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> 
         and left.type.weak
     ):
         return left
-    cls = class_of(right) if is_data(right) else right.cls
+    cls = class_of(right) if is_data(right) else python_class(right)
+    assert cls is not None  # None has no such method
     if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy stands back
         return left
     sequence = any(hasattr(cls, name) for name in ("__array__", "__len__", "__getitem__"))
@@ -411,6 +421,7 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
     """Call a method of an array, a reference or a record."""
     receiver = fn.receiver
     if isinstance(fn.function, data.Method):
+        assert isinstance(receiver, Dyn)
         return await data.call_method(engine, frame, receiver, fn.function.name, args, kwargs, site)
     if isinstance(receiver, TaggedUnion):
 
@@ -444,10 +455,9 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
     if is_known_foreign(cls):
         raise TypeError_(cannot_be_compiled(cls))
     require_plain(cls)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return Seq(
-            "record", fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame), cls._fields, cls
-        )
+    if is_named_tuple_class(cls):
+        values = fields_of(cls, cls._fields, cls._field_defaults, args, kwargs, engine, frame)
+        return Seq("record", values, cls._fields, cls)
     if hasattr(cls, "__dataclass_fields__"):
         if not cls.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {cls.__name__} is mutable; declare it @dataclass(frozen=True)")

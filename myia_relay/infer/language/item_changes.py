@@ -51,6 +51,7 @@ async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: V
     if isinstance(other.type, Array):
         value.part.require_one(frame.var(other))
     new = await engine.call(frame, Static(op), [Dyn(value.part.part.node), other], {}, origin)
+    assert isinstance(new, Dyn)
     return Chosen(value.part, frame.var(new))
 
 
@@ -84,8 +85,9 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
                 part = Dyn(get_part(frame.builder, x, outer).node)
                 return await set_item(engine, frame, value, outer, await set_item(engine, frame, part, inner, new))
             rows, at, values, restore = rows_written(frame.builder, x, i, frame.var(new))
-            args = [Dyn(v.node) for v in (rows, at, values)]
+            args: list[Val] = [Dyn(v.node) for v in (rows, at, values)]
             written = await engine.call(frame, Static(put_rows), args, {}, frame.builder.origin)
+            assert isinstance(written, Dyn)
             return lift(engine, frame, restore(frame.var(written)))
         return lift(engine, frame, set_part(frame.builder, x, i, frame.var(new)))
     raise TypeError_(f"{describe(value)} does not support item assignment")
@@ -94,6 +96,7 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
 async def updated(engine: Engine, frame: Frame, value: AtVal, name: str, args: list[Val], origin: Origin) -> Val:
     """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
     (new,) = args
+    assert value.index is not None
     if UPDATES[name] is not None:
         old = to_change(engine, frame, value.array, value.index)
         if isinstance(old, Chosen):
@@ -194,6 +197,7 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
             )
         engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
         if is_run_time(entry):
+            assert isinstance(entry, Dyn)
             empty = Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": entry.type.elem}))
             whole = lists.with_entry(engine, frame, whole, index, empty)
     return Seq("tuple", (entry, whole))

@@ -26,7 +26,8 @@ def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
     verdicts = [keeps(option) for option in value.options]
     if None in verdicts or len(set(verdicts)) < 2:
         return None
-    return tuple(restrict(frame, value, [i for i, v in enumerate(verdicts) if v is wanted]) for wanted in (True, False))
+    holds, fails = ([i for i, v in enumerate(verdicts) if v is wanted] for wanted in (True, False))
+    return restrict(frame, value, holds), restrict(frame, value, fails)
 
 
 def restrict(frame, value: TaggedUnion, kept: list[int]) -> Val:
@@ -121,8 +122,11 @@ def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
     verdicts = {n: keeps(KnownRecord(value.node, (n,))) for n in may}
     if None in verdicts.values() or len(set(verdicts.values())) < 2:
         return None
-    sides = [[n for n in may if verdicts[n] is side] for side in (True, False)]
-    return tuple(NONE_VAL if numbers == [0] else restricted(value, numbers) for numbers in sides)
+    holds, fails = (
+        NONE_VAL if numbers == [0] else restricted(value, numbers)
+        for numbers in ([n for n in may if verdicts[n] is side] for side in (True, False))
+    )
+    return holds, fails
 
 
 def arms_of(engine: Engine, frame: Frame, node: Apply, arm: Callable) -> list[Callable]:

@@ -22,7 +22,7 @@ from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..objects.arithmetic import arithmetic
-from ..objects.iterables import walk
+from ..objects.iterables import Walk, walk
 from ..objects.list_methods import summed
 from ..objects.sequences import needs_loop
 from ..objects.structures import as_sequence
@@ -62,7 +62,9 @@ async def _loop(engine: Engine, frame: Frame, value: Dyn, start: Val, origin) ->
         return Seq("tuple", (await call_value(engine, inner, Static(operator.add), [total, item], {}, origin, None),))
 
     node = Apply(frame.graph, undef, origin=origin)
-    result = await counted(engine, frame, node, walk(engine, frame, value), [start], ("sum",), iteration)
+    steps = walk(engine, frame, value)
+    assert isinstance(steps, Walk)
+    result = await counted(engine, frame, node, steps, [start], ("sum",), iteration)
     return elements(result)[0]
 
 

@@ -164,10 +164,11 @@ async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     name = node.attrs["name"]
     exception, message = unbound(name, node.attrs["free"])
     # A loop is first tried with what is bound before it: a variable that only its iterations bind has no value there, nor a type.
-    if value is UNBOUND_VAL or (isinstance(flag, Dyn) and flag.known):
-        if value is not UNBOUND_VAL and flag.known_value:
-            return value
+    if value is UNBOUND_VAL:
         return raising(frame, exception, message)
+    assert isinstance(flag, Dyn)
+    if flag.known:
+        return value if flag.known_value else raising(frame, exception, message)
     frame.builder.emit(check, (flag.node,), {"exception": exception, "parts": (message,)})
     return value
 

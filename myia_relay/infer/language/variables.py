@@ -13,7 +13,7 @@ from ...utils.errors import NameError_
 from ..engine.cells import UNCERTAIN, out_of_reach, unseen
 from ..engine.frames import Frame, raising, reach
 from ..engine.unions import dispatch
-from ..values.values import NONE_VAL, UNBOUND_VAL, Seq, TaggedUnion, UnboundVal, Val
+from ..values.values import NONE_VAL, UNBOUND_VAL, Cell, Seq, TaggedUnion, UnboundVal, Val
 from .registry import meaning
 
 
@@ -41,6 +41,7 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     if isinstance(cell, Seq):
         return cell.elems[0]  # frozen
     name = node.attrs["name"]
+    assert isinstance(cell, Cell)
     if not frame.has_cell(cell):
         raise out_of_reach(name)
     value = frame.cell(cell)
@@ -68,6 +69,7 @@ async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val
 
         return await dispatch(engine, frame, cell, into, node, node.origin)
     name = node.attrs["name"]
+    assert isinstance(cell, Cell)
     if not frame.has_cell(cell):
         raise out_of_reach(name)
     if not frame.may_set(cell):

@@ -7,6 +7,7 @@ from typing import Any
 from ...abstract.types import Data, Ref
 from ...prims.api.operators import OPERATORS
 from ..engine.frames import Frame
+from ..values.kinds import are_leaves
 from ..values.values import Dyn, Val
 from .advice import unsupported
 
@@ -17,7 +18,6 @@ def arithmetic(frame: Frame, op: Any, *values: Val) -> Dyn:
     Raises:
         TypeError_: an operand is neither.
     """
-    for value in values:
-        if not isinstance(value, Dyn) or isinstance(value.type, Ref | Data):
-            raise unsupported(op, list(values))
+    if not are_leaves(values) or any(isinstance(v.type, Ref | Data) for v in values):
+        raise unsupported(op, list(values))
     return Dyn(OPERATORS[op](frame.builder, *[frame.var(v) for v in values]).node)

@@ -214,6 +214,10 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         for n in [n for n in may if n not in having]:
             other = test(frame, value, [k for k in may if k != n])
             message = f"'{name_of(family, n)}' object has no attribute '{name}'"
+            if other is True:  # of a constant None: it is not of this variant
+                continue
+            if other is False:
+                return raising(frame, AttributeError, message)
             frame.builder.emit(check, (other.node,), {"exception": AttributeError, "parts": (message,)})
         return Bound(restricted(value, having), method(name))
 
@@ -323,6 +327,7 @@ def equality(engine, frame, a: Val, b: Val) -> Dyn:
     """`a == b` where one of them is of a data type, as dataclasses compare: same class, equal fields."""
     if not is_data(a):
         a, b = b, a
+    assert is_data(a)
     if isinstance(b, Static) and b.value is None:
         found = test(frame, a, (0,))
         return frame.constant(found) if isinstance(found, bool) else found
@@ -386,6 +391,7 @@ def equality_graph(engine, family: Family) -> Graph:
             def rest(ks: list[int]):
                 def go_on(b: Builder, pair) -> Node:
                     leaf = variant.leaves[ks[0]]
+                    assert isinstance(leaf, Data)
                     parts = tuple(b.emit(data_field, (x,), attrs[ks[0]]) for x in pair)
                     wide = tuple(b.emit(data_as, (x,), {"type": Data(leaf.family, True)}) for x in parts)
                     same = b.graph.apply(equality_graph(engine, leaf.family), *wide, type=BOOL, origin=b.origin)

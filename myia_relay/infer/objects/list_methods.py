@@ -213,9 +213,9 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
         return xs
     plain = isinstance(key, Static) and key.value is None
     if isinstance(xs, Seq) and isinstance(decided, bool) and plain:
-        texts = [e for e in xs.elems if isinstance(e, Static) and isinstance(e.value, str)]
+        texts = [e.value for e in xs.elems if isinstance(e, Static) and isinstance(e.value, str)]
         if len(texts) == len(xs.elems):
-            return Seq("list", tuple(sorted(texts, key=lambda e: e.value, reverse=decided)))
+            return Seq("list", tuple(Static(text) for text in sorted(texts, reverse=decided)))
     xs = promoted(frame, xs)
     reverse = frame.constant(decided) if isinstance(decided, bool) else decided
     keys = xs if plain else await call(engine, frame, prelude.mapped, key, xs)

@@ -7,7 +7,7 @@ one program (`ad.jacobian.jacobian`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from ..objects.leaves import to_python
 from ..objects.lists import refuse_run_time, refuse_run_time_result
 from ..values.kinds import is_data
 from ..values.treedef import TreeDef, describe, tree_structure
-from ..values.values import NONE_VAL, Derived, Dyn, Seq, Static, Val
+from ..values.values import NONE_VAL, Derived, Dyn, Seq, Static, Val, elements
 from .requests import (
     gradient_value,
     graph_of,
@@ -75,7 +75,7 @@ class Staged:
         refuse_data([self.operands[i].type for i in found], "by an argument")
         return found
 
-    def tree(self, index: int, by_operand: dict[int, Node]) -> Val:
+    def tree(self, index: int, by_operand: Mapping[int, Node | Val]) -> Val:
         """The argument's tree with values for its float leaves, and None for everything else."""
         count = sum(1 for _ in self.treedefs[index].leaves())
         nodes = [by_operand.get(self.starts[index] + k) for k in range(count)]
@@ -85,11 +85,11 @@ class Staged:
         """Types of the tangents of the result's leaves, of those that have one."""
         return [tangent(leaf.info) for leaf in self.spec.returns.leaves() if has_tangent(leaf.info)]
 
-    def results(self) -> list[Type]:
+    def results(self) -> list[Scalar | Array]:
         """Types of the float leaves of a result without trees."""
         found = self.tangents()
         refuse_data(found, "of the result")
-        return found
+        return [t for t in found if isinstance(t, Scalar | Array)]  # lists have been refused before
 
     def result_tree(self, values: Iterator[Val]) -> Val:
         """The result's tree with a value for each leaf that has a tangent, and None for everything else."""
@@ -269,7 +269,7 @@ async def call_pullback(engine: Engine, frame: Frame, fn: Derived, args, kwargs,
     """What `vjp` returned, called: it holds the function and its arguments."""
     if len(args) != 1 or kwargs:
         raise TypeError_("vjp: the pullback takes one argument, a cotangent with the structure of the result")
-    function, *values = fn.function.elems
+    function, *values = elements(fn.function)
     return await pull(engine, frame, function, values, args[0], origin, site)
 
 
@@ -467,7 +467,7 @@ def linear_map(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list
     return {"graph": graph, "seeds": len(seeds), "forward": forward}
 
 
-def entry(b: Builder, value: Node, out: Type, arg: Type) -> Node:
+def entry(b: Builder, value: Node, out: Scalar | Array, arg: Scalar | Array) -> Node:
     """A derivative with the shape of the result, then that of the argument; a number as the argument is one."""
     shape = (*out.shape, *arg.shape)
     var = Var(b, value)
@@ -497,7 +497,7 @@ def request_jacobian(transform: str):
         }
         unknown = [k for k in given if k not in ("f", "wrt", "sparse")]
         if unknown or "f" not in given:
-            hint = nearest(unknown[0], ("wrt", "sparse")) if unknown else ""
+            hint = nearest(str(unknown[0]), ("wrt", "sparse")) if unknown else ""
             raise TypeError_(f"{transform}(f, wrt=0, *, sparse=False) is given other arguments{hint}")
         wrt = to_python(given["wrt"], f"{transform}: wrt") if "wrt" in given else 0
         sparse = to_python(given["sparse"], f"{transform}: sparse") if "sparse" in given else False

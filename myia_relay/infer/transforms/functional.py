@@ -6,14 +6,12 @@ compiled alike. A carried Python number becomes a NumPy one before the first ite
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from ...abstract.dims import DimLike
 from ...abstract.types import INT, Array, Scalar, tuple_of
 from ...ir.build import Var, as_type
-from ...ir.node import Node
+from ...ir.node import Apply, Node
 from ...ir.prim import REGISTRY
-from ...prims.ops.control import for_loop
+from ...prims.ops.control import for_loop, undef
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.source import Origin
@@ -39,9 +37,9 @@ from ..values.values import NEVER, Derived, Dyn, Seq, Static, Val, elements
 from .derivatives import named_arguments
 
 
-def place(origin: Origin, *names: str):
+def place(frame: Frame, origin: Origin, *names: str) -> Apply:
     """A stand-in for the syntax node that loops and branches are made from."""
-    return SimpleNamespace(origin=origin, attrs={"names": names})
+    return Apply(frame.graph, undef, attrs={"names": names}, origin=origin)
 
 
 async def settled(engine: Engine, frame: Frame, value: Val, origin: Origin, iteration) -> Val:
@@ -95,7 +93,8 @@ def strengthened(frame: Frame, value: Val, first: TreeDef, second: TreeDef) -> V
 @derived("scan")
 async def call_scan(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
     """`scan(f, init, xs)` from outside, f being `fn.function`."""
-    return await scan(engine, frame, fn.function, *args, fn.option("length"), fn.option("reverse"), origin)
+    init, xs = args
+    return await scan(engine, frame, fn.function, init, xs, fn.option("length"), fn.option("reverse"), origin)
 
 
 async def scan_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
@@ -183,7 +182,7 @@ async def scan(
     )
     give_imports(node, node.args, [iteration])
     out, stacked = unpack_carried(frame, node, [carried[0], TreeDef("seq", ("tuple", (), None), _dyn(stacks))])
-    return Seq("tuple", (out, rebuild(y_treedef, iter([v.node for v in stacked.elems]))))
+    return Seq("tuple", (out, rebuild(y_treedef, iter([v.node for v in elements(stacked) if isinstance(v, Dyn)]))))
 
 
 def _dyn(nodes: list[Node]) -> tuple[TreeDef, ...]:
@@ -237,7 +236,7 @@ async def cond(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site)
 
         return run
 
-    return await branch(engine, frame, decided, [arm(true_fun), arm(false_fun)], place(origin))
+    return await branch(engine, frame, decided, [arm(true_fun), arm(false_fun)], place(frame, origin))
 
 
 @derived("while_loop")
@@ -262,7 +261,9 @@ async def while_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin,
         return result if result is NEVER else Seq("tuple", (result,))
 
     init = await settled(engine, frame, init, origin, once)
-    result = await emit_while(engine, frame, place(origin, "carry"), [init], ("carry",), condition, iteration, False)
+    result = await emit_while(
+        engine, frame, place(frame, origin, "carry"), [init], ("carry",), condition, iteration, False
+    )
     return result if result is NEVER else elements(result)[0]
 
 
@@ -280,7 +281,7 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
     bounds = []
     for name, bound in (("lower", lower), ("upper", upper)):
         t = bound.type if isinstance(bound, Dyn) else None
-        if not isinstance(t, Scalar | Array) or t.shape != () or "int" not in t.dtype:
+        if not isinstance(bound, Dyn) or not isinstance(t, Scalar | Array) or t.shape != () or "int" not in t.dtype:
             raise TypeError_(f"fori_loop: {name} is {describe(bound)}; it is an int")
         same = bound.type == INT
         cast = REGISTRY["cast"]
@@ -298,7 +299,7 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
 
     init = await settled(engine, frame, init, origin, once)
     steps = Walk(bounds[0], bounds[1], frame.constant(1), lambda region, index: index)
-    result = await counted(engine, frame, place(origin, "carry"), steps, [init], ("carry",), iteration, False)
+    result = await counted(engine, frame, place(frame, origin, "carry"), steps, [init], ("carry",), iteration, False)
     return result if result is NEVER else elements(result)[0]
 
 
@@ -315,13 +316,15 @@ async def tree_map(engine: Engine, frame: Frame, args, kwargs, origin: Origin, s
             return first
         if not isinstance(first, Seq):
             return await call_value(engine, frame, fn, parts, {}, origin, site)
+        structures = [first]
         for other in parts[1:]:
             same = isinstance(other, Seq) and other.kind == first.kind and len(other.elems) == len(first.elems)
-            if not same or set(other.fields) != set(first.fields):
+            if not isinstance(other, Seq) or not same or set(other.fields) != set(first.fields):
                 raise TypeError_(f"tree_map: the trees differ: {describe(first)} and {describe(other)}")
+            structures.append(other)
         children = []
         for i in range(len(first.elems)):
-            pick = (p.get(first.fields[i]) if first.kind == "dict" else p.elems[i] for p in parts)
+            pick = (t.get(first.fields[i]) if first.kind == "dict" else t.elems[i] for t in structures)
             children.append(await go(list(pick)))
         return Seq(first.kind, tuple(children), first.fields, first.cls)
 

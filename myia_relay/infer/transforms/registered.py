@@ -31,6 +31,7 @@ from ..language.calls import call_value
 from ..language.registry import of_class
 from ..objects.leaves import from_node, to_python
 from ..objects.structures import to_argument
+from ..values.kinds import are_leaves
 from ..values.treedef import describe
 from ..values.values import Dyn, Listed, Static, Val
 from .custom_rules import call_with_rule
@@ -137,7 +138,8 @@ async def call_applied(engine: Engine, frame: Frame, applied: Applied, args, kwa
 def apply(engine: Engine, frame: Frame, applied: Applied, values: list[Val]) -> Val:
     """One application of an operator that has a definition of its own."""
     op = applied.operator
-    nodes: tuple[Node, ...] = tuple(v.node for v in values)
+    assert are_leaves(values)
+    nodes = tuple(v.node for v in values)
     attrs = {"op": op, "attrs": applied.attrs, "kinds": tuple(kind_of(n.type) for n in nodes), "levels": ()}
     prim = call_operator if op.lower is None or has_symbols(nodes) else operator_kernel
     return from_node(frame, frame.builder.emit(prim, nodes, attrs))
@@ -153,6 +155,7 @@ def with_attributes(op: Operator, attrs: tuple[tuple[str, Any], ...]) -> Any:
     rule = op.vjp_rule
     if not attrs:
         return rule
+    assert rule is not None
     known = op.rules.setdefault((id(rule), attrs), functools.partial(rule, **dict(attrs)))
     return known
 

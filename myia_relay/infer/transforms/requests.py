@@ -125,7 +125,7 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
         return [*operator.parameters, *operator.attributes]
     while isinstance(fn, Derived):
         fn = fn.function
-    value = fn.value if isinstance(fn, Static) else None
+    value: Any = fn.value if isinstance(fn, Static) else None
     while has_own(value, "__relay_derived__") or has_own(value, "__relay_function__"):
         value = value.__relay_derived__[1] if has_own(value, "__relay_derived__") else value.__relay_function__
     bound = isinstance(value, types.MethodType) or (isinstance(fn, Bound) and not isinstance(fn.function, str))
@@ -139,18 +139,20 @@ def named_positions(engine: Engine, fn: Val, names: list[str]) -> int:
     return len(names) - (len(s.names) - s.positional) if s is not None else len(names)
 
 
-def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int | str], bool]:
-    """The arguments that `wrt` names: indices or keyword names, and whether it is a single one."""
+def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int], bool]:
+    """The indices of the arguments that `wrt` names, and whether it is a single one."""
     single = not isinstance(wrt, tuple | list)
     names = parameter_names(engine, fn)
-    out: list[int | str] = []
+    out: list[int] = []
     for item in [wrt] if single else wrt:
         if isinstance(item, str):
             if item not in names:
                 raise GradError(f"the function has no parameter '{item}'{nearest(item, names)}")
             index = names.index(item)
             if index >= named_positions(engine, fn, names):
-                signature = graph_of(engine, fn).signature
+                graph = graph_of(engine, fn)
+                assert graph is not None
+                signature = graph.signature
                 if signature.names.index(item) in (signature.vararg, signature.kwarg):
                     raise GradError(f"'{item}' collects arguments; name the number of the one to differentiate by")
                 raise GradError(
@@ -305,7 +307,7 @@ def emit_value_and_grad(
     parts = (
         [value] if len(leaves) == 1 else [builder.emit(get_item, (value,), {"index": i}) for i in range(len(leaves))]
     )
-    gradients = [builder.emit(get_item, (grads,), {"index": i}) for i in range(len(wrt))]
+    gradients: list[Node] = [builder.emit(get_item, (grads,), {"index": i}) for i in range(len(wrt))]
     return rebuild(spec.returns, iter(parts)), gradients
 
 

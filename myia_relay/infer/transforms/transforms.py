@@ -25,7 +25,7 @@ from ..language.registry import derived
 from ..objects.leaves import lift, to_python
 from ..objects.lists import refuse_run_time, refuse_run_time_result
 from ..values.treedef import describe, rebuild, tree_structure
-from ..values.values import AtVal, Derived, Dyn, Seq, Val
+from ..values.values import AtVal, Derived, Dyn, Seq, Val, elements
 from .model_gradients import model_gradient
 from .requests import differentiate, specialise_call
 
@@ -36,7 +36,7 @@ async def call_grad(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
     value, grads = await differentiate(
         engine, frame, fn.function, args, dict(kwargs), fn.option("wrt"), aux, origin, site
     )
-    return Seq("tuple", (grads, value.elems[1])) if aux else grads
+    return Seq("tuple", (grads, elements(value)[1])) if aux else grads
 
 
 @derived("value_and_grad")

@@ -23,6 +23,19 @@ def is_record(value: Val) -> TypeGuard[Seq]:
     return isinstance(value, Seq) and value.kind == "record"
 
 
+# What NamedTuples share no class says: to a checker they may be anything.
+
+
+def is_named_tuple(value: Any) -> TypeGuard[Any]:
+    """Whether an object is a NamedTuple."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def is_named_tuple_class(cls: type) -> TypeGuard[Any]:
+    """Whether a class is one of NamedTuples."""
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
 def items(value: Seq, *names: str) -> tuple[Val, ...]:
     """What running over a structure gives, or another way to its elements.
 

@@ -150,7 +150,10 @@ def tree_structure(
         if isinstance(val, Listed):
             return TreeDef("listed", None, (go(val.array),))
         if isinstance(val, ClosureVal):
-            env = val.env if val.env is not None else capture(val)
+            env = val.env
+            if env is None:
+                assert capture is not None
+                env = capture(val)
             return TreeDef("closure", (val.graph, tuple(n for n, _ in env)), tuple(go(v) for _, v in env))
         if isinstance(val, Bound):
             return TreeDef("bound", Identity(val.function), (go(val.receiver),))
@@ -192,7 +195,9 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
     if tag == "seq":
         return Seq(info[0], parts, info[1], info[2])
     if tag == "listed":
-        return Listed(*parts)
+        (array,) = parts
+        assert isinstance(array, Dyn)
+        return Listed(array)
     if tag == "closure":
         return ClosureVal(info[0], None, tuple(zip(info[1], parts, strict=True)))
     if tag == "bound":
@@ -209,6 +214,7 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
         return Iter(info, parts)
     if tag == "choice":
         which, *options = parts
+        assert isinstance(which, Dyn)
         return options[which.known_value] if which.known else TaggedUnion(which, tuple(options))
     return UNBOUND_VAL if tag == "unbound" else NEVER
 
@@ -294,6 +300,7 @@ def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
     """
     first, second = entries_of(a), entries_of(b)
     entry = first if second is None else second if first is None else unknown(join(first, second, wide=False))
+    assert entry is not None  # one of two lists of different lengths has entries
     t = type_of(entry)
     if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
         raise Mismatch(a, b)
@@ -308,7 +315,7 @@ def entries_of(treedef: TreeDef) -> TreeDef | None:
     """
     if treedef.tag != "seq":
         return from_type(entry_of(treedef))
-    common = None
+    common: TreeDef | None = None
     for part in treedef.parts:
         try:
             common = unknown(part) if common is None else unknown(join(common, part, wide=False))
@@ -316,7 +323,7 @@ def entries_of(treedef: TreeDef) -> TreeDef | None:
             if error.why:
                 raise
             why = f"a list whose length is known at run time only has entries of one type, and these are {error.a} and {error.b}"
-            raise Mismatch(common, part, why) from None
+            raise Mismatch(part if common is None else common, part, why) from None
     return common
 
 
@@ -331,8 +338,10 @@ def type_of(treedef: TreeDef) -> Type:
     Raises:
         Mismatch: no run-time list has such entries.
     """
-    if treedef.tag == "dyn" and not isinstance(treedef.info, Ref):
-        return treedef.info
+    if treedef.tag == "dyn":
+        t = treedef.info
+        if not isinstance(t, Ref):
+            return t
     if treedef.tag == "listed":
         return List(entry_of(treedef))
     if treedef.tag == "static" and treedef.info.value is None:
