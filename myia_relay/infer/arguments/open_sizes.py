@@ -88,7 +88,10 @@ def part_annotations(annotation: Any, value: Any, names: typing.Iterable[str | i
     names = list(names)
     if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
         hints, own = _hints(type(value)), {}
-        return [FieldAnnotation(h, own, n) if isinstance(h := hints.get(n), TensorAnnotation) else h for n in map(str, names)]
+        return [
+            FieldAnnotation(h, own, n) if isinstance(h := hints.get(n), TensorAnnotation) else h
+            for n in map(str, names)
+        ]
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is tuple and len(args) == len(names) and args[-1:] != (Ellipsis,):
         return list(args)

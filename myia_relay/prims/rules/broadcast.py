@@ -9,6 +9,8 @@ These few are each other's adjoints, so they live together:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...abstract.dims import may_be_equal, product
@@ -281,7 +283,7 @@ def _(b):
     return b.const(0, b.dtype), b.add
 
 
-def match_kind(x, to: Type):
+def match_kind(x: Any, to: Type) -> Any:
     """`x` as exactly the kind of value `to` says (Python number, NumPy scalar, 0-d array); same dtype, same shape."""
     if not isinstance(x, Var):
         return as_type(x, to)
