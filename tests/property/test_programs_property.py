@@ -54,6 +54,21 @@ def test_campaign(tmp_path):
     assert not campaign.kinds["failed"] and not campaign.kinds["invalid"], campaign.summary()
 
 
+# The first two show arrays in texts, which did not live until they were shown.
+@pytest.mark.parametrize("seed", [910_014, 910_039, *range(1020, 1028)])
+def test_programs_whose_accesses_to_memory_are_checked(seed, monkeypatch):
+    monkeypatch.setenv("MYIA_RELAY_CHECKED", "1")
+    assert_agrees(random.Random(seed).randrange, f"random program {seed}", executors=("native",))
+
+
+@pytest.mark.campaign
+def test_campaign_of_checked_accesses_to_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("MYIA_RELAY_CHECKED", "1")  # of the workers too
+    campaign = Campaign(range(12_000, 13_500), 1, tmp_path, 120)
+    campaign.run()
+    assert not campaign.kinds["failed"] and not campaign.kinds["invalid"], campaign.summary()
+
+
 def test_a_seed_is_a_program():
     assert program_of(random.Random(5).randrange)[0] == program_of(random.Random(5).randrange)[0]
 
