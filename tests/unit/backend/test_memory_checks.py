@@ -71,6 +71,30 @@ def test_a_check_that_range_analysis_drops_wrongly(monkeypatch):
         relay(up_to)(x, 7)
 
 
+def read(n, k):
+    return [i * 2 for i in range(n)][k]
+
+
+def changed(n, k):
+    xs = [i * 2 for i in range(n)]
+    xs[k] = 7
+    return xs[0]
+
+
+def deleted(n, k):
+    xs = [i * 2 for i in range(n)]
+    del xs[k]
+    return xs[0]
+
+
+@pytest.mark.parametrize("function", [read, changed, deleted])
+def test_an_index_of_a_list_that_is_not_checked(monkeypatch, function):
+    assert relay(function)(6, 5) == function(6, 5)
+    monkeypatch.setitem(lower.RULES, "check", lambda lowering, node: lowering.scope.env.__setitem__(node, None))
+    with pytest.raises(InternalError, match="main looks at a list at 6, and the first and the last .* 0 and 5, at "):
+        relay(function)(6, 6)
+
+
 def test_a_plan_that_places_live_arrays_over_each_other(monkeypatch):
     m = np.eye(6) * 0.5
 

@@ -21,6 +21,7 @@ from ...native.area import NO_MEMORY
 from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT, PREVIOUS, entry_layout
 from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..tir.block import Block, call, idx, load
+from ..tir.bounds import INDEX_MARK
 
 MANY = 1 << 40  # references to the block that all empty lists share
 MOST = 1 << 40  # entries; more cannot be meant
@@ -281,6 +282,12 @@ class Handle:
     def record(self) -> Any:
         """Bytes of an entry."""
         return self.lowering.b.dim(self.layout.record)
+
+    def inside(self, index: Any, further: int = 0) -> None:
+        """The index is of an entry, or of one of so many further ones; it is looked at where accesses to memory are checked."""
+        if self.lowering.watch is not None:
+            length = plus(self.get(LENGTH), idx(further))
+            self.lowering.block.emit(tirx.call_extern("int32", INDEX_MARK, idx(index), length))
 
     def entry(self, index: Any) -> Any:
         """The address of an entry."""

@@ -98,7 +98,9 @@ def _len(lowering: Any, node: Apply) -> None:
 def _get(lowering: Any, node: Apply) -> None:
     block, b = lowering.block, lowering.b
     xs = Handle(lowering, lowering.value(node.args[0]), node.args[0].type)
-    place = xs.entry(lowering.scalar(node.args[1]))
+    index = lowering.scalar(node.args[1])
+    xs.inside(index)
+    place = xs.entry(index)
     values: list[Any] = []
     for t, offset in zip(xs.layout.types, xs.layout.offsets, strict=True):
         where = plus(place, b.dim(offset))
@@ -139,6 +141,7 @@ def _set(lowering: Any, node: Apply) -> None:
     old, index, entry = node.args
     at = lowering.b.let(lowering.scalar(index))
     xs = owned(lowering, old, _count(lowering, old), node)
+    xs.inside(at)
     _drop_entries(lowering, xs, at, plus(at, idx(1)))
     _store(lowering, xs, xs.entry(at), entry, node)
     lowering.scope.env[node] = xs.address
@@ -151,6 +154,7 @@ def _put(lowering: Any, node: Apply, index: Node | None, entry: Node) -> None:
     more = lowering.b.let(plus(count, idx(1)))
     xs = owned(lowering, node.args[0], more, node)
     if at is not None:
+        xs.inside(at, 1)
         _move(lowering, xs, plus(at, idx(1)), at, tirx.Sub(count, at))
     _store(lowering, xs, xs.entry(count if at is None else at), entry, node)
     xs.set(LENGTH, more)
@@ -188,6 +192,7 @@ def _delete(lowering: Any, node: Apply) -> None:
     at = lowering.b.let(lowering.scalar(index))
     count = _count(lowering, old)
     xs = owned(lowering, old, count, node)
+    xs.inside(at)
     _drop_entries(lowering, xs, at, plus(at, idx(1)))
     _move(lowering, xs, at, plus(at, idx(1)), tirx.Sub(tirx.Sub(count, at), idx(1)))
     xs.set(LENGTH, tirx.Sub(count, idx(1)))

@@ -9,7 +9,7 @@ Memory whose life begins or ends is filled with a poison: a NaN, in integers a l
 was written, or after its life, then changes the answer.
 
 Addresses that are numbers in between (the blocks of lists, records, frames, tapes) say nothing of where their memory ends: of such
-only arrays' shapes are checked.
+only arrays' shapes and the indices of lists' entries are checked.
 
 Input: a module, and what `Memory` tells. Output: a module whose main function may leave with the status `VIOLATED`. Loops run in
 one thread and element by element where they said "vectorized"; other vectors stay vectors.
@@ -31,6 +31,7 @@ from ...native.memory_checks import FOUND, INDEX, LEAST, MOST, PLACE, VIOLATED
 from .block import Block, call, const, dtype_of, element, expect, idx, lanes_of, llvm, load
 
 PLACE_MARK, CLOCK_MARK, EXTENT_MARK = "myia_relay_place", "myia_relay_clock", "myia_relay_extent"
+INDEX_MARK = "myia_relay_index"
 POISON = 0x7FFB  # sixteen bits: a NaN in each format of floats, a large odd number in each of integers
 FAR = (1 << 63) - 1
 OBJECTS = ("obj", "dims")  # buffers over NumPy's array objects, read at constant words before anything else runs
@@ -260,6 +261,10 @@ class _Function:
             else:
                 for pointer, nbytes in self.checks.memory.events.get((numbers[0], numbers[1]), ()):
                     block.emit(tvm.ir.Call(self.checks.poison, [_address(pointer), nbytes], ret_ty="int32"))
+        elif value.op.name == "tirx.call_extern" and value.args[0].value == INDEX_MARK:
+            self.look(value, block)
+            _, index, length = value.args
+            self.require(index, 0, self.bind(length, block), f"{self.name} looks at a list", block)
         else:
             self.look(value, block)
             block.emit(stmt)
@@ -560,4 +565,4 @@ def _poison() -> Any:
     return tirx.PrimFunc([address, nbytes], block.stmt(), ret_type=PrimType("int32"))
 
 
-__all__ = ["Memory", "checked", "mark", "with_extent"]
+__all__ = ["INDEX_MARK", "Memory", "checked", "mark", "with_extent"]
