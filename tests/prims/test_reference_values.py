@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, Scalar
+from myia_relay.ir.build import type_of_constant
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.prims.ops.elementwise import _c_pow
 from myia_relay.prims.ops.shape import expand_dims, padded_shape, stack
 from myia_relay.prims.rules.broadcast import reduced_shape
 from myia_relay.utils.errors import CompileError, InternalError
 
+from .lowering import lower
 from .staged import evaluate, stage
 from .test_registry import compute
 
@@ -136,6 +138,15 @@ def test_reductions_over_nothing(name):
         want = {"reduce_max": least, "reduce_min": most, "reduce_sum": 0, "reduce_prod": 1}[name]
         got = compute(REGISTRY[name], (np.zeros((2, 0), dtype),), {"axes": (1,)})
         assert got.tolist() == [want, want] and got.dtype == dtype
+
+
+def test_joining_empty_arrays():
+    concatenate = REGISTRY["concatenate"]
+    for sizes in ((0, 3, 0, 2), (3, 0), (0, 0)):
+        args = tuple(np.full((n, 2), float(k)) for k, n in enumerate(sizes))
+        types = [type_of_constant(a) for a in args]
+        out = concatenate.infer_rule(*types, axis=0)
+        assert np.array_equal(lower(concatenate, args, {"axis": 0}, types, out), np.concatenate(args))
 
 
 # --- what inference refuses -------------------------------------------------------------------------------------------------
