@@ -28,8 +28,6 @@ STILL_OPEN = {
     "ad": 181,
     "backend": 273,
     "cache": 5,
-    "frontend": 102,
-    "infer": 503,
     "ir": 44,
     "library": 2,
     "model": 37,

@@ -14,6 +14,7 @@ from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure, triangular
 from .objects import IN_PLACE
 from .scope import appended
+from .tree import extent
 
 
 def bind(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
@@ -154,8 +155,8 @@ def change(p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node
                 continue
             if op is syntax.list_append:
                 advice = f"write {name} = [*{name}, value]"
-            elif isinstance(at, ast.Subscript) and isinstance(getattr(at.slice, "value", None), str):
-                advice = f"write {name} = {{**{name}, {at.slice.value!r}: value}}"
+            elif isinstance(at, ast.Subscript) and isinstance(key := getattr(at.slice, "value", None), str):
+                advice = f"write {name} = {{**{name}, {key!r}: value}}"
             else:
                 advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
             message = f"'{name}' cannot be changed in place: {reason}; {advice}"
@@ -192,7 +193,9 @@ def change_list(
 
 def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
     """`x[i].append(v)`, or another method that changes a list, of an entry: as `x[i]` taken out, changed, and put back."""
-    target, name = call.func.value, base.id
+    method, name = call.func, base.id
+    assert isinstance(method, ast.Attribute) and isinstance(method.value, ast.Subscript)
+    target = method.value
     parts = [*call.args, *[k.value for k in call.keywords]]
     if name in scopes.mutated(parts) | scopes.bindings(parts) or _read_before(p, call, name, entries=True):
         raise p.refuse(_READ_BEFORE.format(name=name), call)
@@ -201,7 +204,7 @@ def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
     *levels, entry = taken(p, target, old, indices)
     args = [p.expr(part) for part in parts]
     _, new, result = _changed_by(
-        p, call, call.func.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords)
+        p, call, method.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords)
     )
     change(p, name, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
     return result
@@ -209,13 +212,16 @@ def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
 
 def _changed_by(
     p: ParseContext, call: ast.AST, method: str, name: str, old: Node, args: list[Node], keywords
-) -> tuple[Node, ...]:
+) -> tuple[Apply, Node, Node]:
     """A method that changes a list: the operation, the list afterwards, and what the method returns."""
     attrs = {"name": name, "method": method, "shared": ()}
     pair = p.apply(syntax.list_change, old, *args, at=call, attrs=attrs, keywords=keywords)
     new = p.apply(operator.getitem, pair, Constant(0), at=call)
     p.flows[new] = (old,)
-    p.extended[new] = (args[-1:] if method in ("insert", "append") else (), args if method == "extend" else ())
+    p.extended[new] = (
+        tuple(args[-1:]) if method in ("insert", "append") else (),
+        tuple(args) if method == "extend" else (),
+    )
     result = p.apply(operator.getitem, pair, Constant(1), at=call)
     p.items[result] = old
     return pair, new, result
@@ -242,14 +248,14 @@ def _read_before(p: ParseContext, call: ast.AST, name: str, entries: bool = Fals
     for node in (n for part in parts for n in ast.walk(part)):
         if node in own or not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
-        if (node.lineno, node.col_offset) >= (call.end_lineno, call.end_col_offset):
+        if (node.lineno, node.col_offset) >= extent(call)[2:]:
             continue  # read afterwards
         parent = parents.get(node)
-        if isinstance(parent, ast.Attribute) and scopes.changed(parents.get(parent)) is node:
+        if isinstance(parent, ast.Attribute) and parent in parents and scopes.changed(parents[parent]) is node:
             continue
-        element = isinstance(parent, ast.Subscript) and parent.value is node and not entries
-        if element and name not in scopes.mutated([parent.slice]):
-            continue
+        if isinstance(parent, ast.Subscript) and parent.value is node and not entries:
+            if name not in scopes.mutated([parent.slice]):
+                continue
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
             continue
         if isinstance(parent, (ast.BoolOp, ast.If, ast.While)) or isinstance(parent, ast.IfExp) and parent.test is node:
@@ -343,6 +349,7 @@ def append(p: ParseContext, stmt: ast.Expr) -> bool:
     if base is None or not p.is_local(base.id) or base.id in p.hidden:
         return False
     p.load(base.id, base)
+    assert isinstance(stmt.value, ast.Call)
     value = p.expr(stmt.value.args[0])
     change(p, base.id, stmt.value, syntax.list_append, p.load(base.id, base), value)
     return True

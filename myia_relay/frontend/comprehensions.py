@@ -112,7 +112,9 @@ def search(p: ParseContext, call: ast.Call) -> Node | None:
     seen = {*function.__globals__, *function.__code__.co_freevars, *p.captures}
     if p.is_local(func.id) or func.id in seen:
         return None
-    return _search(p, call.args[0], 0, func.id == "any")
+    (generator,) = call.args
+    assert isinstance(generator, ast.GeneratorExp)
+    return _search(p, generator, 0, func.id == "any")
 
 
 def _search(p: ParseContext, node: ast.GeneratorExp, k: int, some: bool) -> Node:

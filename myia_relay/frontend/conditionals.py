@@ -49,13 +49,14 @@ def conditional(
         p.state.env["$value"] = value
         sides.append(p.state)
     p.state = base
+    first, second = sides
     # Both values are the same node only in `x if c else x`; the condition must then still be evaluated for its truth.
-    if sides[0].env["$value"] is sides[1].env["$value"]:
-        sides[0].env["$value"] = Constant(None)
-        value = sides[1].env["$value"]
-        sides[1].env["$value"] = Constant(None)
-        p.join(cond, *sides, None, origin)
+    if first.env["$value"] is second.env["$value"]:
+        first.env["$value"] = Constant(None)
+        value = second.env["$value"]
+        second.env["$value"] = Constant(None)
+        p.join(cond, first, second, None, origin)
         p.state.env.pop("$value", None)
         return value
-    p.join(cond, *sides, None, origin)
+    p.join(cond, first, second, None, origin)
     return p.state.env.pop("$value")

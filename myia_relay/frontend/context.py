@@ -24,6 +24,7 @@ from .liveness import Liveness
 from .objects import Families
 from .scope import analyse
 from .source import Source
+from .tree import FunctionNode
 
 NORMAL, CONTINUE, BREAK, RETURN, EXHAUSTED = range(5)
 
@@ -99,14 +100,15 @@ class ParseContext:
         errors: refusals so far; shared by inner functions.
     """
 
-    def __init__(self, source: Source, node: ast.AST, graph: Graph, outer: ParseContext | None = None):
+    def __init__(self, source: Source, node: FunctionNode, graph: Graph, outer: ParseContext | None = None):
         self.source = source
         self.node = node
         self.name = getattr(node, "name", "<lambda>")
         self.scope = analyse(node)
+        marked: Any = node
         live = getattr(node, "_live", None)
         if live is None:
-            live = node._live = Liveness(node, self.scope)
+            live = marked._live = Liveness(node, self.scope)
         self.live: Liveness = live
         self.root = graph
         self.outer = outer
@@ -137,7 +139,8 @@ class ParseContext:
         known = getattr(self.node, "_parents", None)
         if known is None:
             known = {child: parent for parent in ast.walk(self.node) for child in ast.iter_child_nodes(parent)}
-            self.node._parents = known
+            marked: Any = self.node
+            marked._parents = known
         return known
 
     # -- places ------------------------------------------------------------------------------------------------------
@@ -259,7 +262,9 @@ class ParseContext:
         """Put a value into the cell of a variable."""
         self.settle(value, at)
         self.held.append((name, value))
-        self.apply(syntax.cell_set, self.cell(name), value, at=at, attrs={"name": name})
+        cell = self.cell(name)
+        assert cell is not None
+        self.apply(syntax.cell_set, cell, value, at=at, attrs={"name": name})
 
     def load(self, name: str, at: ast.AST) -> Node:
         """The value of a name."""
@@ -325,15 +330,19 @@ def _merge(base: BlockState, sides: list[BlockState], live: set[str] | None) -> 
     names = list(dict.fromkeys(name for side in sides for name in side.env if not name.startswith("$bound.")))
     for name in names:
         values = [side.env.get(name) for side in sides]
+        first = values[0]
         flags = [_value_in(side, f"$bound.{name}") for side in sides]
-        if all(value is values[0] for value in values) and (
-            values[0] is base.env.get(name) or _visible(values[0], base)
-        ):
-            merged[name] = values[0]
+        if all(value is first for value in values) and (first is base.env.get(name) or _visible(first, base)):
+            assert first is not None  # it is bound on one side
+            merged[name] = first
             if f"$bound.{name}" in sides[0].env:
                 merged[f"$bound.{name}"] = flags[0]
-        elif name == "$status" and all(isinstance(v, Constant) for v in values) and len({v.value for v in values}) == 1:
-            merged[name] = values[0]
+        elif (
+            name == "$status"
+            and isinstance(first, Constant)
+            and all(isinstance(v, Constant) and v.value == first.value for v in values)
+        ):
+            merged[name] = first
         elif name.startswith("$") or live is None or name in live:
             flowing.append(name)
             if not name.startswith("$") and not all(isinstance(f, Constant) and f.value for f in flags):

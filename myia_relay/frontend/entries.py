@@ -13,7 +13,7 @@ import ast
 import operator
 
 from ..ir import syntax
-from ..ir.node import Constant, Node
+from ..ir.node import Apply, Constant, Node
 from . import ownership
 from . import scope as scopes
 from .context import ParseContext
@@ -59,7 +59,7 @@ def taken(p: ParseContext, target: ast.Subscript, x: Node, indices: list[Node]) 
     return levels
 
 
-def note_holders(p: ParseContext, target: ast.Subscript, node: Node, whole: Node, entry: Node) -> None:
+def note_holders(p: ParseContext, target: ast.Subscript, node: Apply, whole: Node, entry: Node) -> None:
     """Write down at a node what else may hold an entry that is about to be changed where it is.
 
     Args:

@@ -98,7 +98,7 @@ def whole_number(node: ast.expr) -> int | None:
         wide = wide or found is not None and not -(2**63) <= found < 2**63
         return found if found is not None and abs(found) < 2**128 else None
 
-    outermost = node.operand if isinstance(node, ast.UnaryOp) else node.left
+    outermost = node.operand if isinstance(node, ast.UnaryOp) else node.left if isinstance(node, ast.BinOp) else None
     if not isinstance(outermost, ast.Constant | ast.UnaryOp | ast.BinOp):
         return None
     found = value(node)
@@ -109,8 +109,9 @@ def whole_number(node: ast.expr) -> int | None:
 def unary(p: ParseContext, node: ast.UnaryOp) -> Node:
     """`-x`; a negative literal is a constant."""
     operand = node.operand
-    if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
-        return p.constant(-operand.value, node)
+    literal = operand.value if isinstance(operand, ast.Constant) else None
+    if isinstance(node.op, ast.USub) and isinstance(literal, int | float) and not isinstance(literal, bool):
+        return p.constant(-literal, node)
     if (whole := whole_number(node)) is not None:
         return p.constant(whole, node)
     value = condition(p, operand) if isinstance(node.op, ast.Not) else p.expr(operand)
@@ -251,13 +252,19 @@ def call(p: ParseContext, node: ast.Call) -> Node:
             "'super()' is not part of the language; name the class and call its function: Base.method(self)", node
         )
     base = changed(node)
-    if base is not None and base.id in p.scope.locals - p.scope.captured and not p.hidden:
+    if (
+        base is not None
+        and isinstance(node.func, ast.Attribute)
+        and base.id in p.scope.locals - p.scope.captured
+        and not p.hidden
+    ):
         plain = not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords)
         if plain and isinstance(node.func.value, ast.Subscript):
             return change_entry(p, node, base)
         if plain:
             args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
-            return change_list(p, node, base, node.func.attr, args, tuple(k.arg for k in node.keywords))
+            names = tuple(k.arg for k in node.keywords if k.arg is not None)
+            return change_list(p, node, base, node.func.attr, args, names)
     fn = p.expr(node.func)
     if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
         found = search(p, node)
@@ -296,12 +303,15 @@ def formatted(p: ParseContext, node: ast.JoinedStr) -> Node:
         if isinstance(part, ast.Constant):
             parts.append(part.value)
             continue
+        assert isinstance(part, ast.FormattedValue)
         spec = ""
         if part.format_spec is not None:
+            assert isinstance(part.format_spec, ast.JoinedStr)
             pieces = part.format_spec.values
-            if not all(isinstance(piece, ast.Constant) for piece in pieces):
+            literal = [piece.value for piece in pieces if isinstance(piece, ast.Constant)]
+            if len(literal) < len(pieces):
                 raise p.refuse("a format specification must be literal text; compute the text of the value apart", node)
-            spec = "".join(piece.value for piece in pieces)
+            spec = "".join(map(str, literal))
         values.append(p.expr(part.value))
         parts.append((len(values) - 1, chr(part.conversion) if part.conversion >= 0 else "", spec))
     return p.apply(syntax.format_, *values, at=node, attrs={"parts": tuple(parts)})

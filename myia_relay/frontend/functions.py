@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Set
 
 from ..abstract.annotations import TensorAnnotation, hidden_triangle
 from ..ir.node import Constant, Graph, Node
@@ -22,7 +23,7 @@ from .context import RETURN, BlockState, ParseContext
 from .refusals import check_kind
 from .source import Source
 from .trampoline import run
-from .tree import walk
+from .tree import FunctionNode, walk
 
 
 class InnerFunction:
@@ -34,7 +35,7 @@ class InnerFunction:
         graph: its graph.
     """
 
-    def __init__(self, p: ParseContext, node: ast.AST, graph: Graph):
+    def __init__(self, p: ParseContext, node: FunctionNode, graph: Graph):
         self.definer = p
         self.node = node
         self.graph = graph
@@ -92,7 +93,9 @@ def _visible_from(node: Node, graph: Graph | None) -> bool:
     return owner is None
 
 
-def closure(p: ParseContext, node: ast.FunctionDef | ast.Lambda, own: str | None = None, later=frozenset()) -> Constant:
+def closure(
+    p: ParseContext, node: ast.FunctionDef | ast.Lambda, own: str | None = None, later: Set[str] = frozenset()
+) -> Constant:
     """The constant that holds the graph of an inner function.
 
     Args:
@@ -179,7 +182,7 @@ def triangular(p: ParseContext, value: Node, note, at: ast.AST) -> Node:
     return value
 
 
-def _shape(node: ast.AST) -> dict:
+def _shape(node: FunctionNode) -> dict:
     """What a signature says of the names alone."""
     a = node.args
     names = [p.arg for p in scopes.parameters(node)]
@@ -208,7 +211,7 @@ def nested_signature(p: ParseContext, node: ast.FunctionDef | ast.Lambda) -> Sig
     for k, arg in enumerate(scopes.parameters(node)):
         if arg.annotation is not None:
             annotations[k] = annotation(p, arg.annotation)
-    if getattr(node, "returns", None) is not None:
+    if not isinstance(node, ast.Lambda) and node.returns is not None:
         annotations[-1] = annotation(p, node.returns)
     return Signature(**shape, defaults=defaults, annotations=annotations)
 

@@ -14,8 +14,8 @@ import ast
 from collections.abc import Iterable
 
 from . import scope as scopes
-from .trampoline import run
-from .tree import children
+from .trampoline import Steps, run
+from .tree import FunctionNode, children
 
 
 class Liveness:
@@ -26,7 +26,7 @@ class Liveness:
         scope: its names.
     """
 
-    def __init__(self, node: ast.AST, scope: scopes.Scope):
+    def __init__(self, node: FunctionNode, scope: scopes.Scope):
         self._bits = {name: 1 << k for k, name in enumerate(sorted(scope.locals))}
         self._uses: list[int] = []
         self._kills: list[int] = []
@@ -100,7 +100,7 @@ class Liveness:
                     live[k], changed = new, True
         return live
 
-    def _block(self, stmts: list[ast.stmt], after: int, brk: int | None, cont: int | None):
+    def _block(self, stmts: list[ast.stmt], after: int, brk: int | None, cont: int | None) -> Steps:
         later: set[str] = set()
         for stmt in reversed(stmts):
             self._after[stmt] = after
@@ -166,9 +166,10 @@ def _certainly_bound(stmt: ast.stmt) -> set[str]:
     return set()
 
 
-def _inner_functions(node: ast.AST) -> list[tuple[str, ast.AST]]:
+def _inner_functions(node: FunctionNode) -> list[tuple[str, FunctionNode]]:
     """Names and trees of the functions that are bound to a name by `def` or by assignment of a lambda."""
-    found, stack = [], list(scopes.body_of(node))
+    found: list[tuple[str, FunctionNode]] = []
+    stack = list(scopes.body_of(node))
     while stack:
         part = stack.pop()
         if isinstance(part, scopes.FUNCTIONS):
@@ -181,7 +182,7 @@ def _inner_functions(node: ast.AST) -> list[tuple[str, ast.AST]]:
     return found
 
 
-def _captures_of_functions(node: ast.AST, scope: scopes.Scope) -> dict[str, set[str]]:
+def _captures_of_functions(node: FunctionNode, scope: scopes.Scope) -> dict[str, set[str]]:
     """Name of an inner `def` -> locals it captures, directly or through the inner functions that it calls."""
     captures: dict[str, set[str]] = {}
     for name, part in _inner_functions(node):
@@ -197,7 +198,7 @@ def _captures_of_functions(node: ast.AST, scope: scopes.Scope) -> dict[str, set[
     return captures
 
 
-def _counts_of_functions(node: ast.AST) -> dict[str, int]:
+def _counts_of_functions(node: FunctionNode) -> dict[str, int]:
     """How often a name is bound by an inner `def`; 2 stands for "not by one `def` alone"."""
     counts: dict[str, int] = {}
     for name, part in _inner_functions(node):

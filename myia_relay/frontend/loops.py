@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir import syntax
-from ..ir.node import Constant, Graph, Node, Parameter
+from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..utils.source import Origin
 from . import scope as scopes
 from .assignments import bind_target
@@ -75,7 +76,7 @@ def _enter(p: ParseContext, graph: Graph, carried: Carried, origin: Origin) -> l
     return params
 
 
-def _ends(p: ParseContext, carried: Carried, params: list[Parameter], at: Origin, more: list[Node] = ()) -> None:
+def _ends(p: ParseContext, carried: Carried, params: list[Parameter], at: Origin, more: Sequence[Node] = ()) -> None:
     """Close a body: it returns the carried values as they are now."""
     state = p.state
     if state.dead is not None:
@@ -94,7 +95,7 @@ def _ends(p: ParseContext, carried: Carried, params: list[Parameter], at: Origin
     state.graph.output = p.apply(syntax.make_tuple, *outs, *more, at=at)
 
 
-def _leave(p: ParseContext, carried: Carried, result: Node, params: list[Parameter], origin: Origin) -> None:
+def _leave(p: ParseContext, carried: Carried, result: Apply, params: list[Parameter], origin: Origin) -> None:
     """Bind what comes out of the loop."""
     for name, value, param in zip(
         carried.names, p.parts(result, carried.names, origin, single=False), params, strict=True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
@@ -300,8 +300,8 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
     out: dict[Place, int] = {}
     # With the outermost loop around of those through the end of whose iteration the way goes: what is in it was made in
     # an earlier iteration.
-    start: tuple[Node, int, Graph | None] = (node, 0, None)
-    seen, stack = {start}, [start]
+    stack: list[tuple[Node, int, Graph | None]] = [(node, 0, None)]
+    seen = set(stack)
     while stack:
         top, level, iteration = stack.pop()
         same, part, held, copied, given = _through(sources_of(p, top), top, through)
@@ -388,7 +388,7 @@ class Families:
                 self.outsiders[many].update(self.outsiders.pop(few))
 
 
-def applies(node: Node, operations: Any) -> bool:
+def applies(node: Any, operations: Any) -> TypeGuard[Apply]:
     """Whether a node applies one of some operations."""
     return isinstance(node, Apply) and isinstance(node.fn, Constant) and node.fn.value in operations
 

@@ -147,7 +147,9 @@ def _unconfirmed(
     for root in sorted(p.families.outsiders.get(family, {}).values(), key=lambda r: r.name or ""):
         if root not in surely:
             seen = lambda calls, arrays, root=root: _comes_from(p, node, root, arrays, calls)  # noqa: E731
-            found.append(Conflict(_foreign(p, root, name), _outer(root, entry), confirm=seen))
+            reason = _foreign(p, root, name)
+            assert reason is not None  # outsiders are not the function's own
+            found.append(Conflict(reason, _outer(root, entry), confirm=seen))
     for reason, value in named:
         if p.families.of(p, value) is p.families.find(family):
             found.append(
@@ -297,7 +299,7 @@ def _outlives_an_iteration(p: ParseContext, node: Node, holder: Node) -> bool:
     while graph is not None:
         above.append(graph)
         graph = graph.parent
-    graph = holder.graph
+    graph = holder.graph if isinstance(holder, Apply | Parameter) else p.root
     if isinstance(node, Parameter) and node in p.flows and is_within(graph, node.graph):
         return True
     while graph is not None and graph not in above:

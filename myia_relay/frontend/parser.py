@@ -29,8 +29,12 @@ def parse(function: types.FunctionType) -> Graph:
     """
     version = (function.__code__, function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
     known = _GRAPHS.get(function)
-    same = known is not None and known[0] is version[0] and all(a is b for a, b in zip(_flat(known), _flat(version)))
-    if same and not known[-1].flags.get("stale"):
+    if (
+        known is not None
+        and known[0] is version[0]
+        and all(a is b for a, b in zip(_flat(known), _flat(version)))
+        and not known[-1].flags.get("stale")
+    ):
         _GRAPHS.move_to_end(function)
         return known[-1]
     graph = None

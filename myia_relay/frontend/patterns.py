@@ -57,7 +57,10 @@ def _case(p: ParseContext, stmt: ast.Match, subject: Node, k: int, more: bool, l
         if case.guard is None:
             yield block(p, case.body, live)
             return None
-        cond, prepare = p.expr(case.guard), None
+        cond = p.expr(case.guard)
+
+        def prepare() -> None:
+            pass
     elif _single_test(case.pattern) and case.guard is None:
         cond = _test(p, case.pattern, subject)
 
@@ -81,8 +84,7 @@ def _case(p: ParseContext, stmt: ast.Match, subject: Node, k: int, more: bool, l
                 p.state.env.pop(f"$bound.{name}", None)
 
     def then():
-        if prepare is not None:
-            prepare()
+        prepare()
         return block(p, case.body, live)
 
     def other(p: ParseContext, more: bool, live_end: set[str]):
@@ -172,9 +174,10 @@ def _open(p: ParseContext, pattern: ast.pattern, subject: Node, captures: Captur
     while isinstance(pattern, (ast.MatchAs, ast.MatchStar)):
         if pattern.name is not None:
             captures.append((pattern.name, subject, pattern))
-        if getattr(pattern, "pattern", None) is None:
+        inner = getattr(pattern, "pattern", None)
+        if inner is None:
             return matched()
-        pattern = pattern.pattern
+        pattern = inner
     parts: list[tuple[ast.pattern, Callable[[], Node]]] = []
     if isinstance(pattern, ast.MatchClass):
         for k, part in enumerate(pattern.patterns):

@@ -50,9 +50,13 @@ def _first_line(stmt: ast.stmt) -> ast.AST:
     """A stand-in for a compound statement that covers its keyword, not its whole body."""
     if stmt.end_lineno == stmt.lineno:
         return stmt
-    keyword = {ast.AsyncFunctionDef: "async def", ast.AsyncFor: "async for", ast.AsyncWith: "async with"}.get(
-        type(stmt), {ast.ClassDef: "class"}.get(type(stmt), type(stmt).__name__.lower().removesuffix("star"))
-    )
+    words: dict[type[ast.stmt], str] = {
+        ast.AsyncFunctionDef: "async def",
+        ast.AsyncFor: "async for",
+        ast.AsyncWith: "async with",
+        ast.ClassDef: "class",
+    }
+    keyword = words.get(type(stmt), type(stmt).__name__.lower().removesuffix("star"))
     end = stmt.col_offset + len(keyword)
     return ast.Pass(lineno=stmt.lineno, col_offset=stmt.col_offset, end_lineno=stmt.lineno, end_col_offset=end)
 

@@ -8,29 +8,30 @@ with explicit stacks; recursion is only by nesting of functions and comprehensio
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from .tree import children, walk
+from .tree import FunctionNode, children, walk
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-def parameters(node: ast.AST) -> list[ast.arg]:
+def parameters(node: FunctionNode) -> list[ast.arg]:
     """The parameters of a `def` or `lambda`, in the order of `ir.syntax.Signature.names`."""
     a = node.args
     args = [*a.posonlyargs, *a.args]
     return args + ([a.vararg] if a.vararg else []) + a.kwonlyargs + ([a.kwarg] if a.kwarg else [])
 
 
-def body_of(node: ast.AST) -> list[ast.AST]:
+def body_of(node: FunctionNode) -> Sequence[ast.AST]:
     """What a function runs: its statements, or the expression of a lambda."""
     return [node.body] if isinstance(node, ast.Lambda) else node.body
 
 
-def outside_parts(node: ast.AST) -> list[ast.AST]:
+def outside_parts(node: FunctionNode) -> list[ast.expr]:
     """The parts of a `def` or `lambda` that are evaluated where it stands (annotations are looked at apart)."""
     defaults = [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
     return defaults + getattr(node, "decorator_list", [])
@@ -180,14 +181,14 @@ class Scope:
     free: set[str] = field(default_factory=set)
 
 
-def analyse(node: ast.AST) -> Scope:
+def analyse(node: FunctionNode) -> Scope:
     """The scope of a `def` or `lambda`; kept on the node."""
     known = getattr(node, "_scope", None)
     if known is not None:
         return known
     body = body_of(node)
     outer: dict[str, str] = {}
-    inner: list[ast.AST] = []
+    inner: list[FunctionNode] = []
     stack = list(body)
     while stack:
         part = stack.pop()
@@ -200,7 +201,8 @@ def analyse(node: ast.AST) -> Scope:
         stack.extend(children(part))
     names = ({p.arg for p in parameters(node)} | bindings(body)) - set(outer)
     scope = Scope(names, outer)
-    node._scope = scope
+    marked: Any = node
+    marked._scope = scope
     for part in inner:
         scope.captured |= free_names(part) & names
         scope.cells |= assigned_outside(part) & names
@@ -209,7 +211,7 @@ def analyse(node: ast.AST) -> Scope:
     return scope
 
 
-def assigned_outside(node: ast.AST) -> set[str]:
+def assigned_outside(node: FunctionNode) -> set[str]:
     """Names of the functions around that a `def` or `lambda`, or a function in it, declares nonlocal."""
     out: set[str] = set()
     stack: list[tuple[ast.AST, frozenset[str]]] = [(node, frozenset())]
@@ -223,7 +225,7 @@ def assigned_outside(node: ast.AST) -> set[str]:
     return out
 
 
-def free_names(node: ast.AST) -> set[str]:
+def free_names(node: FunctionNode) -> set[str]:
     """Names that a `def` or `lambda` takes from outside."""
     return analyse(node).free
 

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 import types
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 from ..utils.errors import ParseError
 from ..utils.source import Loc
-from .tree import children, walk
+from .tree import FunctionNode, children, extent, walk
 
 _FILES: OrderedDict[tuple, Any] = OrderedDict()
 _FILES_KEPT = 64
 
 
-@dataclass(frozen=True, eq=False)
 class Source:
     """Where a function is written.
 
@@ -32,20 +31,12 @@ class Source:
         file: the file's name as Python knows it.
     """
 
-    function: types.FunctionType
-    node: ast.FunctionDef | ast.Lambda
-    file: str
+    def __init__(self, function: types.FunctionType, node: FunctionNode, file: str):
+        self.function, self.node, self.file = function, node, file
 
     def loc(self, node: ast.AST, name: str | None = None) -> Loc:
         """The source range of a part of the tree."""
-        return Loc(
-            self.file,
-            node.lineno,
-            node.col_offset,
-            node.end_lineno or node.lineno,
-            node.end_col_offset or node.col_offset,
-            name or self.function.__name__,
-        )
+        return Loc(self.file, *extent(node), name or self.function.__name__)
 
 
 def _no_source(function: types.FunctionType, here: Loc) -> ParseError:
@@ -106,10 +97,9 @@ def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
     except (RecursionError, MemoryError):
         raise ParseError(f"the source of '{function.__name__}' is nested too deeply; split it up", here) from None
     _mangle(module)
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    nodes: dict[tuple[str, int], list[ast.AST]] = {}
+    nodes: dict[tuple[str, int], list[FunctionNode]] = {}
     for node in walk(module):
-        if isinstance(node, kinds):
+        if isinstance(node, FunctionNode):
             name = "<lambda>" if isinstance(node, ast.Lambda) else getattr(node, "_written", node.name)
             nodes.setdefault((name, _first_line(node)), []).append(node)
     codes: dict[tuple[str, int], list[types.CodeType]] = {}
@@ -128,12 +118,12 @@ def _place(code: types.CodeType) -> tuple[str, int]:
     return code.co_name, code.co_firstlineno
 
 
-def _first_line(node: ast.AST) -> int:
+def _first_line(node: FunctionNode) -> int:
     """The first line of a `def`, with its decorators, or of a lambda."""
     return min([node.lineno, *[d.lineno for d in getattr(node, "decorator_list", [])]])
 
 
-def _could_be(node: ast.AST, code: types.CodeType) -> bool:
+def _could_be(node: FunctionNode, code: types.CodeType) -> bool:
     """Whether the parameters of a function of the same name and first line are those of the code."""
     a = node.args
     plain = [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]]
@@ -153,29 +143,30 @@ def _mangle(module: ast.Module) -> None:
                 name = getattr(node, attr, None)
                 if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
                     if attr == "name":
-                        node._written = name
+                        renamed: Any = node
+                        renamed._written = name
                     setattr(node, attr, f"_{cls}{name}")
         inner = node.name.lstrip("_") if isinstance(node, ast.ClassDef) else cls
         stack.extend((child, inner) for child in children(node))
 
 
-def _is_compiled_to(node: ast.AST, code: types.CodeType, codes: dict, candidates: list) -> bool:
+def _is_compiled_to(node: FunctionNode, code: types.CodeType, codes: dict, candidates: list) -> bool:
     """Whether compiling `node` gives `code`."""
     compiled = codes.get(_place(code), [])
     if len(candidates) == 1:
         return any(_same_text(new, code) for new in compiled)
     exact = [n for n in candidates if _same_code(_compiled_alone(n, code), code)]
-    extent = _extent(code)
-    if extent is not None and any(_same_place(new, code) for new in compiled):
+    within = _extent(code)
+    if within is not None and any(_same_place(new, code) for new in compiled):
         # Positions are exact from 3.11 on: the code lies within the lambda, and not within a smaller one.
-        inside = [n for n in exact or candidates if _contains(n, extent)]
+        inside = [n for n in exact or candidates if _contains(n, within)]
         return bool(inside) and node is min(inside, key=_span)
     return node in exact
 
 
 def _extent(code: types.CodeType) -> tuple | None:
     """First and last (line, column) that the instructions of a code object come from; None before Python 3.11."""
-    if not hasattr(code, "co_positions"):
+    if sys.version_info < (3, 11):
         return None
     spots = [p for p in code.co_positions() if None not in p and p[1:] != (p[0], 0, 0)]
     if not spots:
@@ -183,21 +174,22 @@ def _extent(code: types.CodeType) -> tuple | None:
     return min((p[0], p[2]) for p in spots), max((p[1], p[3]) for p in spots)
 
 
-def _contains(node: ast.AST, extent: tuple) -> bool:
-    body = node.body if isinstance(node, ast.Lambda) else node
-    return (body.lineno, body.col_offset) <= extent[0] and extent[1] <= (body.end_lineno, body.end_col_offset)
+def _contains(node: FunctionNode, within: tuple) -> bool:
+    body = extent(node.body if isinstance(node, ast.Lambda) else node)
+    return body[:2] <= within[0] and within[1] <= body[2:]
 
 
 def _span(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno - node.lineno, node.end_col_offset - node.col_offset
+    line, column, end_line, end_column = extent(node)
+    return end_line - line, end_column - column
 
 
-def _compiled_alone(node: ast.AST, code: types.CodeType) -> types.CodeType:
+def _compiled_alone(node: FunctionNode, code: types.CodeType) -> types.CodeType:
     """The code of one lambda or def taken out of its file, inside a function that has the variables it captures."""
-    where = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+    where: dict[str, Any] = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
     arguments = ast.arguments([], [ast.arg(name, None, **where) for name in code.co_freevars], None, [], [], None, [])
-    body = [ast.Return(node, **where)] if isinstance(node, ast.Lambda) else [node]
-    around = ast.FunctionDef("around", arguments, body, [], None, **where)
+    body: list[ast.stmt] = [ast.Return(node, **where)] if isinstance(node, ast.Lambda) else [node]
+    around: Any = ast.FunctionDef("around", arguments, body, [], None, **where)
     if hasattr(around, "type_params") or "type_params" in ast.FunctionDef._fields:
         around.type_params = []
     compiled = compile(ast.Module([around], []), "<alone>", "exec", dont_inherit=True)
@@ -225,6 +217,8 @@ def _same_code(new: types.CodeType, code: types.CodeType) -> bool:
 
 def _same_place(new: types.CodeType, code: types.CodeType) -> bool:
     """Whether two code objects of one file are of the same text, which `==` takes 2**depth steps for where functions are nested."""
+    if sys.version_info < (3, 11):
+        return False
     return _same_code(new, code) and list(new.co_positions()) == list(code.co_positions())
 
 

@@ -8,10 +8,13 @@ thousand frames.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, TypeAlias
+
+Steps: TypeAlias = Generator[Any, Any, Any]
+"""What yields steps of its own kind, is sent what they return, and returns something."""
 
 
-def run(step: Generator) -> Any:
+def run(step: Steps) -> Any:
     """Run a step, and the steps that it yields, to the end.
 
     Returns:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _NO_NODES = {
@@ -31,6 +34,13 @@ _NO_NODES = {
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a class of nodes that may hold nodes."""
     return () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _NO_NODES)
+
+
+def extent(node: ast.AST) -> tuple[int, int, int, int]:
+    """The first line and column of a node that has a place, and the last."""
+    placed: Any = node  # expressions, statements, parameters, patterns, ...: they have no class of their own in common
+    end_line, end_column = placed.end_lineno or placed.lineno, placed.end_col_offset or placed.col_offset
+    return placed.lineno, placed.col_offset, end_line, end_column
 
 
 def children(node: ast.AST) -> list[ast.AST]:
