@@ -60,7 +60,7 @@ def _case(p: ParseContext, stmt: ast.Match, subject: Node, k: int, more: bool, l
         cond = p.expr(case.guard)
 
         def prepare() -> None:
-            pass
+            """Nothing is left to do: the guard has had the captures."""
     elif _single_test(case.pattern) and case.guard is None:
         cond = _test(p, case.pattern, subject)
 
