@@ -333,3 +333,20 @@ def test_sizes_of_elements():
         assert size == (2 if name == "bfloat16" else np.dtype(name).itemsize)
     integers = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
     assert set(ITEM) == {"bool", "float16", "bfloat16", "float32", "float64", *integers}
+
+
+def test_what_is_used_before_the_first_kernel_has_a_place():
+    plan = MemoryPlan()
+    early, late = storage(plan, 64), storage(plan, 64)
+    plan.touch(early)
+    plan.tick()
+    plan.touch(early)
+    plan.touch(late)
+    plan.finish()
+    assert {early.offset, late.offset} == {0, 64} and plan.size == 128
+
+
+def test_who_watches_hears_of_each_kernel():
+    heard: list[int] = []
+    plan = MemoryPlan(watch=heard.append)
+    assert [plan.tick(), plan.tick()] == heard == [1, 2]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import types
+
+import numpy as np
 import pytest
 
 from myia_relay.cache import describe, key
@@ -54,6 +58,19 @@ def test_classes_made_in_c_are_told_from_others():
 
     assert Plain.__flags__ & describe.HEAP_TYPE
     assert not any(t.__flags__ & describe.HEAP_TYPE for t in (int, bool, list, type(None), type(len)))
+
+
+def test_names_are_of_the_very_object():
+    assert describe.by_name(math.sin) == ("math", "sin")
+    impostor = types.FunctionType(test_names_are_of_the_very_object.__code__, {}, "sin")
+    impostor.__module__, impostor.__qualname__ = "math", "sin"
+    assert describe.by_name(impostor) is None and describe.by_name(3) is None
+
+
+def test_ufuncs_are_numpys():
+    assert describe.describe(np.sin) != describe.describe(np.cos)
+    with pytest.raises(describe.Unportable):
+        describe.describe(np.frompyfunc(lambda x: x, 1, 1))
 
 
 def test_settings_that_change_code(monkeypatch):

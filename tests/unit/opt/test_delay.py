@@ -36,6 +36,14 @@ def test_an_update_waits_for_readers():
     assert order([X, V, INT], body)[:4] == ["dynamic_index", "sin", "reduce_sum", "dynamic_update"]
 
 
+def test_an_update_waits_no_longer_than_for_its_readers():
+    def body(x, v, i):
+        new = P.dynamic_update(x, v, i, axis=0)
+        return new, P.reduce_sum(x, axes=(0, 1)), P.sin(v)
+
+    assert order([X, V, INT], body)[:3] == ["reduce_sum", "dynamic_update", "sin"]
+
+
 def test_what_is_made_of_the_new_array_is_no_reader_to_wait_for():
     def body(x, v, i):
         new = P.dynamic_update(x, v, i, axis=0)
