@@ -145,7 +145,9 @@ def _decided(name: str, value: Interval, other: Interval) -> bool:
 
 def _divisor(name: str, node: Node) -> int | None:
     """The number that is divided by, if it is known."""
-    number = int(node.value) if isinstance(node, Constant) else 0
+    if not isinstance(node, Constant):
+        return None
+    number = int(node.value)
     if name == "right_shift":
         return 1 << number if 0 < number < 64 else None
     return number or None

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from myia_relay.abstract.types import BOOL, Scalar
+from myia_relay.abstract.types import BOOL, INT, Scalar
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Var
 from myia_relay.opt.analysis.ranges import analyse
@@ -198,3 +198,16 @@ def test_bounds_of_expressions_of_an_index(name):
         ends = (low - 1, low, high, high + 1)
         want = [hull(int(test(v, n)) for v in (low, high)) for test in COMPARISONS.values() for n in ends]
         assert decided(f, bounds, ends) == want, bounds
+
+
+@pytest.mark.parametrize("name", ["floordiv", "right_shift"])
+def test_what_is_divided_by_is_not_known(name):
+    def body(i, c, k):
+        quotient = apply(name, i * 8, k)
+        return (apply("logical_or", quotient < 0, quotient < 9),)
+
+    graph = build(lambda c, k: for_((0, 9, 1), body, (c,), (k,))[0], BOOL, INT)
+    (loop,) = [n for n in graph.nodes if n.fn.name == "for_loop"]
+    below, small = loop.attrs["body"].output.args[0].args
+    ranges = analyse(graph)
+    assert ranges.interval(small) == ranges.interval(below) == (0, 1)
