@@ -11,9 +11,9 @@ derivatives are made in the same way.
 
 from __future__ import annotations
 
-from ..abstract.types import has_tangent, tangent
+from ..abstract.types import Data, has_tangent, tangent
 from ..ir.build import Builder
-from ..ir.node import Apply
+from ..ir.node import Apply, Node
 from ..prims.ops import data_functions as data
 from .common.cotangents import Cotangent, Record
 from .forward.forward import RULES as FORWARD
@@ -21,14 +21,21 @@ from .forward.forward import Forward
 from .reverse.reverse import RULES, Adjoint
 
 
-def _part(b: Builder, ct: Cotangent, variant: int, indices: list[int]) -> dict[int, Cotangent]:
+def _tangent(record: Node) -> Data:
+    """The type of tangents of a record that has some."""
+    found = tangent(record.type)
+    assert isinstance(found, Data)
+    return found
+
+
+def _part(b: Builder, ct: Record | Node, variant: int, indices: list[int]) -> dict[int, Cotangent]:
     """The cotangents of some leaves of a record."""
     if isinstance(ct, Record):
         return {k: ct.parts.get(k) for k in indices}
     return dict(zip(indices, data.parts_or_zeros(b, ct, variant, indices), strict=True))
 
 
-def _make(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _make(adjoint: Adjoint, node: Apply, ct: Record | Node) -> None:
     active = [k for k, a in enumerate(node.args) if a in adjoint.acts]
     for k, part in _part(adjoint.builder, ct, node.attrs["variant"], active).items():
         adjoint.accumulate(node.args[k], part, "data_make")
@@ -36,9 +43,7 @@ def _make(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 
 def _field(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     (record,) = node.args
-    adjoint.accumulate(
-        record, Record(tangent(record.type), node.attrs["variant"], {node.attrs["index"]: ct}), "data_field"
-    )
+    adjoint.accumulate(record, Record(_tangent(record), node.attrs["variant"], {node.attrs["index"]: ct}), "data_field")
 
 
 def _as(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
@@ -51,7 +56,7 @@ RULES.update({"data_make": _make, "data_field": _field, "data_as": _as})
 def _make_forward(f: Forward, b: Builder, node: Apply, args, tangents):
     out = b.emit(node.fn, args, node.attrs)
     parts = {k: t for k, t in enumerate(tangents) if t is not None}
-    return out, Record(tangent(node.type), node.attrs["variant"], parts)
+    return out, Record(_tangent(node), node.attrs["variant"], parts)
 
 
 def _field_forward(f: Forward, b: Builder, node: Apply, args, tangents):

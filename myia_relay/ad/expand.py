@@ -6,7 +6,7 @@ derivative of an ordinary program, and no two perturbations can be confused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ def reaches_trees(graph: Graph, active: Sequence[Type]) -> bool:
 class Expand(Rewriter):
     """The pass."""
 
-    acts_on = ("value_and_grad", "vmap", "jvp", "vjp", "jacobian")
+    acts_on: Collection[str] = ("value_and_grad", "vmap", "jvp", "vjp", "jacobian")
 
     def __init__(self, functions: Functions):
         super().__init__()

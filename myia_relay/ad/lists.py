@@ -84,18 +84,18 @@ def _entry_out(adjoint: Adjoint, node: Apply, k: int, entry: Node) -> None:
         adjoint.accumulate(node.args[k], ct, node.fn.name)
 
 
-def _new(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _new(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     for k, _ in enumerate(node.args):
         _entry_out(adjoint, node, k, emit(adjoint.builder, "list_at", ct, number(adjoint.builder, k)))
 
 
-def _from_array(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _from_array(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     (array,) = node.args
     out = adjoint.builder.emit(REGISTRY["list_to_array"], (ct,), {"size": array.type.shape[0]})
     adjoint.accumulate(array, out, "list_from_array")
 
 
-def _to_array(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _to_array(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     adjoint.accumulate(node.args[0], emit_plain(adjoint.builder, "list_from_array", ct), "list_to_array")
 
 
@@ -104,14 +104,14 @@ def emit_plain(b: Builder, name: str, *args: Node) -> Node:
     return b.emit(REGISTRY[name], args)
 
 
-def _get(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _get(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, xs = adjoint.builder, node.args[0]
     d = materialise(b, ct, tangent(node.type))
     zero = zeros(b, tangent(xs.type))
     adjoint.accumulate(xs, emit(b, "list_accumulate", zero, _arg(adjoint, node, 1), d), node.fn.name)
 
 
-def _set(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _set(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, i = adjoint.builder, _arg(adjoint, node, 1)
     _entry_out(adjoint, node, 2, emit(b, "list_at", ct, i))
     if node.args[0] in adjoint.acts:
@@ -119,37 +119,37 @@ def _set(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
         adjoint.accumulate(node.args[0], emit(b, "list_set", wide, i, zeros(b, ct.type.elem)), "list_set")
 
 
-def _push(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _push(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, n = adjoint.builder, _now(adjoint, node)
     _entry_out(adjoint, node, 1, emit(b, "list_at", ct, n))
     adjoint.accumulate(node.args[0], emit(b, "list_truncate", ct, n), "list_push")
 
 
-def _shorter(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _shorter(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     adjoint.accumulate(node.args[0], emit(adjoint.builder, "list_truncate", ct, _arg(adjoint, node, 1)), node.fn.name)
 
 
-def _insert(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _insert(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, i = adjoint.builder, _arg(adjoint, node, 1)
     _entry_out(adjoint, node, 2, emit(b, "list_at", ct, i))
     wide = at_least(b, ct, op(b, "add", i, number(b, 1)))
     adjoint.accumulate(node.args[0], emit(b, "list_delete", wide, i), "list_insert")
 
 
-def _delete(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _delete(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, i = adjoint.builder, _arg(adjoint, node, 1)
     out = emit(b, "list_insert", at_least(b, ct, i), i, zeros(b, ct.type.elem))
     adjoint.accumulate(node.args[0], out, "list_delete")
 
 
-def _concat(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _concat(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, n = adjoint.builder, _now(adjoint, node)
     count = op(b, "sub", length(b, ct), n)
     adjoint.accumulate(node.args[0], emit(b, "list_truncate", ct, n), "list_concat")
     adjoint.accumulate(node.args[1], emit(b, "list_slice", ct, n, count, number(b, 1)), "list_concat")
 
 
-def _slice(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _slice(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b = adjoint.builder
     start, step = _arg(adjoint, node, 1), _arg(adjoint, node, 3)
 
@@ -161,7 +161,7 @@ def _slice(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     adjoint.accumulate(node.args[0], over(b, length(b, ct), zero, [ct, start, step], one), "list_slice")
 
 
-def _repeat(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _repeat(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     b, n = adjoint.builder, _now(adjoint, node)
 
     def one(inner: Builder, k: Node, ds: Node, dys: Node, n: Node) -> Node:
@@ -171,7 +171,7 @@ def _repeat(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     adjoint.accumulate(node.args[0], over(b, length(b, ct), zero, [ct, n], one), "list_repeat")
 
 
-def _accumulate(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _accumulate(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     _entry_out(adjoint, node, 2, emit(adjoint.builder, "list_at", ct, _arg(adjoint, node, 1)))
     adjoint.accumulate(node.args[0], ct, "list_accumulate")
 
@@ -219,7 +219,7 @@ ENTRY = {"list_set": 2, "list_push": 1, "list_insert": 2, "list_accumulate": 2}
 """Which argument is an entry."""
 
 
-def _apply(b: Builder, node: Apply, args, tangents, lists: list[int], sizes: dict[int, Node]) -> Node:
+def _apply(b: Builder, node: Apply, args, tangents, lists: list[int], sizes: dict[int, Node]) -> Cotangent:
     name = "list_at" if node.fn.name == "list_get" else node.fn.name
     given = []
     for k, (arg, t) in enumerate(zip(args, tangents, strict=True)):

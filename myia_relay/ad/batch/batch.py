@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 
 from ...abstract.batched import batched_type
 from ...abstract.dims import DimLike
-from ...abstract.types import Array, Data, Scalar, Struct, Tape, Type
+from ...abstract.types import Array, Data, Leaf, Scalar, Struct, Tape, Type
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
@@ -216,6 +216,7 @@ class Batcher:
                 self.tapes[t] = True
                 raise Restart
             return b.emit(REGISTRY["tape_new"], (), {"elem": batched_type(t.elem, self.size), "owner": t.owner})
+        assert isinstance(t, Leaf)
         return broadcast_to(Var(b, node), shape=(self.size, *t.shape)).node
 
 

@@ -14,7 +14,7 @@ not.
 
 from __future__ import annotations
 
-from ...abstract.types import INT, Array, Data, List, Scalar, Struct, Type
+from ...abstract.types import INT, Array, Data, Leaf, List, Scalar, Struct, Type
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
@@ -60,7 +60,7 @@ def _enters(p: Batcher, b: Builder, mask: Node, x: Node, t: Type, flag: Flag) ->
         ]
         new = canonical(tuple(f for _, f in pairs))
         return b.emit(REGISTRY["make_struct"], tuple(y for y, _ in pairs), {"type": p.type(t, new)}), new
-    if not t.is_float:
+    if not isinstance(t, Leaf) or not t.is_float:
         return x, flag
     batched = Var(b, p.match(b, x, t, flag, True))
     shaped = reshape(Var(b, mask), shape=(p.size, *(1,) * len(t.shape))) if t.shape else Var(b, mask)
@@ -80,11 +80,11 @@ def _cond(p: Batcher, b: Builder, node: Apply, args: list[Node], flags: list[Fla
     then, orelse = node.attrs["then"], node.attrs["orelse"]
     condition, *operands = args
     if flags[0] is False and mask is None:
-        flags = tuple(flags[1:])
-        _, one = p.graph(then, flags)
-        _, two = p.graph(orelse, flags)
+        given = tuple(flags[1:])
+        _, one = p.graph(then, given)
+        _, two = p.graph(orelse, given)
         want = join(one, two)
-        branches = {"then": p.graph(then, flags, want)[0], "orelse": p.graph(orelse, flags, want)[0]}
+        branches = {"then": p.graph(then, given, want)[0], "orelse": p.graph(orelse, given, want)[0]}
         return b.emit(node.fn, tuple(args), branches), want
     condition = p.match(b, condition, node.args[0].type, flags[0], True)
     results = []

@@ -65,13 +65,13 @@ class Activity:
         found = self.memo.get(key)
         if found is not None:
             return found
-        found = {p: a for p, a in zip(graph.params, acts, strict=True) if a is not False}
+        active: dict[Node, Act] = {p: a for p, a in zip(graph.params, acts, strict=True) if a is not False}
         for node in graph.nodes:
-            act = self.of_application(node, tuple(found.get(a, False) for a in node.args))
+            act = self.of_application(node, tuple(active.get(a, False) for a in node.args))
             if act is not False:
-                found[node] = act
-        self.memo[key] = found
-        return found
+                active[node] = act
+        self.memo[key] = active
+        return active
 
     def of_output(self, graph: Graph, acts: tuple[Act, ...]) -> Act:
         """The activity of a graph's result."""

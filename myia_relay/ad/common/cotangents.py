@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...abstract.types import Array, Data, List, NoneT, Scalar, Struct, Tape, Type, has_tangent, tangent
+from ...abstract.types import Data, Leaf, List, NoneT, Struct, Tape, Type, has_tangent, tangent
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Constant, Node
 from ...ir.prim import REGISTRY
@@ -64,10 +64,12 @@ def add(builder: Builder, functions: data.Functions, a: Cotangent, b: Cotangent)
     if isinstance(a, Record) and isinstance(b, Record) and a.variant == b.variant:
         indices = sorted({*a.parts, *b.parts})
         return Record(a.type, a.variant, {k: add(builder, functions, a.parts.get(k), b.parts.get(k)) for k in indices})
+    assert not isinstance(a, tuple) and not isinstance(b, tuple)  # both are, or none
     if isinstance(a.type, Data):
         return functions.add(builder, materialise(builder, a, a.type), materialise(builder, b, a.type))
     if isinstance(a.type, Tape):
         raise InternalError("ad", "a tape is used twice: two cotangents meet")
+    assert isinstance(a, Node) and isinstance(b, Node)
     if isinstance(a.type, List):
         return add_lists(builder, a, b)
     return builder.emit(REGISTRY["add"], (a, b))
@@ -93,6 +95,7 @@ def materialise(builder: Builder, ct: Cotangent, t: Type) -> Node:
     if ct is None:
         return zeros(builder, t)
     if isinstance(ct, tuple):
+        assert isinstance(t, Struct)
         parts = tuple(materialise(builder, c, e) for c, e in zip(ct, t.elems, strict=True))
         return builder.emit(REGISTRY["make_struct"], parts, {"type": t})
     if isinstance(ct, Record):
@@ -106,8 +109,9 @@ def coerce(builder: Builder, ct: Node, t: Type, what: str) -> Node:
     """A rule's result as exactly the tangent type of the argument; only the kind of a number may differ."""
     if ct.type == t:
         return ct
-    same = isinstance(ct.type, Scalar | Array) and isinstance(t, Scalar | Array)
-    if not same or ct.type.dtype != t.dtype or ct.type.shape != t.shape:
+    have = ct.type
+    same = isinstance(have, Leaf) and isinstance(t, Leaf) and have.dtype == t.dtype and have.shape == t.shape
+    if not same:
         raise InternalError("ad", f"the vjp rule of {what} gives a {ct.type} for an argument with cotangent {t}")
     if isinstance(ct, Constant):
         return builder.constant(as_type(ct.value, t), t)
@@ -136,6 +140,7 @@ def leaf_types(p: Pattern, t: Type) -> list[Type]:
     if p is None:
         return []
     if isinstance(p, tuple):
+        assert isinstance(t, Struct)
         return [leaf for q, e in zip(p, t.elems, strict=True) for leaf in leaf_types(q, e)]
     return [tangent(t)]
 
@@ -145,6 +150,7 @@ def leaf_nodes(builder: Builder, ct: Cotangent, p: Pattern, t: Type) -> list[Nod
     if p is None:
         return []
     if isinstance(p, tuple):
+        assert isinstance(t, Struct)
         parts = ct if isinstance(ct, tuple) else (None,) * len(p)
         return [n for c, q, e in zip(parts, p, t.elems, strict=True) for n in leaf_nodes(builder, c, q, e)]
     return [materialise(builder, ct, tangent(t))]

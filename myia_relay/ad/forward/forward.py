@@ -18,6 +18,7 @@ structured control, Elsman et al., "Combinatory adjoints and differentiation" (2
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...abstract.types import Array, Scalar, Struct, Tape, Type, tangent, tuple_of
 from ...ir.build import Builder, Var
@@ -42,12 +43,12 @@ from ..common.cotangents import (
 )
 
 
-def canonical(t: Cotangent) -> Cotangent:
+def canonical(t: Any) -> Any:  # of a tangent a tangent, of its shape a shape
     """None for a structure no part of which has a tangent."""
     return None if isinstance(t, tuple) and all(p is None for p in t) else t
 
 
-def item(t: Cotangent, index: int) -> Cotangent:
+def item(t: Any, index: int) -> Any:  # as `canonical`
     """The tangent of a part of a structure."""
     return t[index] if isinstance(t, tuple) else t
 
@@ -114,7 +115,8 @@ class Forward:
             )
         if all(t is None for t in tangents):
             return emit_like(b, node, args), None
-        special = RULES.get("call" if isinstance(node.fn, Graph) else node.fn.name)
+        fn = node.fn
+        special = RULES.get("call" if isinstance(fn, Graph) else fn.name)
         if special is not None:
             b.origin = node.origin
             out, t = special(self, b, node, args, tangents)
@@ -128,7 +130,7 @@ class Forward:
         if prim.jvp_rule is None:
             raise GradError(f"'{prim.name}' has no derivative; wrap it in relay.stop_gradient(...) if none is meant")
         b.origin = node.origin.derive("jvp")
-        staged = tuple(None if t is None else Var(b, t) for t in tangents)
+        staged = tuple(Var(b, t) if isinstance(t, Node) else None for t in tangents)
         result = prim.jvp_rule(*[Var(b, a) for a in args], Var(b, out), staged, **node.attrs)
         return out, None if result is None else self.fitted(b, result.node, node)
 
@@ -264,7 +266,9 @@ def _tape_push(f: Forward, b: Builder, node: Apply, args, tangents):
 def _tape_pop(f: Forward, b: Builder, node: Apply, args, tangents):
     """(u, e) = pop(t)  =>  (du, de) = pop(dt)"""
     out = emit_like(b, node, args)
-    below, entry = split(b, b.emit(node.fn, (tangents[0],)))
+    both = split(b, b.emit(node.fn, (tangents[0],)))
+    assert isinstance(both, tuple)  # an entry has a tangent
+    below, entry = both
     return out, (below, within(entry, full(node.type.elems[1], f.trees)))
 
 
@@ -272,7 +276,7 @@ def within(t: Cotangent, act: Act) -> Cotangent:
     """The parts of a tangent that are active."""
     if act is False or t is None:
         return None
-    return canonical(tuple(map(within, t, act))) if isinstance(act, tuple) else t
+    return canonical(tuple(map(within, t, act))) if isinstance(act, tuple) and isinstance(t, tuple) else t
 
 
 def _stop(f: Forward, b: Builder, node: Apply, args, tangents):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...abstract.dims import DimLike, product
+from ...abstract.dims import DimLike, known_size, product
 from ...abstract.types import Array, total, tuple_of
 from ...ir.build import Builder, Var
 from ...ir.node import Graph, Node
@@ -125,7 +125,7 @@ def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None
     found = patterns(graph, len(graph.params) - seeds, most, patience)
     if sum(len(p.inputs) for p in found) > MOST_ENTRIES:
         raise NoPattern(f"it has more than {MOST_ENTRIES:,} entries that may be other than zero")
-    n = int(total(ends))
+    n = known_size(total(ends))
     colours = colouring(together(found), n, n if most is None else most)
     if colours is None:
         if most is not None:
@@ -135,7 +135,7 @@ def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None
     for pattern in found:
         elements, start, parts = pattern.elements(), 0, []
         for end in ends:
-            size = int(product(end.shape))
+            size = known_size(product(end.shape))
             own = (pattern.inputs >= start) & (pattern.inputs < start + size)
             element, seed = elements[own], pattern.inputs[own]
             rows, columns = (element, seed - start) if forward else (seed - start, element)
@@ -225,7 +225,7 @@ def compressed(
             values = picked(b, stack, part.places, out.dtype)
             if not sparse:
                 result, argument = (out, end) if forward else (end, out)
-                places = part.rows * int(product(argument.shape)) + part.columns
+                places = part.rows * known_size(product(argument.shape)) + part.columns
                 values = spread(b, values, places, (*result.shape, *argument.shape))
             parts.append(values)
     return parts
@@ -236,7 +236,7 @@ def sums_of_basis(b: Builder, types: list, colours: np.ndarray, k: int) -> list[
     count = Var(b, b.emit(REGISTRY["iota"], (), {"n": k, "dtype": "int64"}))
     out, start = [], 0
     for t in types:
-        size = int(product(t.shape))
+        size = known_size(product(t.shape))
         own = Var(b, b.constant(colours[start : start + size].reshape(1, *t.shape)))
         hit = REGISTRY["eq"](reshape(count, shape=(k, *(1,) * len(t.shape))), own)
         out.append(REGISTRY["cast"](hit, dtype=t.dtype).node)
@@ -248,13 +248,13 @@ def picked(b: Builder, stack: Node | None, places: np.ndarray, dtype: str) -> No
     """The elements at some places of a stack."""
     if stack is None or not len(places):
         return zero(b, Array(dtype, (len(places),)))
-    flat = reshape(Var(b, stack), shape=(int(product(stack.type.shape)),))
+    flat = reshape(Var(b, stack), shape=(known_size(product(stack.type.shape)),))
     return REGISTRY["take"](flat, Var(b, b.constant(places)), axis=0).node
 
 
 def spread(b: Builder, values: Node, places: np.ndarray, shape: tuple[int, ...]) -> Node:
     """An array of zeros with values at some places."""
-    flat = zero(b, Array(values.type.dtype, (int(product(shape)),)))
+    flat = zero(b, Array(values.type.dtype, (known_size(product(shape)),)))
     if len(places):
         flat = REGISTRY["scatter_add"](Var(b, flat), Var(b, b.constant(places)), Var(b, values), axis=0).node
     return reshape(Var(b, flat), shape=shape).node

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...abstract.dims import is_known
 from ...abstract.types import Array, Scalar, Tape, leaves
 from ...ir.axes import relation_of
 from ...ir.build import as_type
@@ -67,8 +68,11 @@ class Pattern:
         return np.repeat(np.arange(self.size), np.diff(self.starts))
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Pattern) and np.array_equal(self.starts, other.starts)
-        return same and np.array_equal(self.inputs, other.inputs)
+        return (
+            isinstance(other, Pattern)
+            and np.array_equal(self.starts, other.starts)
+            and np.array_equal(self.inputs, other.inputs)
+        )
 
     @classmethod
     def identity(cls, first: int, size: int) -> Pattern:
@@ -112,7 +116,8 @@ class TapeValue:
     depends: bool
 
 
-Known = Value | tuple | TapeValue
+# A `Value`, a tuple of `Known`, or a `TapeValue`. Which one follows from the type of the node, which no checker can follow.
+Known = Any
 Links = tuple[Pattern, np.ndarray, np.ndarray]
 """A pattern, elements of the value that has it, and for each an element of the result that depends on it."""
 
@@ -150,9 +155,10 @@ def shape_of(what: Any) -> tuple[int, ...]:
     t = getattr(what, "type", what)
     if not isinstance(t, Scalar | Array):
         raise NoPattern(STRUCTURES)
-    if not all(isinstance(n, int) for n in t.shape):
+    shape = t.shape
+    if not is_known(shape):
         raise NoPattern(SIZES)
-    return t.shape
+    return shape
 
 
 def elements_of(what: Any) -> int:
@@ -226,7 +232,7 @@ class DependenceAnalysis:
         if name in LEAD or name == "cond":
             return getattr(self, name)(node, args)
         if name == "tape_push":
-            return TapeValue(*args, any(map(depends, args)))
+            return TapeValue(args[0], args[1], any(map(depends, args)))
         if name == "tape_pop":
             return (args[0].below, args[0].entry) if isinstance(args[0], TapeValue) else FREE
         if not any(map(depends, args)):
@@ -355,7 +361,7 @@ def matters(node: Apply, args: Sequence[Known]) -> bool:
 
 def relevant(graph: Graph, varying: Sequence[bool]) -> list[Apply]:
     """What a pattern is made of: applications that depend on parameters which do, and positions and conditions for them."""
-    depend = {p for p, v in zip(graph.params, varying, strict=True) if v}
+    depend: set[Node] = {p for p, v in zip(graph.params, varying, strict=True) if v}
     for node in graph.nodes:
         if not depend.isdisjoint(node.args):
             depend.add(node)
@@ -416,7 +422,7 @@ def linked(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list
     links: list[Links] = []
     for k, p, s in dependent(node, args):
         own = relation.operands[k] if relation is not None else (None,) * len(s)
-        kept = [x for x in own if x is not None and x in relation.result]
+        kept = [x for x in own if relation is not None and x is not None and x in relation.result]
         lines = numbers(tuple(s[own.index(x)] for x in kept))
         if lines.size != p.size:
             places = lines.reshape([n if x in kept else 1 for x, n in zip(own, s, strict=True)])

@@ -240,7 +240,7 @@ def _forward_while(b: Builder, node: Apply, split: Split, args: list[Node]) -> N
     return b.emit(REGISTRY["while_loop"], tuple(args), {"cond": condition, "body": graph, "carried": n + r + 1})
 
 
-def _advance(b: Builder, both: Node, n: int, tapes: list[Node], more: list[Node]) -> None:
+def _advance(b: Builder, both: Node, n: int, tapes: Sequence[Node], more: Sequence[Node]) -> None:
     """The output of a forward body: carried values, tapes with their residuals pushed, and more."""
     (out,) = _parts(b, both, [0])
     values = _parts(b, out, range(n))

@@ -24,7 +24,7 @@ tool" (TOMS 2013); residuals as in B. Pearlmutter and J. Siskind (TOPLAS 2008)."
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...abstract.types import Struct, Tape, Type, tuple_of
 from ...ir.build import Builder
@@ -81,10 +81,10 @@ class Version:
     graph: Graph
     acts: tuple[Act, ...]
     split: Split
-    cut: Split | None = None
+    cut: Split = field(init=False, repr=False)
     tape: Tape | None = None
-    forward: Graph | None = None
-    backward: Graph | None = None
+    forward: Graph = field(init=False, repr=False)
+    backward: Graph = field(init=False, repr=False)
 
 
 def act_pattern(act: Act, t: Type) -> Pattern:
@@ -217,14 +217,15 @@ def unchanged_parameters(members: frozenset[Graph], entry: Graph) -> set[Paramet
 
     Each parameter holds one of the entry's (by position), or, when two calls disagree, anything (-1): a least fixpoint.
     """
-    holds: dict[Node, int] = {p: i for i, p in enumerate(entry.params)}
+    holds: dict[Parameter, int] = {p: i for i, p in enumerate(entry.params)}
     inside = [g for g in all_graphs(entry) if g in members]
     changed = True
 
-    def flow(params: Sequence[Node], args: Sequence[Node] | None) -> None:
+    def flow(params: Sequence[Parameter], args: Sequence[Node] | None) -> None:
         nonlocal changed
         for i, p in enumerate(params):
-            new = -1 if args is None else holds.get(args[i]) if isinstance(args[i], Parameter) else -1
+            arg = None if args is None else args[i]
+            new = holds.get(arg) if isinstance(arg, Parameter) else -1
             if new is not None and holds.get(p, new) != new:
                 new = -1
             if new is not None and holds.get(p) != new:

@@ -13,7 +13,7 @@ Source: van Merriënboer et al., "Automatic differentiation in ML: where we are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -129,9 +129,13 @@ class Adjoint:
                 ct = split(self.builder, ct)
                 if ct is None:
                     return None
+            assert isinstance(ct, tuple) and isinstance(act, tuple)
             parts = tuple(self.fitted(c, a, e, what) for c, a, e in zip(ct, act, type.elems, strict=True))
             return parts if any(p is not None for p in parts) else None
-        return ct if isinstance(ct, Record) else coerce(self.builder, ct, tangent(type), what)
+        if isinstance(ct, Record):
+            return ct
+        assert isinstance(ct, Node)
+        return coerce(self.builder, ct, tangent(type), what)
 
     def adjoint(self, node: Apply, ct: Cotangent) -> None:
         """Emit the adjoint of one application whose cotangent is `ct`."""
@@ -178,6 +182,7 @@ class Adjoint:
     def replace(self, node: Node, prim_name: str, args: tuple[Node, ...], attrs: dict) -> None:
         """Make the plain operation, which stood in for the forward version of `node`, a structure operation."""
         new = self.env[node]
+        assert isinstance(new, Apply)
         new.fn, new.args, new.attrs = REGISTRY[prim_name], args, attrs
 
     def flush(self) -> None:
@@ -217,21 +222,22 @@ def _get_item(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     adjoint.accumulate(struct, tuple(parts), "get_item")
 
 
-def _make_struct(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _make_struct(adjoint: Adjoint, node: Apply, ct: tuple) -> None:
     """s = (x0, ..., xn)  =>  dxi = ds[i]"""
     for arg, part in zip(node.args, ct, strict=True):
         adjoint.accumulate(arg, part, "make_struct")
 
 
-def _tape_push(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _tape_push(adjoint: Adjoint, node: Apply, ct: Node) -> None:
     """u = push(t, e)  =>  (dt, de) = pop(du)"""
     both = adjoint.builder.emit(REGISTRY["tape_pop"], (ct,))
     parts = split(adjoint.builder, both)
+    assert isinstance(parts, tuple)  # an entry has a cotangent
     for arg, part in zip(node.args, parts, strict=True):
         adjoint.accumulate(arg, part, "tape_push")
 
 
-def _tape_pop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+def _tape_pop(adjoint: Adjoint, node: Apply, ct: tuple) -> None:
     """(u, e) = pop(t)  =>  dt = push(du, de)"""
     (tape,) = node.args
     entry = materialise(adjoint.builder, ct[1], tangent(tape.type.elem))
@@ -239,5 +245,11 @@ def _tape_pop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     adjoint.accumulate(tape, adjoint.builder.emit(REGISTRY["tape_push"], (below, entry)), "tape_pop")
 
 
-RULES = {"get_item": _get_item, "make_struct": _make_struct, "tape_push": _tape_push, "tape_pop": _tape_pop}
+# (adjoint, node, cotangent); in which form the cotangent comes follows from the type of the node.
+RULES: dict[str, Callable[[Adjoint, Apply, Any], None]] = {
+    "get_item": _get_item,
+    "make_struct": _make_struct,
+    "tape_push": _tape_push,
+    "tape_pop": _tape_pop,
+}
 """Adjoints on symbolic cotangents, (adjoint, node, cotangent), instead of vjp rules; `ad.reverse.control` adds to them."""

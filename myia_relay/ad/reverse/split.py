@@ -18,6 +18,7 @@ Dubach, "LAGrad" (CC 2023), section 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...abstract.dims import Dim
@@ -115,7 +116,7 @@ class Joint:
         wanted = {a for node in adjoints for a in node.args} | set(self.results)
         wanted -= set(adjoints) | set(self.douts)
         saved, computed, reused = self.choose({w for w in wanted if not isinstance(w, Constant)})
-        position = {p: i for i, p in enumerate(self.params)}
+        position: dict[Node, int] = {p: i for i, p in enumerate(self.params)}
         indices = tuple(sorted(position[p] for p in reused))
         return Split(
             forward=self.half("forward", self.params, self.first, [self.out, *saved]),
@@ -182,7 +183,7 @@ class Joint:
                 free.add(node)
         return free
 
-    def half(self, kind: str, params: list[Node], nodes: list[Apply], results: list[Node]) -> Graph:
+    def half(self, kind: str, params: Sequence[Node], nodes: Sequence[Apply], results: Sequence[Node]) -> Graph:
         """A closed graph of some of the joint graph's applications."""
         graph = Graph(f"{self.graph.name}.{kind}", None, self.graph.origin)
         builder = Builder(graph, self.graph.origin)

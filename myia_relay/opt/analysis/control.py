@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applies
 from ...ir.prim import Primitive
 
 
 def iterations(node: Node) -> range | None:
     """The iterations of a counted loop; None where they are not known, and for what is no such loop."""
-    if applied(node) != "for_loop" or not all(isinstance(a, Constant) for a in node.args[:3]):
+    if not applies(node, "for_loop") or not all(isinstance(a, Constant) for a in node.args[:3]):
         return None
     start, stop, step = (int(a.value) for a in node.args[:3])
     return range(start, stop, step) if step else None
@@ -34,6 +34,13 @@ def read_parameters(graph: Graph, but: Node | None = None) -> set[Node]:
     if isinstance(graph.output, Parameter):
         read.add(graph.output)
     return read
+
+
+def returned_parts(graph: Graph) -> list[Node]:
+    """The parts of the tuple that a graph is known to put together and return."""
+    parts = output_parts(graph)
+    assert parts is not None
+    return parts
 
 
 def output_parts(graph: Graph) -> list[Node] | None:

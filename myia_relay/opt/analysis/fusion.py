@@ -53,7 +53,7 @@ def is_fusable(node: Node) -> bool:
 
 def is_view(node: Node) -> bool:
     """Whether the value is a part of its first argument's memory, if that is in memory."""
-    if not is_fusable(node) or node.fn.name not in CONTIGUOUS:
+    if not isinstance(node, Apply) or not is_fusable(node) or node.fn.name not in CONTIGUOUS:
         return False
     if node.fn.name == "dynamic_index":
         return node.attrs["axis"] == 0
@@ -209,7 +209,7 @@ def _updates(graph: Graph, out: Fusion) -> dict[Node, Apply]:
 def _part_of(node: Apply, out: Fusion) -> Apply | None:
     """The update of a part of an array that `node` puts back where the part was read."""
     part, update = node.args[1], update_of(node)
-    if update.adds or not is_fusable(part) or not update_of(part) or out.users[part] != [node]:
+    if update is None or update.adds or not is_fusable(part) or not update_of(part) or out.users[part] != [node]:
         return None
     read = part.args[0]
     same = (

@@ -180,13 +180,13 @@ class _Search:
             return None
         if len(powers) == 2 or self.rises(powers[2]):  # linear or convex: at an end
             ends = [self.most(p.at(v, end)) for end in (v.low, v.high)]
-            return None if None in ends else max(ends)
-        numbers = [c.number for c in powers]
-        if None in numbers:
+            known = [end for end in ends if end is not None]
+            return max(known) if len(known) == len(ends) else None
+        numbers = [c.number for c in powers if c.number is not None]
+        if len(numbers) < 3:
             return None
-        return numbers[0] - Fraction(
-            numbers[1] ** 2, 4 * numbers[2]
-        )  # concave, and not monotone: at most what it is at its vertex
+        a, b, c = numbers
+        return a - Fraction(b**2, 4 * c)  # concave, and not monotone: at most what it is at its vertex
 
     def rises(self, slope: Polynomial) -> bool:
         """Whether a polynomial is negative nowhere."""

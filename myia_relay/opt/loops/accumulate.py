@@ -53,7 +53,9 @@ class _Accumulate(Rewriter):
             if node in plan.gone:
                 env[node] = lookup(env, plan.gone[node])
             else:
-                args = tuple(lookup(env, plan.start.get((node, k), a)) for k, a in enumerate(node.args))
+                args = tuple(
+                    lookup(env, plan.start[node, k] if (node, k) in plan.start else a) for k, a in enumerate(node.args)
+                )
                 env[node] = self.node(builder, node, args, attrs[node])
         new.output = lookup(env, graph.output)
         return new

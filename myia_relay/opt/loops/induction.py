@@ -76,9 +76,9 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     if outs is None or not isinstance(step, Constant):
         return None
     by = int(step.value)
-    iterations = (
-        range(int(args[0].value), int(args[1].value), by) if all(isinstance(a, Constant) for a in args[:2]) else None
-    )
+    first, last = args[:2]
+    known = isinstance(first, Constant) and isinstance(last, Constant)
+    iterations = range(int(first.value), int(last.value), by) if known else None
     if iterations is None and by not in (1, -1):
         return None
     counters = [

@@ -75,7 +75,7 @@ def hoist(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
     if not any(found.values()):
         return None
     extra: list[Node] = []
-    moved: dict[str, list[Node]] = {}
+    moved: dict[str, list[Apply]] = {}
     for key in names:
         graph = attrs[key]
         env: dict[Node, Node] = dict(zip(graph.params[first_constant:], constants, strict=True))

@@ -15,13 +15,14 @@ Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable prog
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...abstract.dims import product
+from ...abstract.dims import is_known, product
 from ...abstract.types import INT, Array
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Graph, Node, applied
+from ...ir.node import Apply, Graph, Node, Parameter, applied
 from ...ir.prim import adds_to_part, update_of
 from ...ir.rewrite import Rewriter, all_graphs, lookup
 from ...prims.ops.control import LEAD
@@ -62,7 +63,9 @@ class Axis:
 
 def updated(node: Apply) -> Axis:
     """The axis of what an update writes."""
-    window = update_of(node).window
+    update = update_of(node)
+    assert update is not None
+    window = update.window
     return Axis(node.args[2], node.args[1].type.shape[node.attrs["axis"]] if window else 1, window)
 
 
@@ -76,6 +79,8 @@ class PartTerm:
     def inside(self, shape: tuple[int, ...]) -> Iterator[PartTerm]:
         """The terms of which this one consists, where it does; `shape`: of the sum."""
         node, name = self.value, applied(self.value)
+        if not isinstance(node, Apply):
+            return
         own = [k for k, axis in enumerate(self.part) if axis.own]
         if name == "add" and node.origin.via == "vjp" and all(a.type == node.type for a in node.args):
             yield from (PartTerm(a, self.part) for a in node.args)
@@ -103,7 +108,7 @@ class PartTerm:
 
     def elements(self) -> int:
         """How many elements the part has."""
-        return product(axis.size for axis in self.part)
+        return math.prod(axis.size for axis in self.part)
 
     def rows(self, shape: tuple[int, ...]) -> int | None:
         """How many leading axes of the sum count the rows of which the part is some neighbours; None where it is no rows."""
@@ -152,7 +157,9 @@ def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[PartTerm]]]:
     for node in body.nodes:
         for arg in node.args:
             count[arg] = count.get(arg, 0) + 1
-    start = {p: p for p in body.params}  # a sum that is seen nowhere else -> the parameter with which it begins
+    start: dict[Node, Parameter] = {
+        p: p for p in body.params
+    }  # a sum seen nowhere else -> the parameter with which it begins
     before: dict[Node, Node] = {}  # such a sum -> what it adds to
     for node in body.nodes:
         for arg in _beginnings(node):
@@ -161,7 +168,7 @@ def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[PartTerm]]]:
     found: dict[Node, tuple[Node, list[PartTerm]]] = {}
     for param, node in zip(body.params[first:], outs):
         while count[node] == 1 and start.get(node) is param and node is not param:
-            terms = _terms(node, before[node], count) if applied(node) != "get_item" else []
+            terms = _terms(node, before[node], count) if isinstance(node, Apply) and applied(node) != "get_item" else []
             if terms:
                 found[node] = (before[node], terms)
             node = before[node]
@@ -184,7 +191,7 @@ def _beginnings(node: Apply) -> tuple[Node, ...]:
 def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[PartTerm]:
     """The terms that an application adds to a sum, if they are not just one that is as large as it seems."""
     shape = node.type.shape if isinstance(node.type, Array) else ()
-    if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
+    if not shape or not is_known(shape) or min(shape) <= 0:
         return []
     value, part = node.args[1], [Axis(0, n) for n in shape]
     if applied(node) == "add":

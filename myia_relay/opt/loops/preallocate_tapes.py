@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 
 from ...abstract.types import INT, Array, Scalar, Tape
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Graph, Node, applied
+from ...ir.node import Apply, Graph, Node, applied, applies
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Env, Rewriter, lookup
 from ...ir.walk import users
 from ...prims.ops.control import LEAD
 from ...prims.rules.broadcast import match_kind
-from ..analysis.control import iterations, output_parts
+from ..analysis.control import iterations, output_parts, returned_parts
 from ..rewrite.control import pack
 
 FIRST = LEAD["for_loop"]
@@ -173,7 +173,7 @@ class _Preallocate(Rewriter):
         for chain in chains(old):
             roles.add(chain)
         self.copy(inner, (n for n in old.nodes if n is not old.output), inside, roles, within)
-        body.output = pack(inner, [lookup(inside, part) for part in output_parts(old)])
+        body.output = pack(inner, [lookup(inside, part) for part in returned_parts(old)])
         new = b.emit(node.fn, (*args, *outside), {**node.attrs, "body": body})
         new.name = node.name
         return new
@@ -229,8 +229,9 @@ def _chain(uses: _TapeUses, loop: Apply, k: int, handed: list[Carried] | None = 
     emptied = handed if handed is not None else _consumers(uses, uses.parts(loop, k))
     if not emptied or any(iterations(user) != span[::-1] for user, _ in emptied):
         return None
-    pops = [_only(user, at, "tape_pop") for user, at in emptied]
-    if None in pops:
+    found = [_only(user, at, "tape_pop") for user, at in emptied]
+    pops = [pop for pop in found if pop is not None]
+    if len(pops) < len(found):
         return None
     chain = Chain(span, (loop, k), emptied, push, pops)
     kind = push.args[1].type
@@ -271,15 +272,14 @@ def _inner(chain: Chain) -> Chain | None:
     return _chain(uses, loop, k, handed)
 
 
-def _consumers(uses: _TapeUses, tapes: list[Node]) -> list[Carried] | None:
+def _consumers(uses: _TapeUses, tapes: list[Apply]) -> list[Carried] | None:
     """The loops that carry a tape from its beginning, and leave nothing of it; None if it is used in other ways."""
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
-            carries = (
-                isinstance(user, Apply) and iterations(user) is not None and tape in user.args
-            )  # else a graph's result, as a whole
-            at = user.args.index(tape) - FIRST if carries else -1
+            if iterations(user) is None or tape not in user.args:  # a graph's result, as a whole
+                return None
+            at = user.args.index(tape) - FIRST
             if not 0 <= at < user.attrs["carried"] or uses.parts(user, at) or user.args.count(tape) != 1:
                 return None
             out.append((user, at))
@@ -291,9 +291,9 @@ def _only(loop: Apply, k: int, name: str) -> Apply | None:
     body: Graph = loop.attrs["body"]
     outs, uses = output_parts(body), _TapeUses(body)
     users = uses.users.get(body.params[1 + k], [])
-    if outs is None or len(users) != 1 or applied(users[0]) != name:
+    step = users[0] if len(users) == 1 else None
+    if outs is None or not applies(step, name):
         return None
-    step = users[0]
     left = [step] if name == "tape_push" else uses.parts(step, 0)
     if left != [outs[k]] or uses.users[outs[k]] != [body.output]:
         return None
@@ -306,11 +306,11 @@ class _TapeUses:
     """What uses the values of a graph: applications, each once."""
 
     def __init__(self, graph: Graph):
-        self.users: dict[Node, list[Node]] = users(graph)
+        self.users = users(graph)
         if graph.output not in graph.nodes or applied(graph.output) != "make_struct":
             self.users.setdefault(graph.output, []).append(graph.output)
 
-    def parts(self, node: Node, k: int) -> list[Node]:
+    def parts(self, node: Apply, k: int) -> list[Apply]:
         """The applications that take a part of a result; all parts, and something unknown, where it is used as a whole."""
         users = self.users.get(node, [])
         if any(applied(u) != "get_item" for u in users):

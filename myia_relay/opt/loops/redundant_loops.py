@@ -22,7 +22,7 @@ from typing import Any
 
 from ...abstract.types import Struct
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node, applied
+from ...ir.node import Apply, Constant, Graph, Node, applied, applies
 from ...ir.rewrite import Effects, Rewriter, all_graphs, lookup
 from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts
@@ -223,7 +223,7 @@ class ValueTable:
             return "constant", constant_key(node)
         if applied(node) == "undef":
             return "undef", node.type
-        if applied(node) == "get_item" and applied(node.args[0]) in CONTROL:
+        if applies(node, "get_item") and applied(node.args[0]) in CONTROL:
             return node.args[0], node.attrs["index"]
         if applied(node) in CONTROL:
             return (node, None) if isinstance(node.type, Struct) else (node, 0)
@@ -329,7 +329,9 @@ def _found(small: Apply, large: Apply, here: _Match | ValueTable, there: ValueTa
     outputs: list[list[Value]] = []
     wanted: list[list[Value]] = []
     for mine, other in zip(_graphs(small), _graphs(large), strict=True):
-        given = {p: ("operand", v) for p, v in zip(other.params[index + first :], operands[first:], strict=True)}
+        given: dict[Node, Value] = {
+            p: ("operand", v) for p, v in zip(other.params[index + first :], operands[first:], strict=True)
+        }
         env: dict[Node, Value] = dict(zip(mine.params[:index], other.params[:index]))
         for k, param in enumerate(mine.params[index:]):
             if k < carried:

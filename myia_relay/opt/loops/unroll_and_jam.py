@@ -31,7 +31,7 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Env, Rewriter, all_graphs, drop_dead, emit_like, lookup, same_interface
-from ..analysis.control import output_parts
+from ..analysis.control import output_parts, returned_parts
 from ..rewrite.control import pack, take
 
 LANES = 8  # enough to fill the time of a product and a sum; more would wait for the longest of too many loops
@@ -102,9 +102,10 @@ def _is_chain(loop: Apply) -> bool:
     sizes = [_size(g) for g in graphs]
     carried = loop.args[: loop.attrs["carried"]]
     scalars = all(isinstance(a.type, Scalar) and a.type.dtype in NUMBERS for a in loop.args)
-    if not scalars or None in sizes or output_parts(loop.attrs["body"]) is None:
+    known = [size for size in sizes if size is not None]
+    if not scalars or len(known) < len(sizes) or output_parts(loop.attrs["body"]) is None:
         return False
-    return sum(sizes) <= MOST and any(a.type.is_float for a in carried)
+    return sum(known) <= MOST and any(a.type.is_float for a in carried)
 
 
 def _size(graph: Graph) -> int | None:
@@ -112,10 +113,10 @@ def _size(graph: Graph) -> int | None:
     size = 0
     for node in graph.nodes:
         if applied(node) == "cond" and isinstance(node.type, Scalar):
-            parts = [_size(node.attrs[k]) for k in ("then", "orelse")]
-            if None in parts:
+            then, orelse = _size(node.attrs["then"]), _size(node.attrs["orelse"])
+            if then is None or orelse is None:
                 return None
-            size += sum(parts) + 1
+            size += then + orelse + 1
         elif not isinstance(node.fn, Primitive) or node.fn.name not in FREE or node.fn.effect:
             return None
         elif node.fn.name in ("make_struct", "get_item"):
@@ -170,7 +171,7 @@ def lanes(body: Graph, inner: Apply, count: int) -> Graph:
         for node in body.nodes:
             if node not in env:
                 env[node] = emit_like(b, node, tuple(lookup(env, a) for a in node.args))
-        state = [lookup(env, part) for part in output_parts(body)]
+        state = [lookup(env, part) for part in returned_parts(body)]
     new.output = pack(b, state)
     drop_dead(new)
     return new

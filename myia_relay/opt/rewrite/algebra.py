@@ -6,6 +6,7 @@ Each line states an equation. Those about floats were checked for NaN, infinitie
 
 from __future__ import annotations
 
+from ...abstract.dims import known_size
 from ...abstract.types import Array, Scalar, Struct
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Apply, Constant, Node
@@ -411,7 +412,7 @@ def _without_broadcast(builder: Builder, node: Node) -> Node | None:
         return (
             inner if not isinstance(inner.type, Scalar) or not inner.type.weak or isinstance(inner, Constant) else None
         )
-    if isinstance(node, Constant) and isinstance(node.type, Array) and node.type.size > 1:
+    if isinstance(node, Constant) and isinstance(node.type, Array) and known_size(node.type.size) > 1:
         value = filled(node)
         if value is not None:
             t = Scalar(node.type.dtype)
@@ -458,7 +459,7 @@ def sink_units(builder: Builder, prim, args: tuple[Node, ...], attrs, type) -> N
         return reshape(found, shape=type.shape).node if isinstance(found.type, Array) else None
     if prim.kind == "reduce":
         units = _units_of(args[0])
-        if units is None:
+        if units is None or not isinstance(args[0], Apply):
             return None
         rest = [a for a in range(len(args[0].type.shape)) if a not in units]
         axes = tuple(rest.index(a) for a in attrs["axes"] if a not in units)

@@ -54,8 +54,8 @@ class _Places:
         return self.copies[key][0]
 
     def build(self, graph: Graph, call: Origin | None) -> Graph:
-        inner: dict[Node, dict] = {}
-        callees: dict[Node, Graph] = {}
+        inner: dict[Apply, dict] = {}
+        callees: dict[Apply, Graph] = {}
         origins: dict[Node, Origin] = {}
         for node in graph.nodes:
             if not isinstance(node, Apply) or not self.effects.of_node(node) & {"raise", "io"}:

@@ -155,6 +155,7 @@ class _Tree:
                 frames.pop()
                 if not frames:
                     return value
+                assert frame.result is not None  # of all frames but the first
                 frames[-1].env[frame.result] = value
                 if frame.key is not None:
                     path.values[frame.key] = value

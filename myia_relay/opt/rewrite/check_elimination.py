@@ -72,9 +72,10 @@ class _DropChecks(Rewriter):
             known = self.ranges.interval(x)
             if number is None or known is None or whole is None:
                 return None
-            least, most = operands_of("mul_overflows", whole, number, whole)[0] or (None, None)
-            if least is None:
+            fitting = operands_of("mul_overflows", whole, number, whole)[0]
+            if fitting is None:
                 return None
+            least, most = fitting
             below, above = known[0] < least, known[1] > most
             if below == above:
                 return None

@@ -174,8 +174,8 @@ def thin_cond(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     keep = [path for path in paths if used is None or path == () or path[0] in used]
     outer: dict[Path, Node] = {}
     if flat:  # parts are at hand: those that need no condition
-        both = [output_parts(g) for g in branches]
-        if all(o is not None for o in both):
+        both = [o for g in branches if (o := output_parts(g)) is not None]
+        if len(both) == len(branches):
             for path in keep:
                 same = _same_on_both(branches, [o[path[0]] for o in both], args[1:])
                 if same is not None:
@@ -250,9 +250,9 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
             index = b.constant(as_type(int(bounds[0].value), body.params[0].type), body.params[0].type)
             env = copy_into(b, body, [index, *init, *constants])
             return lookup(env, body.output)
-    if any(leaf_paths(x.type) != [()] for x in init) or output_parts(body) is None:
-        return _flatten_carried(p, b, node, args, attrs)
     outs = output_parts(body)
+    if any(leaf_paths(x.type) != [()] for x in init) or outs is None:
+        return _flatten_carried(p, b, node, args, attrs)
     carried = body.params[first : first + n]
     fixed = [i for i in range(n) if outs[i] is carried[i]]
     if counted and used is not None:

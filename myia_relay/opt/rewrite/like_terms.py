@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Scalar, Type
+from ...abstract.types import Leaf, Scalar, Type
 from ...ir.build import Builder, as_type
-from ...ir.node import Apply, Constant, Node, applied
+from ...ir.node import Apply, Constant, Node, applied, applies
 from ...ir.prim import REGISTRY, Primitive
 from .rules import filled
 
@@ -45,7 +45,7 @@ def collect_terms(builder: Builder, prim: Primitive, args: tuple[Node, ...], typ
     if len(terms) == count:
         return None
     parts = [(f, value or _power(builder, factors)) for f, value, factors in terms.values() if f != 0]
-    return _sum(builder, parts, type) if all(v is not None and v.type == type for _, v in parts) else None
+    return _sum(builder, parts, type) if all(v.type == type for _, v in parts) else None
 
 
 def _number(node: Node) -> float | None:
@@ -78,13 +78,13 @@ def _term(node: Node) -> tuple[float, Node]:
 def _monomial(node: Node, depth: int = 3) -> tuple[float, list[Node]]:
     """A value as a number times a product of others."""
     factor, value = _term(node)
-    if not depth or applied(value) != "mul" or any(a.type != value.type for a in value.args):
+    if not depth or not applies(value, "mul") or any(a.type != value.type for a in value.args):
         return factor, [value]
     (f, a), (g, b) = (_monomial(x, depth - 1) for x in value.args)
     return factor * f * g, a + b
 
 
-def _power(builder: Builder, factors: list[Node]) -> Node | None:
+def _power(builder: Builder, factors: list[Node]) -> Node:
     """A product of which no part is at hand."""
     first, *rest = factors
     for node in rest:
@@ -95,7 +95,7 @@ def _power(builder: Builder, factors: list[Node]) -> Node | None:
 def _gather(terms: dict[Monomial, list[Any]], node: Node, factor: float, type: Type, loose: Loose, depth: int) -> int:
     """Add the terms of a value, each with a node that is its value where there is one; returns how many."""
     own, value = _term(node)
-    if depth and value.type == type and applied(value) in ("add", "sub") and loose(value):
+    if depth and value.type == type and applies(value, "add", "sub") and loose(value):
         a, b = value.args
         sign = factor * own if applied(value) == "add" else -factor * own
         return _gather(terms, a, factor * own, type, loose, depth - 1) + _gather(terms, b, sign, type, loose, depth - 1)
@@ -107,7 +107,7 @@ def _gather(terms: dict[Monomial, list[Any]], node: Node, factor: float, type: T
     return 1
 
 
-def _constant(builder: Builder, value: float, type: Type) -> Constant:
+def _constant(builder: Builder, value: float, type: Leaf) -> Constant:
     t = type if isinstance(type, Scalar) else Scalar(type.dtype)
     return builder.constant(as_type(np.float64(value), t), t)
 
@@ -153,7 +153,7 @@ def _product(builder: Builder, args: tuple[Node, ...], type: Type, loose: Loose)
 
 def _quotient(builder: Builder, number: float, value: Node) -> Node | None:
     """c ((d / y) x) = ((c d) / y) x"""
-    for ratio, x in (value.args, value.args[::-1]) if applied(value) == "mul" else ():
+    for ratio, x in (value.args, value.args[::-1]) if applies(value, "mul") else ():
         own = _number(ratio.args[0]) if applied(ratio) == "div" else None
         if own is not None:
             top = _constant(builder, number * own, ratio.args[0].type)

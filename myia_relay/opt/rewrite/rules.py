@@ -71,8 +71,8 @@ class Match:
 
     builder: Builder
     attrs: Mapping[str, Any]
-    type: Type
-    args: tuple[Node, ...]
+    type: Any  # as of `Node`, and `args` as of `Apply`: the pattern says what they are
+    args: tuple[Any, ...]
     nodes: dict[str, Node] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Var:

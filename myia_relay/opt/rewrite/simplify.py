@@ -128,7 +128,11 @@ class Simplifier(Builder):
                 return found
             if prim.kind == "elementwise" and self.table.rules:
                 less = unbroadcast_operand(self, prim, args, type)
-                if less != args and prim.infer_rule(*[a.type for a in less], **full) == type:
+                if (
+                    less != args
+                    and prim.infer_rule is not None
+                    and prim.infer_rule(*[a.type for a in less], **full) == type
+                ):
                     self.changed, args = True, less
         key = self.key(prim, args, full, type) if self.number else None
         if key is not None and prim.kind == "control":
@@ -137,8 +141,10 @@ class Simplifier(Builder):
                 if same_attrs(found.attrs, full):
                     self.changed = True
                     return found
-            known.append(super().emit(prim, args, full, type))
-            return known[-1]
+            made = super().emit(prim, args, full, type)
+            if isinstance(made, Apply):
+                known.append(made)
+            return made
         if key is not None and key in self.values:
             self.changed = True
             return self.values[key]
@@ -267,7 +273,7 @@ class _Walk(Rewriter):
                 if isinstance(node.fn, Graph) and not self.rewrites_alone(node.fn):
                     self.changed = True
                     origin = node.origin if within is None else node.origin.inlined_at(within)
-                    inside = dict(zip(node.fn.params, args, strict=True))
+                    inside: Env = dict(zip(node.fn.params, args, strict=True))
                     frames.append((node.fn, iter(node.fn.nodes), inside, node, origin))
                     break
                 new = env[node] = self.node(builder, node, args, self.inner(node))
@@ -278,6 +284,7 @@ class _Walk(Rewriter):
                 frames.pop()
                 if not frames:
                     return output
+                assert call is not None  # of all frames but the first
                 frames[-1][2][call] = output
 
     def rewrites_alone(self, graph: Graph) -> bool:
