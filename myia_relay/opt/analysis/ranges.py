@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...abstract.types import Struct, Type
-from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied, applies
 from ...ir.prim import Primitive
 from ...ir.rewrite import inner_graphs
 from .intervals import (
@@ -133,7 +133,7 @@ class RangeFacts:
     """
 
     def __init__(self, outer: RangeFacts | None = None):
-        self.values: dict[Node, Value] = dict(outer.values) if outer else {}
+        self.values: dict[Node | tuple, Value] = dict(outer.values) if outer else {}
         self.names: dict[Node, Any] = {}
         self.below: dict[Node, frozenset] = dict(outer.below) if outer else {}
         self.inner: dict[Node, list[tuple[Graph, RangeFacts] | None]] = {}
@@ -300,7 +300,7 @@ class _Analysis:
 
     def _dim_size(self, node: Apply, facts: RangeFacts) -> Value:
         whole = limits(node.type)
-        return (0, whole[1]) if str(node.attrs["dim"]).isidentifier() else whole
+        return (0, whole[1]) if whole is not None and str(node.attrs["dim"]).isidentifier() else whole
 
     def _raise(self, node: Apply, facts: RangeFacts) -> Value:
         return DEAD
@@ -447,7 +447,8 @@ class _Analysis:
             for arg in node.args:
                 self.assume(arg, holds, view)
         elif name in NOT and limits(node.args[0].type) not in (None, (0, 1)):
-            self.compare(name if holds else NOT[name], *node.args, view)
+            a, b = node.args
+            self.compare(name if holds else NOT[name], a, b, view)
         elif name in OVERFLOWS and not holds:
             self.fits(node, view)
         elif name == "cond":
@@ -465,7 +466,9 @@ class _Analysis:
         """A sum, difference or product does not overflow."""
         view.values[_key(node)] = TRUE
         x, y = (view[a] for a in node.args)
-        for arg, value in zip(node.args, operands_of(node.fn.name, x, y, limits(node.args[0].type))):
+        whole = limits(node.args[0].type)
+        assert whole is not None  # of integers
+        for arg, value in zip(node.args, operands_of(node.fn.name, x, y, whole)):
             self.refine(arg, value, view)
 
     def refine(self, node: Node, value: Interval | None, view: LayeredFacts) -> None:
@@ -474,14 +477,17 @@ class _Analysis:
         if new is None:
             return
         view.values[node] = new
-        if applied(node) == "cast":
+        whole = limits(node.type)
+        if whole is None:
+            return
+        if applies(node, "cast"):
             operand = view[node.args[0]]
-            if operand is not None and within(operand, limits(node.type)):
+            if operand is not None and within(operand, whole):
                 self.refine(node.args[0], new, view)
-        elif applied(node) in ("add", "sub") and isinstance(node.args[1], Constant):
+        elif applies(node, "add", "sub") and isinstance(node.args[1], Constant):
             base, number = node.args[0], view[node.args[1]]
             there, back = (add, sub) if applied(node) == "add" else (sub, add)
-            if within(there(view[base], number), limits(node.type)):
+            if within(there(view[base], number), whole):
                 self.refine(base, back(new, number), view)
 
     def through(self, node: Apply, holds: bool, view: LayeredFacts) -> None:
@@ -495,7 +501,9 @@ class _Analysis:
             return
         taken = able.index(True)
         self.assume(node.args[0], taken == 0, view)
-        graph, facts = ends[taken]
+        end = ends[taken]
+        assert end is not None  # it is able
+        graph, facts = end
         inner = LayeredFacts(facts)
         self.assume(graph.output, holds, inner)
         for param, arg in zip(graph.params, node.args[1:]):

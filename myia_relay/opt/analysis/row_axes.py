@@ -11,10 +11,11 @@ Input: a typed graph and an extent. Output: `Rows.place`. Used by `opt.kernels.s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...abstract.dims import product
+from ...abstract.dims import is_known, known_size, product
 from ...abstract.types import Array, Scalar, is_static_shape
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node
@@ -103,7 +104,7 @@ class RowValues:
     def _fits(self, node: Apply, place: Place) -> bool:
         t = node.type
         static = isinstance(t, Array) and t.dtype in NUMBERS and is_static_shape(t)
-        return static and 0 < product(reduced(t.shape, place)) <= WIDEST
+        return static and 0 < math.prod(reduced(t.shape, place)) <= WIDEST
 
     def _is_single(self, node: Node) -> bool:
         """Whether a row of a node is one number."""
@@ -121,7 +122,7 @@ class RowValues:
                 self.uniform.add(node)
         elif isinstance(t, Array) and name in UNIFORM and is_static_shape(t) and t.dtype in NUMBERS:
             view = is_part(node) and self.is_lazy(node.args[0])
-            if product(t.shape) <= (LONGEST if view else SHARED) and (view or name != "dynamic_index"):
+            if known_size(product(t.shape)) <= (LONGEST if view else SHARED) and (view or name != "dynamic_index"):
                 self.uniform.add(node)
                 if view:
                     self.lazy.add(node)
@@ -171,7 +172,7 @@ def natural(t: Any, n: int) -> Place | None:
     return Place(axes[0]) if axes else None
 
 
-def reduced(shape: tuple[int, ...], place: Place | None) -> tuple[int, ...]:
+def reduced(shape: Any, place: Place | None) -> tuple[int, ...]:  # the sizes are known where there are rows
     """The shape of one row, which keeps the axis."""
     if place is None:
         return shape
@@ -184,6 +185,8 @@ def reduced(shape: tuple[int, ...], place: Place | None) -> tuple[int, ...]:
 def _follow(rows: RowValues, node: Apply) -> Place | None:
     """What the declared axes say (`ir.axes`): the rows of operands lie along one mapped axis, and so do those of the result."""
     relation, places = relation_of(node), [rows.of(a) for a in node.args]
+    if relation is None:
+        return None
     found = {
         place._replace(axis=relation.operands[k][place.axis]) for k, place in enumerate(places) if place is not None
     }
@@ -211,10 +214,10 @@ def _reshape(rows: RowValues, node: Apply) -> Place | None:
     if place is None or not isinstance(node.type, Array):
         return None
     before, shape = product(x.type.shape[: place.axis]) * place.pre, node.type.shape
-    if not all(isinstance(d, int) for d in (*shape, before)) or 0 in shape:
+    if not isinstance(before, int) or not is_known(shape) or 0 in shape:
         return None
     for axis, size in enumerate(shape):
-        outer = product(shape[:axis])
+        outer = math.prod(shape[:axis])
         if size % rows.n == 0 and before % outer == 0:
             pre = before // outer
             if size % (pre * rows.n) == 0:
@@ -245,7 +248,7 @@ def _dot(rows: RowValues, node: Apply) -> Place | None:
 
 
 def _is_small(x: Node) -> bool:
-    return is_static_shape(x.type) and product(x.type.shape) <= SHARED
+    return is_static_shape(x.type) and known_size(product(x.type.shape)) <= SHARED
 
 
 def _dynamic_index(rows: RowValues, node: Apply) -> Place | None:
@@ -278,7 +281,7 @@ def _for_loop(rows: RowValues, node: Apply) -> Place | None:
     args = node.args[3:]
     if not all(isinstance(a.type, Array | Scalar) and a.type.dtype in NUMBERS for a in args):
         return None
-    if any(rows.of(a) is None or a.type.dtype == "bool" or not rows.of(a).alone for a in args[:carried]):
+    if any((p := rows.of(a)) is None or a.type.dtype == "bool" or not p.alone for a in args[:carried]):
         return None
     if any(rows.of(a) is not None and not rows.is_lazy(a) for a in args[carried:]):
         return None

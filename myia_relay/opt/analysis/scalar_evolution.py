@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...abstract.dims import Dim
-from ...ir.node import Apply, Constant, Graph, Node, applied
+from ...ir.node import Apply, Constant, Graph, Node, applies
 from .intervals import FALSE, TRUE, Interval, meet, within
 from .polynomials import Polynomial, Variable, least, most
 
@@ -55,16 +55,16 @@ class Forms:
         if step[0] <= 0 <= step[1]:
             return
         body, (start, stop) = loop.attrs["body"], (self.form(a, facts) for a in loop.args[:2])
-        ends = (start.number, stop.number)
-        if step[0] == step[1] and None not in ends:
-            iteration = Variable(Polynomial.of(0), Polynomial.of(len(range(int(ends[0]), int(ends[1]), step[0])) - 1))
+        first, end = start.number, stop.number
+        if step[0] == step[1] and first is not None and end is not None:
+            iteration = Variable(Polynomial.of(0), Polynomial.of(len(range(int(first), int(end), step[0])) - 1))
             form = Polynomial.of(iteration) * step[0] + start
         else:
             iteration = Variable(start, stop - 1) if step[0] > 0 else Variable(stop + 1, start)
             form = Polynomial.of(iteration)
         inner.forms[body.params[0]] = form
         if last:
-            exact = step[0] == step[1] and (abs(step[0]) == 1 or None not in ends)
+            exact = step[0] == step[1] and (abs(step[0]) == 1 or first is not None and end is not None)
             self.iterations[body] = iteration if exact and body not in self.iterations else None
 
     def form(self, node: Node, facts: Any) -> Polynomial:
@@ -73,12 +73,16 @@ class Forms:
             return Polynomial.of(int(node.value))
         found = facts.forms.get(node)
         if found is None:
-            found = facts.forms[node] = self.size(node) or Polynomial.of(Variable(*map(Polynomial.of, facts[node])))
+            found = self.size(node)
+            if not found:
+                low, high = map(Polynomial.of, facts[node])
+                found = Polynomial.of(Variable(low, high))
+            facts.forms[node] = found
         return found
 
     def size(self, node: Node) -> Polynomial | None:
         """The polynomial of a symbolic size, of names that mean the same everywhere; None where it is none."""
-        dim = node.attrs["dim"] if applied(node) == "dim_size" else None
+        dim = node.attrs["dim"] if applies(node, "dim_size") else None
         if not isinstance(dim, Dim) or dim.atoms:
             return None
         total = Polynomial.of(0)

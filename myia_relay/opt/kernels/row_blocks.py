@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import INT, Array, Data, List, Scalar, Tape, Type, holds, numpy_dtype
+from ...abstract.types import INT, Array, Data, List, Scalar, Struct, Tape, Type, holds, numpy_dtype
 from ...ir.build import Builder, as_type
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY, Primitive
@@ -114,8 +114,13 @@ def _carried(graph: Graph) -> Iterator[Array]:
 def _bytes(t: Type, kind: Sharding) -> float:
     """Of the rows in a value."""
     if isinstance(kind, tuple):
+        assert isinstance(t, Struct)
         return sum(map(_bytes, t.elems, kind))
-    return float(np.prod(t.shape)) * numpy_dtype(t.dtype).itemsize if isinstance(kind, Along) else 0.0
+    return (
+        float(np.prod(t.shape)) * numpy_dtype(t.dtype).itemsize
+        if isinstance(t, Array) and isinstance(kind, Along)
+        else 0.0
+    )
 
 
 def _largest(kinds: Shardings) -> int:

@@ -23,9 +23,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...abstract.types import Array, Type
+from ...abstract.types import Array, Struct, Type
 from ...ir.axes import relation_of
-from ...ir.node import Apply, Constant, Graph, Node, applied
+from ...ir.node import Apply, Constant, Graph, Node, applied, applies
 
 
 class Plain(Enum):
@@ -109,15 +109,17 @@ def leaves(kinds: Sequence[Sharding]) -> Iterator[Sharding]:
 def in_block(t: Type, kind: Sharding, rows: int) -> Type:
     """The type of a value in a block of some rows."""
     if isinstance(kind, Along):
+        assert isinstance(t, Array)
         return Array(t.dtype, (*t.shape[: kind.axis], rows, *t.shape[kind.axis + 1 :]))
     if isinstance(kind, tuple):
+        assert isinstance(t, Struct)
         return replace(t, elems=tuple(in_block(e, k, rows) for e, k in zip(t.elems, kind)))
     return t
 
 
 def is_zero(node: Node) -> bool:
     """Whether a value is zero everywhere."""
-    if applied(node) == "broadcast_to":
+    if applies(node, "broadcast_to"):
         return is_zero(node.args[0])
     return (
         isinstance(node, Constant)
@@ -131,7 +133,7 @@ def is_filled(node: Node, axis: int) -> bool:
     if isinstance(node, Constant):
         flat = np.asarray(node.value).reshape(-1)
         return flat.tobytes() == flat[:1].tobytes() * flat.size
-    if applied(node) == "broadcast_to":
+    if applies(node, "broadcast_to"):
         shape = getattr(node.args[0].type, "shape", ())
         at = axis - len(node.type.shape) + len(shape)
         return at < 0 or shape[at] == 1
@@ -177,7 +179,8 @@ def rows(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings
     """What follows from the declared axes (`ir.axes`) where operands have the block's rows: along a mapped axis the result has them
     as well, along a contracted one it is a sum."""
     relation = relation_of(node)
-    require(relation is not None)
+    if relation is None:
+        raise NoRule
     found = {relation.operands[k][kind.axis] for k, kind in enumerate(args) if isinstance(kind, Along)}
     require(len(found) == 1)
     (label,) = found

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied, applies
 from ...ir.prim import REGISTRY, Primitive, updates_one
 from ...ir.rewrite import Rewriter, all_graphs, inner_graphs
 from ...ir.walk import users
@@ -169,16 +169,15 @@ class Triangles:
         if isinstance(node, Constant):
             value = np.asarray(node.value)
             return not np.any(np.triu(value, 1) if lower else np.tril(value, -1))
-        name = applied(node)
-        if name == "where":
+        if applies(node, "where"):
             side = _side(node.args[0], node)
             return side is not None and any(_is_zero(node.args[k]) and _is_inside(side, k == 2, lower) for k in (1, 2))
-        if name == "transpose":
+        if applies(node, "transpose"):
             # What is assumed of loops is assumed of this side.
             return not assumed and node.attrs["perm"] == (1, 0) and self.zeros(graph, node.args[0], not lower, assumed)
-        if name == "neg":
+        if applies(node, "neg"):
             return self.zeros(graph, node.args[0], lower, assumed)
-        if name == "dynamic_update" and node.attrs["axis"] == 0:
+        if applies(node, "dynamic_update") and node.attrs["axis"] == 0:
             matrix, row, i = node.args
             return self.zeros(graph, matrix, lower, assumed) and self.row(graph, row, i, lower, assumed)
         return self.carried(graph, node, assumed, lambda g, n, a: self.zeros(g, n, lower, a))
@@ -189,10 +188,10 @@ class Triangles:
             return True
         if isinstance(row, Parameter):
             return row in assumed  # of another iteration of the loop around, which has another `i`, nothing is known
-        if applied(row) == "dynamic_update":
+        if applies(row, "dynamic_update"):
             inner, _, j = row.args
             return self.is_within(i, j, lower) and self.row(graph, inner, i, lower, assumed)
-        if applied(row) == "dynamic_index" and row.attrs["axis"] == 0:
+        if applies(row, "dynamic_index") and row.attrs["axis"] == 0:
             return self.is_same(row.args[1], i) and self.zeros(graph, row.args[0], lower, assumed)
         return self.carried(graph, row, assumed, lambda g, n, a: self.row(g, n, i, lower, a))
 
@@ -206,7 +205,7 @@ class Triangles:
             return holds(outer, loop.args[FIRST + k], assumed) and (
                 k >= loop.attrs["carried"] or self.after(loop, k, assumed, holds)
             )
-        if applied(node) != "get_item" or applied(node.args[0]) != "for_loop":
+        if not applies(node, "get_item") or applied(node.args[0]) != "for_loop":
             return False
         loop, k = node.args[0], node.attrs["index"]
         return holds(graph, loop.args[FIRST + k], assumed) and self.after(loop, k, assumed, holds)
@@ -333,7 +332,7 @@ def _side(mask: Node, matrix: Node) -> int | np.ndarray | None:
     """A mask of the shape of a matrix that is known: the diagonal up to which it holds, or its elements."""
     if shape_of(mask) != shape_of(matrix):
         return None
-    if applied(mask) == "tri_mask":
+    if applies(mask, "tri_mask"):
         return mask.attrs["k"] if isinstance(mask.attrs["k"], int) else None
     return np.asarray(mask.value) if isinstance(mask, Constant) else None
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -247,7 +248,7 @@ def sums_of(graph: Graph, same: set[Node]) -> tuple[set[Node], set[Node]]:
     return reading, linear
 
 
-def reads_of(term: Node, reading: set[Node]) -> set[Node]:
+def reads_of(term: Any, reading: set[Node]) -> set[Any]:  # applications
     """The elements that a sum of multiples of them reads."""
     stack, seen = [term], {term}
     while stack:
@@ -267,7 +268,7 @@ def factor_of(term: Node, reading: set[Node], same: set[Node]) -> Node | None:
     return factor if isinstance(factor, Apply) and factor not in same else None
 
 
-def stretch_of(reads: set[Node]) -> tuple[Node, Node | None, int, int] | None:
+def stretch_of(reads: set[Any]) -> tuple[Node, Node | None, int, int] | None:
     """The stretch of one array that holds some elements of it; None where there is none, or one with too much between."""
     places = set()
     for node in reads:
