@@ -34,7 +34,7 @@ from ....utils.switches import is_left_out
 from ..kernels import nontemporal
 from ..kernels.kernel import apply_rule
 from ..kernels.nests import lanes_for
-from ..tir.block import const, dtype_of, idx, lanes_of, load, ramp
+from ..tir.block import broadcast, const, dtype_of, idx, lanes_of, load, ramp
 
 FLOATS = ("float64", "float32")
 OPERATIONS = frozenset(
@@ -297,7 +297,7 @@ class _Emission:
         width = lanes_for(self.found.dtype)
         several = ACCUMULATORS if self.found.sums else UNROLLED
         block, zero = self.block, const(0.0, self.found.dtype)
-        wide = [{k: block.cell(tirx.Broadcast(zero, width), "acc") for k in self.found.sums} for _ in range(several)]
+        wide = [{k: block.cell(broadcast(zero, width), "acc") for k in self.found.sums} for _ in range(several)]
         narrow = {k: block.cell(zero, "acc") for k in self.found.sums}
         done: Any = idx(0)
         if self.streamed is not None:
@@ -341,7 +341,7 @@ class _Emission:
             value = self.value(store.args[1], env)
             if applied(store) == "index_add":
                 value = b.add(load(buffer, place), value)
-            value = value if lanes_of(dtype_of(value)) == width else tirx.Broadcast(value, width)
+            value = value if lanes_of(dtype_of(value)) == width else broadcast(value, width)
             if store is self.streamed and width > 1:
                 nontemporal.store(block, buffer, value, place.base)
             else:

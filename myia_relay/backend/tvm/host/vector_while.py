@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tvm
+import tvm_ffi
 from tvm import tirx
 
 from ....ir.node import Apply, Constant, Graph, Node
 from ....opt.analysis.control import output_parts
 from ..kernels.kernel import apply_rule
-from ..tir.block import dtype_of, is_leaf, llvm, load, ramp
+from ..tir.block import broadcast, dtype_of, is_leaf, llvm, load, ramp
 from .control import iterate_while
 
 
@@ -57,7 +57,7 @@ def _vector_while(lowering: Any, node: Apply) -> None:
 def together(lowering: Any, values: Sequence[Any], vector: bool) -> Any:
     """The numbers of all lanes as a vector; as the one number that they are, where they need not be a vector."""
     first = values[0]
-    if all(v is first or (is_leaf(v) and tvm.ir.structural_equal(v, first)) for v in values):
+    if all(v is first or (is_leaf(v) and tvm_ffi.structural_equal(v, first)) for v in values):
         return wide(first, len(values)) if vector else first
     place = lowering.block.local(dtype_of(first), len(values), name="lanes")
     for k, value in enumerate(values):
@@ -75,7 +75,7 @@ def apart(lowering: Any, vector: Any, lanes: int) -> list[Any]:
 
 def wide(value: Any, lanes: int) -> Any:
     """A value with a number of lanes."""
-    return value if "x" in dtype_of(value) else tirx.Broadcast(value, lanes)
+    return value if "x" in dtype_of(value) else broadcast(value, lanes)
 
 
 def computed(lowering: Any, graph: Graph, values: Sequence[Any]) -> list[Any]:

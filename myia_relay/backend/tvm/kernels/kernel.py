@@ -24,9 +24,9 @@ from ....ir.node import Apply, Constant, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ..plan import View
-from ..tir.block import Block, call, dtype_of, lanes_of, load
+from ..tir.block import Block, broadcast, call, dtype_of, lanes_of, load, ramp
 from ..tir.expr import Expr
-from ..tir.indexing import Address, AxisGroup, Index, address, linear
+from ..tir.indexing import Address, AxisGroup, Gathered, Index, address, linear
 
 HUGE = 1 << 48  # the declared size of buffers: nothing checks it
 
@@ -269,7 +269,7 @@ class Evaluator:
         axes = self._axes(index)
         types = [a.type for a in node.args]
         out = rule(self.b, axes, *map(reader, node.args), in_types=types, out_type=node.type, **node.attrs)
-        return out if lanes_of(dtype_of(out)) == lanes else tirx.Broadcast(out, lanes)
+        return out if lanes_of(dtype_of(out)) == lanes else broadcast(out, lanes)
 
     def _axes(self, index: Index) -> list[Any]:
         """The index along each axis, in locals: rules use each several times, and a chain of them would grow exponentially."""
@@ -287,20 +287,18 @@ class Evaluator:
             return self.b.let(at)
         base = self.b.let(at_lanes.base)
         if at_lanes.stride == 0:
-            return tirx.Broadcast(base, lanes)
-        return tirx.Ramp(base, tirx.IntImm("int64", at_lanes.stride), lanes)
+            return broadcast(base, lanes)
+        return ramp(base, lanes, at_lanes.stride)
 
     def load(self, buffer: Any, index: Index) -> Any:
         """The element(s) at an index; scalar where all lanes read the same."""
         return self.load_at(buffer, address(index, self.b.dim), index)
 
-    def load_at(self, buffer: Any, at: Address, index: Index) -> Any:
+    def load_at(self, buffer: Any, at: Address | Gathered, index: Index) -> Any:
         lanes = max((lanes_of(dtype_of(g.at)) for g in index.groups), default=1)
-        if at.stride is None:
+        if isinstance(at, Gathered) or at.stride == 0:
             return load(buffer, at.base)
-        if lanes == 1 or at.stride == 0:
-            return load(buffer, at.base)
-        return load(buffer, tirx.Ramp(at.base, tirx.IntImm("int64", at.stride), lanes))
+        return load(buffer, ramp(at.base, lanes, at.stride))
 
 
 def apply_rule(b: Expr, node: Apply, args: list[Any]) -> Any:

@@ -23,7 +23,7 @@ from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import cost, is_scalar
 from ..plan import ITEM, View
 from ..tir import pipeline
-from ..tir.block import dtype_of, idx, lanes_of, load, ramp, shuffle
+from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp, shuffle
 from ..tir.expr import is_half
 from ..tir.indexing import AxisGroup, Index, address
 from . import nontemporal
@@ -220,7 +220,7 @@ class Nest:
 
     def widened(self, value: Any, width: int) -> Any:
         """A value that is the same in all lanes, as a vector."""
-        return value if lanes_of(dtype_of(value)) == width else tirx.Broadcast(value, width)
+        return value if lanes_of(dtype_of(value)) == width else broadcast(value, width)
 
     # --- reductions -------------------------------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class _Reduction:
                 lanes //= 2
         count = ACCUMULATORS if not isinstance(extent, int) or extent >= 4 * ACCUMULATORS * lanes else 1
         if lanes > 1:
-            vectors = [block.cell(tirx.Broadcast(self.init, lanes), "acc") for _ in range(count)]
+            vectors = [block.cell(broadcast(self.init, lanes), "acc") for _ in range(count)]
 
         def add(outer, first, width, into) -> None:
             value = self.nest.widened(self.value(kept, [*outer, ramp(first, width)]), width)
@@ -347,7 +347,7 @@ class _Reduction:
                 add(outer, idx(done), 1, single)
             elif size > done:
                 rest = self.nest.widened(self.value(kept, [*outer, ramp(done, size - done)]), size - done)
-                filled = shuffle([rest, tirx.Broadcast(self.init, lanes)], range(lanes))
+                filled = shuffle([rest, broadcast(self.init, lanes)], range(lanes))
                 block.store(vectors[-1], self.combine(load(vectors[-1], 0), filled), 0)
 
         self.nest.loops(gone[:-1], run, False)

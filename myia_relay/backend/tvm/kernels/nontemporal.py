@@ -23,7 +23,7 @@ from tvm import tirx
 
 from ....utils.switches import is_left_out
 from ..plan import ITEM, View
-from ..tir.block import Block, call, dtype_of, element, expect, idx, lanes_of, load
+from ..tir.block import Block, call, dtype_of, element, expect, idx, lanes_of, load, ramp
 from .kernel import address_of
 
 USUAL = 32 << 20  # bytes of the last cache, where the system does not say
@@ -81,7 +81,7 @@ def copy(block: Block, buffer: Any, place: Any, source: Any, count: int, lanes: 
     def vectors(put: Any) -> None:
         with block.loop(count) as k:
             at = block.let(tirx.Mul(k, idx(lanes)))
-            put(block.let(load(source, tirx.Ramp(at, idx(1), lanes))), block.let(tirx.Add(place, at)))
+            put(block.let(load(source, ramp(at, lanes))), block.let(tirx.Add(place, at)))
 
     with block.when(expect(well, True)):
         vectors(lambda value, at: store(block, buffer, value, at))

@@ -27,7 +27,7 @@ from tvm.ir import PrimType
 
 from ....utils.switches import is_left_out
 from ..tir import pipeline
-from ..tir.block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
+from ..tir.block import Block, broadcast, const, dtype_of, idx, load, shuffle, vload, with_lanes
 from ..tir.exact import fma
 from .kernel import address_of, buffer_parameter
 from .nests import lanes_for
@@ -161,7 +161,7 @@ def _columns(dtype: str, rows: int, columns: int) -> Any:
         for r in range(rows):
             factor = block.let(load(f.left, tirx.Add(tirx.Mul(t, along), tirx.Mul(idx(r), down))))
             for acc, value, (_, w) in zip(sums[r], values, vectors):
-                block.store(acc, fma(tirx.Broadcast(factor, w) if w > 1 else factor, value, load(acc, 0)), 0)
+                block.store(acc, fma(broadcast(factor, w), value, load(acc, 0)), 0)
     for acc, place in zip((acc for row in sums for acc in row), places(0)):
         block.vstore(f.out, load(acc, 0), place)
     return f.function()
@@ -183,7 +183,7 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
         found = vload(matrix, tirx.Add(tirx.Mul(idx(row), k), t), width)
         if width < lanes:
             zeros = const(0.0, f"{dtype}x{lanes}")
-            vector = tirx.Broadcast(found, 2) if width == 1 else found
+            vector = broadcast(found, 2) if width == 1 else found
             behind = width + (width == 1)
             found = shuffle([vector, zeros], [*range(width), *range(behind, behind + lanes - width)])
         return block.let(found)

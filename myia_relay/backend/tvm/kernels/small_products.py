@@ -49,7 +49,7 @@ def small_product(c: Any, batch: int, m: int, n: int, k: int, ta: bool, tb: bool
 
     def strip(buffer: Any, at: Any, stride: int, count: int) -> Any:
         """Some elements of a matrix as a vector."""
-        return load(buffer, ramp(at, count) if stride == 1 or count == 1 else tirx.Ramp(at, idx(stride), count))
+        return load(buffer, ramp(at, count, stride))
 
     def total(terms: list[tuple[Any, Any]]) -> Any:
         first = b.mul(*terms[0])

@@ -27,7 +27,7 @@ from ....opt.kernels.zero_blocks import CarriedGroup, GroupFamily, TangentTerm, 
 from ....opt.loops.invariants import needed_outside
 from ..plan import View
 from ..tir import exact
-from ..tir.block import dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
+from ..tir.block import broadcast, dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from ..tir.expr import Expr, constant
 from . import nontemporal
 from .kernel import Kernel, apply_rule
@@ -309,16 +309,16 @@ class RowBlockEvaluator:
     def expression(self, value: Any) -> Any:
         """A value as an expression."""
         if isinstance(value, LaneIndices):
-            return tirx.Add(value.root, tirx.Broadcast(idx(value.offset), self.lanes))
+            return tirx.Add(value.root, broadcast(idx(value.offset), self.lanes))
         if not isinstance(value, Even):
             return value
         start = tirx.Add(value.start, idx(value.offset)) if value.offset else value.start
-        return start if self.lanes == 1 or value.stride == 0 else tirx.Ramp(start, idx(value.stride), self.lanes)
+        return start if value.stride == 0 else ramp(start, self.lanes, value.stride)
 
     def vector(self, value: Any) -> Any:
         """A value with all its lanes."""
         value = self.expression(value)
-        return value if lanes_of(dtype_of(value)) == self.lanes else tirx.Broadcast(value, self.lanes)
+        return value if lanes_of(dtype_of(value)) == self.lanes else broadcast(value, self.lanes)
 
     def write(self, buffer: Any, at: Any, columns: list[Any]) -> None:
         """Store the rows of a block, which lie one behind the other, given the vectors of their columns.
@@ -330,7 +330,7 @@ class RowBlockEvaluator:
         if dtype_of(columns[0]).startswith("bool") or lanes < LANES:
             for k, column in enumerate(columns):
                 place = tirx.Add(at, idx(k))
-                self.block.store(buffer, column, place if lanes == 1 else tirx.Ramp(place, idx(width), lanes))
+                self.block.store(buffer, column, ramp(place, lanes, width))
         elif width <= MIXED:
             columns = [self.b.let(c) for c in columns]
             for k in range(width):
@@ -503,7 +503,7 @@ class RowBlockEvaluator:
             return Even(self.block.let(tirx.Add(index.start, by)), index.stride, index.offset)
         index = self.expression(index)
         lanes = lanes_of(dtype_of(index))
-        return self.block.let(tirx.Add(index, by if lanes == 1 else tirx.Broadcast(by, lanes)))
+        return self.block.let(tirx.Add(index, broadcast(by, lanes)))
 
     @contextmanager
     def where_not_zero(self, factor: Node | None, env: dict[Node, Any]) -> Iterator[None]:

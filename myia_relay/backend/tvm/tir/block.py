@@ -109,7 +109,7 @@ def const(value: Any, dtype: str) -> Any:
     """
     base, lanes = element(dtype), lanes_of(dtype)
     scalar = _bits(value, base) if base in _FLOAT_FORMAT else _constant(value, base)
-    return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+    return broadcast(scalar, lanes)
 
 
 def _bits(value: Any, base: str) -> Any:
@@ -139,7 +139,7 @@ def _constant(value: Any, base: str) -> Any:
     return integer(base, int(value))
 
 
-def call(op: str, dtype: str, *args: Any) -> Any:
+def call(op: str, dtype: str | tvm.ir.Type, *args: Any) -> Any:
     """A call of a tirx builtin by its full name, with no rewriting by Python wrappers."""
     return tvm.ir.Call(_operator(op), list(args), ret_ty=dtype)
 
@@ -164,9 +164,16 @@ def vload(buffer: Any, offset: Any, lanes: int) -> Any:
     return load(buffer, ramp(offset, lanes))
 
 
-def ramp(offset: Any, lanes: int) -> Any:
-    """The index of `lanes` consecutive elements."""
-    return idx(offset) if lanes == 1 else tirx.Ramp(idx(offset), tirx.IntImm("int64", 1), lanes)
+def ramp(offset: Any, lanes: int, stride: int = 1) -> Any:
+    """The index of `lanes` elements: consecutive ones, or each `stride` behind the one before."""
+    if lanes == 1:
+        return idx(offset)
+    return tirx.Ramp(idx(offset), integer("int64", stride), integer("int32", lanes))
+
+
+def broadcast(value: Any, lanes: int) -> Any:
+    """A vector of `lanes` times the same scalar (the scalar itself for one lane)."""
+    return value if lanes == 1 else tirx.Broadcast(value, integer("int32", lanes))
 
 
 def shuffle(vectors: list[Any], picked: Iterable[int]) -> Any:
@@ -182,8 +189,8 @@ def is_leaf(expr: Any) -> bool:
         return True
     if isinstance(expr, tirx.Cast):
         return isinstance(expr.value, tirx.IntImm)
-    if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op):
-        return expr.op.name == "tirx.reinterpret" and isinstance(expr.args[0], tirx.IntImm)
+    if isinstance(expr, tvm.ir.Call):
+        return expr.op.same_as(_operator("tirx.reinterpret")) and isinstance(expr.args[0], tirx.IntImm)
     return False
 
 
@@ -308,15 +315,15 @@ class Block:
             begin: first value.
         """
         var, outer = tirx.Var(name, "int64"), self._lane
+        allocations: list[Any] = []
         if kind == "vectorized":
             if outer is not None or not isinstance(extent, int) or begin != 0:
                 raise ValueError("a vectorized loop starts at 0, has a constant extent and no other inside")
-            self._lane = (var, extent, [])
+            self._lane = (var, extent, allocations)
         with self._nested() as inner:
             yield var
-        if kind == "vectorized":
-            for alloc in self._lane[2]:
-                self.emit(alloc)
+        for alloc in allocations:
+            self.emit(alloc)
         self._lane = outer
         if kind == "parallel" and threads.count() == 1:
             kind = "serial"

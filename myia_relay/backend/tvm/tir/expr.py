@@ -17,7 +17,7 @@ from tvm import tirx
 from ....abstract.dims import Dim, evaluate
 from ....opt.analysis.intervals import Interval
 from . import exact, vecmath
-from .block import Block, call, const, dtype_of, element, idx, is_leaf, lanes_of, load, ramp, with_lanes
+from .block import Block, broadcast, call, const, dtype_of, element, idx, is_leaf, lanes_of, load, ramp, with_lanes
 
 _VECMATH = ("exp", "expm1", "tanh", "sigmoid", "log", "sin", "cos", "erf")
 _LIBM = {
@@ -66,7 +66,7 @@ class Expr:
         """The operands with one number of lanes, Python numbers as int64 indices."""
         xs = tuple(idx(int(x)) if isinstance(x, int | bool) else x for x in xs)
         lanes = max(lanes_of(dtype_of(x)) for x in xs)
-        return [x if lanes == lanes_of(dtype_of(x)) else tirx.Broadcast(x, lanes) for x in xs]
+        return [x if lanes == lanes_of(dtype_of(x)) else broadcast(x, lanes) for x in xs]
 
     def const(self, value: Any, dtype: str) -> Any:
         return constant(value, dtype)

@@ -8,14 +8,14 @@ element for all lanes, strided, or gathered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
 
 from ....abstract.dims import DimLike, product
-from .block import dtype_of, idx, lanes_of
+from .block import broadcast, dtype_of, idx, lanes_of
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def split(at: Any, shape: Sequence[DimLike], dim) -> list[Any]:
         else:
             size = dim(shape[axis])
             if lanes_of(dtype_of(at)) > 1:
-                size = tirx.Broadcast(size, lanes_of(dtype_of(at)))
+                size = broadcast(size, lanes_of(dtype_of(at)))
             out.append(tirx.FloorMod(at, size))
             at = tirx.FloorDiv(at, size)
     return out[::-1]
@@ -135,10 +135,17 @@ def split(at: Any, shape: Sequence[DimLike], dim) -> list[Any]:
 
 @dataclass(frozen=True)
 class Address:
-    """A position in elements: `base`, plus `stride` for each further lane; `stride` None: `base` is a vector itself."""
+    """A position in elements: `base`, plus `stride` for each further lane."""
 
     base: Any
-    stride: int | None
+    stride: int
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One position for each lane: `base` is a vector."""
+
+    base: Any
 
 
 def linear(expr: Any) -> Address | None:
@@ -165,7 +172,7 @@ def linear(expr: Any) -> Address | None:
     return None
 
 
-def address(index: Index, dim) -> Address:
+def address(index: Index, dim: Callable[[DimLike], Any]) -> Address | Gathered:
     """The row-major position of an element."""
     base: Any = None
     stride = 0
@@ -174,18 +181,18 @@ def address(index: Index, dim) -> Address:
             continue
         inner = product(index.shape[g.stop :])
         at = linear(g.at)
-        if at is None or (at.stride and not isinstance(inner, int)):
-            return Address(_vector_address(index, dim), None)
+        if at is None or not isinstance(inner, int) and at.stride:
+            return Gathered(_vector_address(index, dim))
         scaled = at.base if inner == 1 else at.base * dim(inner)
         base = scaled if base is None else base + scaled
-        stride += at.stride * inner if at.stride else 0
+        stride += at.stride * inner if isinstance(inner, int) else 0
     return Address(idx(0) if base is None else base, stride)
 
 
 def _vector_address(index: Index, dim) -> Any:
     lanes = max(lanes_of(dtype_of(g.at)) for g in index.groups)
-    total = tirx.Broadcast(idx(0), lanes)
+    total = broadcast(idx(0), lanes)
     for g in index.groups:
-        at = g.at if lanes_of(dtype_of(g.at)) > 1 else tirx.Broadcast(g.at, lanes)
-        total = tirx.Add(total, tirx.Mul(at, tirx.Broadcast(dim(product(index.shape[g.stop :])), lanes)))
+        at = g.at if lanes_of(dtype_of(g.at)) > 1 else broadcast(g.at, lanes)
+        total = tirx.Add(total, tirx.Mul(at, broadcast(dim(product(index.shape[g.stop :])), lanes)))
     return total

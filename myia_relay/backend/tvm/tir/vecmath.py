@@ -32,7 +32,7 @@ from typing import Any
 
 from tvm import tirx
 
-from .block import Block, call, const, dtype_of, element, idx, lanes_of, llvm, load, with_lanes
+from .block import Block, call, const, dtype_of, element, idx, lanes_of, llvm, load, ramp, with_lanes
 from .exact import absolute, copysign, fma, isnan, libm, ne
 from .pipeline import vector_bytes
 from .vecformats import FORMATS, Format
@@ -269,7 +269,7 @@ def _with_slow_lanes(b: Block, f: _Of, x: Any, fast: Any, slow: Callable[[Any], 
             with b.loop(f.lanes, name="lane") as lane:
                 with b.when(tirx.Not(tirx.LE(absolute(b, load(spill, lane)), limit))):
                     b.store(into, slow(load(spill, lane)), lane)
-            b.store(result, load(into, tirx.Ramp(idx(0), idx(1), f.lanes)), 0)
+            b.store(result, load(into, ramp(0, f.lanes)), 0)
     return load(result, 0)
 
 
@@ -283,7 +283,7 @@ def elementwise(b: Block, n: Any, lanes: int, body: Callable[[Any, int], None]) 
         body: called with (offset, lanes) to emit the work on `lanes` elements from `offset` on; called twice, the
             second time with one lane, unless `n` is a known multiple.
     """
-    whole = n // lanes if isinstance(n, int) else tirx.Div(n, idx(lanes))
+    whole: Any = n // lanes if isinstance(n, int) else tirx.Div(n, idx(lanes))
     if not (isinstance(n, int) and n < lanes):
         with b.loop(whole, name="v") as i:
             body(tirx.Mul(i, idx(lanes)), lanes)
