@@ -196,3 +196,15 @@ def test_random_loops(seed, tmp_path):
             for a, b in ((0.3, -0.4), (2.0, 1.0), (-0.0, math.inf), (math.nan, 0.0)):
                 got, want = f(n, limit, a, b), module.f(n, limit, a, b)
                 assert same(got, want), f"f({n}, {limit}, {a}, {b}) is {got}, not {want}:\n{path.read_text()}"
+
+
+def test_numbers_of_lanes_that_are_written_out_are_compared_by_value():
+    from tvm import tirx
+
+    from myia_relay.backend.tvm.host.vector_while import together
+    from myia_relay.backend.tvm.tir.block import Block, dtype_of
+
+    lowering = type("Lowering", (), {"block": Block()})
+    one, again, two = (tirx.IntImm("int64", value) for value in (1, 1, 2))
+    assert together(lowering, [one, again], vector=False) is one
+    assert dtype_of(together(lowering, [one, two], vector=False)) == "int64x2"

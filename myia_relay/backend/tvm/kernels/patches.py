@@ -24,7 +24,13 @@ Operand = tuple[Any, Any]
 
 
 class Windows:
-    """The size of what sliding windows over a padded plane make, for anything with `height`, `kernel`, `pads`, ..."""
+    """The size of what sliding windows over a padded plane make."""
+
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int, int, int]  # top, bottom, left, right
 
     @property
     def out_height(self) -> int:
