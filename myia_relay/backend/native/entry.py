@@ -202,7 +202,7 @@ class Entry:
         if status == INTERRUPTED:  # this area's server may have ended with it
             self.leave(area)
             raise self.waiting.pop(area[0], None) or KeyboardInterrupt
-        if status == VIOLATED and self.signature.checks is not None:
+        if status == VIOLATED and self.signature.checks is not None and area is not None:
             self.release(area)
             self.signature.checks.fail(area[2])
         if status != FAILED:

@@ -66,7 +66,7 @@ def with_extent(pointer: Any, nbytes: Any) -> Any:
     )
 
 
-def checked(module: tvm.IRModule, memory: Memory) -> tuple[tvm.IRModule, list[str]]:
+def checked(module: Any, memory: Memory) -> tuple[tvm.IRModule, list[str]]:
     """The module with checks, and what each of them checks."""
     checks = _Checks(memory)
     functions = {var: _Function(checks, var.name_hint, function).build() for var, function in module.functions.items()}
@@ -110,6 +110,15 @@ class _Reach:
 
 
 ANYWHERE = _Span(idx(0), idx(FAR))
+
+
+def _is(value: Any, kind: type) -> bool:
+    """`isinstance` for a checker that knows TVM's classes by stubs in which fields are missing."""
+    return isinstance(value, kind)
+
+
+def _is_call(value: Any) -> bool:
+    return isinstance(value, tvm.ir.Call)
 
 
 def _address(pointer: Any) -> Any:
@@ -249,10 +258,10 @@ class _Function:
 
     def evaluate(self, stmt: Any, block: Block) -> None:
         value = stmt.value
-        if not isinstance(value, tvm.ir.Call):
+        if not _is_call(value):
             self.look(value, block)
             block.emit(stmt)
-        elif isinstance(value.op, tvm.ir.GlobalVar):
+        elif _is(value.op, tvm.ir.GlobalVar):
             self.run(value, block)
         elif value.op.name == "tirx.call_extern" and value.args[0].value in (PLACE_MARK, CLOCK_MARK):
             numbers = [int(a.value) for a in list(value.args)[1:]]
@@ -326,10 +335,10 @@ class _Function:
         """Emit the checks of what an expression reads."""
         if isinstance(expr, LEAVES):
             return
-        if isinstance(expr, tvm.ir.TensorLoad):
+        if _is(expr, tvm.ir.TensorLoad):
             self.access(expr.source, list(expr.indices), "reads", block)
             return
-        if isinstance(expr, tvm.ir.Call) and isinstance(expr.op, tvm.ir.Op):
+        if _is_call(expr) and _is(expr.op, tvm.ir.Op):
             name = expr.op.name
             if name == "tirx.if_then_else":
                 condition, *ways = expr.args
@@ -373,7 +382,7 @@ class _Function:
             if most == FAR or all(isinstance(e, tirx.IntImm) and least <= int(e.value) < most for e in ends):
                 return
         ends = [self.bind(idx(e), block) for e in ends]
-        wrong = None
+        wrong: Any = None
         for e in ends:
             wrong = _or(wrong, tirx.Or(tirx.LT(e, idx(least)), tirx.GE(e, idx(most))))
         shown = ends[0]
@@ -393,7 +402,7 @@ class _Function:
         """The memory that a pointer may reach."""
         if isinstance(pointer, tirx.Var):
             return self.spans.get(pointer, ANYWHERE)
-        if not isinstance(pointer, tvm.ir.Call):
+        if not _is_call(pointer):
             return ANYWHERE
         name = pointer.op.name
         if name == "tirx.call_pure_extern" and pointer.args[0].value == EXTENT_MARK:
@@ -472,8 +481,8 @@ class _Function:
 def _bare(pointer: Any) -> Any:
     """A pointer without what says its extent."""
     if (
-        isinstance(pointer, tvm.ir.Call)
-        and isinstance(pointer.op, tvm.ir.Op)
+        _is_call(pointer)
+        and _is(pointer.op, tvm.ir.Op)
         and pointer.op.name == "tirx.call_pure_extern"
     ):
         if pointer.args[0].value == EXTENT_MARK:
@@ -490,7 +499,7 @@ def _ends(index: Any) -> list[Any]:
     """The least and the greatest lane of an index, in either order."""
     if isinstance(index, tirx.Broadcast):
         return _ends(index.value)
-    if isinstance(index, tirx.Ramp):
+    if _is(index, tirx.Ramp):
         further = tirx.Mul(idx(index.stride), idx(int(index.lanes) - 1))
         return [index.base, tirx.Add(idx(index.base), further)]
     if lanes_of(dtype_of(index)) == 1:
