@@ -480,11 +480,7 @@ class _Function:
 
 def _bare(pointer: Any) -> Any:
     """A pointer without what says its extent."""
-    if (
-        _is_call(pointer)
-        and _is(pointer.op, tvm.ir.Op)
-        and pointer.op.name == "tirx.call_pure_extern"
-    ):
+    if _is_call(pointer) and _is(pointer.op, tvm.ir.Op) and pointer.op.name == "tirx.call_pure_extern":
         if pointer.args[0].value == EXTENT_MARK:
             return pointer.args[1]
     return pointer
