@@ -52,7 +52,7 @@ AREAS = (
     Area(
         "in place",
         {"backend/tvm": "inplace", "opt": "delay_updates"},
-        "test_delay test_handing_over test_native_inplace",
+        "test_delay_updates test_donated_arguments test_native_inplace",
     ),
     Area("sharing", {"infer": "sharing", "frontend": "ownership"}, "errors/test_sharing programs/test_aliases"),
     Area("references", {"backend/tvm": "references lists list_blocks"}, "test_native_lists"),
@@ -76,6 +76,6 @@ AREAS = (
         {"ad": "batch/batch batch/control", "prims": "rules/batching"},
         "test_batch_of_programs unit/ad/test_batch prims/test_registry",
     ),
-    Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_terms"),
+    Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_like_terms"),
     Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact test_exact_ints"),
 )
