@@ -27,7 +27,6 @@ STILL_OPEN = {
     "backend": 220,
     "cache": 5,
     "model": 31,
-    "opt": 94,
 }
 """Folder -> how many errors may be left in it; "" holds the modules that are in none. It shrinks until it is empty."""
 

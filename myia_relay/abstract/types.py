@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -257,8 +258,8 @@ def leaves(t: Type) -> list[Type]:
     return out
 
 
-def holds(t: Type, cls: type[Type]) -> bool:
-    """Whether a kind of type occurs in a type, in entries of lists too."""
+def holds(t: Type, cls: type[Type] | UnionType) -> bool:
+    """Whether a kind of type, or one of a union of them, occurs in a type, in entries of lists too."""
     return any(isinstance(leaf, cls) or isinstance(leaf, List) and holds(leaf.elem, cls) for leaf in leaves(t))
 
 

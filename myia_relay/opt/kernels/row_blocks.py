@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from ...abstract.dims import known_size
 from ...abstract.types import INT, Array, Data, List, Scalar, Struct, Tape, Type, holds, numpy_dtype
 from ...ir.build import Builder, as_type
 from ...ir.node import Apply, Constant, Graph, Node, applied
@@ -117,7 +118,7 @@ def _bytes(t: Type, kind: Sharding) -> float:
         assert isinstance(t, Struct)
         return sum(map(_bytes, t.elems, kind))
     return (
-        float(np.prod(t.shape)) * numpy_dtype(t.dtype).itemsize
+        float(known_size(t.size)) * numpy_dtype(t.dtype).itemsize
         if isinstance(t, Array) and isinstance(kind, Along)
         else 0.0
     )
@@ -267,8 +268,8 @@ class _Miner:
             return lookup(env, node)
         return Constant(np.take(node.value, range(rows), known.axis), in_block(node.type, known, rows), node.origin)
 
-    def attributes(self, node: Apply, t: Type, kinds: Shardings, rows: int) -> dict[str, Any]:
-        """The attributes of an application in a block."""
+    def attributes(self, node: Apply, t: Any, kinds: Shardings, rows: int) -> dict[str, Any]:
+        """The attributes of an application in a block, whose type is `t`: as with `Node.type`, which it is follows from `node`."""
         if node in kinds.bodies:
             return {**node.attrs, "body": self.body(kinds.bodies[node], rows)}
         if isinstance(node.fn, Primitive) and node.fn.axes is not None:

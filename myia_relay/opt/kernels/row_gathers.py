@@ -16,10 +16,10 @@ Input: the kernels of a graph. Output: the graph with other gathers. Used by `op
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container
 from typing import Any
 
-from ...abstract.dims import product
 from ...abstract.types import Array, is_static_shape
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node, applied
@@ -81,7 +81,7 @@ class Gatherer:
             return False
         if len(users) == 1 and rows.n > OFTEN * count:
             return False  # so few gathers of one kind seldom meet
-        return work(rows, x) >= HEAVY * product(reduced(x.type.shape, rows.place[x]))
+        return work(rows, x) >= HEAVY * math.prod(reduced(x.type.shape, rows.place[x]))
 
     def run(self) -> Graph:
         """The new graph; the old one where nothing changes."""
@@ -167,13 +167,14 @@ def work(rows: RowValues, x: Node) -> int:
     total, seen, stack = 0, set(), [x]
     while stack:
         node = stack.pop()
-        if node in seen or (node not in rows.place and node not in rows.loops):
+        if not isinstance(node, Apply) or node in seen or (node not in rows.place and node not in rows.loops):
             continue
         seen.add(node)
         stack += node.args
         if node in rows.loops:
-            inner = rows.loops[node]
-            total += len(iterations(node)) * sum(numbers(inner, m) for m in inner.graph.nodes if m in inner.place)
+            inner, span = rows.loops[node], iterations(node)
+            assert span is not None
+            total += len(span) * sum(numbers(inner, m) for m in inner.graph.nodes if m in inner.place)
         else:
             total += numbers(rows, node)
     return total
@@ -181,7 +182,7 @@ def work(rows: RowValues, x: Node) -> int:
 
 def numbers(rows: RowValues, node: Apply) -> int:
     """How many of them an application computes for a row."""
-    return 0 if is_part(node) else product(reduced(node.type.shape, rows.place[node]))
+    return 0 if is_part(node) else math.prod(reduced(node.type.shape, rows.place[node]))
 
 
 def computed_from(node: Node, known: Container[Node]) -> list[Apply]:

@@ -71,7 +71,7 @@ class Division:
     """
 
     kinds: Shardings
-    known: dict[Node, Sharding]
+    known: dict[Node, Along]
     blocks: list[Apply]
     after: list[Apply]
     ahead: set[Node]
@@ -109,7 +109,7 @@ class ShardingAnalysis:
     def __init__(self, top: Graph, size: int):
         self.top = top
         self.size = size
-        self.known: dict[Node, Sharding] = {}
+        self.known: dict[Node, Along] = {}
         self.memo: dict[tuple[Graph, tuple[Sharding, ...]], Shardings] = {}
         self.effects = Effects()
 

@@ -18,6 +18,7 @@ structure-of-arrays code by lanes is ispc's (M. Pharr, W. Mark, "ispc: a SPMD co
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ class SoaKernel:
             simple = simple and node not in rows.loops and node not in rows.through
             if node in rows.place:
                 shape, place = reduced(node.type.shape, rows.place[node]), rows.place[node]
-                size += product(shape) * (1 + cost(node) // 4)  # functions are many operations
+                size += math.prod(shape) * (1 + cost(node) // 4)  # functions are many operations
                 if place.axis < len(shape) - 1 and shape[-1] <= SHORT and not _fills_vectors(node, place.axis):
                     short += 3 if applied(node) == "take" else 1  # picking numbers one by one costs most
             elif isinstance(node.type, Array):
@@ -93,7 +94,7 @@ class SoaKernel:
         own, rows = set(self.members), self.rows
         moved = {a: rows.of(a) for m in self.members for a in m.args if a not in own}
         moved |= {m: rows.of(m) for m in own if any(u not in own for u in rows.users.get(m, (None,)))}
-        return sum(product(reduced(node.type.shape, place)) for node, place in moved.items() if place is not None)
+        return sum(math.prod(reduced(node.type.shape, place)) for node, place in moved.items() if place is not None)
 
 
 def _fills_vectors(node: Apply, axis: int) -> bool:
@@ -119,10 +120,10 @@ def _fills_vectors(node: Apply, axis: int) -> bool:
     return joined % LANES == 0
 
 
-def _work(rows: RowValues, members: Iterable[Node]) -> Iterator[tuple[RowValues, Node]]:
+def _work(rows: RowValues, members: Iterable[Apply]) -> Iterator[tuple[RowValues, Apply]]:
     """The applications of a kernel, with those of the rows that it picks from, and of the bodies of loops."""
     seen: set[Node] = set()
-    stack = [(rows, m, False) for m in members]
+    stack: list[tuple[RowValues, Apply, bool]] = [(rows, m, False) for m in members]
     while stack:
         rows, node, picked = stack.pop()
         if node in seen:
@@ -219,7 +220,7 @@ class Grouping:
         while isinstance(node, Apply):
             if node not in rows.place:
                 return True
-            if not is_part(node) or len(node.args) > 1:  # at one position or another
+            if not is_part(node) or len(node.args) != 1:  # at one position or another
                 return False
             node = node.args[0]
         return True
@@ -319,7 +320,7 @@ class _Kernels(Rewriter):
 class _Rebuild:
     """Emits a graph with its kernels; what only depends on a kernel that is not there yet waits until it is needed."""
 
-    def __init__(self, rewriter: Rewriter, graph: Graph, grouping: Grouping):
+    def __init__(self, rewriter: _Kernels, graph: Graph, grouping: Grouping):
         self.rewriter, self.graph, self.grouping = rewriter, graph, grouping
         self.new, self.env = rewriter.interface(graph)
         self.b = Builder(self.new)
@@ -439,7 +440,7 @@ class _Rebuild:
 def widths(rows: RowValues, node: Apply) -> tuple[int, int]:
     """How many blocks of rows an array has, and how many numbers a row of a block."""
     shape, place = node.type.shape, rows.place[node]
-    return product(shape[: place.axis]) * place.pre, place.post * product(shape[place.axis + 1 :])
+    return math.prod(shape[: place.axis]) * place.pre, place.post * math.prod(shape[place.axis + 1 :])
 
 
 __all__ = ["SoaKernels"]

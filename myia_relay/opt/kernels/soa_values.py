@@ -10,20 +10,21 @@ Input: `RowValues` of a graph, and a builder for the numbers. Output: `Scope.val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import math
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from ...abstract.dims import product
+from ...abstract.dims import known_size
 from ...abstract.types import Array, Scalar, Type, is_static_shape, tuple_of
 from ...ir.axes import relation_of
 from ...ir.build import as_type
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Effects
-from ..analysis.control import iterations, output_parts
+from ..analysis.control import iterations, returned_parts
 from ..analysis.row_axes import REDUCTIONS, RowValues, reduced
 from ..rewrite.algebra import FINAL
 from ..rewrite.control import pack
@@ -82,7 +83,7 @@ class ScalarFrame:
 
     def bring(self, node: Node) -> Node:
         """A node of this frame, or of one around it, in this frame."""
-        if isinstance(node, Constant) or node.graph is self.graph:
+        if not isinstance(node, Apply | Parameter) or node.graph is self.graph:
             return node
         if node not in self.imports:
             self.imports[node] = self.graph.add_parameter(f"c{len(self.imports)}", node.type)
@@ -90,7 +91,9 @@ class ScalarFrame:
 
     def outside(self) -> list[Node]:
         """The arguments for the imports, in the parent."""
-        return [self.parent.bring(node) for node in self.imports]
+        parent = self.parent
+        assert parent is not None
+        return [parent.bring(node) for node in self.imports]
 
     def emit(self, name: str, args: list[Node], attrs: dict[str, Any] | None = None, type: Type | None = None) -> Node:
         """An application to nodes of this frame or of those around it."""
@@ -151,7 +154,7 @@ class RowScope:
             if top in self.memo:
                 stack.pop()
                 continue
-            if not self.is_inside(top):
+            if not isinstance(top, Apply) or not self.inside(top):
                 self.memo[top] = self.boundary(top)
                 continue
             missing = [a for a in self.needed(top) if a not in self.memo]
@@ -190,15 +193,15 @@ class RowScope:
         if flat is not None and flat.size and is_filled(flat):
             return full(shape, self.frame.b.constant(flat[0]))
         if place is None:
-            return Lazy(node, None, np.arange(product(shape)).reshape(shape), flat)
-        outer, step = product(t.shape[: place.axis]), product(t.shape[place.axis + 1 :])
+            return Lazy(node, None, np.arange(math.prod(shape)).reshape(shape), flat)
+        outer, step = math.prod(t.shape[: place.axis]), math.prod(t.shape[place.axis + 1 :])
         starts = np.arange(outer * place.pre)[:, None] * (self.rows.n * place.post) + np.arange(place.post)
         offsets = starts.reshape(-1, 1) * step + np.arange(step)
         return Lazy(node, self.frame.times(self.row, place.post * step), offsets.reshape(shape), flat)
 
     def boundary_row(self, node: Node, axis: int, row: Node) -> Lazy:
         """What an array in memory holds at a position of an axis."""
-        outer, step = product(node.type.shape[:axis]), product(node.type.shape[axis + 1 :])
+        outer, step = math.prod(node.type.shape[:axis]), math.prod(node.type.shape[axis + 1 :])
         if node in self.together:
             width, shape = outer * step, (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
             return Lazy(node, None, np.arange(width), None).shifted(
@@ -247,10 +250,10 @@ class RowScope:
 
 def full(shape: tuple[int, ...], node: Node) -> np.ndarray:
     """An array of one node."""
-    return array_of([node] * product(shape), shape)
+    return array_of([node] * math.prod(shape), shape)
 
 
-def array_of(nodes: list[Node], shape: tuple[int, ...]) -> np.ndarray:
+def array_of(nodes: Sequence[Node], shape: tuple[int, ...]) -> np.ndarray:
     """An array of nodes."""
     out = np.empty(len(nodes), object)
     out[:] = nodes
@@ -288,12 +291,12 @@ def constant_of(node: Node, known: dict[Node, np.ndarray | None]) -> np.ndarray 
     return known[node]
 
 
-def _may_be_folded(node: Node) -> bool:
+def _may_be_folded(node: Node) -> TypeGuard[Apply]:
     """Whether an array is computed here where all that it is computed from is known."""
     if not isinstance(node, Apply) or not isinstance(node.type, Array) or not is_static_shape(node.type):
         return False
     foldable = getattr(node.fn, "reference", None) is not None and node.fn.kind in ("elementwise", "injective")
-    return foldable and product(node.type.shape) <= FOLD
+    return foldable and known_size(node.type.size) <= FOLD
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------------
@@ -306,7 +309,7 @@ def _elementwise(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     t = node.type
     attrs = {k: v for k, v in node.attrs.items() if k != "weak"}
     if not isinstance(t, Array) or t.shape == ():
-        return scope.frame.emit(node.fn.name, [a[()] for a in arrays], dict(node.attrs), t)
+        return scope.frame.emit(node.fn.name, [a.item() for a in arrays], dict(node.attrs), t)
     shape = scope.shape(node)
     each = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
     return array_of([scope.apply(node.fn.name, list(row), attrs, t.dtype) for row in zip(*each)], shape)
@@ -339,7 +342,7 @@ def begins_further_down(rows: RowValues, node: Apply) -> bool:
 def _further_down(scope: RowScope, node: Apply) -> Lazy:
     """Rows of a longer array, from some row on."""
     (x,), place, shape = node.args, scope.rows.place[node], node.args[0].type.shape
-    offsets, strides = np.zeros(scope.shape(node), np.int64), [product(shape[k + 1 :]) for k in range(len(shape))]
+    offsets, strides = np.zeros(scope.shape(node), np.int64), [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     for k, (start, step) in enumerate(zip(node.attrs["starts"], node.attrs["steps"], strict=True)):
         along = [1] * len(shape)
         along[k] = offsets.shape[k]
@@ -348,7 +351,7 @@ def _further_down(scope: RowScope, node: Apply) -> Lazy:
 
 
 def _pad(scope: RowScope, node: Apply, args: list[Any]) -> Any:
-    x, fill = scope.numbers(args[0]), scope.numbers(args[1])[()]
+    x, fill = scope.numbers(args[0]), scope.numbers(args[1]).item()
     out = full(scope.shape(node), fill)
     out[tuple(slice(low, low + n) for low, n in zip(node.attrs["low"], x.shape))] = x
     return out
@@ -361,10 +364,11 @@ def _concatenate(scope: RowScope, node: Apply, args: list[Any]) -> Any:
 def _reduce(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     x, axes = scope.numbers(args[0]), tuple(node.attrs["axes"])
     kept = [k for k in range(x.ndim) if k not in axes]
-    rows = x.transpose(*kept, *axes).reshape(product(x.shape[k] for k in kept), -1)
-    name, out = relation_of(node).combine, []
+    rows = x.transpose(*kept, *axes).reshape(math.prod(x.shape[k] for k in kept), -1)
+    relation, out = relation_of(node), []
+    assert relation is not None and relation.combine is not None
     for row in rows:
-        out.append(_total(scope, node, name, list(row)))
+        out.append(_total(scope, node, relation.combine, list(row)))
     return array_of(out, scope.shape(node))
 
 
@@ -427,6 +431,7 @@ def _take(scope: RowScope, node: Apply, args: list[Any]) -> Any:
 def _for_loop(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     body, carried = node.attrs["body"], node.attrs["carried"]
     span = iterations(node)
+    assert span is not None
     initial = [scope.numbers(a) for a in args[3 : 3 + carried]]
     graph = Graph(body.name, None, body.origin)
     frame = ScalarFrame(graph, scope.frame, scope.frame.effects)
@@ -444,7 +449,7 @@ def _for_loop(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     short = [(v, v.shape[-1] if v.ndim > 1 else 1) for v in initial if v.size]
     # The carried numbers of a short axis are skipped together: see `row_skips`.
     graph.flags["groups"] = [width for v, width in short for _ in range(v.size // width)]
-    results = [inner.numbers(inner.value(part)) for part in output_parts(body)]
+    results = [inner.numbers(inner.value(part)) for part in returned_parts(body)]
     frame.b.origin = node.origin
     graph.output = pack(frame.b, [frame.bring(x) for r in results for x in r.reshape(-1)])
     flat = [x for value in initial for x in value.reshape(-1)]

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...abstract.types import Scalar
 from ...ir.node import Apply, Constant, Graph, Node
-from ..analysis.control import output_parts
+from ..analysis.control import returned_parts
 
 WORTH = 8  # operations of a group that a jump is worth
 STRETCH = 16  # elements of memory that are looked at at once
@@ -100,7 +100,7 @@ def terms(graph: Graph) -> list[TangentTerm]:
     """The terms of a row that differentiation has made and that are zero for all rows where a stretch of memory is."""
     same, users = same_for_all(graph, graph.params[1:])
     reading, linear = sums_of(graph, same)
-    position = {node: k for k, node in enumerate(graph.nodes)}
+    position: dict[Node, int] = {node: k for k, node in enumerate(graph.nodes)}
     found: list[TangentTerm] = []
     for node in graph.nodes:
         if node.fn.name != "add" or node.origin.made_by not in ("jvp", "vjp") or not node.type.is_float or node in same:
@@ -113,12 +113,13 @@ def terms(graph: Graph) -> list[TangentTerm]:
                 continue
             nodes = only_for([term], graph, users, same, position)
             last = found[-1] if found else None
-            after = (
+            if (
                 last is not None
                 and last.group.array is stretch[0]
                 and last.group.first + last.group.count == stretch[2]
-            )
-            if after and last.group.count + stretch[3] <= STRETCH and position.get(rest, -1) < position[last.sums[0]]:
+                and last.group.count + stretch[3] <= STRETCH
+                and position.get(rest, -1) < position[last.sums[0]]
+            ):
                 last.sums.append(node)
                 last.rests.append(rest)
                 last.nodes += nodes
@@ -141,20 +142,21 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[CarriedGroup
     """
     same, users = same_for_all(body, [body.params[k] for k in uniform])
     reading, linear = sums_of(body, same)
-    position = {node: k for k, node in enumerate(body.nodes)}
-    groups, first, parts = [], 0, output_parts(body)
+    position: dict[Node, int] = {node: k for k, node in enumerate(body.nodes)}
+    groups, first, parts = [], 0, returned_parts(body)
     for size in body.flags.get("groups", ()):
         members = range(first, first + size)
         first += size
         terms = [
             added(parts[k], body.params[1 + k], users) if users[parts[k]] == [body.output] else None for k in members
         ]
-        if not linear.issuperset(terms):
+        linear_terms = [term for term in terms if term is not None and term in linear]
+        if len(linear_terms) < len(terms):
             continue
-        stretch = stretch_of(set().union(*(reads_of(term, reading) for term in terms)))
+        stretch = stretch_of(set().union(*(reads_of(term, reading) for term in linear_terms)))
         if stretch is not None:
-            nodes = only_for([parts[k] for k in members], body, users, same, position)
-            factors = {factor_of(term, reading, same) for term in terms}
+            nodes = only_for([x for k in members if isinstance(x := parts[k], Apply)], body, users, same, position)
+            factors = {factor_of(term, reading, same) for term in linear_terms}
             factor = factors.pop() if len(factors) == 1 else None
             groups.append(CarriedGroup(list(members), nodes, *stretch, None if factor in nodes else factor))
     return groups if sum(len(g.nodes) for g in groups) >= WORTH * len(groups) else []
@@ -163,11 +165,11 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[CarriedGroup
 def families(groups: list[CarriedGroup], body: Graph) -> list[GroupFamily]:
     """Groups one behind the other, as many together as are alike."""
     found: list[GroupFamily] = []
-    parts = output_parts(body)
+    parts = returned_parts(body)
     for group in groups:
         family = found[-1] if found else None
         steps = None if family is None else differences(family.groups[-1], group, body, parts)
-        if steps is not None:
+        if family is not None and steps is not None:
             stride = group.first - family.groups[-1].first
             by_first = dict(zip(family.first.nodes, family.groups[-1].nodes))
             steps = {x: steps[y] for x, y in by_first.items() if y in steps}

@@ -77,8 +77,9 @@ def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
         return None
     by = int(step.value)
     first, last = args[:2]
-    known = isinstance(first, Constant) and isinstance(last, Constant)
-    iterations = range(int(first.value), int(last.value), by) if known else None
+    iterations = None
+    if isinstance(first, Constant) and isinstance(last, Constant):
+        iterations = range(int(first.value), int(last.value), by)
     if iterations is None and by not in (1, -1):
         return None
     counters = [

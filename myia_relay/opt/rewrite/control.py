@@ -183,9 +183,7 @@ def thin_cond(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     keep = [path for path in keep if path not in outer]
     if not inputs.changed and (paths == [()] or flat) and len(keep) == len(paths):
         return None
-    if not keep and not any(p.effects.of_graph(g) or not p.effects.graph_ends(g) for g in branches):
-        result = None
-    else:
+    if keep or any(p.effects.of_graph(g) or not p.effects.graph_ends(g) for g in branches):
         new_branches = []
         for graph in branches:
             new, inner = new_graph(graph)
@@ -198,10 +196,10 @@ def thin_cond(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
         operands = (args[0], *inputs.args)
         result = b.emit(REGISTRY["cond"], operands, {"then": new_branches[0], "orelse": new_branches[1]})
         result.name = node.name
-    if paths == [()]:
-        return result
-    for i, path in enumerate(keep):
-        outer[path] = result if len(keep) == 1 else take(b, result, (i,))
+        if paths == [()]:
+            return result
+        for i, path in enumerate(keep):
+            outer[path] = result if len(keep) == 1 else take(b, result, (i,))
     types = _leaf_types(node.type)
     return assemble(b, node.type, iter([outer[q] if q in outer else undef(b, t) for q, t in zip(paths, types)]))
 
@@ -269,9 +267,8 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     inputs = Inputs(b, given, [place in read for place in places], [body.params[place].name for place in places])
     if not inputs.changed and len(moving) == n:
         return None
-    if not moving and p.effects.ends(node) and not any(p.effects.of_graph(g) for g in graphs):
-        result = None
-    else:
+    result: Node | None = None
+    if moving or not p.effects.ends(node) or any(p.effects.of_graph(g) for g in graphs):
         new_graphs = []
         for graph in graphs:
             new, inner = new_graph(graph)
@@ -300,7 +297,7 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
         result.name = node.name
     parts: list[Node] = []
     for i in range(n):
-        if i in moving:
+        if result is not None and i in moving:
             parts.append(take(b, result, (moving.index(i),)))
         else:
             parts.append(init[i] if i in fixed else undef(b, init[i].type))
