@@ -172,7 +172,7 @@ class Ref(Type):
 
     spec: Any
     names: tuple[str, ...]
-    elems: tuple[Type, ...]
+    elems: tuple[Array, ...]
 
     def __str__(self) -> str:
         return f"ref<{self.spec}>"

@@ -10,7 +10,7 @@ import builtins
 import importlib
 import sys
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def decode_type(data: Any) -> Type:
     if kind == "struct":
         return Struct(rest[0], tuple(map(decode_type, rest[1])), tuple(rest[2]), decode_class(rest[3]))
     if kind == "ref":
-        return Ref(None, tuple(rest[0]), tuple(map(decode_type, rest[1])))
+        return Ref(None, tuple(rest[0]), cast(tuple[Array, ...], tuple(map(decode_type, rest[1]))))
     return SINGLE[kind]
 
 

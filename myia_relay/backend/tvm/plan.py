@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...abstract.dims import DimLike, product
+from ...abstract.dims import DimLike, known_size, product
 
 ALIGN = 64
 ITEM = {
@@ -181,5 +181,5 @@ def _with_heirs(users: list[Storage], storages: list[Storage]) -> list[Storage]:
     return found
 
 
-def _aligned(nbytes: int) -> int:
-    return max(ALIGN, -(-nbytes // ALIGN) * ALIGN)
+def _aligned(nbytes: DimLike) -> int:
+    return max(ALIGN, -(-known_size(nbytes) // ALIGN) * ALIGN)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -115,11 +116,11 @@ def _target() -> Any:
     A short look back: global value numbering compares each load with the hundred accesses before it, which takes a third of LLVM's
     passes for kernels of hundreds of loads. Equal loads that lie further apart are found by an earlier pass.
     """
-    base = pipeline.host_target()
+    base: Mapping[str, Any] = pipeline.host_target().attrs  # pyright: ignore[reportAssignmentType]  # TVM declares a str
     options = ["-enable-tbaa:bool=0", "-memdep-block-scan-limit:uint=20"]
-    attrs: dict[str, Any] = {"kind": "llvm", "mcpu": str(base.attrs["mcpu"]), "cl-opt": options}
-    if "mattr" in base.attrs:
-        attrs["mattr"] = [str(a) for a in base.attrs["mattr"]]
+    attrs: dict[str, Any] = {"kind": "llvm", "mcpu": str(base["mcpu"]), "cl-opt": options}
+    if "mattr" in base:
+        attrs["mattr"] = [str(a) for a in base["mattr"]]
     return tvm.target.Target(attrs)
 
 

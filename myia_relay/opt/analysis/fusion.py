@@ -12,8 +12,9 @@ Scalars are registers and have no role here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
-from ...abstract.types import Array, Data, Scalar, Type
+from ...abstract.types import Array, Data, Leaf, Scalar, Type
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import Primitive, update_of
@@ -35,7 +36,7 @@ INDICES = 8  # at so many indices a kernel may compute elements of one value
 REPEATED = 12  # operations an element that all but one of these may cost in all
 
 
-def is_scalar(t: Type) -> bool:
+def is_scalar(t: Type) -> TypeGuard[Leaf | Data]:
     """Whether values of this type live in registers: numbers, and arrays without axes."""
     return isinstance(t, Scalar | Data) or (isinstance(t, Array) and t.shape == ())
 

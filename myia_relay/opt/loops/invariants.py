@@ -7,7 +7,7 @@ that moves needs them: moved on their own, they would turn into memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +140,7 @@ def is_there(node: Apply) -> bool:
     return all(never_negative(d) for n, *places in ends for p in places for d in (p, n - 1 - p))
 
 
-def needed_outside(graph: Graph, roots: list[Apply]) -> list[Apply]:
+def needed_outside(graph: Graph, roots: Sequence[Node]) -> list[Apply]:
     """The roots and all applications that they depend on, in order."""
     needed: set[Node] = set(roots)
     for node in reversed(graph.nodes):

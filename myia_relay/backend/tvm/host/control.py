@@ -18,7 +18,7 @@ from tvm import tirx
 
 from ....abstract.dims import product
 from ....abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, is_static_shape, leaves
-from ....ir.node import Apply, Constant, Graph, Node, applied
+from ....ir.node import Apply, Constant, Graph, Node, applied, applies
 from ....opt.analysis.fusion import is_scalar
 from ....prims.ops.control import LEAD
 from ....utils.errors import LoweringError
@@ -70,7 +70,7 @@ def carry_in_place(scope: Any, dest: list[View | None]) -> None:
         results: list[Any] = [(output, k) for k in range(len(output.type.elems))]
     else:
         nodes = leaf_nodes(output, scope)
-        results = [(n.args[0], n.attrs["index"]) if n is not None and applied(n) == "get_item" else None for n in nodes]
+        results = [(n.args[0], n.attrs["index"]) if applies(n, "get_item") else None for n in nodes]
     for result, view in zip(results, dest, strict=True):
         while result is not None and view is not None and applied(result[0]) in LEAD and result not in scope.loop_dest:
             loop, k = result
@@ -260,8 +260,11 @@ def _kept_places(
             if leaf is None or k in out or not isinstance(leaf.type, Array) or is_scalar(leaf.type):
                 continue
             param = source(graph, leaf)
-            place = operands[graph.params.index(param)] if param is not None else None
-            if param is not None and given[graph.params.index(param)] and all(place is not p for p in out.values()):
+            if param is None:
+                continue
+            at = graph.params.index(param)
+            place = operands[at]
+            if given[at] and all(place is not p for p in out.values()):
                 out[k] = place
     return out
 
@@ -397,7 +400,7 @@ def _for_loop(lowering: Any, node: Apply) -> None:
     b, block = lowering.b, lowering.block
     start, stop, step = (b.let(lowering.scalar(a)) for a in node.args[:3])
     loop = _Loop(lowering, node, node.args[3:])
-    sizes = [a.value if isinstance(a, Constant) else None for a in node.args[:3]]
+    sizes: list[Any] = [a.value if isinstance(a, Constant) else None for a in node.args[:3]]
     if None not in sizes:
         trips: Any = len(range(*sizes))
     else:
@@ -453,7 +456,7 @@ def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int 
     return b.where(b.gt(distance, idx(0)), b.let(iterations), idx(0))
 
 
-def tests_of(graph: Graph) -> set[Node]:
+def tests_of(graph: Graph) -> set[Apply]:
     """Truth values that are looked at in one place, by a check or condition or a part of one: they need no local."""
     found = {n for n in graph.nodes if getattr(n.fn, "name", "") in TESTS and is_scalar(n.type)}
     if not found:

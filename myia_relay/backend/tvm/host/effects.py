@@ -26,7 +26,7 @@ from ...native.area import CALL, FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT
 from ..kernels.kernel import view_pointer
 from ..plan import View
 from ..tir import exact
-from ..tir.block import call, expect, idx, load
+from ..tir.block import call, dtype_of, expect, idx, load
 from .inplace import last_use, views
 
 SERVE = "myia_relay.native.serve"  # where code is not linked here but loaded by TVM
@@ -171,6 +171,7 @@ def _call_operator(lowering: Any, node: Apply) -> None:
         if view is None:
             results.append(sites.Number(slot, t))
             continue
+        assert isinstance(t, Array)
         lowering.plan.touch(view.storage)
         lowering.state.put(slot, call("tirx.reinterpret", "int64", view_pointer(view)))
         sizes = tuple(lowering.state.slot() for _ in t.shape)
@@ -180,8 +181,8 @@ def _call_operator(lowering: Any, node: Apply) -> None:
     lowering.sites[number].results = tuple(results)
     _request(lowering, CALL, idx(number))
     found = [
-        lowering.block.let(lowering.state.number(r.slot, t.dtype)) if view is None else view
-        for t, view, r in zip(types, values, results)
+        lowering.block.let(lowering.state.number(r.slot, r.type.dtype)) if view is None else view
+        for view, r in zip(values, results)
     ]
     lowering.scope.env[node] = tuple(found) if isinstance(node.type, Struct) else found[0]
 
@@ -204,7 +205,7 @@ def granted(state: Any, block: Any, kind: int, operand: Any, frame: Any = None) 
         answer = tirx.call_extern("int32", library.SERVE, server)
     else:
         answer = tirx.call_packed(SERVE, server)
-    answer = block.let(tirx.Cast("int32", answer) if str(answer.ty.dtype) != "int32" else answer)
+    answer = block.let(tirx.Cast("int32", answer) if dtype_of(answer) != "int32" else answer)
     return tirx.EQ(answer, tirx.IntImm("int32", GO_ON))
 
 
@@ -381,9 +382,7 @@ def estimate(graph: Graph, busy: tuple[Graph, ...] = ()) -> float:
     """Rough nanoseconds that a graph takes; of a recursive function, one call."""
     total = 0.0
     for node in graph.nodes:
-        inner = [g for g in node.attrs.values() if isinstance(g, Graph)]
-        if isinstance(node.fn, Graph):
-            inner.append(node.fn)
+        inner = [g for g in (*node.attrs.values(), node.fn) if isinstance(g, Graph)]
         if inner:
             total += sum(estimate(g, (*busy, graph)) for g in inner if g is not graph and g not in busy)
             continue

@@ -20,7 +20,7 @@ from tvm import tirx
 
 from ....abstract.dims import DimLike, product
 from ....abstract.types import Array
-from ....ir.node import Apply, Constant, Graph, Node, Parameter, applied
+from ....ir.node import Apply, Constant, Graph, Node, Parameter, applied, applies
 from ....ir.prim import Primitive
 from ....opt.analysis.fusion import is_scalar, is_view
 from ....prims.ops.control import LEAD
@@ -137,7 +137,7 @@ def want(scope: Any, node: Node, place: View) -> None:
     while is_fresh(node, scope) or is_view(node):
         if is_fresh(node, scope):
             made.append((node, place))
-        inner = node.args[0] if applied(node) in ("reshape", "scatter_add") else None
+        inner = node.args[0] if applies(node, "reshape", "scatter_add") else None
         if inner is None or place.storage.kind != "out" or users.get(inner) != [node]:
             break
         node, place = inner, View(place.storage, place.dtype, inner.type.shape, place.offset, place.pointer)
@@ -341,8 +341,8 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
     nest = Nest(kernel)
     b, block = nest.b, kernel.block
     shape = tuple(part.sizes)
-    nodes = inlined([value], lowering.is_inline) if lowering.is_inline(value) else []
-    axes = grouped(shape, part.cuts() | cuts(shape, [n for n in nodes if isinstance(n, Apply)]))
+    nodes = inlined([value], lowering.is_inline) if isinstance(value, Apply) and lowering.is_inline(value) else []
+    axes = grouped(shape, part.cuts() | cuts(shape, nodes))
     extents = [product(shape[a:z]) for a, z in axes]
     strides = [part.strides[part.axes[z - 1]] for _, z in axes]
     buffer = kernel.buffer(target, write=True)

@@ -50,7 +50,7 @@ class Layout:
     storage: Any
 
     @property
-    def nested(self) -> list[tuple[int, Type]]:
+    def nested(self) -> list[tuple[DimLike, List]]:
         """Offsets and types of the leaves that are lists."""
         return [(at, t) for at, t in zip(self.offsets, self.types, strict=True) if isinstance(t, List)]
 

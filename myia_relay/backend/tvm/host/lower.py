@@ -68,7 +68,7 @@ class Pending:
     """
 
     shape: tuple[DimLike, ...]
-    targets: dict[Node, list[View]] = field(default_factory=dict)
+    targets: dict[Apply, list[View]] = field(default_factory=dict)
     leaves: dict[Node, bool] = field(default_factory=dict)
     count: int = 0
 
@@ -119,7 +119,7 @@ class Lowering:
         self.functions: dict[Any, Any] = {}
         self.kernel_keys: dict[int, list[Any]] = {}
         self.helpers: dict[Any, Any] = {}  # functions that several kernels call, by what they do
-        self.constants: dict[int, tuple[np.ndarray, View]] = {}
+        self.constants: dict[int, tuple[np.ndarray, View, Any]] = {}
         self.sites: list[Any] = []
         self.kernels: list[str] = []
         self.profile: list[tuple[str, int]] | None = None  # kernels with the slots of their cycles, if they are counted
@@ -401,7 +401,7 @@ class Lowering:
         """The arrays in memory that a kernel of these roots reads -> whether only at the index of the result."""
         out: dict[Node, bool] = {}
         seen: set[tuple[Node, bool]] = set()
-        stack = [(root, True, True) for root in roots]
+        stack: list[tuple[Any, bool, bool]] = [(root, True, True) for root in roots]
         while stack:
             node, identity, inside = stack.pop()
             if (node, identity) in seen:
@@ -417,7 +417,7 @@ class Lowering:
                 stack.append((arg, exact, False))
         return out
 
-    def defer(self, node: Node, targets: list[View]) -> None:
+    def defer(self, node: Apply, targets: list[View]) -> None:
         """Compute an elementwise node into `targets`, together with others of its shape, before anyone looks."""
         leaves = self.leaves([node])
         host = self._host(node, leaves, targets)

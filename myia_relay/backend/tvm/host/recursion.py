@@ -19,6 +19,7 @@ Input: a typed graph with such functions in it. Output: more functions of the mo
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ import tvm
 from tvm import tirx
 from tvm.ir import PrimType
 
-from ....abstract.dims import DimLike, product
+from ....abstract.dims import DimLike, is_known, product
 from ....abstract.types import INT, Array, Data, List, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
 from ....ir.node import Apply, Graph, Node
 from ....ir.prim import REGISTRY
@@ -38,7 +39,7 @@ from ...native.area import DEEPER, INTERRUPTED, POLL
 from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..plan import ITEM, View
 from ..tir import pipeline
-from ..tir.block import Block, call, expect, idx, llvm, load
+from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
 from . import data
 from .control import flatten, same_place, unflatten
 from .effects import EffectSite, granted
@@ -106,7 +107,7 @@ class Calls:
         others: further ones; see `outline`.
     """
 
-    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph], others: set[Graph] = frozenset()):
+    def __init__(self, lowering: Lowering, graph: Graph, recursive: set[Graph], others: Set[Graph] = frozenset()):
         self.lowering, self.graph, self.recursive = lowering, graph, recursive
         self.called = recursive | others
         self.functions: dict[Graph, NativeFunction] = {}
@@ -143,11 +144,12 @@ class Calls:
 
     def bytes(self) -> int:
         """The size of the region of frames."""
-        if not all(isinstance(s, int) for s in self.sizes):
+        sizes = tuple(self.sizes)
+        if not is_known(sizes):
             return MAX_BYTES
         if not self.recursive:  # each is under way once at most
-            return sum(self.sizes)
-        return min(MAX_BYTES, MAX_DEPTH * max(self.sizes, default=0))
+            return sum(sizes)
+        return min(MAX_BYTES, MAX_DEPTH * max(sizes, default=0))
 
     def prologue(self) -> list[Any]:
         """Statements for the top of the program."""
@@ -188,6 +190,7 @@ class Calls:
             lowering.relay()
         for k, offset in function.places.items():
             t = function.results[k]
+            assert is_scalar(t)
             stored = "int8" if t.dtype == "bool" else t.dtype
             value = block.let(load(_word(block, frame, offset, stored), 0))
             results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
@@ -312,7 +315,7 @@ class FunctionLowering(Lowering):
         with top.when(expect(tirx.LT(here, state.get(calls.stack)), False)):
             for k, param in enumerate(self.params[2:]):
                 value = param if not _is_pointer(param) else call("tirx.reinterpret", "int64", param)
-                top.store(_word(top, self.frame, function.saved + 8 * k, str(value.ty.dtype)), value, 0)
+                top.store(_word(top, self.frame, function.saved + 8 * k, dtype_of(value)), value, 0)
             with top.when(tirx.Not(granted(state, top, DEEPER, idx(function.number), self.frame))):
                 state.put(calls.status, idx(INTERRUPTED))
             top.emit(tirx.Return(tirx.IntImm("int32", 0)))
@@ -330,10 +333,11 @@ class FunctionLowering(Lowering):
             if place is not None and not same_place(value, place):
                 self.copy(value, place)
         for k, offset in self.function.places.items():
-            value = values[k]
-            if self.function.results[k].dtype == "bool":
+            value, t = values[k], self.function.results[k]
+            assert is_scalar(t)
+            if t.dtype == "bool":
                 value = tirx.Cast("int8", value)
-            self.block.store(_word(self.block, self.frame, offset, str(value.ty.dtype)), value, 0)
+            self.block.store(_word(self.block, self.frame, offset, dtype_of(value)), value, 0)
 
 
 def _is_pointer(param: Any) -> bool:

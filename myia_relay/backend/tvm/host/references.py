@@ -144,9 +144,9 @@ def donate(lowering: Any, node: Apply, given_: list[bool]) -> list[bool]:
         if isinstance(arg.type, List):
             address = lowering.value(arg)
             reference = mine(lowering, address, node)
-            out[k] = reference is not None and _is_there_once(lowering, address, node)
-            if out[k]:
-                reference.gone = True
+            out[k] = False
+            if reference is not None and _is_there_once(lowering, address, node):
+                out[k] = reference.gone = True
         elif holds_list(arg.type):
             out[k] = False
     return out

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from tvm import tirx
 
@@ -91,19 +91,20 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
     if any(applied(n) not in (*OPERATIONS, "dynamic_index", "make_struct") and not updates_one(n) for n in body.nodes):
         return None
     found = VectorLoop(body, int(step.value))
-    users: dict[Node, list[Node]] = {}
+    users: dict[Node, list[Apply]] = {}
     for n in body.nodes:
         for arg in n.args:
             users.setdefault(arg, []).append(n)
-    carried = dict(zip(body.params[1 : 1 + len(outs)], range(len(outs)), strict=True))
+    carried: dict[Node, int] = dict(zip(body.params[1 : 1 + len(outs)], range(len(outs)), strict=True))
     added: set[Node] = set()  # applications that sum up
     for param, k in carried.items():
         if outs[k] in carried or users.get(outs[k]) != [body.output]:
             return None
         if isinstance(param.type, Array) and not is_scalar(param.type):
-            if not _is_store(outs[k], param, users):
+            out = outs[k]
+            if not _is_store(out, param, users):
                 return None
-            found.stores[k] = outs[k]
+            found.stores[k] = out
         elif not _is_sum(found, k, outs[k], param, users, added):
             return None
     found.rates[body.params[0]] = 1
@@ -131,10 +132,11 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
     return found if width > 1 and (most is None or most >= SHORT * width) else None
 
 
-def _is_store(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool:
+def _is_store(node: Node, param: Node, users: Mapping[Node, list[Apply]]) -> TypeGuard[Apply]:
     """Whether an array is written at one place in an iteration, and otherwise only looked at."""
     if (
-        not updates_one(node)
+        not isinstance(node, Apply)
+        or not updates_one(node)
         or node.args[0] is not param
         or node.args.count(param) != 1
         or not is_scalar(node.args[1].type)
@@ -144,7 +146,7 @@ def _is_store(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool
 
 
 def _is_sum(
-    found: VectorLoop, k: int, node: Node, param: Node, users: Mapping[Node, list[Node]], added: set[Node]
+    found: VectorLoop, k: int, node: Node, param: Node, users: Mapping[Node, list[Apply]], added: set[Node]
 ) -> bool:
     """Whether a number is a sum of an adjoint, which may be summed in any order."""
     terms: list[tuple[Node, bool]] = []
@@ -161,7 +163,7 @@ def _is_sum(
     return len(users[param]) == 1 and not any(_leads_to(term, param, users) for term, _ in terms)
 
 
-def _leads_to(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool:
+def _leads_to(node: Node, param: Node, users: Mapping[Node, list[Apply]]) -> bool:
     """Whether a chain of sums begins at a parameter."""
     stack = [node]
     while stack:
@@ -173,7 +175,7 @@ def _leads_to(node: Node, param: Node, users: Mapping[Node, list[Node]]) -> bool
     return False
 
 
-def _sums_up(node: Node, users: Mapping[Node, list[Node]]) -> bool:
+def _sums_up(node: Node, users: Mapping[Node, list[Apply]]) -> TypeGuard[Apply]:
     """Whether an application is a part of an adjoint's sum, and of nothing else."""
     return applied(node) in ("add", "sub") and node.origin.via == "vjp" and len(users[node]) == 1
 
@@ -349,6 +351,7 @@ class _Emission:
 
     def until_vectors(self, lanes: int) -> Any:
         """How many iterations there are before one whose vector may be stored past the caches."""
+        assert self.streamed is not None
         array, _, at = self.streamed.args
         before = idx(0) if self.found.step > 0 else self.count
         place = tirx.Add(self.b.cast(self.value(at, self.outside), "int64"), before)

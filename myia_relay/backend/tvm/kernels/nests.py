@@ -11,6 +11,7 @@ Input: nodes and their targets in memory, in a `Kernel`. Output: its body.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +40,9 @@ def lanes_for(dtype: str) -> int:
     return pipeline.vector_bytes() // max(ITEM[dtype], 2)
 
 
-def inlined(roots: list[Node], is_inline: Callable[[Node], bool]) -> list[Apply]:
+def inlined(roots: list[Apply], is_inline: Callable[[Node], bool]) -> list[Apply]:
     """The applications that a kernel of these roots computes: the roots and what is fused into them."""
-    seen: dict[Node, None] = dict.fromkeys(roots)
+    seen: dict[Apply, None] = dict.fromkeys(roots)
     stack = list(roots)
     while stack:
         for arg in stack.pop().args:
@@ -109,9 +110,9 @@ class Nest:
 
     # --- loops ------------------------------------------------------------------------------------------------------
 
-    def work(self, shape, nodes: list[Apply]) -> DimLike:
+    def work(self, shape: tuple[DimLike, ...], nodes: list[Apply]) -> int:
         """Rough cost of a kernel, in elements times operations; symbolic sizes count as small."""
-        size = product(d if isinstance(d, int) else 64 for d in shape)
+        size = math.prod(d if isinstance(d, int) else 64 for d in shape)
         return size * (2 + sum(cost(n) for n in nodes) // 2)
 
     def loops(self, extents: list[DimLike], body: Callable[[list[Any]], None], parallel: bool) -> None:
@@ -163,7 +164,7 @@ class Nest:
 
     # --- elementwise ------------------------------------------------------------------------------------------------
 
-    def elementwise(self, shape: tuple[DimLike, ...], outputs: list[tuple[Node, list[View]]], is_inline) -> None:
+    def elementwise(self, shape: tuple[DimLike, ...], outputs: list[tuple[Apply, list[View]]], is_inline) -> None:
         """Compute nodes of one shape, each into its targets, element by element.
 
         Every element of every output is computed before any is stored, so targets may be operands read at the same index.
@@ -329,7 +330,7 @@ class _Reduction:
                 if isinstance(size, int):
                     iterations = (size - done) // width
                 else:
-                    iterations = block.let(tirx.Div(tirx.Sub(size, done), idx(width)))
+                    iterations = block.let(tirx.Div(tirx.Sub(size, idx(done)), idx(width)))
                 if not isinstance(iterations, int) or iterations:
                     begin = idx(done) if isinstance(done, int) else done
                     with block.loop(iterations) as i:
@@ -339,10 +340,10 @@ class _Reduction:
                 if isinstance(size, int):
                     done += iterations * width
                 else:
-                    done = block.let(tirx.Add(done, tirx.Mul(iterations, idx(width))))
+                    done = block.let(tirx.Add(idx(done), tirx.Mul(idx(iterations), idx(width))))
             if not isinstance(size, int):
-                with block.loop(tirx.Sub(size, done)) as i:
-                    add(outer, tirx.Add(i, done), 1, single)
+                with block.loop(tirx.Sub(size, idx(done))) as i:
+                    add(outer, tirx.Add(i, idx(done)), 1, single)
             elif size - done == 1:
                 add(outer, idx(done), 1, single)
             elif size > done:

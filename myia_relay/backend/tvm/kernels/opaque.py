@@ -228,10 +228,11 @@ def _matvec(c: Call) -> None:
 
 def _conv_shape(c: Call, image: tuple, filters: int, per_group: int, kernel: tuple) -> Conv:
     c.static(*image, filters, per_group, *kernel)
+    height, width = image
     (top, bottom), (left, right) = c.attrs["padding"]
     groups = c.attrs["groups"]
     strides = tuple(c.attrs["strides"])
-    return Conv(per_group, *image, filters // groups, tuple(kernel), strides, (top, bottom, left, right))
+    return Conv(per_group, height, width, filters // groups, tuple(kernel), strides, (top, bottom, left, right))
 
 
 def _conv2d(c: Call) -> None:
@@ -251,9 +252,9 @@ def _conv2d(c: Call) -> None:
     with conv.split(c.block, c.dim(n * groups), tasks) as (task, i):
         group = tirx.Mod(i, idx(groups))
         col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
-        places = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
+        x_at, w_at, y_at = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
             (source, i, s.size_in), (filters, group, s.weights), (out, i, s.size_out))]  # fmt: skip
-        conv.forward_sample(c.block, s, *places, col)
+        conv.forward_sample(c.block, s, x_at, w_at, y_at, col)
 
 
 def _conv2d_grad_input(c: Call) -> None:
@@ -273,9 +274,9 @@ def _conv2d_grad_input(c: Call) -> None:
     with conv.split(c.block, c.dim(n * groups), tasks) as (task, i):
         group = tirx.Mod(i, idx(groups))
         col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
-        places = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
+        w_at, dy_at, dx_at = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
             (filters, group, s.weights), (grad, i, s.size_out), (out, i, s.size_in))]  # fmt: skip
-        conv.grad_input_sample(c.block, s, *places, col)
+        conv.grad_input_sample(c.block, s, w_at, dy_at, dx_at, col)
 
 
 def _conv2d_grad_weight(c: Call) -> None:
@@ -295,12 +296,12 @@ def _conv2d_grad_weight(c: Call) -> None:
     with conv.split(c.block, groups, min(tasks, groups)) as (task, g), c.block.loop(c.dim(n)) as i:
         col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
         k = tirx.Add(tirx.Mul(i, idx(groups)), g)
-        places = [at(o, tirx.Mul(j, idx(z))) for o, j, z in (
+        x_at, dy_at, dw_at = [at(o, tirx.Mul(j, idx(z))) for o, j, z in (
             (source, k, s.size_in), (grad, k, s.size_out), (out, g, s.weights))]  # fmt: skip
         with c.block.when(tirx.EQ(i, idx(0))):
-            conv.grad_weight_sample(c.block, s, *places, col, accumulate=False)
+            conv.grad_weight_sample(c.block, s, x_at, dy_at, dw_at, col, accumulate=False)
         with c.block.otherwise():
-            conv.grad_weight_sample(c.block, s, *places, col)
+            conv.grad_weight_sample(c.block, s, x_at, dy_at, dw_at, col)
 
 
 def _by_blas(dtype: str) -> bool:
@@ -313,9 +314,10 @@ def _by_blas(dtype: str) -> bool:
 def _pool_shape(c: Call, image: tuple) -> pool.Pool | None:
     """The shape of a pooling, or None where the fast kernels do not take it."""
     c.static(*image)
+    height, width = image
     (top, bottom), (left, right) = c.attrs["padding"]
     try:
-        return pool.Pool(*image, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
+        return pool.Pool(height, width, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
     except ValueError:
         return None
 

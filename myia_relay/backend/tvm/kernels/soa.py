@@ -12,13 +12,14 @@ Input: the application. Output: one kernel.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
 
+from ....abstract.dims import known_size
 from ....abstract.types import Array
 from ....ir.node import Apply, Constant, Graph, Node, applied
 from ....opt.analysis.control import iterations, output_parts
@@ -153,13 +154,20 @@ def runs(graph: Graph, lanes: int) -> dict[Apply, tuple[int, int]]:
     return found
 
 
+def _iterations(node: Apply) -> range:
+    """The iterations of a loop: they are known of all loops in graphs that come here."""
+    known = iterations(node)
+    assert known is not None
+    return known
+
+
 def work(graph: Graph) -> int:
     """How many operations a graph of numbers is."""
     size = 0
     for node in graph.nodes:
         size += cost(node)
         if node.fn.name == "for_loop":
-            size += work(node.attrs["body"]) * len(iterations(node))
+            size += work(node.attrs["body"]) * len(_iterations(node))
     return size
 
 
@@ -195,7 +203,7 @@ class RowBlockEvaluator:
         for node in graph.nodes:
             if node.fn.name != "for_loop":
                 continue
-            span, body, first = iterations(node), node.attrs["body"], 1 + node.attrs["carried"]
+            span, body, first = _iterations(node), node.attrs["body"], 1 + node.attrs["carried"]
             args = [
                 self.value(a, known) if a in known or isinstance(a, Constant) else None for a in node.args[2 + first :]
             ]
@@ -267,8 +275,8 @@ class RowBlockEvaluator:
     def apply(self, node: Apply, args: list[Any]) -> Any:
         name = node.fn.name
         if name == "dynamic_index":
-            run = self.runs.get(node)
-            return self.read(node.args[0].type, *args) if run is None else self.read_run(*args, *run)
+            run, (buffer, at) = self.runs.get(node), args
+            return self.read(node.args[0].type, buffer, at) if run is None else self.read_run(buffer, at, *run)
         if name == "for_loop":
             return self.loop(node, args)
         if name == "get_item":
@@ -370,7 +378,7 @@ class RowBlockEvaluator:
         """The element of an array at an index."""
         if isinstance(index, Even) and 1 < index.stride <= MIXED and self.lanes == LANES and t.dtype != "bool":
             first = index.offset - index.offset % index.stride
-            if first + self.rows * index.stride <= t.shape[0]:  # else its rows are not all there
+            if first + self.rows * index.stride <= known_size(t.shape[0]):  # else its rows are not all there
                 picked = [k * index.stride + index.offset % index.stride for k in range(self.lanes)]
                 return self.b.let(shuffle(self.block_of_rows(buffer, index.start, first, index.stride), picked))
         if isinstance(index, Even) or lanes_of(dtype_of(self.expression(index))) == 1:
@@ -416,9 +424,11 @@ class RowBlockEvaluator:
     def loop(self, node: Apply, args: list[Any]) -> tuple[Any, ...]:
         """A loop that runs as often for all rows; what it carries is in vectors."""
         block, n = self.block, node.attrs["carried"]
-        span, body = iterations(node), node.attrs["body"]
-        alike, known = self.watched.get(node, (None, None))
-        if alike is None:
+        span, body = _iterations(node), node.attrs["body"]
+        known: Sequence[tuple[Any, Any] | None]
+        if node in self.watched:
+            alike, known = self.watched[node]
+        else:
             alike = families(skippable(body, n, self.uniform_parameters(args, n)), body)
             known = [None] * len(alike)
         initial = [self.vector(value) for value in args[3 : 3 + n]]
@@ -438,6 +448,7 @@ class RowBlockEvaluator:
             later = {m for family in alike for group in family.groups for m in group.nodes}
             self.compute([m for m in body.nodes if m not in later and m is not body.output], env)
             parts = output_parts(body)
+            assert parts is not None
             new = {k: self.b.let(self.vector(self.value(parts[k], env))) for k in apart}
             for factor in dict.fromkeys(family.first.factor for family in alike):
                 with self.where_not_zero(factor, env):
@@ -482,6 +493,7 @@ class RowBlockEvaluator:
     ) -> None:
         """What an iteration adds to a group."""
         block, group, parts = self.block, family.first, output_parts(body)
+        assert parts is not None
         start = self.times(g, len(group.carried))
         places = {k: (cells[k][0], tirx.Add(start, idx(cells[k][1]))) for k in group.carried}
         env = {**env, **{body.params[1 + k]: block.let(load(*place)) for k, place in places.items()}}

@@ -9,6 +9,7 @@ Input: a `Call` of `operator_kernel`. Output: statements in its kernel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,8 +17,8 @@ import tvm
 from tvm import te, tirx, topi
 from tvm.s_tir import transform
 
-from ....abstract.dims import product
-from ....abstract.types import Array, Scalar, Type
+from ....abstract.dims import known_size, product
+from ....abstract.types import Array, Leaf, Scalar
 from ....utils.errors import CompileError, TypeError_
 from ..plan import ITEM
 from ..tir.block import idx
@@ -48,13 +49,12 @@ def emit(c: Any) -> None:
     body, parameters = loops_of(attrs["op"], dict(attrs["attrs"]), types, out)
     operands = [_scalar(c, k) if isinstance(c.types[k], Scalar) else c.operand(k)[0] for k in range(len(types))]
     result = c.result()[0]
-    places = [c.scratch(max(product(t.shape), 1), t.dtype)[0] for t in (*types, out)]
+    places = [c.scratch(max(known_size(product(t.shape)), 1), t.dtype)[0] for t in (*types, out)]
     scratch = {}
     for statement in body:
         if isinstance(statement, tirx.AllocBuffer):
-            t = statement.buffer.ty
-            elements = product(tuple(int(d) for d in t.shape))
-            scratch[statement.buffer] = c.scratch(max(elements, 1), str(t.dtype))[0]
+            t = _array_type(statement.buffer.ty)
+            scratch[statement.buffer] = c.scratch(max(known_size(product(t.shape)), 1), t.dtype)[0]
     with ExitStack() as stack:
         at = [stack.enter_context(c.block.loop(size, name="example")) for size in sizes]
         for k, (t, source, place) in enumerate(zip(types, operands, places)):
@@ -68,22 +68,22 @@ def emit(c: Any) -> None:
         _copy(c, result, _offset(at, sizes, [True] * len(sizes), out), places[-1], 0, out)
 
 
-def loops_of(op: Any, attrs: dict[str, Any], types: list[Type], out: Array) -> tuple[list[Any], list[Any]]:
+def loops_of(op: Any, attrs: dict[str, Any], types: Sequence[Leaf], out: Array) -> tuple[list[Any], list[Any]]:
     """The statements of an operator's tensor expression, and the buffers of its arguments and its result.
 
     Raises:
         TypeError_: the user's function fails, or gives something else than the relation says.
     """
-    wide = any(product(t.shape) >= WIDE for t in (*types, out))
+    wide = any(known_size(product(t.shape)) >= WIDE for t in (*types, out))
     tensors = [
-        te.placeholder(tuple(tirx.IntImm("int64" if wide else "int32", d) for d in t.shape), t.dtype, name)
+        te.placeholder(tuple(tirx.IntImm("int64" if wide else "int32", known_size(d)) for d in t.shape), t.dtype, name)
         for name, t in zip(op._names(len(types)), types)
     ]
     try:
         made = op.lower(Namespace(), *tensors, **attrs)
         if not isinstance(made, te.Tensor):
             raise TypeError(f"it returned a {type(made).__name__}, and one te.Tensor is wanted")
-        have = Array(str(made.dtype), tuple(int(d) for d in made.shape))
+        have = _array_type(made)
     except CompileError:
         raise
     except Exception as error:
@@ -101,8 +101,13 @@ def loops_of(op: Any, attrs: dict[str, Any], types: list[Type], out: Array) -> t
     ):
         module = step(module)
     function = module["main"]
-    body = list(function.body) if isinstance(function.body, tirx.SeqStmt) else [function.body]
+    body = list(function.body.seq) if isinstance(function.body, tirx.SeqStmt) else [function.body]
     return body, list(function.params)
+
+
+def _array_type(made: Any) -> Array:
+    """The type of what is in a tensor or a buffer of TVM's."""
+    return Array(str(made.dtype), tuple(int(d) for d in made.shape))
 
 
 def _scalar(c: Any, k: int) -> Any:
@@ -112,18 +117,18 @@ def _scalar(c: Any, k: int) -> Any:
     return buffer
 
 
-def _offset(at: list[Any], sizes: list[int], flags: list[bool], t: Type) -> Any:
+def _offset(at: list[Any], sizes: list[int], flags: list[bool], t: Leaf) -> Any:
     """Where an example begins in memory, in elements."""
     total: Any = 0
     for i, size, flag in zip(at, sizes, flags, strict=True):
         if flag:
-            total = i if isinstance(total, int) and total == 0 else tirx.Add(tirx.Mul(total, idx(size)), i)
+            total = i if isinstance(total, int) and total == 0 else tirx.Add(tirx.Mul(idx(total), idx(size)), i)
     return total if isinstance(total, int) else tirx.Mul(total, idx(product(t.shape)))
 
 
-def _copy(c: Any, target: Any, to: Any, source: Any, at: Any, t: Type) -> None:
+def _copy(c: Any, target: Any, to: Any, source: Any, at: Any, t: Leaf) -> None:
     """Copy one example's array."""
-    nbytes = idx(product(t.shape) * ITEM[t.dtype])
+    nbytes = idx(known_size(product(t.shape)) * ITEM[t.dtype])
     pointers = [address_of(target, idx(to)), address_of(source, idx(at))]
     c.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memmove", *pointers, nbytes)))
 

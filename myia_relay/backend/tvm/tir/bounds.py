@@ -28,7 +28,7 @@ from tvm.tirx.stmt import ForKind
 
 from ....utils.errors import InternalError
 from ...native.memory_checks import FOUND, INDEX, LEAST, MOST, PLACE, VIOLATED
-from .block import Block, call, const, dtype_of, element, expect, idx, lanes_of, llvm, load
+from .block import Block, broadcast, call, const, dtype_of, element, expect, idx, lanes_of, llvm, load
 
 PLACE_MARK, CLOCK_MARK, EXTENT_MARK = "myia_relay_place", "myia_relay_clock", "myia_relay_extent"
 INDEX_MARK = "myia_relay_index"
@@ -234,8 +234,10 @@ class _Function:
             block.emit(stmt)
             if not isinstance(stmt.var.ty, PrimType):
                 nbytes = self.checks.memory.extents.get(stmt.var)
-                low = self.bind(_address(stmt.var), block) if nbytes is not None else None
-                span = _Span(low, self.bind(tirx.Add(low, nbytes), block)) if low is not None else None
+                span = None
+                if nbytes is not None:
+                    low = self.bind(_address(stmt.var), block)
+                    span = _Span(low, self.bind(tirx.Add(low, nbytes), block))
                 self.spans[stmt.var] = span or self.span(stmt.value, block)
         elif isinstance(stmt, tirx.Return):
             self.look(stmt.value, block)
@@ -529,7 +531,7 @@ def _poisoned(dtype: str) -> Any:
         value = const(float("nan"), base)
     else:
         value = tirx.IntImm(base, pattern) if bits <= 64 else None
-    return value if lanes == 1 or value is None else tirx.Broadcast(value, lanes)
+    return broadcast(value, lanes) if value is not None else None
 
 
 @functools.cache
