@@ -496,7 +496,7 @@ class Relay:
         leaves: list = []
         _, treedefs, keywords = self._signature(args, kwargs, leaves)
         compiled = compile_program(self._infer(treedefs, keywords), "native", self.options)
-        write_library(path, self.__name__, compiled, treedefs, keywords, leaves)
+        write_library(path, getattr(self, "__name__", "f"), compiled, treedefs, keywords, leaves)
 
     @at_boundary
     def tir(self, *args, **kwargs) -> Any:

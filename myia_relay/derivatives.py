@@ -39,7 +39,7 @@ def _function(transform: str, f: Any) -> Callable:
 # Directional derivatives.
 
 
-def jvp(f, primals, tangents):
+def jvp(f, primals, tangents) -> Any:
     """The value of a function and its derivative along a direction, by forward mode.
 
     Args:
@@ -367,8 +367,9 @@ def tree_map(f, tree, *rest):
 
 def _children(tree: Any) -> tuple[list, Callable] | None:
     """The parts of a structure by name or position, and what puts changed ones together; None for a leaf."""
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return list(tree._fields), lambda parts: type(tree)(*parts)
+    fields = getattr(tree, "_fields", None)
+    if isinstance(tree, tuple) and fields is not None:
+        return list(fields), lambda parts: type(tree)(*parts)
     if isinstance(tree, list | tuple):
         return list(range(len(tree))), type(tree)
     if isinstance(tree, dict):
@@ -522,7 +523,9 @@ def _moved(args: tuple, path: tuple, index: tuple, by: float) -> tuple:
                 new[index] += by
                 return new
             return type(tree)(tree + by)
-        keys, build = _children(tree)
+        structure = _children(tree)
+        assert structure is not None, path
+        keys, build = structure
         return build([go(_part(tree, k), rest[1:]) if k == rest[0] else _part(tree, k) for k in keys])
 
     return go(args, path)

@@ -79,7 +79,7 @@ def _of_model(transform: str, model, loss, args):
     return _model_gradient(transform, loss, executor)(model, tuple(args))
 
 
-def grad(f, wrt=0, has_aux=False, *, argnums=None):
+def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None) -> Any:
     """The gradient of a function with a scalar float result, or of a loss by the parameters of a model.
 
     Args:
@@ -101,7 +101,7 @@ def grad(f, wrt=0, has_aux=False, *, argnums=None):
     return Transformed("grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
 
 
-def value_and_grad(f, wrt=0, has_aux=False, *, argnums=None):
+def value_and_grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None) -> Any:
     """Like `grad`, returning `(value, gradient)`; with `has_aux` `((value, aux), gradient)`."""
     if _is_model(f):
         return _of_model("value_and_grad", f, wrt, has_aux)

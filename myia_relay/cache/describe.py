@@ -76,7 +76,7 @@ def named(module: str, name: str) -> Any:
 def code_text(code: types.CodeType) -> list:
     """What a code object does and where it stands: equal texts are the same program text at the same place."""
     constants = [code_text(c) if isinstance(c, types.CodeType) else _constant(c) for c in code.co_consts]
-    places = list(code.co_positions()) if hasattr(code, "co_positions") else list(code.co_lines())
+    places = list(code.co_positions()) if sys.version_info >= (3, 11) else list(code.co_lines())
     numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return [code.co_filename, code.co_name, numbers, names, code.co_code.hex(), constants, digest(places)]
@@ -95,7 +95,7 @@ def source_text(function: types.FunctionType) -> str:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not hasattr(code, "co_positions"):
+    if sys.version_info < (3, 11):
         return "".join(lines)
     last, stack = code.co_firstlineno, [code]
     while stack:

@@ -116,7 +116,7 @@ class Paths:
     def add(self, value: Any) -> None:
         """A further beginning: the value of the next dependency."""
         self.values.append(value)
-        stack = [(value, [len(self.values) - 1])]
+        stack: list[tuple[Any, list]] = [(value, [len(self.values) - 1])]
         while stack:
             top, path = stack.pop()
             if id(top) in self.known or isinstance(top, str | int | float | bool | None):

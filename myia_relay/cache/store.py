@@ -20,7 +20,7 @@ import secrets
 import stat
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,7 +170,7 @@ def _names(folder: int, key: str) -> list[str]:
     return [name for _, name in sorted(found, reverse=True)]
 
 
-def files(key: str) -> Iterator[Kept]:
+def files(key: str) -> Generator[Kept, None, None]:
     """The files of a key, those used last first; each counts as used now, and is closed when the next is asked for."""
     try:
         with _folder(key) as found:

@@ -259,7 +259,10 @@ def digits() -> tuple[Dataset, Dataset]:
     Returns:
         `(train, test)`.
     """
-    with (resources.files(__package__) / "data" / "digits.npz").open("rb") as file, np.load(file) as stored:
+    with (
+        (resources.files(__name__.rpartition(".")[0]) / "data" / "digits.npz").open("rb") as file,
+        np.load(file) as stored,
+    ):
         small, labels = stored["images"], stored["labels"]
     order = np.random.RandomState(0).permutation(len(labels))
     images = _enlarge(small[order], 28)
@@ -335,8 +338,8 @@ def _load(source: _Source) -> tuple[Dataset, Dataset]:
         expected = [file.shape for file in source.files]
     else:  # the user's own files may be a part of the dataset
         expected = [None] * len(source.files)
-    arrays = [_read_idx(folder, file, shape) for file, shape in zip(source.files, expected)]
-    return _dataset(source, "train", *arrays[:2], folder), _dataset(source, "test", *arrays[2:], folder)
+    train, train_labels, test, test_labels = (_read_idx(folder, *each) for each in zip(source.files, expected))
+    return _dataset(source, "train", train, train_labels, folder), _dataset(source, "test", test, test_labels, folder)
 
 
 def _dataset(source: _Source, part: str, pixels: np.ndarray, labels: np.ndarray, folder: Path) -> Dataset:

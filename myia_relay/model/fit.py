@@ -175,7 +175,7 @@ def fit(
                 while step < len(order):
                     rows = order[step : step + chunk]
                     begun = time.perf_counter()
-                    losses = run(model, optimizer, inputs, targets, rows, np.zeros(len(rows), np.float32))
+                    losses: Any = run(model, optimizer, inputs, targets, rows, np.zeros(len(rows), np.float32))
                     spent = time.perf_counter() - begun
                     step += len(rows)
                     history.record_steps(losses)

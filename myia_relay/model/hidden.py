@@ -18,7 +18,7 @@ from ..infer.engine.engine import Ambient, Engine
 from ..infer.engine.frames import Frame
 from ..infer.entry import new_engine
 from ..infer.transforms.model_gradients import parameter_key
-from ..infer.values.values import Dyn, Static
+from ..infer.values.values import Dyn, Static, Val
 from ..ir.node import Graph
 from ..pipeline import compress
 from ..utils.errors import TypeError_
@@ -142,7 +142,7 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
         types.append((name, type_))
 
     entry = Graph(graph.name)
-    values = [Dyn(entry.add_parameter(name, t)) for name, t in types]
+    values: list[Val] = [Dyn(entry.add_parameter(name, t)) for name, t in types]
     program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
     spec.dependencies = program.dependencies

@@ -138,7 +138,7 @@ class History:
         if not self._steps:
             return None
         try:
-            axes = self.plot()
+            axes: Any = self.plot()
         except ImportError:
             return None
         picture = io.BytesIO()

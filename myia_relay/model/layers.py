@@ -162,7 +162,7 @@ linear = Linear(
 )
 
 _PLAIN = {
-    name: OperatorFunction(name, meaning.function.__doc__)
+    name: OperatorFunction(name, meaning.function.__doc__ or "")
     for name, meaning in NN_OPS.items()
     if name not in ("conv2d", "linear")
 }

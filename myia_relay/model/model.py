@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..abstract.annotations import annotated_type
+from ..abstract.dims import known_size
 from ..abstract.types import Array, Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
@@ -62,13 +63,13 @@ class RelayModel:
         return self._spec
 
     def __call__(self, *args, **kwargs):
-        name = self.__name__
+        name = getattr(self, "__name__", "model")
         raise TypeError_(
             f"{name} has hidden parameters and needs a model: model = relay.create_model({name}), then model(x)"
         )
 
     def __repr__(self) -> str:
-        return f"<relay model function {self.__name__}>"
+        return f"<relay model function {getattr(self, '__name__', '?')}>"
 
 
 def relay_model(function: Callable) -> RelayModel:
@@ -220,7 +221,7 @@ class ExportedModel(Model):
         type_ = annotated_type(graph.signature.annotations.get(0))
         if not isinstance(type_, Array):
             raise TypeError_("save: the type of the model's input is not annotated; give an example: save(path, x)")
-        return np.zeros(type_.shape, numpy_dtype(type_.dtype))
+        return np.zeros(tuple(map(known_size, type_.shape)), numpy_dtype(type_.dtype))
 
     def __repr__(self) -> str:
         return f"<exported {self.model!r}>"
@@ -247,16 +248,17 @@ def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     arrays = []
     for name, type_ in zip(spec.names, spec.types, strict=True):
-        array = aligned(type_.shape, numpy_dtype(type_.dtype))
+        shape = tuple(map(known_size, type_.shape))
+        array = aligned(shape, numpy_dtype(type_.dtype))
         if callable(init):
-            array[...] = init(name, type_.shape, rng)
+            array[...] = init(name, shape, rng)
         elif isinstance(init, Mapping):
             if name not in init:
                 raise KeyError(f"init has no '{name}'{nearest(name, init)}")
             array[...] = init[name]
         else:
             std = INIT_STD if init is None else float(init)
-            array[...] = rng.standard_normal(type_.shape, dtype=np.float64) * std
+            array[...] = rng.standard_normal(shape, dtype=np.float64) * std
         arrays.append(array)
     return arrays
 

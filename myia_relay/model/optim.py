@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..abstract.dims import known_size
 from ..abstract.types import Array, Ref
 from ..api import Relay
 from ..infer.engine.engine import Engine, Hidden
@@ -70,7 +71,7 @@ class Optimiser:
         self.spec = OptimiserSpec(kind, model.spec)
         self.arrays: list[np.ndarray] = []
         for name, type_ in zip(self.__state_ref__().names, self.__state_ref__().elems, strict=True):
-            array = aligned(type_.shape, type_.dtype)
+            array = aligned(tuple(map(known_size, type_.shape)), type_.dtype)
             array[...] = hyper.get(name, 0.0)
             self.arrays.append(array)
 

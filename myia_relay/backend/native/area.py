@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Array, Data, Type, numpy_dtype
+from ...abstract.types import Array, Data, Leaf, numpy_dtype
 from .lists import release
 
 ALIGN = 64  # bytes, of the area and of arrays in it
@@ -37,7 +37,7 @@ class Slots:
         self.ints = (ctypes.c_int64 * count).from_address(address)
         self.floats = (ctypes.c_double * count).from_address(address)
 
-    def scalar(self, slot: int, t: Type) -> Any:
+    def scalar(self, slot: int, t: Leaf | Data) -> Any:
         """A number, of exactly the kind that its type says; an object of an algebraic data type."""
         if isinstance(t, Data):
             return self.heap.take(self.ints[slot], t)
@@ -53,7 +53,7 @@ class Slots:
             return np.asarray(value, numpy_dtype(t.dtype))
         return value if t.weak else numpy_dtype(t.dtype).type(value)
 
-    def put_scalar(self, slot: int, t: Type, value: Any) -> None:
+    def put_scalar(self, slot: int, t: Leaf, value: Any) -> None:
         """Store a number, as compiled code reads it."""
         if t.dtype.startswith(("float", "bfloat")):
             self.floats[slot] = float(value)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...abstract.dims import Dim, DimLike, evaluate, never_negative
 from ...abstract.structures import rebuild
-from ...abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
+from ...abstract.types import Array, Data, Leaf, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
 from .arguments import conform
 from .into import Finish, choose_targets, lie_apart
@@ -51,6 +51,7 @@ class Writer:
     def floating(self) -> bool:
         """Whether what `main` returns is a float."""
         (t,) = (t for t, kind in zip(leaves(self.signature.output), self.signature.results) if kind == "return")
+        assert isinstance(t, Leaf)
         return t.dtype.startswith(("float", "bfloat"))
 
     def constant(self, value: Any) -> str:
@@ -198,6 +199,7 @@ class Writer:
                 continue
             name = f"o{kind[1]}"
             if not self.into:
+                assert isinstance(leaf, Array)
                 shape = ", ".join(self.size(d) for d in leaf.shape)
                 static = self.constant(leaf.shape) if all(isinstance(d, int) for d in leaf.shape) else f"({shape},)"
                 self.lines.append(f"{name} = empty({static}, {self.constant(numpy_dtype(leaf.dtype))})")
@@ -281,6 +283,7 @@ class Writer:
     def number(self, t: Type, returned: str | None, slot: int) -> str:
         if isinstance(t, Data):
             return f"heap.take(ws[2][{slot}], {self.constant(t)})"
+        assert isinstance(t, Leaf)
         if t.dtype.startswith(("float", "bfloat")):
             text = returned or f"ws[1][{slot}]"
         else:
@@ -294,15 +297,23 @@ class Writer:
         return text if t.weak else f"{self.constant(numpy_dtype(t.dtype).type)}({text})"
 
 
-class _Text(str):
+def _operator(symbol: str, swap: bool = False) -> Callable[[Any, Any], _Text]:
+    """A method that writes an operator."""
+    return lambda self, other: _Text(f"({other} {symbol} {self})" if swap else f"({self} {symbol} {other})")
+
+
+class _Text:
     """Python source that grows by arithmetic, for `dims.evaluate`."""
 
-    def _op(op, swap=False):
-        return lambda self, other: _Text(f"({other} {op} {self})" if swap else f"({self} {op} {other})")
+    def __init__(self, source: str):
+        self.source = source
 
-    __add__, __radd__ = _op("+"), _op("+", True)
-    __mul__, __rmul__ = _op("*"), _op("*", True)
-    __floordiv__, __rfloordiv__ = _op("//"), _op("//", True)
+    def __str__(self) -> str:
+        return self.source
+
+    __add__, __radd__ = _operator("+"), _operator("+", True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", True)
+    __floordiv__, __rfloordiv__ = _operator("//"), _operator("//", True)
 
 
 def _part(text: str, t: Struct, i: int) -> str:

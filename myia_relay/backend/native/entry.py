@@ -61,6 +61,7 @@ class Code(Protocol):
 
     def bound(self, name: str, arguments: int, count: int, result: int) -> Callable[[], int]:
         """A call of a function with the addresses of its arguments and its result; returns 0 unless it broke down."""
+        ...
 
     def invoke(self, name: str, *values: int) -> None:
         """Call a function with integers."""
@@ -143,7 +144,7 @@ class Entry:
         signature = self.signature
         head, count = round_up(signature.state_slots * 8), len(self.kinds)
         block = round_up((count + 1) * ARGUMENT) if self.main is None else 0
-        raw = np.zeros(block + head + size + ALIGN, np.uint8)
+        raw: Any = np.zeros(block + head + size + ALIGN, np.uint8)  # a buffer, which stubs say from 3.12 on
         start = -raw.ctypes.data % ALIGN
         address = raw.ctypes.data + start + block
         memory = memoryview(raw[start + block : start + block + head])
@@ -178,7 +179,8 @@ class Entry:
 
     def begin(self, area: tuple) -> Heap:
         """The heap for a call's records."""
-        self.heaps[area[0]] = found = heap().start(area[2], self.signature.heap)
+        first: Any = self.signature.heap  # there is one: else the caller has no `begin`
+        self.heaps[area[0]] = found = heap().start(area[2], first)
         return found
 
     def leave(self, area: tuple) -> None:
@@ -194,7 +196,7 @@ class Entry:
             area[6][2 * len(self.kinds)] = NONE
         self.free.append(area)
 
-    def fail(self, status: Any, area: tuple | None, values: tuple, out: Any) -> Any:
+    def fail(self, status: Any, area: tuple, values: tuple, out: Any) -> Any:
         """Act on the status of a call that did not succeed."""
         if status == LAYOUT:
             self.release(area)
@@ -202,7 +204,7 @@ class Entry:
         if status == INTERRUPTED:  # this area's server may have ended with it
             self.leave(area)
             raise self.waiting.pop(area[0], None) or KeyboardInterrupt
-        if status == VIOLATED and self.signature.checks is not None and area is not None:
+        if status == VIOLATED and self.signature.checks is not None:
             self.release(area)
             self.signature.checks.fail(area[2])
         if status != FAILED:
@@ -216,7 +218,8 @@ class Entry:
 
     def release_lists(self, area: tuple) -> None:
         """Free the lists of a call whose results have been read."""
-        release(area[2], self.signature.list_head, free)
+        head: Any = self.signature.list_head  # there is one: else the caller has no `release`
+        release(area[2], head, free)
 
     def broken(self, area: tuple) -> None:
         """Native code refused its arguments: a mistake of ours."""
@@ -277,6 +280,7 @@ class Entry:
 
     def deeper(self, ints: Any, address: int, number: int, frame: int) -> None:
         """Continue a recursive function on a larger C stack, with a server of its own."""
+        assert self.signature.frames is not None
         limit = self.signature.frames[2]
         before, server = ints[limit], self.serve(address)
         asking = ints[SERVER]

@@ -114,8 +114,14 @@ def decode_type(data: Any) -> Type:
     if kind == "struct":
         return Struct(rest[0], tuple(map(decode_type, rest[1])), tuple(rest[2]), decode_class(rest[3]))
     if kind == "ref":
-        return Ref(None, tuple(rest[0]), cast(tuple[Array, ...], tuple(map(decode_type, rest[1]))))
+        return Ref(None, tuple(rest[0]), tuple(_decode_array(e) for e in rest[1]))
     return SINGLE[kind]
+
+
+def _decode_array(data: Any) -> Array:
+    t = decode_type(data)
+    assert isinstance(t, Array)
+    return t
 
 
 def encode_number(value: Any) -> Any:
@@ -164,7 +170,9 @@ def _decode_operand(data: Any) -> Any:
         return Number(rest[0], decode_type(rest[1]))
     if kind == "elements":
         return Elements(rest[0], rest[1], tuple(rest[2]))
-    return Parts(decode_type(rest[0]), tuple(map(_decode_operand, rest[1])))
+    structure = decode_type(rest[0])
+    assert isinstance(structure, Struct)
+    return Parts(structure, tuple(map(_decode_operand, rest[1])))
 
 
 def encode_text(parts: tuple) -> list:
@@ -185,8 +193,10 @@ def encode_site(site: Site) -> list:
     stack = site.origin.call_stack() if site.origin is not None else []
     places = [[loc.file, loc.line, loc.col, loc.end_line, loc.end_col, loc.function] for loc in stack]
     cls = site.exception
-    builtin = cls is not None and getattr(builtins, cls.__name__, None) is cls
-    exception = cls.__name__ if builtin else encode_class(cls)
+    if cls is not None and getattr(builtins, cls.__name__, None) is cls:
+        exception = cls.__name__
+    else:
+        exception = encode_class(cls)
     data = [[_encode_operand(o) for o in site.operands], encode_text(site.text), places, exception, site.end]
     if site.call is not None:
         data.append([encode_call(*site.call), [_encode_operand(r) for r in site.results]])

@@ -92,6 +92,7 @@ class Heap:
         self.limit = self.base + len(self.memory)
         self.top = self.arguments = self.base
         self.given: list[tuple[int, list, dict[type, tuple[int, int]]]] = []
+        self.ints: Any = None  # the slots of the state area of the call under way
         self.seen: dict[int, int] = {}
         self.objects: dict[int, Any] | None = None
         self.views: dict[str, np.ndarray] = {}
@@ -274,6 +275,7 @@ class _Encoder:
                 else:
                     words.append((offset, _CODES[t.dtype], text))
             else:
+                assert isinstance(t, Array)
                 dtype = numpy_dtype(t.dtype)
                 own = self.name(dtype)
                 other = f"{text}.dtype != {own} or {text}.shape != {t.shape!r}"
@@ -454,6 +456,7 @@ class _Decoder:
                 return text if t.weak else f"{name(numpy_dtype(t.dtype).type)}({text})"
             if isinstance(t, Scalar):
                 return name(_read_bfloat16) + place
+            assert isinstance(t, Array)
             size = numpy_dtype(t.dtype).itemsize
             first = f"(at << 3) // {size} + {offset // size}"
             text = f"{t.dtype}_view[{first}:{first} + {nbytes(t) // size}].copy()"

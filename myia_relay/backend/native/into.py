@@ -51,7 +51,7 @@ def lie_apart(own: bool, targets: tuple[np.ndarray, ...], arrays: tuple[np.ndarr
 def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list]:
     """The arrays that results go to, and copies to make afterwards (target, temporary): where a target overlaps an argument."""
     given = _array_leaves(tree, signature.output)
-    types = [t for t in leaves(signature.output) if not isinstance(t, NoneT)]
+    types: list[Any] = [t for t in leaves(signature.output) if not isinstance(t, NoneT)]  # `results` say of what class
     kinds = [k for k in signature.results if k != "none"]
     sources = _held(values, signature.params)
     own = all(type(x) is np.ndarray and x.flags.owndata for x in (*given, *sources))
@@ -81,12 +81,13 @@ class Finish:
 
     def __init__(self, t: Type, signature: Any):
         self.type, self.signature = t, signature
+        self.leaves: list[Any] = leaves(t)  # `results` say of what class each is
 
-    def __call__(self, out: Any, late: Any, returned: Any, area: tuple | None) -> Any:
+    def __call__(self, out: Any, late: Any, returned: Any, area: Any) -> Any:
         for target, source in late:
             target[...] = source
         targets = iter(_array_leaves(out, self.type))
-        for t, kind in zip(leaves(self.type), self.signature.results):
+        for t, kind in zip(self.leaves, self.signature.results):
             if kind == "none":
                 continue
             target = next(targets)

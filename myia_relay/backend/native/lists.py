@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import DimLike
+from ...abstract.dims import DimLike, known_size
 from ...abstract.structures import rebuild
-from ...abstract.types import Array, Data, List, NoneT, Scalar, Struct, Type, Undefined, leaves, numpy_dtype
+from ...abstract.types import Array, Data, Leaf, List, NoneT, Scalar, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
 
 PREVIOUS, NEXT, COUNT, LENGTH, CAPACITY = range(5)  # words of a block
@@ -57,15 +57,17 @@ def word(address: int, k: int) -> int:
 def read(address: int, t: List) -> list:
     """The list in a block. 10 to 20 ns an entry that is a number."""
     count = word(address, LENGTH)
-    types, offsets, record = entry_layout(t.elem)
+    types, offsets, size = entry_layout(t.elem)
     if not count:
         return []
+    record = known_size(size)
     if not record:  # entries of nothing but None
         return [_assembled(t.elem, iter([None] * len(types))) for _ in range(count)]
-    raw = np.frombuffer((ctypes.c_char * (count * record)).from_address(address + HEADER), np.uint8).reshape(
-        count, record
-    )
-    columns = [_column(raw, at, leaf) for at, leaf in zip(offsets, types, strict=True)]
+    block: Any = (ctypes.c_char * (count * record)).from_address(
+        address + HEADER
+    )  # a buffer, which stubs say from 3.12 on
+    raw = np.frombuffer(block, np.uint8).reshape(count, record)
+    columns = [_column(raw, known_size(at), leaf) for at, leaf in zip(offsets, types, strict=True)]
     if not isinstance(t.elem, Struct):
         return columns[0]
     return [_assembled(t.elem, iter(row)) for row in zip(*columns, strict=True)]
@@ -77,6 +79,7 @@ def _column(raw: np.ndarray, at: int, t: Type) -> list:
         return [None] * len(raw)
     if isinstance(t, List):
         return [read(a, t) for a in _numbers(raw, at, np.dtype(np.int64), ()).tolist()]
+    assert isinstance(t, Leaf)
     dtype = numpy_dtype(t.dtype)
     if isinstance(t, Array):
         return [np.array(a) for a in _numbers(raw, at, dtype, () if is_number(t) else t.shape)]

@@ -7,7 +7,9 @@ record    = [leaf: 8 bytes for a number or a reference, arrays as they are, roun
 from __future__ import annotations
 
 import functools
+from typing import TypeGuard
 
+from ...abstract.dims import known_size
 from ...abstract.family import Family
 from ...abstract.types import Array, NoneT, Type, numpy_dtype
 
@@ -15,14 +17,14 @@ TOP, END, LIMIT = 0, 1, 2  # slots of a heap: the first free byte, where to look
 SLOTS = 3
 
 
-def is_array(t: Type) -> bool:
+def is_array(t: Type) -> TypeGuard[Array]:
     """Whether a leaf is kept as an array; one without axes is a number."""
     return isinstance(t, Array) and t.shape != ()
 
 
 def nbytes(t: Array) -> int:
     """The size of an array of static shape."""
-    return t.size * numpy_dtype(t.dtype).itemsize
+    return known_size(t.size) * numpy_dtype(t.dtype).itemsize
 
 
 def alignment(family: Family) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...abstract.structures import rebuild
-from ...abstract.types import List, Struct, Type
+from ...abstract.types import List, Struct
 from ...utils.source import Origin
 from .area import Slots
 from .lists import read
@@ -31,7 +31,7 @@ class Number:
     """A number in a slot."""
 
     slot: int
-    type: Type
+    type: Any  # the stored form of a program gives the class: `Leaf`, or `Data` for an operand
 
     def __call__(self, slots: Slots) -> Any:
         """The operand's value."""

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...abstract.types import Array, Scalar, Struct, Type
+from ...abstract.types import Array, Leaf, Scalar, Struct, Type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.walk import uses
 from ...utils.errors import InternalError
@@ -186,6 +186,7 @@ class FunctionWriter:
     def whole(self, value: ast.expr | list, t: Type) -> ast.expr:
         """A value as one expression."""
         if isinstance(value, list):
+            assert isinstance(t, Struct)
             return lit.structure(
                 t, [self.whole(v, e) for v, e in zip(value, t.elems, strict=True)], self.module.objects
             )
@@ -195,11 +196,12 @@ class FunctionWriter:
         """A node as one expression."""
         return self.whole(self.value(node), node.type)
 
-    def store(self, value: ast.expr | list, t: Type, hint: str | None, body: list[ast.stmt]) -> list:
+    def store(self, value: ast.expr | list, t: Type, hint: str | None, body: list[ast.stmt]) -> ast.expr | list:
         """Put a value into variables, structures part by part; returns the variables, nested alike."""
         if isinstance(t, Struct):
             parts = self.parts(value, t, body)
             return [self.store(v, e, hint, body) for v, e in zip(parts, t.elems, strict=True)]
+        assert not isinstance(value, list)
         text = self.fresh(hint)
         body.append(assign(text, value))
         return lit.name(text)
@@ -274,10 +276,14 @@ def assign(text: str, value: ast.expr) -> ast.Assign:
     return ast.Assign([ast.Name(text, ast.Store())], value, lineno=0)
 
 
-def converted(value: ast.expr, own: Type, t: Type) -> ast.expr:
+def converted(value: ast.expr, own: Leaf, t: Leaf) -> ast.expr:
     """A conversion to another dtype."""
     if isinstance(t, Array):
-        return lit.call(lit.attribute(value, "astype"), ast.Constant(t.dtype)) if own.shape else fit(value, t, False)
+        return (
+            lit.call(lit.attribute(value, "astype"), ast.Constant(t.dtype))
+            if isinstance(own, Array) and own.shape
+            else fit(value, t, False)
+        )
     if isinstance(own, Scalar) and own.dtype in ("int64", "bool") and t.dtype == "float64":
         return fit(value, t, False)
     cast = lit.call(lit.attribute(lit.name("ops"), "cast"), value, dtype=ast.Constant(t.dtype))

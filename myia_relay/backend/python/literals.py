@@ -243,7 +243,7 @@ class Objects:
     def refer(self, value: Any) -> ast.expr:
         """An expression for an object."""
         module, text = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        if module == "builtins" and getattr(builtins, text or "", None) is value:
+        if module == "builtins" and text and getattr(builtins, text, None) is value:
             return name(text)
         if module and text and text.isidentifier() and module != "__main__":
             try:

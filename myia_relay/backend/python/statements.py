@@ -133,7 +133,7 @@ def _cond(f: FunctionWriter, node: Apply, body):
 
 def _assign(f: FunctionWriter, target, value, t: Type, body) -> None:
     """Assign to variables, structures part by part, all at once where there are several."""
-    pairs: list[tuple[ast.expr, ast.expr]] = []
+    pairs: list[tuple[ast.Name, ast.expr]] = []
     stack = [(target, value, t)]
     while stack:
         to, new, kind = stack.pop()
@@ -144,11 +144,11 @@ def _assign(f: FunctionWriter, target, value, t: Type, body) -> None:
     pairs.reverse()
     if not pairs:
         return
-    names: list[ast.expr] = [ast.Name(to.id, ast.Store()) for to, _ in pairs]
     values = [new for _, new in pairs]
     if len(pairs) == 1:
-        body.append(assign(names[0].id, values[0]))
+        body.append(assign(pairs[0][0].id, values[0]))
     else:
+        names: list[ast.expr] = [ast.Name(to.id, ast.Store()) for to, _ in pairs]
         body.append(ast.Assign([ast.Tuple(names, ast.Store())], lit.display(values), lineno=0))
 
 
@@ -172,8 +172,9 @@ def _while(f: FunctionWriter, node: Apply, body):
     before: list[ast.stmt] = []
     going = f.whole(f.block(test, before), test.output.type)
     statements: list[ast.stmt] = []
-    if before and all(isinstance(s, ast.Assign) for s in before) and len(before) == 1 and _is_name(going, before[0]):
-        going, before = before[0].value, []
+    only = before[0] if len(before) == 1 else None
+    if isinstance(only, ast.Assign) and _is_name(going, only):
+        going, before = only.value, []
     if before:
         statements = [*before, ast.If(ast.UnaryOp(ast.Not(), going), [ast.Break()], [])]
         going = ast.Constant(True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from ...ir.node import Graph
 from ..values.treedef import TreeDef
 from .dependencies import Dependency, Hidden
 
@@ -14,13 +14,13 @@ class Program:
     """What inference makes of an entry function.
 
     Attributes:
-        graph: the typed entry graph; parameters are the argument leaves, then the hidden arguments.
+        graph: the typed entry graph; parameters are the argument leaves, then the hidden arguments. None in a loaded program.
         result: the treedef of the result, from which Python values are rebuilt.
         hidden: what to pass as hidden arguments.
         dependencies: the free names it read.
     """
 
-    graph: Graph
+    graph: Any  # a `Graph`, but None where only the code was loaded, which nothing compiles again
     result: TreeDef
     hidden: list[Hidden]
     dependencies: list[Dependency]
