@@ -149,7 +149,7 @@ def finisher(compiled: Compiled) -> Callable[[list], Any]:
         if result.tag == "dyn" and not isinstance(result.info, List):
             return lambda leaves: run(*leaves)
         plain = all(p.tag == "dyn" and not isinstance(p.info, List) for p in result.parts)
-        if result.tag == "seq" and plain and len(result.parts) > 1:
+        if result.tag == "seq" and not isinstance(result.info, List) and plain and len(result.parts) > 1:
             kind, fields, _ = result.info
             if kind == "tuple":
                 return lambda leaves: run(*leaves)

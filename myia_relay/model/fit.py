@@ -36,7 +36,8 @@ def _steps(loss: Callable, executor: str) -> Relay:
     mean_loss = batch_mean(loss)
 
     def run_steps(
-        model, optimizer, inputs: Rows("n"), targets: Rows("n"), order: Rows("steps"), losses: Rows("steps")
+        # Annotations of compiled functions may be values.
+        model, optimizer, inputs: Rows("n"), targets: Rows("n"), order: Rows("steps"), losses: Rows("steps")  # pyright: ignore[reportInvalidTypeForm]
     ):  # fmt: skip
         for step, rows in enumerate(order):
             x = np.take(inputs, rows, axis=0)

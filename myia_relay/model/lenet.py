@@ -11,8 +11,9 @@ import numpy as np
 from myia_relay import Float, Model, Tensor, relay, relay_model
 
 
+# Shapes in annotations are values, which pyright does not expect there.
 @relay_model
-def lenet(x: Tensor[Float, (1, 28, 28)]) -> Tensor[Float, 10]:
+def lenet(x: Tensor[Float, (1, 28, 28)]) -> Tensor[Float, 10]:  # pyright: ignore[reportGeneralTypeIssues]
     """Two convolutions and two linear layers: an image -> ten scores."""
     conv1 = relay.conv2d(x, num_filter=20, ksize=[1, 5, 5, 1], no_bias=False)
     tanh1 = relay.tanh(conv1)
@@ -27,7 +28,7 @@ def lenet(x: Tensor[Float, (1, 28, 28)]) -> Tensor[Float, 10]:
 
 
 @relay
-def loss(x: Tensor[Float, (1, 28, 28)], y: Tensor[Float, 10]) -> Float:
+def loss(x: Tensor[Float, (1, 28, 28)], y: Tensor[Float, 10]) -> Float:  # pyright: ignore[reportGeneralTypeIssues]
     """The cross entropy of the scores of one image and its one-hot label."""
     return relay.softmax_cross_entropy(lenet(x), y)
 

@@ -10,7 +10,7 @@ import builtins
 import importlib
 import sys
 from dataclasses import fields, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 

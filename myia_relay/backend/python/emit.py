@@ -107,7 +107,8 @@ class FunctionWriter:
         result = self.block(graph, body)
         body.append(ast.Return(self.whole(result, graph.output.type)))
         arguments = ast.arguments([], params, None, [], [], None, [])
-        return ast.FunctionDef(text, arguments, body, [], None, None, type_params=[])
+        # Python 3.12 has the field, older ones take it as an attribute.
+        return ast.FunctionDef(text, arguments, body, [], None, None, type_params=[])  # pyright: ignore[reportCallIssue]
 
     def fresh(self, text: str | None, default: str = "t") -> str:
         """A variable name that is not taken."""
