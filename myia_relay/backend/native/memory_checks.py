@@ -13,10 +13,8 @@ from ...utils.raising import raise_again
 from ...utils.source import Origin
 
 VIOLATED = 4  # a status, beside those of `area`
-FOUND, INDEX, LEAST, MOST, PLACE = range(
-    5
-)  # slots: the number of the check and of the place, counted from one; what was found
 SLOTS = 5
+FOUND, INDEX, LEAST, MOST, PLACE = range(SLOTS)  # the numbers of the check and of the place count from one
 
 
 @dataclass

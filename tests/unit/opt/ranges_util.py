@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from myia_relay.backend.interpreter import Machine
@@ -13,6 +15,27 @@ from myia_relay.opt.rewrite.check_elimination import EliminateChecks
 LEAST, MOST = -(2**63), 2**63 - 1
 ALL = (LEAST, MOST)
 POINTS = [(n,) for n in (*range(-12, 13), 49, 50, 51, 64, 99, 100, 101, 1000, 1001, 2**62, MOST, LEAST, LEAST + 1)]
+OPERATIONS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "minimum": min,
+    "maximum": max,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+}
+"""What primitives of two integers compute, of Python's."""
 
 
 class Recorder(Machine):

@@ -10,6 +10,7 @@ import pytest
 
 from myia_relay.abstract.types import BOOL, FLOAT, INT, INTS, Array, Scalar, tuple_of
 from myia_relay.opt.analysis import intervals
+from tests.unit.opt.ranges_util import OPERATIONS
 
 ENDS = range(-4, 5)
 SMALL = [(low, high) for low in ENDS for high in ENDS if low <= high]
@@ -35,30 +36,12 @@ ONE = {
     "reshape": int,
     "stop_gradient": int,
 }
-TWO = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": lambda a, b: a // b if b else 0,
-    "minimum": min,
-    "maximum": max,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
-SHIFTS = {"left_shift": operator.lshift, "right_shift": operator.rshift}
+SHIFTS = ("left_shift", "right_shift")
 LOGIC = {"logical_and": operator.and_, "logical_or": operator.or_, "logical_xor": operator.xor}
 OVERFLOWS = {"add_overflows": operator.add, "sub_overflows": operator.sub, "mul_overflows": operator.mul}
-LOOSE = {
-    "mod": (lambda a, b: a % b if b else 0, (588, 0)),
-    "bitwise_and": (operator.and_, (356, 900)),
-    "bitwise_or": (operator.or_, (136, 1800)),
-    "bitwise_xor": (operator.xor, (326, 1800)),
-}
+LOOSE = {"mod": (588, 0), "bitwise_and": (356, 900), "bitwise_or": (136, 1800), "bitwise_xor": (326, 1800)}
 """Operations whose bounds are not always met: by how much all bounds together are too wide, and how often there are none."""
+TWO = {name: f for name, f in OPERATIONS.items() if name not in (*SHIFTS, *LOOSE)}
 
 
 @pytest.mark.parametrize("name", ONE)
@@ -77,10 +60,10 @@ def test_of_two_operands(name):
 @pytest.mark.parametrize("name", SHIFTS)
 def test_shifts(name):
     for x, y in itertools.product(SMALL, SMALL):
-        want = hull(SHIFTS[name](a, b) for a in elements(x) for b in elements(y)) if y[0] >= 0 else None
+        want = hull(OPERATIONS[name](a, b) for a in elements(x) for b in elements(y)) if y[0] >= 0 else None
         assert intervals.TRANSFER[name](x, y) == want, (x, y)
     for x, most in itertools.product(((-5, 9), (2**62, 2**63 - 1), (-(2**63), -1)), (62, 63, 64, 65)):
-        want = hull(SHIFTS[name](a, b) for a in x for b in (0, most))
+        want = hull(OPERATIONS[name](a, b) for a in x for b in (0, most))
         assert intervals.TRANSFER[name](x, (0, most)) == (want if name == "right_shift" or most <= 64 else None)
 
 
@@ -99,7 +82,7 @@ def test_where():
 
 @pytest.mark.parametrize("name", LOOSE)
 def test_of_operations_whose_bounds_are_not_always_met(name):
-    f, want = LOOSE[name]
+    f, want = OPERATIONS[name], LOOSE[name]
     excess = unknown = 0
     for x, y in itertools.product(SMALL, SMALL):
         low, high = hull(f(a, b) for a in elements(x) for b in elements(y))

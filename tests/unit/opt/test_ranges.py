@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 
 import numpy as np
 import pytest
@@ -12,39 +11,20 @@ from myia_relay import Int64, Tensor, relay
 from myia_relay.abstract.types import Scalar
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.analysis import intervals as I
+from tests.unit.opt.ranges_util import OPERATIONS
 
 BOUNDS = (-9, -8, -4, -3, -2, -1, 0, 1, 2, 3, 4, 7, 8)
 PAIRS = [p for p in itertools.product(BOUNDS, BOUNDS) if p[0] <= p[1] and p[1] - p[0] <= 8]
-MEANINGS = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": lambda a, b: a // b if b else 0,
-    "mod": lambda a, b: a % b if b else 0,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
-    "minimum": min,
-    "maximum": max,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "left_shift": lambda a, b: a << b,
-    "right_shift": lambda a, b: a >> b,
-}
 
 
-@pytest.mark.parametrize("name", MEANINGS)
+@pytest.mark.parametrize("name", OPERATIONS)
 def test_an_interval_holds_every_result(name):
     for x, y in itertools.product(PAIRS[::3], PAIRS[::2]):
         if name.endswith("shift") and y[0] < 0:
             continue
         found = I.TRANSFER[name](x, y)
         for a, b in itertools.product(range(x[0], x[1] + 1), range(y[0], y[1] + 1)):
-            assert found is None or found[0] <= MEANINGS[name](a, b) <= found[1], (x, y, a, b)
+            assert found is None or found[0] <= OPERATIONS[name](a, b) <= found[1], (x, y, a, b)
 
 
 @pytest.mark.parametrize("name", ["lt", "le", "eq", "ne"])
@@ -52,7 +32,7 @@ def test_what_a_comparison_leaves(name):
     for x, y in itertools.product(PAIRS[::3], PAIRS[::2]):
         left, right = I.compared(name, x, y)
         for a, b in itertools.product(range(x[0], x[1] + 1), range(y[0], y[1] + 1)):
-            if MEANINGS[name](a, b):
+            if OPERATIONS[name](a, b):
                 assert left[0] <= a <= left[1] and right[0] <= b <= right[1], (x, y, a, b)
 
 
@@ -63,7 +43,7 @@ def test_what_a_result_without_overflow_leaves(name):
     for x, y in itertools.product(inside[::2], inside):
         left, right = I.operands_of(f"{name}_overflows", x, y, whole)
         for a, b in itertools.product(range(x[0], x[1] + 1), range(y[0], y[1] + 1)):
-            if whole[0] <= MEANINGS[name](a, b) <= whole[1]:
+            if whole[0] <= OPERATIONS[name](a, b) <= whole[1]:
                 assert left is None or left[0] <= a <= left[1], (x, y, a, b)
                 assert right is None or right[0] <= b <= right[1], (x, y, a, b)
 
