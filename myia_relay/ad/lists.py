@@ -201,7 +201,7 @@ RULES.update(
 
 
 def _plain(f: Forward, b: Builder, node: Apply, args, tangents):
-    """Operations whose meaning does not depend on the length: tangents of lists, the same numbers."""
+    """Operations that do the same whatever the length: tangents of lists, the same numbers."""
     out = emit_like(b, node, args)
     lists = [k for k, a in enumerate(node.args) if isinstance(a.type, List)]
     return out, _apply(b, node, args, tangents, lists, {})

@@ -1,4 +1,4 @@
-"""The reference evaluator: typed graphs on NumPy, by the primitives' own meanings. The oracle of all tests.
+"""The reference evaluator: typed graphs on NumPy, by the primitives' reference implementations. The oracle of all tests.
 
 Runs before and after any pass, expansion of transforms excepted. Nothing clever: each graph becomes a list of steps
 over a list of slots, once per run; loops are Python loops, so that a million iterations need no stack. A tape is a
@@ -172,10 +172,10 @@ class Machine:
         if special is not None:
             return special(self, node, inputs)
         attrs = self.static(node)
-        meaning, type = node.fn.reference, node.type
-        if meaning is None:
-            raise InternalError("interpreter", f"primitive {node.fn.name} has no meaning")
-        return lambda s: as_type(meaning(*[s[i] for i in inputs], **attrs), type)
+        reference, type = node.fn.reference, node.type
+        if reference is None:
+            raise InternalError("interpreter", f"primitive {node.fn.name} has no reference implementation")
+        return lambda s: as_type(reference(*[s[i] for i in inputs], **attrs), type)
 
     def static(self, node: Apply) -> dict[str, Any]:
         """The attributes, with sizes for symbolic dimensions."""

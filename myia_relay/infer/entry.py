@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..ir.node import Graph
 from .engine.engine import Engine
-from .language.meanings import LANGUAGE
+from .language.language import LANGUAGE
 from .transforms import transforms  # noqa: F401  registers grad and its kin
 
 

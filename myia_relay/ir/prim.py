@@ -5,7 +5,7 @@ A primitive is declared by its NumPy reference implementation, and everything el
     @primitive(kind="elementwise")
     def mul(a, b):
         '''Product, with broadcasting.'''
-        return np.multiply(a, b)              # the one meaning: interpreter, constant folder and tests call it
+        return np.multiply(a, b)              # the reference: interpreter, constant folder, tests
 
     @mul.infer                                # result type from argument types and attributes
     def _(a, b): ...                          # (kinds with a generic relation need none)
@@ -70,7 +70,7 @@ class Primitive:
     Attributes:
         name: unique name.
         kind: one of `KINDS`.
-        meaning: its NumPy implementation; None for control and effects, which the executors implement.
+        reference: its NumPy implementation; None for control and effects, which the executors implement.
         effect: None, or "raise", "read", "write", "io": ordered with the other effects, never removed (a "read" may be) or
             merged.
         differentiable: False where the derivative is zero or undefined by nature (comparisons, integers, rounding).
@@ -82,12 +82,12 @@ class Primitive:
         view: whether the result is nothing but elements of the first operand, which NumPy has no need to copy: they cost an index.
     """
 
-    def __init__(self, name, kind, meaning, effect=None, differentiable=True, axes=None, view=False, update=None):
+    def __init__(self, name, kind, reference, effect=None, differentiable=True, axes=None, view=False, update=None):
         if kind not in KINDS:
             raise ValueError(f"primitive {name}: unknown kind {kind!r}")
         self.name = name
         self.kind = kind
-        self.reference = meaning
+        self.reference = reference
         self.effect = effect
         self.differentiable = differentiable
         self.axes: Axes | None = Axes(axes) if isinstance(axes, str) else axes
@@ -102,8 +102,8 @@ class Primitive:
         self.jvp_rule: Any = None
         self.batch_rule: Any = None
         self.lower_rule: Any = None
-        self.__doc__ = meaning.__doc__ if meaning else None
-        parameters = inspect.signature(meaning).parameters.values() if meaning else ()
+        self.__doc__ = reference.__doc__ if reference else None
+        parameters = inspect.signature(reference).parameters.values() if reference else ()
         self.attr_names = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         self.attr_defaults = {
             p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
@@ -162,9 +162,9 @@ def primitive(
 ):
     """Declare a primitive; the decorated function is its NumPy reference implementation."""
 
-    def declare(meaning) -> Primitive:
+    def declare(reference) -> Primitive:
         return Primitive(
-            name or meaning.__name__.rstrip("_"), kind, meaning, effect, differentiable, axes, view, update
+            name or reference.__name__.rstrip("_"), kind, reference, effect, differentiable, axes, view, update
         )
 
     return declare

@@ -23,34 +23,34 @@ from .hidden import parameters
 
 
 class OperatorFunction(Relay):
-    """A public operator: a meaning inside of compiled code, a compiled function outside.
+    """A public operator: an implementation inside compiled code, a compiled function outside.
 
     Attributes:
-        meaning_name: its entry in `prims.api.nn_api.NN_OPS`.
+        operator_name: its entry in `prims.api.nn_api.NN_OPS`.
     """
 
     def __init__(self, name: str, doc: str):
-        self.meaning_name = name
-        meaning = NN_OPS[name]
+        self.operator_name = name
+        implementation = NN_OPS[name]
 
         def call(*args, **kwargs):
-            raise NotImplementedError  # never run: compiled code finds the meaning
+            raise NotImplementedError  # never run: compiled code finds the implementation
 
         call.__name__ = call.__qualname__ = name
         call.__doc__ = doc
-        super().__init__(call, static=meaning.static)
+        super().__init__(call, static=implementation.static)
         special(self)(self.compiled)
 
     def _signature(self, args, kwargs, leaves, structural=False):
         # Positional static arguments (an axis, say) are named, so that they are known at compile time.
-        names = NN_OPS[self.meaning_name].positional
+        names = NN_OPS[self.operator_name].positional
         static = {k: v for k, v in zip(names, args, strict=False) if k in self.static}
         kept = tuple(a for k, a in zip(names, args, strict=False) if k not in self.static) + args[len(names) :]
         return super()._signature(kept, {**static, **kwargs}, leaves, structural)
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        """The meaning of a call in compiled code."""
-        return numeric(engine, frame, NN_OPS[self.meaning_name], args, kwargs, f"relay.{self.meaning_name}")
+        """Infer a call in compiled code."""
+        return numeric(engine, frame, NN_OPS[self.operator_name], args, kwargs, f"relay.{self.operator_name}")
 
 
 class Layer(OperatorFunction):
@@ -59,29 +59,31 @@ class Layer(OperatorFunction):
     hidden_options: tuple[str, ...] = ()  # what only parameters need
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        meaning = NN_OPS[self.meaning_name]
+        implementation = NN_OPS[self.operator_name]
         if len(args) == 2 and isinstance(args[1], Dyn) and args[1].known and isinstance(args[1].type, Scalar):
             kwargs = {self.hidden_options[0]: args[1], **kwargs}  # relay.linear(x, 10): a size, not a weight
             args = args[:1]
         if len(args) > 1 or "weight" in kwargs:
             return await super().compiled(engine, frame, args, kwargs, origin, site)
-        options = {k: to_python(kwargs.pop(k), f"{self.meaning_name}: {k}") for k in self.hidden_options if k in kwargs}
+        options = {
+            k: to_python(kwargs.pop(k), f"{self.operator_name}: {k}") for k in self.hidden_options if k in kwargs
+        }
         for key in kwargs:
-            if key not in meaning.parameters:
-                known = [*self.hidden_options, *meaning.parameters]
+            if key not in implementation.parameters:
+                known = [*self.hidden_options, *implementation.parameters]
                 raise TypeError_(
-                    f"relay.{self.meaning_name}() got an unexpected keyword argument '{key}'{nearest(key, known)}"
+                    f"relay.{self.operator_name}() got an unexpected keyword argument '{key}'{nearest(key, known)}"
                 )
         x = args[0] if args else kwargs.pop("x")
         if not (isinstance(x, Dyn) and isinstance(x.type, Array) and x.type.is_float):
-            raise TypeError_(f"relay.{self.meaning_name} needs a float array, not {describe(x)}")
+            raise TypeError_(f"relay.{self.operator_name} needs a float array, not {describe(x)}")
         types = self.parameter_types(x.type, options, kwargs)
         if not options.get("unshared"):
-            found = parameters(engine, frame, site, self.meaning_name, types)
+            found = parameters(engine, frame, site, self.operator_name, types)
         else:
-            found = parameters(engine, frame, (site, frame.context.iteration), self.meaning_name, types)
+            found = parameters(engine, frame, (site, frame.context.iteration), self.operator_name, types)
         bias = found.get("bias", Static(None))
-        return numeric(engine, frame, meaning, [x, found["weight"], bias], kwargs, f"relay.{self.meaning_name}")
+        return numeric(engine, frame, implementation, [x, found["weight"], bias], kwargs, f"relay.{self.operator_name}")
 
     def parameter_types(self, x: Array, options: dict[str, Any], kwargs: dict[str, Val]) -> dict[str, Array]:
         """The parameters that a call needs, by part."""
@@ -162,8 +164,8 @@ linear = Linear(
 )
 
 _PLAIN = {
-    name: OperatorFunction(name, meaning.function.__doc__ or "")
-    for name, meaning in NN_OPS.items()
+    name: OperatorFunction(name, implementation.function.__doc__ or "")
+    for name, implementation in NN_OPS.items()
     if name not in ("conv2d", "linear")
 }
 globals().update(_PLAIN)

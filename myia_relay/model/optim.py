@@ -204,7 +204,7 @@ async def compiled_step(engine: Engine, frame: Frame, args, kwargs, origin, site
 
 
 def _constructor(make):
-    """The meaning of an optimiser's constructor in compiled code: made by the caller for every call of the program."""
+    """An optimiser's constructor in compiled code: the caller makes the optimiser anew for every call of the program."""
 
     @special(make)
     async def run(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:

@@ -10,7 +10,7 @@ import pytest
 
 from myia_relay.library import SOURCES
 from myia_relay.prims.api.array_indices import masked
-from myia_relay.prims.api.numpy_api import MEANINGS, METHODS, at_add, getitem, setitem
+from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, at_add, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
 
 from .staged import run
@@ -52,7 +52,7 @@ def positional(function) -> list[str]:
 
 def test_arguments_have_numpys_positions():
     """What is given by position is what NumPy takes it for."""
-    for function in {**MEANINGS, **SOURCES}:
+    for function in {**IMPLEMENTATIONS, **SOURCES}:
         module = getattr(function, "__module__", None) or ""
         if isinstance(function, np.ufunc | type) or not module.startswith("numpy") or function is np.arange:
             continue
@@ -60,7 +60,7 @@ def test_arguments_have_numpys_positions():
             theirs = positional(function)
         except ValueError:  # a builtin that does not tell
             continue
-        ours = MEANINGS[function].positional if function in MEANINGS else positional(SOURCES[function])
+        ours = IMPLEMENTATIONS[function].positional if function in IMPLEMENTATIONS else positional(SOURCES[function])
         assert not theirs or list(ours[1:]) == theirs[1 : len(ours)], (function, ours, theirs)
 
 
@@ -93,7 +93,7 @@ def test_unary_functions(name):
                 continue
             if name == "fabs" and np.asarray(x).dtype.kind == "i":
                 continue  # a float of an int, which np.abs is not
-            same(run(MEANINGS[fn], x), wanted, (name, x), 1e-12)
+            same(run(IMPLEMENTATIONS[fn], x), wanted, (name, x), 1e-12)
 
 
 BINARY = (
@@ -136,7 +136,7 @@ def test_binary_functions(name):
                 wanted = fn(x, y)
             except (TypeError, ValueError):
                 continue
-            same(run(MEANINGS[fn], x, y), wanted, (name, x, y), 1e-12)
+            same(run(IMPLEMENTATIONS[fn], x, y), wanted, (name, x, y), 1e-12)
 
 
 CALLS = [
@@ -286,7 +286,7 @@ CALLS = [
 
 @pytest.mark.parametrize("fn, args, kwargs", CALLS, ids=lambda v: getattr(v, "__name__", None))
 def test_calls(fn, args, kwargs):
-    m = MEANINGS[fn]
+    m = IMPLEMENTATIONS[fn]
     static = [i for i, _ in enumerate(args) if i < len(m.positional) and m.positional[i] in m.static]
     if fn in (np.reshape, np.broadcast_to):
         static.append(1)
@@ -303,9 +303,9 @@ def test_calls(fn, args, kwargs):
     [(5,), (2, 7), (2, 11, 3), (5, 0, -2), (3.0,), (0.0, 1.0, 0.25), (4, 2)],
 )
 def test_arange_and_linspace(args):
-    same(run(MEANINGS[np.arange], *args, static=(0, 1, 2)), np.arange(*args))
-    same(run(MEANINGS[np.linspace], 0.5, 2.5, num=7), np.linspace(0.5, 2.5, 7))
-    same(run(MEANINGS[np.linspace], 0.0, 2.0, num=4, endpoint=False), np.linspace(0.0, 2.0, 4, endpoint=False))
+    same(run(IMPLEMENTATIONS[np.arange], *args, static=(0, 1, 2)), np.arange(*args))
+    same(run(IMPLEMENTATIONS[np.linspace], 0.5, 2.5, num=7), np.linspace(0.5, 2.5, 7))
+    same(run(IMPLEMENTATIONS[np.linspace], 0.0, 2.0, num=4, endpoint=False), np.linspace(0.0, 2.0, 4, endpoint=False))
 
 
 EINSUMS = [
@@ -332,7 +332,7 @@ EINSUMS = [
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda case: case[0])
 def test_einsum(case):
-    same(run(MEANINGS[np.einsum], *case, static=(0,)), np.einsum(*case), case[0], 1e-12)
+    same(run(IMPLEMENTATIONS[np.einsum], *case, static=(0,)), np.einsum(*case), case[0], 1e-12)
 
 
 METHOD_CALLS = [
@@ -519,17 +519,17 @@ def test_setitem_at_run_time_positions_and_masks():
 
 def test_shapes_that_do_not_fit_are_named():
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(4, 5\)"):
-        run(MEANINGS[np.matmul], np.ones((2, 3)), np.ones((4, 5)))
+        run(IMPLEMENTATIONS[np.matmul], np.ones((2, 3)), np.ones((4, 5)))
     with pytest.raises(ShapeError, match=r"\(2, 3\) and \(4,\) do not broadcast"):
-        run(MEANINGS[np.add], A, np.ones(4))
+        run(IMPLEMENTATIONS[np.add], A, np.ones(4))
     with pytest.raises(ShapeError, match="axis 2 is out of bounds"):
-        run(MEANINGS[np.sum], A, static=(), axis=2)
+        run(IMPLEMENTATIONS[np.sum], A, static=(), axis=2)
     with pytest.raises(TypeError_, match="'where' is not supported.*axis"):
-        run(MEANINGS[np.sum], A, where=MASK)
+        run(IMPLEMENTATIONS[np.sum], A, where=MASK)
     with pytest.raises(TypeError_, match="uint8.*"):
-        run(MEANINGS[np.bitwise_and], np.uint8(3), 2.5)
+        run(IMPLEMENTATIONS[np.bitwise_and], np.uint8(3), 2.5)
     with pytest.raises(OverflowError, match="Python integer 300 out of bounds for int8"):
-        run(MEANINGS[np.add], SMALL, 300)
+        run(IMPLEMENTATIONS[np.add], SMALL, 300)
 
 
 def test_adding_at_positions_accumulates():
@@ -545,17 +545,17 @@ def test_bfloat16_is_a_dtype_like_others():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = np.array([1.0, 2.5], ml_dtypes.bfloat16)
     for rule, wanted in ((np.add, x + x), (np.multiply, x * x)):
-        assert run(MEANINGS[rule], x, x).dtype == wanted.dtype
-    assert run(MEANINGS[np.multiply], x, 2.0).dtype == x.dtype
-    assert run(MEANINGS[np.add], x, np.float32(1)).dtype == np.float32
-    assert run(MEANINGS[np.mean], x).dtype == x.dtype
-    assert run(MEANINGS[np.tanh], x).dtype == x.dtype
+        assert run(IMPLEMENTATIONS[rule], x, x).dtype == wanted.dtype
+    assert run(IMPLEMENTATIONS[np.multiply], x, 2.0).dtype == x.dtype
+    assert run(IMPLEMENTATIONS[np.add], x, np.float32(1)).dtype == np.float32
+    assert run(IMPLEMENTATIONS[np.mean], x).dtype == x.dtype
+    assert run(IMPLEMENTATIONS[np.tanh], x).dtype == x.dtype
     with pytest.raises(TypeError_, match="no common dtype"):
-        run(MEANINGS[np.add], x, np.float16(1))
+        run(IMPLEMENTATIONS[np.add], x, np.float16(1))
 
 
 def test_nan_to_num_leaves_bfloat16_as_it_is():
     """As NumPy does, to which it is no float."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = np.array([1.0, np.inf, -np.inf, np.nan], ml_dtypes.bfloat16)
-    same(run(MEANINGS[np.nan_to_num], x), np.nan_to_num(x))
+    same(run(IMPLEMENTATIONS[np.nan_to_num], x), np.nan_to_num(x))

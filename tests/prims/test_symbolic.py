@@ -12,7 +12,7 @@ from myia_relay.abstract.types import Array
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
 from myia_relay.prims.api.nn_api import NN_OPS
-from myia_relay.prims.api.numpy_api import MEANINGS, METHODS, getitem, setitem
+from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, getitem, setitem
 from myia_relay.prims.api.operators import OPERATORS
 from myia_relay.utils.errors import ShapeError
 
@@ -41,19 +41,19 @@ def plus(b, x, y):
 
 CASES = {
     "rows to one": (
-        lambda b, x: OPERATORS[operator.truediv](b, x, MEANINGS[np.sum](b, x, axis=1, keepdims=True)),
+        lambda b, x: OPERATORS[operator.truediv](b, x, IMPLEMENTATIONS[np.sum](b, x, axis=1, keepdims=True)),
         lambda x: x / np.sum(x, axis=1, keepdims=True),
     ),
     "mean": (lambda b, x: METHODS["mean"](b, x), np.mean),
-    "mean of columns": (lambda b, x: MEANINGS[np.mean](b, x, 0), lambda x: np.mean(x, 0)),
-    "variance": (lambda b, x: MEANINGS[np.var](b, x), np.var),
-    "flat": (lambda b, x: MEANINGS[np.reshape](b, x, -1), lambda x: x.reshape(-1)),
+    "mean of columns": (lambda b, x: IMPLEMENTATIONS[np.mean](b, x, 0), lambda x: np.mean(x, 0)),
+    "variance": (lambda b, x: IMPLEMENTATIONS[np.var](b, x), np.var),
+    "flat": (lambda b, x: IMPLEMENTATIONS[np.reshape](b, x, -1), lambda x: x.reshape(-1)),
     "flat by size": (lambda b, x: METHODS["reshape"](b, x, METHODS["size"](b, x)), lambda x: x.reshape(x.size)),
     "reshape by shape": (
         lambda b, x: METHODS["reshape"](b, x, 3, METHODS["shape"](b, x)[0]),
         lambda x: x.reshape(3, -1),
     ),
-    "gram": (lambda b, x: MEANINGS[np.matmul](b, x, METHODS["T"](b, x)), lambda x: x @ x.T),
+    "gram": (lambda b, x: IMPLEMENTATIONS[np.matmul](b, x, METHODS["T"](b, x)), lambda x: x @ x.T),
     "first": (lambda b, x: getitem(b, x, 0), lambda x: x[0]),
     "last": (lambda b, x: getitem(b, x, -1), lambda x: x[-1]),
     "tail": (lambda b, x: getitem(b, x, slice(1, None)), lambda x: x[1:]),
@@ -61,23 +61,23 @@ CASES = {
     "backwards": (lambda b, x: getitem(b, x, slice(None, None, -1)), lambda x: x[::-1]),
     "every other": (lambda b, x: getitem(b, x, slice(None, None, 2)), lambda x: x[::2]),
     "two rows": (lambda b, x: getitem(b, x, slice(None, 2)), lambda x: x[:2]),
-    "differences": (lambda b, x: MEANINGS[np.diff](b, x, axis=0), lambda x: np.diff(x, axis=0)),
-    "stacked": (lambda b, x: MEANINGS[np.concatenate](b, [x, x]), lambda x: np.concatenate([x, x])),
+    "differences": (lambda b, x: IMPLEMENTATIONS[np.diff](b, x, axis=0), lambda x: np.diff(x, axis=0)),
+    "stacked": (lambda b, x: IMPLEMENTATIONS[np.concatenate](b, [x, x]), lambda x: np.concatenate([x, x])),
     "zeros": (
-        lambda b, x: plus(b, MEANINGS[np.zeros_like](b, x), MEANINGS[np.ones](b, METHODS["shape"](b, x))),
+        lambda b, x: plus(b, IMPLEMENTATIONS[np.zeros_like](b, x), IMPLEMENTATIONS[np.ones](b, METHODS["shape"](b, x))),
         lambda x: np.ones_like(x),
     ),
-    "arange": (lambda b, x: MEANINGS[np.arange](b, METHODS["shape"](b, x)[0]), lambda x: np.arange(x.shape[0])),
+    "arange": (lambda b, x: IMPLEMENTATIONS[np.arange](b, METHODS["shape"](b, x)[0]), lambda x: np.arange(x.shape[0])),
     "set row": (lambda b, x: setitem(b, x, 1, 5.0), lambda x: np.concatenate([x[:1], np.full((1, 3), 5.0), x[2:]])),
-    "product": (lambda b, x: MEANINGS[np.prod](b, x, 0), lambda x: np.prod(x, 0)),
-    "einsum": (lambda b, x: MEANINGS[np.einsum](b, "ni,nj->ij", x, x), lambda x: x.T @ x),
+    "product": (lambda b, x: IMPLEMENTATIONS[np.prod](b, x, 0), lambda x: np.prod(x, 0)),
+    "einsum": (lambda b, x: IMPLEMENTATIONS[np.einsum](b, "ni,nj->ij", x, x), lambda x: x.T @ x),
     "softmax": (lambda b, x: NN_OPS["softmax"](b, x), lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
     "tril of gram": (
-        lambda b, x: MEANINGS[np.tril](b, MEANINGS[np.matmul](b, x, METHODS["T"](b, x))),
+        lambda b, x: IMPLEMENTATIONS[np.tril](b, IMPLEMENTATIONS[np.matmul](b, x, METHODS["T"](b, x))),
         lambda x: np.tril(x @ x.T),
     ),
     "diagonal": (
-        lambda b, x: MEANINGS[np.diagonal](b, MEANINGS[np.matmul](b, x, METHODS["T"](b, x))),
+        lambda b, x: IMPLEMENTATIONS[np.diagonal](b, IMPLEMENTATIONS[np.matmul](b, x, METHODS["T"](b, x))),
         lambda x: np.diagonal(x @ x.T),
     ),
 }
@@ -100,7 +100,9 @@ def test_what_depends_on_the_size_is_checked_at_run_time():
 
 
 def test_arithmetic_of_sizes_stays_symbolic():
-    staged = stage(lambda b, x: MEANINGS[np.zeros](b, (plus(b, METHODS["shape"](b, x)[0], b.var(b.constant(1))), 2)))
+    staged = stage(
+        lambda b, x: IMPLEMENTATIONS[np.zeros](b, (plus(b, METHODS["shape"](b, x)[0], b.var(b.constant(1))), 2))
+    )
     assert staged(np.ones((4, 3))).shape == (5, 2)
 
 

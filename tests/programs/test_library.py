@@ -11,7 +11,7 @@ import pytest
 
 from myia_relay import CompileError, check_grads, relay
 from myia_relay.library import SOURCES
-from myia_relay.prims.api.numpy_api import MEANINGS
+from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS
 
 from .compare import differences
 
@@ -158,7 +158,7 @@ STATIC = {"axis", "q", "mode", "k", "n", "N", "increasing", "indexing"}
 def caller(function, given: tuple):
     """A function that calls `function` with arrays and numbers as arguments, and the rest written down as constants."""
     known = SOURCES.get(function)
-    own = list(inspect.signature(known).parameters) if known else MEANINGS[function].positional or ("x",)
+    own = list(inspect.signature(known).parameters) if known else IMPLEMENTATIONS[function].positional or ("x",)
     names, words, values = [], [], []
     for i, value in enumerate(given):
         name = own[min(i, len(own) - 1)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from myia_relay.library import SOURCES
-from myia_relay.prims.api.numpy_api import MEANINGS, METHODS
+from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 
 from .numpy_sweep.compare import CALLS, judge
 from .numpy_sweep.sweep import FINE, sweep
@@ -25,7 +25,7 @@ APART = {  # refused whatever the operands are, or without values of their own
 
 def test_every_function_of_the_tables_is_swept():
     functions = {
-        f for table in (MEANINGS, SOURCES) for f in table if "numpy" in (getattr(f, "__module__", "") or "numpy")
+        f for table in (IMPLEMENTATIONS, SOURCES) for f in table if "numpy" in (getattr(f, "__module__", "") or "numpy")
     }
     swept = {_function(name) for name in (*CALLS, *APART) if name.startswith("np.")}
     assert not {f for f in functions if f not in swept}

@@ -41,7 +41,7 @@ def test_nothing_else_is_reachable():
         assert not hasattr(relay, name) and not hasattr(myia_relay, name)
 
 
-def test_every_operator_has_a_meaning_and_every_meaning_is_an_operator():
+def test_every_operator_is_implemented_and_every_implementation_is_an_operator():
     assert set(NN_OPS) == set(OPERATORS)
     assert {name for name, value in vars(layers).items() if isinstance(value, layers.OperatorFunction)} == set(
         OPERATORS

@@ -447,7 +447,7 @@ def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Link
 
 @rule("injective")
 def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
-    """What puts elements of its operands into places of its result, one or none into each, as its meaning shows."""
+    """What puts at most one element of its operands into each place of its result, as its reference implementation shows."""
     moved = node.fn.linear_in or range(len(args))  # the others are positions
     if node.fn.linear_in is None or any(a.known is None for k, a in enumerate(args) if k not in moved):
         return linked(analysis, node, args)

@@ -47,7 +47,7 @@ NUMPY = {
     **{n: n for n in ("rint", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "logical_xor")},
     "div": "true_divide",
 }
-"""Primitives whose meaning is a NumPy function that keeps dtypes."""
+"""Primitives whose reference implementation is a NumPy function that keeps dtypes."""
 INLINE_LIMIT = 8  # operations in one expression
 
 
@@ -229,7 +229,7 @@ class FunctionWriter:
         return self.arithmetic(node)
 
     def arithmetic(self, node: Apply) -> ast.expr:
-        """An application of a primitive with a meaning."""
+        """An application of a primitive with a reference implementation."""
         prim, t = node.fn.name, node.type
         args = [self.read(a) for a in node.args]
         types = [a.type for a in node.args]

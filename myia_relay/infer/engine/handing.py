@@ -11,7 +11,7 @@ from ...abstract.types import Array, Data, List, Struct, Type
 from ...ir.node import Apply, Constant, Node
 from ...ir.syntax import VIEWING
 from ...library import SOURCES
-from ...prims.api.numpy_api import MEANINGS
+from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ..values.protocols import lookup
 from ..values.sharing import Origins
 from ..values.values import (
@@ -91,7 +91,7 @@ def numpy_name(fn: Val) -> str | None:
     """The name of a NumPy function, or of a method of an array; None for what is neither."""
     if isinstance(fn, Bound) and isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array):
         return fn.function if isinstance(fn.function, str) else None
-    if isinstance(fn, Static) and (lookup(MEANINGS, fn.value) or lookup(SOURCES, fn.value)) is not None:
+    if isinstance(fn, Static) and (lookup(IMPLEMENTATIONS, fn.value) or lookup(SOURCES, fn.value)) is not None:
         return getattr(fn.value, "__name__", "")
     return None
 

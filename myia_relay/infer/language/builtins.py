@@ -13,7 +13,7 @@ from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...library import lists as prelude
-from ...prims.api.numpy_api import MEANINGS
+from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
 from ...prims.ops.effects import check, print_
@@ -59,7 +59,7 @@ from ..values.values import (
     Val,
 )
 from .calls import call_value, numeric
-from .registry import meaning, special
+from .registry import handles, special
 from .syntax import text_parts
 
 
@@ -227,7 +227,7 @@ async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
 async def divmod_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     if not all(isinstance(a, Dyn) and isinstance(a.type, Scalar | Array) for a in args):
         raise TypeError_(f"unsupported operand type(s) for divmod(): {' and '.join(map(describe, args))}")
-    return numeric(engine, frame, MEANINGS[divmod], args, {}, "divmod")
+    return numeric(engine, frame, IMPLEMENTATIONS[divmod], args, {}, "divmod")
 
 
 def _sequence(kind: str):
@@ -451,7 +451,7 @@ async def _match_class(engine: Engine, frame: Frame, subject: Val, cls: Static, 
 
 if hasattr(S, "match_field"):
 
-    @meaning(S.match_field)
+    @handles(S.match_field)
     @each_option()
     async def match_field(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
         subject, cls = values
@@ -461,7 +461,7 @@ if hasattr(S, "match_field"):
 
 if hasattr(S, "match_sequence"):
 
-    @meaning(S.match_sequence)
+    @handles(S.match_sequence)
     @each_option()
     async def match_sequence(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
         (subject,) = values
@@ -481,7 +481,7 @@ if hasattr(S, "match_sequence"):
 
 if hasattr(S, "list_append"):
 
-    @meaning(S.list_append)
+    @handles(S.list_append)
     @each_option()
     async def list_append(engine: Engine, frame: Frame, node, values: list[Val]) -> Val:
         xs, x = values

@@ -19,7 +19,7 @@ from ...abstract.families import family_of
 from ...abstract.types import Array, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...library import SOURCES
-from ...prims.api.numpy_api import MEANINGS, METHODS
+from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.operators import OPERATORS
 from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import CompileError, TypeError_, nearest
@@ -144,7 +144,7 @@ def is_numeric(fn: Val) -> bool:
         return False
     module = getattr(fn.value, "__module__", None)
     arithmetic = module == "_operator" and fn.value.__name__.strip("_") in SYMBOLS
-    return arithmetic or (isinstance(fn.value, np.ufunc) and lookup(MEANINGS, fn.value) is not None)
+    return arithmetic or (isinstance(fn.value, np.ufunc) and lookup(IMPLEMENTATIONS, fn.value) is not None)
 
 
 def takes_choices(fn: Val) -> bool:
@@ -175,13 +175,13 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         if own is None and not args:
             return frame.constant(value())  # `int()`, `float()`
         return operate(engine, frame, value, args) if own is None else own
-    meaning = lookup(MEANINGS, value)
-    if meaning is not None:
+    implementation = lookup(IMPLEMENTATIONS, value)
+    if implementation is not None:
         name, keys = getattr(value, "__name__", str(value)), list(kwargs)
 
         async def apply(region: Frame, values: list[Val]) -> Val:
             named = dict(zip(keys, values[len(args) :], strict=True))
-            return numeric(engine, region, meaning, values[: len(args)], named, name)
+            return numeric(engine, region, implementation, values[: len(args)], named, name)
 
         return await without_choices(engine, frame, [*args, *kwargs.values()], apply)
     written = lookup(SOURCES, value)
@@ -397,22 +397,22 @@ def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> 
 LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "copy", "count", "index")
 
 
-def numeric(engine: Engine, frame: Frame, meaning, args, kwargs, name: str) -> Val:
+def numeric(engine: Engine, frame: Frame, implementation, args, kwargs, name: str) -> Val:
     """A NumPy or math function on values: static parameters as Python values, the others staged."""
-    positions = meaning.positional
+    positions = implementation.positional
     staged_args, staged_kwargs = [], {}
     for position, arg in enumerate(args):
         parameter = positions[position] if position < len(positions) else None
-        staged_args.append(to_argument(engine, frame, arg, parameter in meaning.static, name, parameter))
+        staged_args.append(to_argument(engine, frame, arg, parameter in implementation.static, name, parameter))
     for key, arg in kwargs.items():
-        staged_kwargs[key] = to_argument(engine, frame, arg, key in meaning.static, name, key)
+        staged_kwargs[key] = to_argument(engine, frame, arg, key in implementation.static, name, key)
     try:
-        result = meaning(frame.builder, *staged_args, **staged_kwargs)
+        result = implementation(frame.builder, *staged_args, **staged_kwargs)
     except TypeError as error:
         if isinstance(error, CompileError):
             raise
         raise TypeError_(
-            f"{name}: {str(error).replace(getattr(meaning.function, '__name__', '') + '()', name + '()')}"
+            f"{name}: {str(error).replace(getattr(implementation.function, '__name__', '') + '()', name + '()')}"
         ) from error
     return lift(engine, frame, result)
 

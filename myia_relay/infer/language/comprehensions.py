@@ -22,10 +22,10 @@ from ..values.kinds import known_range
 from ..values.values import NEVER, Iter, Seq, TaggedUnion, Val, elements
 from .loops import calling, counted
 from .narrowing import arms_of
-from .registry import meaning
+from .registry import handles
 
 
-@meaning(S.comprehension)
+@handles(S.comprehension)
 async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
     """A comprehension, or a generator expression that is all used."""
     return await filled(engine, frame, node, Seq("list", ()))

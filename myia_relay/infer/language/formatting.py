@@ -19,10 +19,10 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.kinds import python_class
 from ..values.values import Dyn, Static, TaggedUnion, Text, Val
-from .registry import meaning
+from .registry import handles
 
 
-@meaning(S.format_)
+@handles(S.format_)
 async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
     """An f-string."""
     parts: list = []

@@ -32,7 +32,7 @@ from ..values.kinds import is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
 from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, Val
-from .registry import meaning
+from .registry import handles
 
 
 def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
@@ -141,7 +141,7 @@ def can_cast(source: str, target: str) -> bool:
     return order.index(kinds[0]) <= order.index(kinds[1])
 
 
-@meaning(S.item_to_change)
+@handles(S.item_to_change)
 @each_option((1, 0))
 async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     """The `x[i]` of `x[i] += v`."""
@@ -170,7 +170,7 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     refuse_conflicts(engine, frame, node, array, error)
 
 
-@meaning(S.take_entry)
+@handles(S.take_entry)
 @each_option((1, 0))
 async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     """The `x[i]` of `x[i][j] = v`, and `x` without it: a view of an array, or an entry of a structure."""
@@ -203,7 +203,7 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
     return Seq("tuple", (entry, whole))
 
 
-@meaning(S.setitem)
+@handles(S.setitem)
 @each_option((1, 0, 2))
 async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     """`x[i] = v`."""
@@ -215,7 +215,7 @@ async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) 
 COUNTS = {"insert": (2,), "pop": (0, 1), "clear": (0,), "reverse": (0,), "sort": (0,)}  # arguments; of the others, one
 
 
-@meaning(S.list_change)
+@handles(S.list_change)
 async def list_change(engine: Engine, frame: Frame, node: Apply) -> Val:
     """A method that changes a list: the list afterwards, and the method's result."""
     name = node.attrs["method"]

@@ -35,7 +35,7 @@ from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, u
 from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val, elements
 from .accumulators import converting
 from .narrowing import split, test_of
-from .registry import meaning
+from .registry import handles
 
 UNROLLED = 1024  # iterations: a loop of no more is unrolled where it cannot stay one
 DRIFTING = 32  # the same where its variables change their types, which makes every iteration another program
@@ -119,7 +119,7 @@ def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
         mark_like(engine.shared, [source], [target])
 
 
-@meaning(S.while_)
+@handles(S.while_)
 async def while_(engine: Engine, frame: Frame, node: Apply) -> Val:
     condition, body = node.args[0].value, node.args[1].value
     init = [engine.value(frame, a) for a in node.args[2:]]
@@ -323,7 +323,7 @@ def unpack_carried(frame: Frame, apply, carried: list[TreeDef]) -> list[Val]:
     return [rebuild(s, nodes) for s in carried]
 
 
-@meaning(S.for_)
+@handles(S.for_)
 async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
     iterable = engine.value(frame, node.args[0])
     if isinstance(iterable, TaggedUnion):

@@ -48,8 +48,8 @@ def derived(transform: str):
 SYNTAX: dict[S.Syntax, Callable] = {}
 
 
-def meaning(op: S.Syntax):
-    """Register the meaning of a construct."""
+def handles(op: S.Syntax):
+    """Register the handler of a construct."""
 
     def register(fn):
         SYNTAX[op] = fn

@@ -43,7 +43,7 @@ from ..values.values import (
     Val,
 )
 from .narrowing import arms_of
-from .registry import meaning
+from .registry import handles
 from .variables import unbound
 
 
@@ -55,12 +55,12 @@ def spread(values: list[Val]) -> tuple[Val, ...]:
     return tuple(out)
 
 
-@meaning(S.make_tuple)
+@handles(S.make_tuple)
 async def make_tuple(engine: Engine, frame: Frame, node: Apply) -> Val:
     return Seq("tuple", spread([engine.value(frame, a) for a in node.args]))
 
 
-@meaning(S.make_list)
+@handles(S.make_list)
 async def make_list(engine: Engine, frame: Frame, node: Apply) -> Val:
     values = [engine.value(frame, a) for a in node.args]
     if not any(isinstance(v, Spread) and is_run_time(v.value) for v in values):
@@ -75,14 +75,14 @@ async def make_list(engine: Engine, frame: Frame, node: Apply) -> Val:
     return out
 
 
-@meaning(S.make_dict)
+@handles(S.make_dict)
 async def make_dict(engine: Engine, frame: Frame, node: Apply) -> Val:
     keys = node.attrs["keys"]
     values = dict(zip(keys, [engine.value(frame, a) for a in node.args], strict=True))
     return Seq("dict", tuple(values.values()), tuple(values))
 
 
-@meaning(S.star)
+@handles(S.star)
 async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
     value = unwrapped(await plain(engine, frame, engine.value(frame, node.args[0]), node))
     if isinstance(value, Iter):
@@ -94,7 +94,7 @@ async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
     return Spread(value)
 
 
-@meaning(S.double_star)
+@handles(S.double_star)
 async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
     value = engine.value(frame, node.args[0])
     if not isinstance(value, Seq) or value.kind != "dict":
@@ -102,7 +102,7 @@ async def double_star(engine: Engine, frame: Frame, node: Apply) -> Val:
     return Spread(value, True)
 
 
-@meaning(S.unpack)
+@handles(S.unpack)
 async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
     value = unwrapped(await plain(engine, frame, engine.value(frame, node.args[0]), node))
     if isinstance(value, TaggedUnion):
@@ -135,7 +135,7 @@ def unpacked(engine: Engine, frame: Frame, node: Apply, value: Val, wrong: type[
     return Seq("tuple", (*parts[:before], middle, *parts[len(parts) - after :]))
 
 
-@meaning(S.if_)
+@handles(S.if_)
 async def if_(engine: Engine, frame: Frame, node: Apply) -> Val:
     condition, then, orelse = node.args
     decided = await truth(engine, frame, engine.value(frame, condition))
@@ -158,7 +158,7 @@ def _arm(engine: Engine, graph, facts: dict):
     return run
 
 
-@meaning(S.check_bound)
+@handles(S.check_bound)
 async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     flag, value = (engine.value(frame, a) for a in node.args)
     name = node.attrs["name"]
@@ -173,7 +173,7 @@ async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     return value
 
 
-@meaning(S.assert_)
+@handles(S.assert_)
 async def assert_(engine: Engine, frame: Frame, node: Apply) -> Val:
     condition, message = node.args
     decided = await truth(engine, frame, engine.value(frame, condition))
@@ -197,7 +197,7 @@ async def assert_(engine: Engine, frame: Frame, node: Apply) -> Val:
     return await branch(engine, frame, decided, [nothing, fail], node)
 
 
-@meaning(S.raise_)
+@handles(S.raise_)
 @each_option()
 async def raise_statement(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     (value,) = values
@@ -232,7 +232,7 @@ def text_parts(engine: Engine, frame: Frame, message: Val | None) -> tuple[tuple
     return ((0, "s", ""),), [to_node(frame, message)]  # str(x), which is not always format(x): np.float32
 
 
-@meaning(S.annotate)
+@handles(S.annotate)
 async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
     value = engine.value(frame, node.args[0])
     annotation = node.args[1].value
@@ -243,7 +243,7 @@ async def annotate(engine: Engine, frame: Frame, node: Apply) -> Val:
     return value
 
 
-@meaning(S.recapture)
+@handles(S.recapture)
 async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
     graphs = {graph for graph, _ in node.attrs["graphs"]}
     cells = frame.known_cells() if engine.with_cells else []

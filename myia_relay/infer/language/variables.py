@@ -14,10 +14,10 @@ from ..engine.cells import UNCERTAIN, out_of_reach, unseen
 from ..engine.frames import Frame, raising, reach
 from ..engine.unions import dispatch
 from ..values.values import NONE_VAL, UNBOUND_VAL, Cell, Seq, TaggedUnion, UnboundVal, Val
-from .registry import meaning
+from .registry import handles
 
 
-@meaning(S.new_cell)
+@handles(S.new_cell)
 async def new_cell(engine, frame: Frame, node: Apply) -> Val:
     """A cell with nothing in it."""
     cell = engine.cell_of(frame, node)
@@ -26,7 +26,7 @@ async def new_cell(engine, frame: Frame, node: Apply) -> Val:
     return cell
 
 
-@meaning(S.cell_get)
+@handles(S.cell_get)
 async def cell_get(engine, frame: Frame, node: Apply) -> Val:
     """What the cell of a variable holds."""
     return await read(engine, frame, engine.value(frame, node.args[0]), node)
@@ -53,7 +53,7 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
     return value
 
 
-@meaning(S.cell_set)
+@handles(S.cell_set)
 async def cell_set(engine, frame: Frame, node: Apply) -> Val:
     """An assignment to the variable of a cell."""
     cell, value = (engine.value(frame, a) for a in node.args)

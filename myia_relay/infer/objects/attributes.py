@@ -134,19 +134,19 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
         if name in METHODS_OF_REFS:
             return Bound(value, name)
         raise AttributeError_(f"a {t.spec} has no attribute '{name}' in compiled code{nearest(name, METHODS_OF_REFS)}")
-    meaning = METHODS.get(name)
-    if meaning is not None and isinstance(t, Scalar) and t.weak and not hasattr(PYTHON[t.dtype], name):
+    method = METHODS.get(name)
+    if method is not None and isinstance(t, Scalar) and t.weak and not hasattr(PYTHON[t.dtype], name):
         raise AttributeError_(
             f"'{describe(value)}' object has no attribute '{name}'; Python numbers have no methods of arrays: use np.{name}(...), "
             "or pass a NumPy number"
         )
-    if meaning is not None and isinstance(t, Scalar) and not t.weak and not hasattr(np.generic, name):
+    if method is not None and isinstance(t, Scalar) and not t.weak and not hasattr(np.generic, name):
         raise AttributeError_(f"'numpy.{t.dtype}' object has no attribute '{name}'; use np.{name}(...)")
-    if meaning is None:
+    if method is None:
         advice = f"; {ARRAY_METHODS[name]}" if name in ARRAY_METHODS else nearest(name, METHODS)
         raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")
-    if getattr(meaning, "attribute", False):
-        return lift(engine, frame, meaning(frame.builder, frame.var(value)))
+    if getattr(method, "attribute", False):
+        return lift(engine, frame, method(frame.builder, frame.var(value)))
     return Bound(value, name)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...abstract.types import Array, Ref, Scalar
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
-from ...prims.api.numpy_api import MEANINGS
+from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...prims.ops.control import stop_gradient
 from ...prims.ops.control import vmap as P_vmap
 from ...prims.ops.structure import get_item
@@ -194,7 +194,7 @@ async def call_batch_mean(engine: Engine, frame: Frame, fn: Derived, args, kwarg
     result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
     if not isinstance(result, Dyn) or not result.type.is_float or len(result.type.shape) != 1:
         raise TypeError_("batch_mean: the function must return one float")
-    return lift(engine, frame, MEANINGS[np.mean](frame.builder, frame.var(result)))
+    return lift(engine, frame, IMPLEMENTATIONS[np.mean](frame.builder, frame.var(result)))
 
 
 async def at_call(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:

@@ -11,7 +11,7 @@ from ...utils.errors import TypeError_
 from ..ops import elementwise as P
 from ..ops import special as S
 from .arithmetic import nonzero, power
-from .meanings import meaning
+from .implementations import implements
 from .numpy_elementwise import _copysign, hypot
 from .operators import float_, int_, scalar_of
 from .promotion import float_to_int, guard, is_weak, operand, python, unwrap, weak
@@ -42,7 +42,7 @@ def _function(fn, prim, overflows: bool = False):
         overflows: whether an infinite result is an OverflowError; else a ValueError.
     """
 
-    @meaning(fn)
+    @implements(fn)
     def rule(b: Builder, x) -> Var:
         x = number(b, x, f"math.{fn.__name__}")
         out = prim(x)
@@ -74,7 +74,7 @@ for _fn, _prim in (
     (math.fabs, P.abs_),
 ):
 
-    @meaning(_fn)
+    @implements(_fn)
     def _(b: Builder, x, _prim=_prim, _name=_fn.__name__) -> Var:
         return _prim(number(b, x, f"math.{_name}"))
 
@@ -82,13 +82,13 @@ for _fn, _prim in (
 if sys.version_info >= (3, 11):
     _function(math.exp2, S.exp2, overflows=True)
 
-    @meaning(math.cbrt)
+    @implements(math.cbrt)
     def cbrt(b: Builder, x) -> Var:
         """math.cbrt."""
         return S.cbrt(number(b, x, "math.cbrt"))
 
 
-@meaning(math.atanh)
+@implements(math.atanh)
 def atanh(b: Builder, x) -> Var:
     """math.atanh."""
     x = number(b, x, "math.atanh")
@@ -96,7 +96,7 @@ def atanh(b: Builder, x) -> Var:
     return S.arctanh(x)
 
 
-@meaning(math.gamma)
+@implements(math.gamma)
 def gamma(b: Builder, x) -> Var:
     """math.gamma, by the C library's: within some ulps of CPython's own."""
     x = number(b, x, "math.gamma")
@@ -107,7 +107,7 @@ def gamma(b: Builder, x) -> Var:
     return out
 
 
-@meaning(math.lgamma)
+@implements(math.lgamma)
 def lgamma(b: Builder, x) -> Var:
     """math.lgamma, by the C library's: within some ulps of CPython's own."""
     x = number(b, x, "math.lgamma")
@@ -128,12 +128,12 @@ def _logarithm(fn, prim, lowest: float):
 
 
 _natural = _logarithm(math.log, P.log, 0.0)
-meaning(math.log2)(_logarithm(math.log2, P.log2, 0.0))
-meaning(math.log10)(_logarithm(math.log10, P.log10, 0.0))
-meaning(math.log1p)(_logarithm(math.log1p, P.log1p, -1.0))
+implements(math.log2)(_logarithm(math.log2, P.log2, 0.0))
+implements(math.log10)(_logarithm(math.log10, P.log10, 0.0))
+implements(math.log1p)(_logarithm(math.log1p, P.log1p, -1.0))
 
 
-@meaning(math.log)
+@implements(math.log)
 def log(b: Builder, x, base=None) -> Var:
     """math.log, to a base if given."""
     if base is None:
@@ -143,7 +143,7 @@ def log(b: Builder, x, base=None) -> Var:
     return P.div(top, bottom)
 
 
-@meaning(math.pow)
+@implements(math.pow)
 def pow_(b: Builder, x, y) -> Var:
     """math.pow: in floats, never complex."""
     x, y = number(b, x, "math.pow"), number(b, y, "math.pow")
@@ -156,13 +156,13 @@ def pow_(b: Builder, x, y) -> Var:
     return out
 
 
-@meaning(math.atan2)
+@implements(math.atan2)
 def atan2(b: Builder, y, x) -> Var:
     """math.atan2."""
     return P.arctan2(number(b, y, "math.atan2"), number(b, x, "math.atan2"))
 
 
-@meaning(math.hypot)
+@implements(math.hypot)
 def math_hypot(b: Builder, *coordinates) -> Var:
     """math.hypot."""
     out = python(b, 0.0)
@@ -171,27 +171,27 @@ def math_hypot(b: Builder, *coordinates) -> Var:
     return out
 
 
-@meaning(math.copysign)
+@implements(math.copysign)
 def copysign(b: Builder, x, y) -> Var:
     """math.copysign; the sign of NaN is not seen."""
     return _copysign(number(b, x, "math.copysign"), number(b, y, "math.copysign"))
 
 
-@meaning(math.degrees)
+@implements(math.degrees)
 def degrees(b: Builder, x) -> Var:
     """math.degrees."""
     x = number(b, x, "math.degrees")
     return x * x.const(180.0 / math.pi)
 
 
-@meaning(math.radians)
+@implements(math.radians)
 def radians(b: Builder, x) -> Var:
     """math.radians."""
     x = number(b, x, "math.radians")
     return x * x.const(math.pi / 180.0)
 
 
-@meaning(math.fmod)
+@implements(math.fmod)
 def fmod(b: Builder, x, y) -> Var:
     """math.fmod: the remainder with the sign of x."""
     x, y = number(b, x, "math.fmod"), number(b, y, "math.fmod")
@@ -204,7 +204,7 @@ def fmod(b: Builder, x, y) -> Var:
 
 for _fn, _prim in ((math.floor, P.floor), (math.ceil, P.ceil), (math.trunc, P.trunc)):
 
-    @meaning(_fn)
+    @implements(_fn)
     def _(b: Builder, x, _prim=_prim, _name=_fn.__name__) -> Var:
         x = scalar_of(operand(b, x, f"math.{_name}"), f"math.{_name}")
         if _name == "trunc" and not is_weak(x) and x.dtype != "float64":
@@ -214,12 +214,12 @@ for _fn, _prim in ((math.floor, P.floor), (math.ceil, P.ceil), (math.trunc, P.tr
 
 for _fn, _prim in ((math.isnan, P.isnan), (math.isinf, P.isinf), (math.isfinite, P.isfinite)):
 
-    @meaning(_fn)
+    @implements(_fn)
     def _(b: Builder, x, _prim=_prim, _name=_fn.__name__) -> Var:
         return _prim(number(b, x, f"math.{_name}"))
 
 
-@meaning(math.isclose)
+@implements(math.isclose)
 def isclose(b: Builder, a, b_, *, rel_tol=1e-09, abs_tol=0.0) -> Var:
     """math.isclose."""
     x, y = number(b, a, "math.isclose"), number(b, b_, "math.isclose")
@@ -229,7 +229,7 @@ def isclose(b: Builder, a, b_, *, rel_tol=1e-09, abs_tol=0.0) -> Var:
     return P.logical_or(near, P.eq(x, y))
 
 
-@meaning(math.prod)
+@implements(math.prod)
 def prod(b: Builder, iterable) -> Var:
     """math.prod of a tuple or list of numbers."""
     from .arithmetic import mul
@@ -240,7 +240,7 @@ def prod(b: Builder, iterable) -> Var:
     return out
 
 
-@meaning(math.fsum)
+@implements(math.fsum)
 def fsum(b: Builder, seq) -> Var:
     """math.fsum: refused, since its exactness cannot be kept."""
     from ...utils.errors import TypeError_

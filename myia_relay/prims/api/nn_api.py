@@ -20,12 +20,12 @@ from ..ops.reduction import reduce_max
 from ..ops.shape import one_hot as one_hot_prim
 from ..rules.broadcast import reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
-from .meanings import Meaning
+from .implementations import Implementation
 from .numpy_elementwise import dtype_name
 from .numpy_reductions import reducible, refuse_empty
 from .promotion import astype, floating, operand, promote, strong, unwrap
 
-NN_OPS: dict[str, Meaning] = {}
+NN_OPS: dict[str, Implementation] = {}
 
 
 def op(name: str, static=()):
@@ -34,20 +34,20 @@ def op(name: str, static=()):
         raise InternalError("nn_api", f"the operator {name} is not in utils.names.OPERATORS")
 
     def register(rule):
-        NN_OPS[name] = Meaning(f"relay.{name}", rule, static)
+        NN_OPS[name] = Implementation(f"relay.{name}", rule, static)
         return rule
 
     return register
 
 
-def _elementwise(prim: Primitive) -> Meaning:
+def _elementwise(prim: Primitive) -> Implementation:
     """The operator that is an elementwise primitive of floats."""
 
     def rule(b: Builder, x) -> Var:
         return unwrap(prim(floating(operand(b, x, f"relay.{prim.name}"))))
 
     rule.__doc__ = prim.__doc__
-    return Meaning(f"relay.{prim.name}", rule)
+    return Implementation(f"relay.{prim.name}", rule)
 
 
 NN_OPS.update({n: _elementwise(REGISTRY[n]) for n in OPERATORS if n in REGISTRY and REGISTRY[n].kind == "elementwise"})

@@ -1,8 +1,8 @@
 """What NumPy's and `math`'s functions, and arrays' methods, attributes and subscripts mean: the complete tables.
 
-    MEANINGS[np.tanh](b, x)        METHODS["sum"](b, x, axis=0)        getitem(b, x, (slice(None), i))
+    IMPLEMENTATIONS[np.tanh](b, x)        METHODS["sum"](b, x, axis=0)        getitem(b, x, (slice(None), i))
 
-The entries live in the modules imported here, by family; see `prims.api.meanings` for how they are called.
+The entries live in the modules imported here, by family; see `prims.api.implementations` for how they are called.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from . import (  # noqa: F401  importing fills the tables
     numpy_shape,
 )
 from .arithmetic import divmod_
-from .meanings import MEANINGS, METHODS, Meaning, meaning, method
+from .implementations import IMPLEMENTATIONS, METHODS, Implementation, implements, method
 from .nn_api import NN_OPS
 from .operators import index_
 from .promotion import cast, operand
 from .subscripts import at_add, getitem, setitem
 
-meaning(builtins.divmod)(lambda b, x, y: divmod_(b, operand(b, x), operand(b, y)))
+implements(builtins.divmod)(lambda b, x, y: divmod_(b, operand(b, x), operand(b, y)))
 
 
 def as_index(b: Builder, x: Var) -> Var:
@@ -37,16 +37,16 @@ def as_index(b: Builder, x: Var) -> Var:
 
 
 __all__ = [
-    "MEANINGS",
+    "IMPLEMENTATIONS",
     "METHODS",
     "NN_OPS",
-    "Meaning",
+    "Implementation",
     "as_index",
     "at_add",
     "cast",
     "getitem",
     "index_add",
-    "meaning",
+    "implements",
     "method",
     "setitem",
 ]

@@ -14,7 +14,7 @@ from ..ops import elementwise as P
 from ..ops.reduction import reduce_any
 from ..rules.broadcast import broadcast_to, cast, nullary, reshape
 from ..rules.relations import broadcast_shapes, normalise_axis
-from .meanings import meaning
+from .implementations import implements
 from .numpy_elementwise import dtype_name
 from .numpy_shape import array_of, sizes_of
 from .products import permuted
@@ -44,19 +44,19 @@ def _filled(b: Builder, value, shape, dtype, what: str) -> Var:
     return broadcast_to(value, shape=sizes_of(b, shape, what))
 
 
-@meaning(np.zeros, np.empty, static=("dtype",))
+@implements(np.zeros, np.empty, static=("dtype",))
 def zeros(b: Builder, shape, dtype=float) -> Var:
     """np.zeros."""
     return _filled(b, 0, shape, dtype, "np.zeros")
 
 
-@meaning(np.ones, static=("dtype",))
+@implements(np.ones, static=("dtype",))
 def ones(b: Builder, shape, dtype=float) -> Var:
     """np.ones."""
     return _filled(b, 1, shape, dtype, "np.ones")
 
 
-@meaning(np.full, static=("dtype",))
+@implements(np.full, static=("dtype",))
 def numpy_full(b: Builder, shape, fill_value, dtype=None) -> Var:
     """np.full."""
     return _filled(b, fill_value, shape, dtype, "np.full")
@@ -70,18 +70,18 @@ def _like(value):
     return rule
 
 
-meaning(np.zeros_like, np.empty_like, static=("dtype",))(_like(0))
-meaning(np.ones_like, static=("dtype",))(_like(1))
+implements(np.zeros_like, np.empty_like, static=("dtype",))(_like(0))
+implements(np.ones_like, static=("dtype",))(_like(1))
 
 
-@meaning(np.full_like, static=("dtype",))
+@implements(np.full_like, static=("dtype",))
 def full_like(b: Builder, a, fill_value, dtype=None, *, shape=None) -> Var:
     """np.full_like."""
     x = strong(operand(b, a))
     return _filled(b, fill_value, x.shape if shape is None else shape, dtype or x.dtype, "np.full_like")
 
 
-@meaning(np.arange, static=("dtype",))
+@implements(np.arange, static=("dtype",))
 def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     """np.arange with ends known at compile time, or np.arange(n) for the size n of an axis."""
     ends = first, last, pace = *((0, start) if stop is None else (start, stop)), 1 if step is None else step
@@ -130,7 +130,7 @@ def _anchor(b: Builder) -> Var:
     return python(b, 0)
 
 
-@meaning(np.linspace, static=("endpoint", "retstep", "dtype", "axis"))
+@implements(np.linspace, static=("endpoint", "retstep", "dtype", "axis"))
 def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     """np.linspace: between numbers, or along a new axis between arrays."""
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))
@@ -174,7 +174,7 @@ def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtyp
     return (out, step) if retstep else out
 
 
-@meaning(np.eye, static=("k", "dtype"))
+@implements(np.eye, static=("k", "dtype"))
 def eye(b: Builder, N, M=None, k=0, dtype=float) -> Var:
     """np.eye."""
     n = static_size(b, N, "np.eye: N")
@@ -186,13 +186,13 @@ def eye(b: Builder, N, M=None, k=0, dtype=float) -> Var:
     return cast(on, dtype=dtype_name(dtype))
 
 
-@meaning(np.identity, static=("dtype",))
+@implements(np.identity, static=("dtype",))
 def identity(b: Builder, n, dtype=float) -> Var:
     """np.identity."""
     return eye(b, n, dtype=dtype)
 
 
-@meaning(np.tri, static=("k", "dtype"))
+@implements(np.tri, static=("k", "dtype"))
 def tri(b: Builder, N, M=None, k=0, dtype=float) -> Var:
     """np.tri."""
     n = static_size(b, N, "np.tri: N")
@@ -215,11 +215,11 @@ def _triangle(upper: bool):
     return rule
 
 
-meaning(np.tril, static=("k",))(_triangle(False))
-meaning(np.triu, static=("k",))(_triangle(True))
+implements(np.tril, static=("k",))(_triangle(False))
+implements(np.triu, static=("k",))(_triangle(True))
 
 
-@meaning(np.meshgrid, static=("indexing",))
+@implements(np.meshgrid, static=("indexing",))
 def meshgrid(b: Builder, *xi, indexing="xy"):
     """np.meshgrid: arrays of coordinates, one axis for each operand."""
     if indexing not in ("xy", "ij"):

@@ -14,7 +14,7 @@ from ..ops import special as S
 from ..rules.broadcast import as_array, as_scalar, broadcast_to, cast, reshape
 from ..rules.relations import broadcast_shapes
 from . import arithmetic as A
-from .meanings import MEANINGS, meaning, method
+from .implementations import IMPLEMENTATIONS, implements, method
 from .promotion import (
     as_int,
     astype,
@@ -55,7 +55,7 @@ for _prim in (
     *(P.sinh, P.cosh, P.tanh, P.rint, S.arcsinh, S.arccosh, S.arctanh, S.cbrt, S.exp2),
 ):
 
-    @meaning(getattr(np, _prim.name))
+    @implements(getattr(np, _prim.name))
     def _(b: Builder, x, _prim=_prim) -> Var:
         return unwrap(_prim(floating(operand(b, x, _prim.name))))
 
@@ -66,14 +66,14 @@ for _name, _alias in (
     *(("arcsinh", "asinh"), ("arccosh", "acosh"), ("arctanh", "atanh")),
 ):
     if hasattr(np, _alias):
-        MEANINGS[getattr(np, _alias)] = MEANINGS[getattr(np, _name)]
+        IMPLEMENTATIONS[getattr(np, _alias)] = IMPLEMENTATIONS[getattr(np, _name)]
 
 # From NumPy 2.1 on, rounding leaves integers alone; before, it made floats of them.
 ROUNDED_INTS_ARE_FLOATS = np.floor(np.int64(1)).dtype.kind == "f"
 
 for _fn, _prim in ((np.floor, P.floor), (np.ceil, P.ceil), (np.trunc, P.trunc)):
 
-    @meaning(_fn)
+    @implements(_fn)
     def _(b: Builder, x, _prim=_prim) -> Var:
         x = strong(operand(b, x))
         if not x.type.is_float and ROUNDED_INTS_ARE_FLOATS:
@@ -83,7 +83,7 @@ for _fn, _prim in ((np.floor, P.floor), (np.ceil, P.ceil), (np.trunc, P.trunc)):
 
 for _fn, _prim, _otherwise in ((np.isnan, P.isnan, False), (np.isinf, P.isinf, False), (np.isfinite, P.isfinite, True)):
 
-    @meaning(_fn)
+    @implements(_fn)
     def _(b: Builder, x, _prim=_prim, _otherwise=_otherwise) -> Var:
         x = strong(operand(b, x))
         if not x.type.is_float:
@@ -91,44 +91,44 @@ for _fn, _prim, _otherwise in ((np.isnan, P.isnan, False), (np.isinf, P.isinf, F
         return unwrap(_prim(x))
 
 
-@meaning(np.negative)
+@implements(np.negative)
 def negative(b: Builder, x) -> Var:
     """np.negative."""
     return A.negative(b, strong(operand(b, x)))
 
 
-@meaning(np.positive)
+@implements(np.positive)
 def positive(b: Builder, x) -> Var:
     """np.positive."""
     return A.positive(b, strong(operand(b, x)))
 
 
-@meaning(np.fabs)
+@implements(np.fabs)
 def fabs(b: Builder, x) -> Var:
     """np.fabs: a float, unlike np.abs."""
     return unwrap(P.abs_(floating(operand(b, x))))
 
 
-@meaning(np.abs, np.absolute)
+@implements(np.abs, np.absolute)
 def absolute(b: Builder, x) -> Var:
     """np.abs."""
     return A.absolute(b, strong(operand(b, x)))
 
 
-@meaning(np.invert, np.bitwise_not)
+@implements(np.invert, np.bitwise_not)
 def invert(b: Builder, x) -> Var:
     """np.invert."""
     return A.invert(b, strong(operand(b, x)))
 
 
-@meaning(np.square)
+@implements(np.square)
 def square(b: Builder, x) -> Var:
     """np.square."""
     x = strong(operand(b, x))
     return A.mul(b, x, x) if x.dtype != "bool" else A.mul(b, *[astype(x, "int8")] * 2)
 
 
-@meaning(np.reciprocal)
+@implements(np.reciprocal)
 def reciprocal(b: Builder, x) -> Var:
     """np.reciprocal of floats."""
     x = operand(b, x)
@@ -138,27 +138,27 @@ def reciprocal(b: Builder, x) -> Var:
     return unwrap(P.div(x.const(1), x))
 
 
-@meaning(np.sign)
+@implements(np.sign)
 def sign(b: Builder, x) -> Var:
     """np.sign."""
     return unwrap(P.sign(strong(operand(b, x))))
 
 
-@meaning(np.radians, np.deg2rad)
+@implements(np.radians, np.deg2rad)
 def radians(b: Builder, x) -> Var:
     """np.radians."""
     x = floating(operand(b, x))
     return unwrap(P.mul(x, x.const(math.pi / 180)))
 
 
-@meaning(np.degrees, np.rad2deg)
+@implements(np.degrees, np.rad2deg)
 def degrees(b: Builder, x) -> Var:
     """np.degrees."""
     x = floating(operand(b, x))
     return unwrap(P.mul(x, x.const(180 / math.pi)))
 
 
-@meaning(np.round, np.around, static=("decimals",))
+@implements(np.round, np.around, static=("decimals",))
 def round_(b: Builder, a, decimals=0) -> Var:
     """np.round: scaled by a power of ten, rounded to even, scaled back."""
     x, decimals = strong(operand(b, a)), static_index(decimals, "np.round: decimals")
@@ -181,13 +181,13 @@ def round_(b: Builder, a, decimals=0) -> Var:
 method("round", static=("decimals",))(round_)
 
 
-@meaning(np.logical_not)
+@implements(np.logical_not)
 def logical_not(b: Builder, x) -> Var:
     """np.logical_not."""
     return unwrap(P.logical_not(astype(operand(b, x), "bool")))
 
 
-@meaning(np.nan_to_num, static=("copy", "nan", "posinf", "neginf"))
+@implements(np.nan_to_num, static=("copy", "nan", "posinf", "neginf"))
 def nan_to_num(b: Builder, x, copy=True, nan=0.0, posinf=None, neginf=None) -> Var:
     """np.nan_to_num: finite numbers in place of NaN and infinities."""
     if copy is not True:
@@ -227,7 +227,7 @@ for _fn, _rule in (
     (np.greater_equal, A.ge),
 ):
 
-    @meaning(_fn)
+    @implements(_fn)
     def _(b: Builder, x1, x2, _rule=_rule) -> Var:
         return _rule(b, *numpy_pair(b, x1, x2))
 
@@ -238,7 +238,7 @@ def numpy_pair(b: Builder, x, y) -> tuple[Var, Var]:
     return (strong(x), strong(y)) if is_weak(x) and is_weak(y) else (x, y)
 
 
-@meaning(np.float_power)
+@implements(np.float_power)
 def float_power(b: Builder, x1, x2) -> Var:
     """np.float_power: in float64 at least."""
     x, y = (astype(operand(b, v), "float64") for v in (x1, x2))
@@ -255,9 +255,9 @@ def _promoted(prim, in_floats: bool):
     return rule
 
 
-maximum = meaning(np.maximum)(_promoted(P.maximum, False))
-minimum = meaning(np.minimum)(_promoted(P.minimum, False))
-meaning(np.arctan2, *([np.atan2] if hasattr(np, "atan2") else []))(_promoted(P.arctan2, True))
+maximum = implements(np.maximum)(_promoted(P.maximum, False))
+minimum = implements(np.minimum)(_promoted(P.minimum, False))
+implements(np.arctan2, *([np.atan2] if hasattr(np, "atan2") else []))(_promoted(P.arctan2, True))
 
 
 def _logical(prim):
@@ -267,12 +267,12 @@ def _logical(prim):
     return rule
 
 
-meaning(np.logical_and)(_logical(P.logical_and))
-meaning(np.logical_or)(_logical(P.logical_or))
-meaning(np.logical_xor)(_logical(P.logical_xor))
+implements(np.logical_and)(_logical(P.logical_and))
+implements(np.logical_or)(_logical(P.logical_or))
+implements(np.logical_xor)(_logical(P.logical_xor))
 
 
-@meaning(np.hypot)
+@implements(np.hypot)
 def hypot(b: Builder, x1, x2) -> Var:
     """np.hypot: sqrt(x1**2 + x2**2) without overflow."""
     x, y = (P.abs_(v) for v in floating_pair(b, operand(b, x1), operand(b, x2), "np.hypot"))
@@ -284,7 +284,7 @@ def hypot(b: Builder, x1, x2) -> Var:
     return unwrap(P.where(infinite, large.const(math.inf), out))
 
 
-@meaning(np.heaviside)
+@implements(np.heaviside)
 def heaviside(b: Builder, x1, x2) -> Var:
     """np.heaviside: 0, x2 or 1 for x1 below, at or above 0."""
     x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.heaviside")
@@ -293,7 +293,7 @@ def heaviside(b: Builder, x1, x2) -> Var:
     return unwrap(P.where(P.isnan(x), x, step))
 
 
-@meaning(np.logaddexp)
+@implements(np.logaddexp)
 def logaddexp(b: Builder, x1, x2) -> Var:
     """np.logaddexp: log(exp(x1) + exp(x2)) without overflow."""
     x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp")
@@ -303,7 +303,7 @@ def logaddexp(b: Builder, x1, x2) -> Var:
     return unwrap(P.maximum(x, y) + P.log1p(P.exp(-P.abs_(gap))))
 
 
-@meaning(np.logaddexp2)
+@implements(np.logaddexp2)
 def logaddexp2(b: Builder, x1, x2) -> Var:
     """np.logaddexp2: log2(2**x1 + 2**x2) without overflow."""
     x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp2")
@@ -311,7 +311,7 @@ def logaddexp2(b: Builder, x1, x2) -> Var:
     return unwrap(P.maximum(x, y) + P.log1p(S.exp2(-P.abs_(gap))) * x.const(1 / math.log(2)))
 
 
-@meaning(np.copysign)
+@implements(np.copysign)
 def copysign(b: Builder, x1, x2) -> Var:
     """np.copysign: |x1| with the sign of x2, that of -0.0 too."""
     x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.copysign")
@@ -325,7 +325,7 @@ def _copysign(x: Var, y: Var) -> Var:
     return P.where(P.logical_or(P.lt(y, zero), negative_zero), -size, size)
 
 
-@meaning(np.clip)
+@implements(np.clip)
 def clip(b: Builder, a, a_min=None, a_max=None, *, min=None, max=None) -> Var:
     """np.clip: min(max(a, a_min), a_max), and `a` itself where it equals a bound that is a number (so 0.0 or -0.0)."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
@@ -365,7 +365,7 @@ def _where_wraps() -> bool:
 WHERE_WRAPS = _where_wraps()
 
 
-@meaning(np.where)
+@implements(np.where)
 def where(b: Builder, condition, x=None, y=None) -> Var:
     """np.where with three arguments."""
     if x is None or y is None:
@@ -379,7 +379,7 @@ def where(b: Builder, condition, x=None, y=None) -> Var:
     return out if isinstance(out.type, Array) and shape else (as_array(unwrap(out)))
 
 
-@meaning(np.isclose, static=("rtol", "atol", "equal_nan"))
+@implements(np.isclose, static=("rtol", "atol", "equal_nan"))
 def isclose(b: Builder, a, b_, rtol=1e-05, atol=1e-08, equal_nan=False) -> Var:
     """np.isclose."""
     x, y = floating_pair(b, operand(b, a), operand(b, b_), "np.isclose")
@@ -409,7 +409,7 @@ def _constructor(dtype: str):
 
 
 for _dtype in ("bool", *INTS, "float16", "float32", "float64"):
-    meaning(np.dtype(_dtype).type, name=f"np.{_dtype}")(_constructor(_dtype))
+    implements(np.dtype(_dtype).type, name=f"np.{_dtype}")(_constructor(_dtype))
 
 
 @method("astype", static=("dtype", "copy"))
@@ -433,21 +433,21 @@ def item(b: Builder, x, *args) -> Var:
     return weak(x, kind)
 
 
-@meaning(np.ascontiguousarray, static=("dtype",))
+@implements(np.ascontiguousarray, static=("dtype",))
 def ascontiguousarray(b: Builder, a, dtype=None) -> Var:
     """np.ascontiguousarray: an array with at least one axis."""
     x = array(b, a, dtype)
     return x if x.shape else reshape(x, shape=(1,))
 
 
-@meaning(np.array, np.asarray, np.asanyarray, static=("dtype", "copy"))
+@implements(np.array, np.asarray, np.asanyarray, static=("dtype", "copy"))
 def array(b: Builder, a, dtype=None, *, copy=None) -> Var:
     """np.array: numbers, arrays, and nested lists of them."""
     x = strong(operand(b, a, "np.array", None if dtype is None else dtype_name(dtype)))
     return as_array(x) if isinstance(x.type, Scalar) else x
 
 
-@meaning(np.copy)
+@implements(np.copy)
 def copy(b: Builder, a) -> Var:
     """np.copy: the same values in an array of its own."""
     return own(array(b, a))
@@ -463,13 +463,13 @@ def own(x: Var) -> Var:
 method("copy", "__copy__")(lambda b, x: own(operand(b, x)))
 
 
-@meaning(np.result_type)
+@implements(np.result_type)
 def result_type(b: Builder, *arrays):
     """np.result_type."""
     return numpy_dtype(result_dtype([operand(b, a) for a in arrays]))
 
 
-@meaning(np.real)
+@implements(np.real)
 def real(b: Builder, val) -> Var:
     """np.real of a real number: itself; a bool of Python's is an int."""
     x = operand(b, val)

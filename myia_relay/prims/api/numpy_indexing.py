@@ -13,14 +13,14 @@ from ..ops.reduction import reduce_any, reduce_sum
 from ..ops.shape import pad, slice_
 from ..rules.broadcast import nullary, reshape
 from ..rules.relations import normalise_axis, show_shape
-from .meanings import meaning, method
+from .implementations import implements, method
 from .numpy_shape import array_of, distinct_axes, ravel
 from .products import permuted
 from .promotion import operand, static_index
 from .subscripts import checked_positions, getitem
 
 
-@meaning(np.take, static=("axis",))
+@implements(np.take, static=("axis",))
 def numpy_take(b: Builder, a, indices, axis=None) -> Var:
     """np.take with NumPy's bounds check."""
     x, i = array_of(b, a, "np.take"), operand(b, indices, "np.take")
@@ -37,7 +37,7 @@ def numpy_take(b: Builder, a, indices, axis=None) -> Var:
 method("take", static=("axis",))(numpy_take)
 
 
-@meaning(np.take_along_axis, static=("axis",))
+@implements(np.take_along_axis, static=("axis",))
 def take_along_axis(b: Builder, arr, indices, axis=-1) -> Var:
     """np.take_along_axis: along an axis by positions of its own for each place of the others."""
     name = "np.take_along_axis"
@@ -61,7 +61,7 @@ def take_along_axis(b: Builder, arr, indices, axis=-1) -> Var:
 # Diagonals.
 
 
-@meaning(np.diagonal, static=("offset", "axis1", "axis2"))
+@implements(np.diagonal, static=("offset", "axis1", "axis2"))
 def diagonal(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
     """np.diagonal: as a new last axis."""
     x = array_of(b, a, "np.diagonal")
@@ -94,7 +94,7 @@ def _symbolic_diagonal(x: Var, outer, n) -> Var:
 method("diagonal", static=("offset", "axis1", "axis2"))(diagonal)
 
 
-@meaning(np.diag, static=("k",))
+@implements(np.diag, static=("k",))
 def diag(b: Builder, v, k=0) -> Var:
     """np.diag: the diagonal of a matrix, or a matrix with this diagonal."""
     x, k = array_of(b, v, "np.diag"), static_index(k, "np.diag: k")

@@ -14,21 +14,21 @@ from ..rules.broadcast import reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
 from . import arithmetic as A
 from . import products
-from .meanings import meaning, method
+from .implementations import implements, method
 from .numpy_indexing import diagonal
 from .numpy_reductions import reducible, sum_
 from .numpy_shape import array_of
 from .promotion import astype, operand, promote, strong, unwrap
 
-meaning(np.matmul)(lambda b, x1, x2: products.matmul(b, x1, x2))
-meaning(np.dot)(lambda b, a, b_: products.numpy_dot(b, a, b_))
-meaning(np.inner)(lambda b, a, b_: products.inner(b, a, b_))
-meaning(np.outer)(lambda b, a, b_: products.outer(b, a, b_))
+implements(np.matmul)(lambda b, x1, x2: products.matmul(b, x1, x2))
+implements(np.dot)(lambda b, a, b_: products.numpy_dot(b, a, b_))
+implements(np.inner)(lambda b, a, b_: products.inner(b, a, b_))
+implements(np.outer)(lambda b, a, b_: products.outer(b, a, b_))
 method("dot")(lambda b, x, other: products.numpy_dot(b, x, other))
-meaning(np.tensordot, static=("axes",))(lambda b, a, b_, axes=2: products.tensordot(b, a, b_, axes))
+implements(np.tensordot, static=("axes",))(lambda b, a, b_, axes=2: products.tensordot(b, a, b_, axes))
 
 
-@meaning(np.vdot)
+@implements(np.vdot)
 def vdot(b: Builder, a, b_) -> Var:
     """np.vdot of real arrays."""
     x, y = (reshape(array_of(b, v, "np.vdot"), shape=(product(array_of(b, v, "np.vdot").shape),)) for v in (a, b_))
@@ -37,7 +37,7 @@ def vdot(b: Builder, a, b_) -> Var:
 
 if hasattr(np, "vecdot"):
 
-    @meaning(np.vecdot, static=("axis",))
+    @implements(np.vecdot, static=("axis",))
     def vecdot(b: Builder, x1, x2, *, axis=-1) -> Var:
         """np.vecdot of real arrays."""
         x, y = promote(b, *(strong(operand(b, v, "np.vecdot")) for v in (x1, x2)), what="np.vecdot")
@@ -54,7 +54,7 @@ if hasattr(np, "vecdot"):
         return products.sum_products(x, y, (rank - 1,))
 
 
-@meaning(np.trace, static=("offset", "axis1", "axis2"))
+@implements(np.trace, static=("offset", "axis1", "axis2"))
 def trace(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
     """np.trace."""
     return sum_(b, diagonal(b, a, offset, axis1, axis2), -1)
@@ -63,7 +63,7 @@ def trace(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
 method("trace", static=("offset", "axis1", "axis2"))(trace)
 
 
-@meaning(np.linalg.norm, static=("ord", "axis", "keepdims"))
+@implements(np.linalg.norm, static=("ord", "axis", "keepdims"))
 def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
     """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors."""
     x = reducible(b, x, "np.linalg.norm")
@@ -86,7 +86,7 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
     raise TypeError_(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes is not supported in compiled code")
 
 
-@meaning(np.kron)
+@implements(np.kron)
 def kron(b: Builder, a, b_) -> Var:
     """np.kron: every element of one array times the whole other."""
     x, y = (array_of(b, v, "np.kron") for v in (a, b_))
@@ -102,7 +102,7 @@ def kron(b: Builder, a, b_) -> Var:
 # einsum.
 
 
-@meaning(np.einsum, static=("subscripts", "optimize"))
+@implements(np.einsum, static=("subscripts", "optimize"))
 def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
     """np.einsum: operands are contracted from the left, each pair by one (batched) matrix product."""
     if not isinstance(subscripts, str):

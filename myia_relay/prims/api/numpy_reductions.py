@@ -13,7 +13,7 @@ from ..ops import elementwise as P
 from ..ops.reduction import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod
 from ..rules.broadcast import as_array, reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
-from .meanings import meaning, method
+from .implementations import implements, method
 from .numpy_elementwise import dtype_name
 from .promotion import (
     as_int,
@@ -51,7 +51,7 @@ def count(b: Builder, x: Var, axes: tuple[int, ...], dtype: str) -> Var:
     return astype(size_value(b, total), dtype)
 
 
-@meaning(np.sum, static=("axis", "dtype", "keepdims"))
+@implements(np.sum, static=("axis", "dtype", "keepdims"))
 def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) -> Var:
     """np.sum."""
     x = reducible(b, a, "np.sum")
@@ -84,7 +84,7 @@ def _is_minus_zero(x: Var) -> Var:
     return P.logical_and(P.eq(x, zero), P.lt(P.div(x.const(1), x), zero))
 
 
-@meaning(np.prod, static=("axis", "dtype", "keepdims"))
+@implements(np.prod, static=("axis", "dtype", "keepdims"))
 def prod(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     """np.prod."""
     x = reducible(b, a, "np.prod")
@@ -123,8 +123,8 @@ def _extremum(name: str, prim, pair):
 
 max_ = _extremum("max", reduce_max, P.maximum)
 min_ = _extremum("min", reduce_min, P.minimum)
-meaning(np.max, np.amax, static=("axis", "keepdims"))(max_)
-meaning(np.min, np.amin, static=("axis", "keepdims"))(min_)
+implements(np.max, np.amax, static=("axis", "keepdims"))(max_)
+implements(np.min, np.amin, static=("axis", "keepdims"))(min_)
 
 
 def _in_wide_floats(x: Var) -> Var:
@@ -134,7 +134,7 @@ def _in_wide_floats(x: Var) -> Var:
     return astype(x, "float32") if x.dtype in ("float16", "bfloat16") else x
 
 
-@meaning(np.mean, static=("axis", "dtype", "keepdims"))
+@implements(np.mean, static=("axis", "dtype", "keepdims"))
 def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     """np.mean; an integer dtype sums in it and rounds the quotient towards zero."""
     x = reducible(b, a, "np.mean")
@@ -151,7 +151,7 @@ def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
     return astype(P.div(total, count(b, x, axes, total.dtype)), result)
 
 
-@meaning(np.var, static=("axis", "dtype", "ddof", "keepdims"))
+@implements(np.var, static=("axis", "dtype", "ddof", "keepdims"))
 def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
     """np.var: the mean of squared distances from the mean."""
     x = reducible(b, a, "np.var")
@@ -170,13 +170,13 @@ def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
     return astype(out, kind)
 
 
-@meaning(np.std, static=("axis", "dtype", "ddof", "keepdims"))
+@implements(np.std, static=("axis", "dtype", "ddof", "keepdims"))
 def std(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
     """np.std."""
     return P.sqrt(var(b, a, axis, dtype, ddof=ddof, keepdims=keepdims))
 
 
-@meaning(np.ptp, static=("axis", "keepdims"))
+@implements(np.ptp, static=("axis", "keepdims"))
 def ptp(b: Builder, a, axis=None, *, keepdims=False) -> Var:
     """np.ptp."""
     return P.sub(max_(b, a, axis, keepdims=keepdims), min_(b, a, axis, keepdims=keepdims))
@@ -190,11 +190,11 @@ def _quantifier(name: str, prim):
     return rule
 
 
-all_ = meaning(np.all, static=("axis", "keepdims"))(_quantifier("all", reduce_all))
-any_ = meaning(np.any, static=("axis", "keepdims"))(_quantifier("any", reduce_any))
+all_ = implements(np.all, static=("axis", "keepdims"))(_quantifier("all", reduce_all))
+any_ = implements(np.any, static=("axis", "keepdims"))(_quantifier("any", reduce_any))
 
 
-@meaning(np.count_nonzero, static=("axis", "keepdims"))
+@implements(np.count_nonzero, static=("axis", "keepdims"))
 def count_nonzero(b: Builder, a, axis=None, *, keepdims=False) -> Var:
     """np.count_nonzero."""
     return sum_(b, astype(reducible(b, a, "np.count_nonzero"), "bool"), axis, keepdims=keepdims)
@@ -218,8 +218,8 @@ def _position(name: str, prim):
     return rule
 
 
-meaning(np.argmax, static=("axis", "keepdims"))(_position("argmax", argmax))
-meaning(np.argmin, static=("axis", "keepdims"))(_position("argmin", argmin))
+implements(np.argmax, static=("axis", "keepdims"))(_position("argmax", argmax))
+implements(np.argmin, static=("axis", "keepdims"))(_position("argmin", argmin))
 
 for _name, _rule, _static in (
     ("sum", sum_, ("axis", "dtype", "keepdims")),
@@ -259,15 +259,15 @@ def _refusal(function, why: str):
 
 
 for _fn, _why in _REFUSED.items():
-    meaning(_fn)(_refusal(_fn, _why))
+    implements(_fn)(_refusal(_fn, _why))
 
 
-@meaning(refusals.unsupported, static=("why",))
+@implements(refusals.unsupported, static=("why",))
 def _(b: Builder, why):
     raise TypeError_(why)
 
 
-@meaning(refusals.misfit, static=("why",))
+@implements(refusals.misfit, static=("why",))
 def _(b: Builder, why):
     raise ShapeError(why)
 

@@ -17,7 +17,7 @@ from ..ops.shape import concatenate, flip, pad, slice_
 from ..ops.shape import stack as stack_arrays
 from ..rules.broadcast import broadcast_to, full, nullary, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
-from .meanings import meaning, method
+from .implementations import implements, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
@@ -75,7 +75,7 @@ def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, 
     return shape
 
 
-@meaning(np.reshape)
+@implements(np.reshape)
 def numpy_reshape(b: Builder, a, shape) -> Var:
     """np.reshape."""
     x = array_of(b, a, "np.reshape")
@@ -104,7 +104,7 @@ def _(b: Builder, x, *shape) -> Var:
     return numpy_reshape(b, x, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
 
 
-@meaning(np.ravel)
+@implements(np.ravel)
 def ravel(b: Builder, a) -> Var:
     """np.ravel: one axis."""
     x = array_of(b, a, "np.ravel")
@@ -114,7 +114,7 @@ def ravel(b: Builder, a) -> Var:
 method("ravel", "flatten")(ravel)
 
 
-@meaning(np.transpose, np.permute_dims if hasattr(np, "permute_dims") else np.transpose, static=("axes",))
+@implements(np.transpose, np.permute_dims if hasattr(np, "permute_dims") else np.transpose, static=("axes",))
 def numpy_transpose(b: Builder, a, axes=None) -> Var:
     """np.transpose."""
     x = array_of(b, a, "np.transpose")
@@ -155,7 +155,7 @@ def _(b: Builder, x, *axes) -> Var:
 method("T", attribute=True)(lambda b, x: numpy_transpose(b, x))
 
 
-@meaning(np.matrix_transpose if hasattr(np, "matrix_transpose") else np.linalg.matrix_transpose)
+@implements(np.matrix_transpose if hasattr(np, "matrix_transpose") else np.linalg.matrix_transpose)
 def matrix_transpose(b: Builder, x) -> Var:
     """The last two axes swapped."""
     return swapaxes(b, x, -1, -2)
@@ -164,7 +164,7 @@ def matrix_transpose(b: Builder, x) -> Var:
 method("mT", attribute=True)(lambda b, x: matrix_transpose(b, x))
 
 
-@meaning(np.swapaxes, static=("axis1", "axis2"))
+@implements(np.swapaxes, static=("axis1", "axis2"))
 def swapaxes(b: Builder, a, axis1, axis2) -> Var:
     """np.swapaxes."""
     x = array_of(b, a, "np.swapaxes")
@@ -177,7 +177,7 @@ def swapaxes(b: Builder, a, axis1, axis2) -> Var:
 method("swapaxes", static=("axis1", "axis2"))(swapaxes)
 
 
-@meaning(np.moveaxis, static=("source", "destination"))
+@implements(np.moveaxis, static=("source", "destination"))
 def moveaxis(b: Builder, a, source, destination) -> Var:
     """np.moveaxis."""
     x = array_of(b, a, "np.moveaxis")
@@ -193,7 +193,7 @@ def moveaxis(b: Builder, a, source, destination) -> Var:
     return permuted(x, tuple(order))
 
 
-@meaning(np.squeeze, static=("axis",))
+@implements(np.squeeze, static=("axis",))
 def squeeze(b: Builder, a, axis=None) -> Var:
     """np.squeeze."""
     x = array_of(b, a, "np.squeeze")
@@ -215,7 +215,7 @@ def squeeze(b: Builder, a, axis=None) -> Var:
 method("squeeze", static=("axis",))(squeeze)
 
 
-@meaning(np.expand_dims, static=("axis",))
+@implements(np.expand_dims, static=("axis",))
 def expand_dims(b: Builder, a, axis) -> Var:
     """np.expand_dims."""
     x = array_of(b, a, "np.expand_dims")
@@ -224,22 +224,22 @@ def expand_dims(b: Builder, a, axis) -> Var:
     return reshape(x, shape=tuple(1 if k in axes else next(own) for k in range(x.ndim + len(axes))))
 
 
-@meaning(np.broadcast_to)
+@implements(np.broadcast_to)
 def numpy_broadcast_to(b: Builder, array, shape) -> Var:
     """np.broadcast_to."""
     x = strong(operand(b, array, "np.broadcast_to"))
     return broadcast_to(x, shape=sizes_of(b, shape, "broadcast_to"))
 
 
-@meaning(np.flip, static=("axis",))
+@implements(np.flip, static=("axis",))
 def numpy_flip(b: Builder, m, axis=None) -> Var:
     """np.flip."""
     x = array_of(b, m, "np.flip")
     return unwrap(flip(x, axes=normalise_axes("flip", tuple(axis) if isinstance(axis, list) else axis, x.shape)))
 
 
-meaning(np.fliplr)(lambda b, m: numpy_flip(b, m, 1))
-meaning(np.flipud)(lambda b, m: numpy_flip(b, m, 0))
+implements(np.fliplr)(lambda b, m: numpy_flip(b, m, 1))
+implements(np.flipud)(lambda b, m: numpy_flip(b, m, 0))
 
 
 # Joining.
@@ -252,7 +252,7 @@ def _arrays(b: Builder, arrays, what: str) -> list[Var]:
     return [array_of(b, v, what) for v in promote(b, *items, what=what)]
 
 
-@meaning(np.concatenate, static=("axis",))
+@implements(np.concatenate, static=("axis",))
 def numpy_concatenate(b: Builder, arrays, axis=0) -> Var:
     """np.concatenate."""
     xs = _arrays(b, arrays, "np.concatenate")
@@ -265,10 +265,10 @@ def numpy_concatenate(b: Builder, arrays, axis=0) -> Var:
 
 
 if hasattr(np, "concat"):
-    meaning(np.concat, static=("axis",))(numpy_concatenate)
+    implements(np.concat, static=("axis",))(numpy_concatenate)
 
 
-@meaning(np.stack, static=("axis",))
+@implements(np.stack, static=("axis",))
 def stack(b: Builder, arrays, axis=0) -> Var:
     """np.stack."""
     xs = _arrays(b, arrays, "np.stack")
@@ -282,34 +282,34 @@ def _at_least_2d(x: Var) -> Var:
     return reshape(x, shape=(1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x
 
 
-@meaning(np.vstack)
+@implements(np.vstack)
 def vstack(b: Builder, tup) -> Var:
     """np.vstack."""
     return numpy_concatenate(b, [_at_least_2d(x) for x in _arrays(b, tup, "np.vstack")], 0)
 
 
-@meaning(np.hstack)
+@implements(np.hstack)
 def hstack(b: Builder, tup) -> Var:
     """np.hstack."""
     xs = [x if x.ndim else reshape(x, shape=(1,)) for x in _arrays(b, tup, "np.hstack")]
     return numpy_concatenate(b, xs, 0 if xs[0].ndim == 1 else 1)
 
 
-@meaning(np.column_stack)
+@implements(np.column_stack)
 def column_stack(b: Builder, tup) -> Var:
     """np.column_stack."""
     xs = _arrays(b, tup, "np.column_stack")
     return numpy_concatenate(b, [reshape(x, shape=(product(x.shape), 1)) if x.ndim < 2 else x for x in xs], 1)
 
 
-@meaning(np.atleast_1d)
+@implements(np.atleast_1d)
 def atleast_1d(b: Builder, a) -> Var:
     """np.atleast_1d of one array."""
     x = array_of(b, a, "np.atleast_1d")
     return x if x.ndim else reshape(x, shape=(1,))
 
 
-@meaning(np.atleast_2d)
+@implements(np.atleast_2d)
 def atleast_2d(b: Builder, a) -> Var:
     """np.atleast_2d of one array."""
     return _at_least_2d(array_of(b, a, "np.atleast_2d"))
@@ -349,19 +349,19 @@ def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -
     return parts
 
 
-@meaning(np.split, static=("indices_or_sections", "axis"))
+@implements(np.split, static=("indices_or_sections", "axis"))
 def split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
     """np.split."""
     return _parts(b, ary, indices_or_sections, axis, True, "np.split")
 
 
-@meaning(np.array_split, static=("indices_or_sections", "axis"))
+@implements(np.array_split, static=("indices_or_sections", "axis"))
 def array_split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
     """np.array_split."""
     return _parts(b, ary, indices_or_sections, axis, False, "np.array_split")
 
 
-@meaning(np.tile, static=("reps",))
+@implements(np.tile, static=("reps",))
 def tile(b: Builder, A, reps) -> Var:
     """np.tile."""
     x = array_of(b, A, "np.tile")
@@ -375,7 +375,7 @@ def tile(b: Builder, A, reps) -> Var:
     return reshape(out, shape=tuple(r * d for r, d in zip(reps, shape)))
 
 
-@meaning(np.repeat, static=("repeats", "axis"))
+@implements(np.repeat, static=("repeats", "axis"))
 def repeat(b: Builder, a, repeats, axis=None) -> Var:
     """np.repeat, every element equally often."""
     if not isinstance(repeats, int | np.integer):
@@ -390,7 +390,7 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
     return reshape(out, shape=(*before, n * repeats, *after))
 
 
-@meaning(np.pad, static=("pad_width", "mode"))
+@implements(np.pad, static=("pad_width", "mode"))
 def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=0) -> Var:
     """np.pad with constants."""
     if mode != "constant":
@@ -415,7 +415,7 @@ def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=
     return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
 
 
-@meaning(np.roll, static=("shift", "axis"))
+@implements(np.roll, static=("shift", "axis"))
 def roll(b: Builder, a, shift, axis=None) -> Var:
     """np.roll by a known distance."""
     x = array_of(b, a, "np.roll")
@@ -437,7 +437,7 @@ def roll(b: Builder, a, shift, axis=None) -> Var:
 # Running sums, attributes.
 
 
-@meaning(np.cumsum, static=("axis", "dtype"))
+@implements(np.cumsum, static=("axis", "dtype"))
 def numpy_cumsum(b: Builder, a, axis=None, dtype=None) -> Var:
     """np.cumsum."""
     from .numpy_reductions import sum_dtype
@@ -452,7 +452,7 @@ def numpy_cumsum(b: Builder, a, axis=None, dtype=None) -> Var:
 method("cumsum", static=("axis", "dtype"))(numpy_cumsum)
 
 
-@meaning(np.cumprod, static=("axis", "dtype"))
+@implements(np.cumprod, static=("axis", "dtype"))
 def cumprod(b: Builder, a, axis=None, dtype=None) -> Var:
     """np.cumprod."""
     from .numpy_reductions import sum_dtype
@@ -467,7 +467,7 @@ def cumprod(b: Builder, a, axis=None, dtype=None) -> Var:
 method("cumprod", static=("axis", "dtype"))(cumprod)
 
 
-@meaning(np.diff, static=("n", "axis"))
+@implements(np.diff, static=("n", "axis"))
 def diff(b: Builder, a, n=1, axis=-1) -> Var:
     """np.diff."""
     from .arithmetic import sub
@@ -495,8 +495,8 @@ def shape_value(b: Builder, x: Var):
     return tuple(size_value(b, d) if isinstance(d, Dim) else d for d in x.shape)
 
 
-meaning(np.shape)(lambda b, a: shape_value(b, operand(b, a)))
-meaning(np.ndim)(lambda b, a: operand(b, a).ndim)
+implements(np.shape)(lambda b, a: shape_value(b, operand(b, a)))
+implements(np.ndim)(lambda b, a: operand(b, a).ndim)
 method("shape", attribute=True)(lambda b, x: shape_value(b, x))
 method("ndim", attribute=True)(lambda b, x: x.ndim)
 method("dtype", attribute=True)(lambda b, x: numpy_dtype(x.dtype))
@@ -504,7 +504,7 @@ method("itemsize", attribute=True)(lambda b, x: numpy_dtype(x.dtype).itemsize)
 method("real", attribute=True)(lambda b, x: x)
 
 
-@meaning(np.size, static=("axis",))
+@implements(np.size, static=("axis",))
 def size(b: Builder, a, axis=None):
     """np.size."""
     x = operand(b, a)

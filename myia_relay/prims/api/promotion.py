@@ -1,7 +1,7 @@
 """Staged operands: static values, run-time checks, promotion to a common dtype.
 
-What the meanings of Python and NumPy (`arithmetic`, `operators`, `numpy_*`) are written with. Promotion is NumPy 2's
-(NEP 50): a Python number is weak, its dtype yields to that of arrays and NumPy scalars.
+The implementations of Python's and NumPy's functions (`arithmetic`, `operators`, `numpy_*`) are written with these.
+Promotion is that of NumPy 2 (NEP 50): a Python number is weak, its dtype yields to that of arrays and NumPy scalars.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Algebraic data types: making a record of a variant, telling variants apart, taking leaves out.
 
-The meanings work on the user's own objects, so the interpreter and the python executor hand these around; None is the null of
-types that have it. `data_field` is given only what is of its variant: whoever emits it has tested that before.
+The reference implementations work on the user's own objects, so the interpreter and the python executor hand these
+around; None is the null of types that have it. `data_field` is given only what is of its variant: whoever emits it has
+tested that before.
 
 A field is addressed by its leaves: numbers, arrays and references among all leaves of the variant, in order (a field that is a
 tuple has several).

@@ -31,14 +31,14 @@ def unary(name: str, ufunc, accepts, doc: str, result: str | None = None, differ
         differentiable: False where the derivative is zero wherever it exists.
     """
 
-    def meaning(x):
+    def reference(x):
         return ufunc(x)
 
     def infer(x):
         return with_dtype(require(name, x, accepts), result or x.dtype)
 
-    meaning.__doc__ = doc
-    prim = Primitive(name, "elementwise", meaning, differentiable=differentiable)
+    reference.__doc__ = doc
+    prim = Primitive(name, "elementwise", reference, differentiable=differentiable)
     prim.infer(infer)
     return prim
 
@@ -46,7 +46,7 @@ def unary(name: str, ufunc, accepts, doc: str, result: str | None = None, differ
 def binary(name: str, ufunc, accepts, doc: str, result: str | None = None, differentiable: bool = True) -> Primitive:
     """Declare a broadcasting elementwise primitive of two operands of one dtype; arguments as for `unary`."""
 
-    def meaning(a, b):
+    def reference(a, b):
         return ufunc(a, b)
 
     def infer(a, b):
@@ -55,8 +55,8 @@ def binary(name: str, ufunc, accepts, doc: str, result: str | None = None, diffe
         dtype = same_dtype(name, a, b)
         return join_kind(result or dtype, broadcast_shapes(name, a.shape, b.shape), a, b)
 
-    meaning.__doc__ = doc
-    prim = Primitive(name, "elementwise", meaning, differentiable=differentiable)
+    reference.__doc__ = doc
+    prim = Primitive(name, "elementwise", reference, differentiable=differentiable)
     prim.infer(infer)
     return prim
 
@@ -259,7 +259,7 @@ right_shift = binary("right_shift", np.right_shift, INTS, "Shifted right, keepin
 
 
 def _where():
-    def meaning(c, a, b):
+    def reference(c, a, b):
         """`a` where `c` holds, else `b`. What is not taken has derivative exactly 0, even where its own is NaN.
 
         Args:
@@ -268,7 +268,7 @@ def _where():
         """
         return np.where(c, a, b)[()]
 
-    return Primitive("where", "elementwise", meaning)
+    return Primitive("where", "elementwise", reference)
 
 
 where = _where()
@@ -305,12 +305,12 @@ def _(c, a, b, out, tangents):
 
 
 def _overflows(name: str, operation: str):
-    def meaning(a, b):
+    def reference(a, b):
         exact = getattr(np.asarray(a).astype(object), f"__{name}__")(np.asarray(b).astype(object))
         return np.asarray((exact < -(1 << 63)) | (exact >= 1 << 63)).astype(bool)[()]
 
-    meaning.__doc__ = f"Whether the exact `a {operation} b` of int64 operands does not fit into int64."
-    prim = Primitive(f"{name}_overflows", "elementwise", meaning, differentiable=False)
+    reference.__doc__ = f"Whether the exact `a {operation} b` of int64 operands does not fit into int64."
+    prim = Primitive(f"{name}_overflows", "elementwise", reference, differentiable=False)
 
     def infer(a, b):
         require(prim.name, a, ("int64",))
@@ -335,14 +335,14 @@ def _exact_quotient(a, b):
 def _int_truediv():
     vectorised = np.vectorize(lambda a, b: _exact_quotient(int(a), int(b)), otypes=[np.float64])
 
-    def meaning(a, b):
+    def reference(a, b):
         """The quotient of int64 numbers, rounded once, as Python's `/` has it. By 0 it is inf or NaN.
 
         It differs from dividing the operands as floats only beyond 2**53.
         """
         return vectorised(a, b)[()]
 
-    return Primitive("int_truediv", "elementwise", meaning, differentiable=False)
+    return Primitive("int_truediv", "elementwise", reference, differentiable=False)
 
 
 int_truediv = _int_truediv()

@@ -1,6 +1,6 @@
 """Elements at run-time positions: reading, replacing, adding, gathering, scattering.
 
-Positions are clamped into range, in the meaning and in compiled code alike: whoever must raise checks first
+Positions are clamped into range, in the reference implementation and in compiled code alike: whoever must raise checks first
 (`operators` does, with NumPy's message), and derived code can read nothing out of bounds. Functional updates are
 made in place by the planner where nothing else sees the array.
 

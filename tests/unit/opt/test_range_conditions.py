@@ -142,14 +142,14 @@ def test_what_a_condition_does_not_tell(condition, holds, fails):
 # --- loops ------------------------------------------------------------------------------------------------------------------
 
 RANGES = [(0, 9, 1), (3, 4, 1), (0, 9, 2), (0, 9, 4), (9, 0, -1), (9, 0, -2), (7, -8, -3), (-5, 6, 1), (2, 60, 7)]
-MEANINGS = {
+IMPLEMENTATIONS = {
     "minimum": min, "maximum": max, "floordiv": operator.floordiv, "right_shift": operator.rshift,
 }  # fmt: skip
 
 
 def on(name, x, y):
     """An operation of numbers, or of staged ones."""
-    return apply(name, x, y) if isinstance(x, Var) or isinstance(y, Var) else MEANINGS[name](x, y)
+    return apply(name, x, y) if isinstance(x, Var) or isinstance(y, Var) else IMPLEMENTATIONS[name](x, y)
 
 
 EXPRESSIONS = {

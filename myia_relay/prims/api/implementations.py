@@ -1,7 +1,7 @@
-"""The tables of functions that have a meaning in compiled code, and how entries get there.
+"""The tables of functions that compiled code may call, and how entries get there.
 
-`MEANINGS` maps a NumPy or `math` function to its `Meaning`; `METHODS` maps the name of an array's method or attribute
-to one. A meaning is called as `(b: Builder, *args, **kwargs)` with NumPy's own parameters: arguments whose name is in
+`IMPLEMENTATIONS` maps a NumPy or `math` function to its `Implementation`; `METHODS` maps the name of an array's method or attribute
+to one. An implementation is called as `(b: Builder, *args, **kwargs)` with NumPy's own parameters: arguments whose name is in
 `static` are plain Python values, others are staged values (`Var`), numbers, or tuples and lists of them. It returns a
 `Var`, a tuple or list of them, or a plain Python value.
 """
@@ -16,11 +16,11 @@ import numpy as np
 from ...ir.build import Builder
 from ...utils.errors import TypeError_, nearest
 
-MEANINGS: dict[Callable, Meaning] = {}
-METHODS: dict[str, Meaning] = {}
+IMPLEMENTATIONS: dict[Callable, Implementation] = {}
+METHODS: dict[str, Implementation] = {}
 
 
-class Meaning:
+class Implementation:
     """What a function means in compiled code.
 
     Attributes:
@@ -81,15 +81,15 @@ class Meaning:
         return f"; an array for the result (out) is not taken: write out = {self.name}({operands}), or out[:] = ..."
 
     def __repr__(self) -> str:
-        return f"Meaning({self.name})"
+        return f"Implementation({self.name})"
 
 
-def meaning(*functions: Callable, static=(), name: str | None = None):
+def implements(*functions: Callable, static=(), name: str | None = None):
     """Register what calling Python functions means."""
 
     def register(rule):
         for fn in functions:
-            MEANINGS[fn] = Meaning(name or _name_of(fn), rule, static, ufunc=isinstance(fn, np.ufunc))
+            IMPLEMENTATIONS[fn] = Implementation(name or _name_of(fn), rule, static, ufunc=isinstance(fn, np.ufunc))
         return rule
 
     return register
@@ -100,7 +100,7 @@ def method(*names: str, static=(), attribute: bool = False):
 
     def register(rule):
         for key in names:
-            METHODS[key] = Meaning(f"ndarray.{key}", rule, static, attribute)
+            METHODS[key] = Implementation(f"ndarray.{key}", rule, static, attribute)
         return rule
 
     return register

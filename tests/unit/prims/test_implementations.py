@@ -7,9 +7,9 @@ import pytest
 
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
-from myia_relay.prims.api.meanings import Meaning
+from myia_relay.prims.api.implementations import Implementation
 from myia_relay.prims.api.nn_api import NN_OPS
-from myia_relay.prims.api.numpy_api import MEANINGS, METHODS
+from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from myia_relay.utils.errors import TypeError_
 
 
@@ -17,15 +17,15 @@ def rule(b, a, axis=None, *, keepdims=False):
     return a, axis, keepdims
 
 
-MEANING = Meaning("np.rule", rule, static=("axis", "keepdims"))
+IMPLEMENTATION = Implementation("np.rule", rule, static=("axis", "keepdims"))
 
 
 def test_parameters_are_known():
-    assert MEANING.parameters == ("a", "axis", "keepdims")
-    assert MEANING.static == {"axis", "keepdims"}
-    assert MEANING(None, 1, 2, keepdims=True) == (1, 2, True)
+    assert IMPLEMENTATION.parameters == ("a", "axis", "keepdims")
+    assert IMPLEMENTATION.static == {"axis", "keepdims"}
+    assert IMPLEMENTATION(None, 1, 2, keepdims=True) == (1, 2, True)
     # Behind *operands no position is a named parameter.
-    assert MEANINGS[np.einsum].parameters == ("subscripts",)
+    assert IMPLEMENTATIONS[np.einsum].parameters == ("subscripts",)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_parameters_are_known():
 )
 def test_wrong_calls(args, kwargs, text):
     with pytest.raises(TypeError_, match=text):
-        MEANING(None, *args, **kwargs)
+        IMPLEMENTATION(None, *args, **kwargs)
 
 
 def test_every_entry_has_a_name_and_parameters():
-    for table in (MEANINGS, METHODS, NN_OPS):
+    for table in (IMPLEMENTATIONS, METHODS, NN_OPS):
         for entry in table.values():
             assert entry.name and (entry.parameters or entry.variadic)
             assert entry.static <= set(entry.keywords)
@@ -53,4 +53,4 @@ def test_a_static_argument_computed_at_run_time_says_what_to_do():
     builder = Builder(graph)
     n = builder.var(graph.add_parameter("n", builder.constant(1).type))
     with pytest.raises(TypeError_, match=r"known at compile time.*@relay\(static=...\)"):
-        MEANINGS[np.zeros](builder, (n, 2))
+        IMPLEMENTATIONS[np.zeros](builder, (n, 2))
