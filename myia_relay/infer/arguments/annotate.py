@@ -23,7 +23,8 @@ def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
         what: how messages call the value.
 
     Raises:
-        TypeError_, ShapeError: it does not fit.
+        TypeError_: it does not fit the annotation.
+        ShapeError: its shape does not.
     """
     annotation = normalise(annotation)
     alternatives = union_of(annotation)

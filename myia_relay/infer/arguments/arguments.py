@@ -280,6 +280,9 @@ def list_treedef(value: list, annotation: Any, leaves: list) -> TreeDef | None:
     """The treedef of a list of numbers, which serves every length; None for other lists.
 
     An empty list says nothing of its type, but its annotation may: `list[float]`.
+
+    Raises:
+        OverflowError_: an integer does not fit into 64 bits.
     """
     try:
         numbers = as_numbers(value)
@@ -296,7 +299,11 @@ def list_treedef(value: list, annotation: Any, leaves: list) -> TreeDef | None:
 
 
 def array_treedef(value: np.ndarray, annotation: Any, leaves: list) -> TreeDef:
-    """The treedef of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`."""
+    """The treedef of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`.
+
+    Raises:
+        TypeError_: compiled code does not have its dtype, or it is an array of a subclass.
+    """
     if value.dtype.name not in DTYPES:
         raise TypeError_(
             f"an array of dtype {value.dtype} cannot be passed to compiled code; convert it: .astype(np.float64)"
@@ -393,7 +400,12 @@ def _share_memory(first: np.ndarray, other: np.ndarray) -> bool:
 
 
 def copy_results(targets: list, results: Any) -> None:
-    """Copy what an executor without `into` returned."""
+    """Copy what an executor without `into` returned.
+
+    Raises:
+        TypeError_: a target is no array, or of another dtype than its result.
+        ShapeError: a target has another shape than its result.
+    """
     for target, result in zip(targets, results, strict=True):
         value = np.asarray(result)
         if not isinstance(target, np.ndarray) or target.dtype != value.dtype:
@@ -404,7 +416,11 @@ def copy_results(targets: list, results: Any) -> None:
 
 
 def constant_treedef(value: Any) -> TreeDef:
-    """The treedef of a static argument."""
+    """The treedef of a static argument.
+
+    Raises:
+        TypeError_: it is or holds an array, whose elements may change.
+    """
     if isinstance(value, bool | int | float | np.generic):
         return TreeDef("const", ConstInfo(type_of_constant(value), value))
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
@@ -422,7 +438,11 @@ def constant_treedef(value: Any) -> TreeDef:
 
 
 def python_value(treedef: TreeDef, leaves: Iterator):
-    """The Python value of a result."""
+    """The Python value of a result.
+
+    Raises:
+        TypeError_: it exists in compiled code only.
+    """
     tag, info = treedef.tag, treedef.info
     if tag == "dyn":
         return to_python(next(leaves)) if isinstance(info, List) else next(leaves)

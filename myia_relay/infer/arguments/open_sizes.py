@@ -47,8 +47,9 @@ class FieldAnnotation:
         """The shape of an array with its open sizes.
 
         Raises:
-            TypeError_, ShapeError: it does not fit the annotation.
-        """
+            TypeError_: the annotation is of a triangle, or of another dtype.
+            ShapeError: the annotation has another shape, or a named size differs from that of another field.
+        """  # noqa: DOC501 (a function makes the exception)
         note = self.annotation
         if note.triangle:
             raise no_field(note, f"the field '{self.field}'")

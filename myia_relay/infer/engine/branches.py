@@ -28,6 +28,10 @@ async def branch(
         arms: then, else.
         node: the construct, for its origin and the names of its results.
         in_order: infer the first arm before the second, which depends on it.
+
+    Raises:
+        TypeError_: the results of the arms differ in structure or type.
+        CompileError: an arm cannot be inferred.
     """
     regions = [frame.region("then"), frame.region("else")]
     for region in regions:

@@ -192,7 +192,7 @@ def changed_in_loop(frame: Frame, iteration: Frame, cells: list[Cell], results: 
     """The cells that a loop must carry beside those that it does.
 
     Raises:
-        CompileError: a cell made by one iteration would be found by the next.
+        TypeError_: a cell made by one iteration would be found by the next.
     """
     changed = [c for c in iteration.cells if c not in cells and frame.has_cell(c)]
     new = [c for c in changed if not isinstance(frame.cell(c), UnboundVal)]

@@ -181,7 +181,11 @@ def _assembled(frame: Frame, t: Type, leaves) -> Node:
 
 
 def common_elem(frame: Frame, *lists: Val) -> Type:
-    """The type of the entries of several lists, of which some may be empty."""
+    """The type of the entries of several lists, of which some may be empty.
+
+    Raises:
+        TypeError_: all of them are empty, or their entries differ in type.
+    """
     try:
         common = None
         for value in lists:
@@ -230,7 +234,11 @@ def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
 
 
 def place_of(options: list[TreeDef], have: TreeDef) -> int:
-    """Which option of a choice a value is."""
+    """Which option of a choice a value is.
+
+    Raises:
+        Mismatch: it is none of them.
+    """
     for index, option in enumerate(options):
         try:
             if join(option, have) == option:

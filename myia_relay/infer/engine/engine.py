@@ -122,7 +122,8 @@ class Engine:
             context: ambient facts.
 
         Raises:
-            CompileError: at the user's place.
+            CompileError: the call cannot be inferred, at the user's place.
+            TypeError_: the function that it returns changes a variable.
         """
         count = len(params.params)
         watch_arguments(self.depend, [*args, *kwargs.values()])
@@ -202,7 +203,11 @@ class Engine:
     # Evaluation.
 
     def value(self, frame: Frame, node: Node) -> Val:
-        """The value of an argument node."""
+        """The value of an argument node.
+
+        Raises:
+            InternalError: it has not been inferred.
+        """
         if isinstance(node, Constant):
             return self.constant(frame, node)
         found = frame.find(node)
@@ -227,9 +232,8 @@ class Engine:
             value = free.read()
         except CompileError as error:
             raise error.at(origin) from None
-        if (
-            place is not free.function.__globals__ and kind == "dict"
-        ):  # a builtin: a global of that name would come first
+        # A builtin: a global of that name would come first.
+        if place is not free.function.__globals__ and kind == "dict":
             self.depend("absent", free.function.__globals__, free.name, True)
         return self.from_python(frame, value, self.depend(kind, place, free.name, value))
 
@@ -245,7 +249,11 @@ class Engine:
         return graph
 
     def from_python(self, frame: Frame, value: Any, dependency: Dependency | None) -> Val:
-        """The value that a Python object is in compiled code."""
+        """The value that a Python object is in compiled code.
+
+        Raises:
+            TypeError_: an integer that does not fit into 64 bits.
+        """
         if isinstance(value, bool | int | float):
             if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
                 raise TypeError_(f"the integer {value} does not fit into 64 bits")
@@ -307,7 +315,12 @@ class Engine:
         return self.value(frame, graph.output)
 
     async def apply(self, frame: Frame, node: Apply) -> Val:
-        """Evaluate one application."""
+        """Evaluate one application.
+
+        Raises:
+            CompileError: the application cannot be inferred, at the user's place.
+            TypeError_: a program of its own for trees of these shapes grows too large.
+        """
         frame.at(node.origin)
         self.applied += 1
         if self.structural and self.applied > MOST_OF_SHAPES:
@@ -334,7 +347,11 @@ class Engine:
             raise error.at(located(node.origin, frame.spec)) from None
 
     def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
-        """The evaluated arguments of a call, starred ones spread."""
+        """The evaluated arguments of a call, starred ones spread.
+
+        Raises:
+            TypeError_: a keyword argument is given twice.
+        """
         values = [self.value(frame, a) for a in node.args]
         count = len(values) - len(node.keywords)
         args: list[Val] = []
@@ -372,16 +389,12 @@ class Engine:
         origin: Origin,
         context: Ambient,
     ) -> Val:
-        """Call the specialisation of a parsed graph for these arguments; emits the call.
+        """Emit a call of the specialisation of a parsed graph: `args` has a value for each parameter, `env` for each captured
+        node, and `context` is the callee's.
 
-        Args:
-            frame: the caller.
-            graph: the parsed graph.
-            args: one value per parameter.
-            env: captured values by node.
-            origin: the place of the call.
-            context: the callee's context.
-        """
+        Raises:
+            TypeError_: the callee changes a variable that the caller cannot hand on.
+        """  # noqa: DOC501 (a function makes the exception)
         captured = [value for _, value in env]
         cells = cell_rules.reachable(frame, [*args, *captured]) if self.with_cells else []
         cells = [c for c in cells if frame.has_cell(c)]
@@ -482,6 +495,9 @@ class Engine:
 
         Returns:
             The specialisation, and the caller's leaf nodes for its parameters.
+
+        Raises:
+            TypeError_: the argument types of a recursive function grow without bound.
         """
         nodes: list[Node] = []
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)

@@ -278,7 +278,11 @@ class Frame:
         return self.imports[node]
 
     def captured(self, closure: ClosureVal) -> tuple[tuple[Node, Val], ...]:
-        """The free variables of a closure with their values, as seen from this frame."""
+        """The free variables of a closure with their values, as seen from this frame.
+
+        Raises:
+            InternalError: the closure has left the frame that made it, and its captured values were not kept.
+        """
         if closure.env is not None:
             return closure.env
 

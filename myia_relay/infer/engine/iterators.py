@@ -60,7 +60,7 @@ def use_up(engine: Any, frame: Frame, node: Apply) -> None:
 
     Raises:
         TypeError_: it is an iterator that is used up, or may be.
-    """
+    """  # noqa: DOC501 (a function makes the exception)
     op = node.fn.value if isinstance(node.fn, Constant) else None
     if not engine.iterators or op in LOOKS or isinstance(op, S.Syntax) and op not in WHOLE and op not in FIRST:
         return

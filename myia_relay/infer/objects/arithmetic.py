@@ -17,7 +17,7 @@ def arithmetic(frame: Frame, op: Any, *values: Val) -> Dyn:
 
     Raises:
         TypeError_: an operand is neither.
-    """
+    """  # noqa: DOC501 (a function makes the exception)
     if not are_leaves(values) or any(isinstance(v.type, Ref | Data) for v in values):
         raise unsupported(op, list(values))
     return Dyn(OPERATORS[op](frame.builder, *[frame.var(v) for v in values]).node)

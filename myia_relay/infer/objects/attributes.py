@@ -31,7 +31,11 @@ LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasse
 
 
 def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
-    """`value.name`."""
+    """`value.name`.
+
+    Raises:
+        AttributeError_: there is no such attribute in the language.
+    """
     if is_run_time(value):
         return method_of(list, value, name)
     if isinstance(value, Iter) and value.kind == "range":
@@ -74,7 +78,11 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
 
 
 def method_of(container: type, value: Val, name: str) -> Bound:
-    """A method of a list, a tuple, a dict or a string."""
+    """A method of a list, a tuple, a dict or a string.
+
+    Raises:
+        AttributeError_: the class has no such method.
+    """
     if not hasattr(container, name):
         public = [method for method in dir(container) if not method.startswith("_")]
         raise AttributeError_(f"'{container.__name__}' object has no attribute '{name}'{nearest(name, public)}")
@@ -98,7 +106,11 @@ def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val
 
 
 def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields: tuple[str, ...], name: str) -> Val:
-    """A method, property or class attribute of an instance of a class."""
+    """A method, property or class attribute of an instance of a class.
+
+    Raises:
+        AttributeError_: the class has no such attribute.
+    """
     try:
         found = inspect.getattr_static(cls, name)
     except AttributeError:
@@ -128,7 +140,11 @@ PYTHON = {"float64": float, "int64": int, "bool": bool}
 
 
 def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
-    """An attribute of an array, a scalar or a reference."""
+    """An attribute of an array, a scalar or a reference.
+
+    Raises:
+        AttributeError_: there is no such attribute in the language, or none of this kind of number.
+    """
     t: Type = value.type
     if isinstance(t, Ref):
         if name in METHODS_OF_REFS:

@@ -23,7 +23,11 @@ from .leaves import to_python
 
 
 def identical(a: Val, b: Val) -> bool:
-    """`a is b`, decided at compile time: for None, classes, functions, strings and booleans."""
+    """`a is b`, decided at compile time: for None, classes, functions, strings and booleans.
+
+    Raises:
+        TypeError_: the answer depends on how Python stores the values.
+    """
     if isinstance(a, Static) and isinstance(b, Static):
         return a.value is b.value or (isinstance(a.value, str) and a.value == b.value)
     if isinstance(a, Static) or isinstance(b, Static):
@@ -36,7 +40,11 @@ def identical(a: Val, b: Val) -> bool:
 
 
 def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
-    """`a == b` as a bool scalar."""
+    """`a == b` as a bool scalar.
+
+    Raises:
+        TypeError_: iterators, strings made at run time, or lists within other values.
+    """
     for choice, other in ((a, b), (b, a)):
         if isinstance(choice, TaggedUnion):
             return _equal_option(engine, frame, choice, other)
@@ -147,7 +155,11 @@ def _equal_option(engine: Engine, frame: Frame, choice: TaggedUnion, other: Val)
 
 
 def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
-    """`item in container`."""
+    """`item in container`.
+
+    Raises:
+        TypeError_: the container is none, or a string is searched for something else.
+    """
     if isinstance(container, Iter) and container.kind.startswith("dict_"):
         (container,) = container.parts
     if isinstance(container, Seq):

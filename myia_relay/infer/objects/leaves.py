@@ -19,7 +19,11 @@ from ..values.values import NONE_VAL, Dyn, Listed, Seq, SliceVal, Static, Val
 
 
 def to_node(frame: Frame, value: Val) -> Node:
-    """A value as one node: structures are put together; strings and None become constants (for messages only)."""
+    """A value as one node: structures are put together; strings and None become constants (for messages only).
+
+    Raises:
+        TypeError_: the value exists at compile time only.
+    """
     if isinstance(value, Dyn):
         return value.node
     if isinstance(value, Listed):
@@ -85,7 +89,11 @@ def to_python(value: Val, what: str) -> Any:
 
 
 def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
-    """An array index as `prims.api.numpy_api.getitem` takes it."""
+    """An array index as `prims.api.numpy_api.getitem` takes it.
+
+    Raises:
+        TypeError_: it is no index.
+    """
     if isinstance(index, SliceVal):
         return slice(*[index_argument(engine, frame, p) for p in (index.start, index.stop, index.step)])
     if isinstance(index, Seq):

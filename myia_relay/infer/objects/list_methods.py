@@ -203,7 +203,11 @@ async def extreme(engine: Engine, frame: Frame, name: str, value: Val) -> Val:
 
 
 async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Val]) -> Val:
-    """`sorted(xs, key=None, reverse=False)`."""
+    """`sorted(xs, key=None, reverse=False)`.
+
+    Raises:
+        TypeError_: there is an unknown keyword argument, or the entries or keys are no numbers.
+    """
     key, reverse = kwargs.pop("key", NONE_VAL), kwargs.pop("reverse", frame.constant(False))
     if kwargs:
         raise TypeError_(f"sorted() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -238,7 +242,11 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
 
 
 async def list_method(engine: Engine, frame: Frame, value: Val, name: str, args: list[Val], kwargs: dict) -> Val:
-    """A method of a list that changes nothing."""
+    """A method of a list that changes nothing.
+
+    Raises:
+        TypeError_: the method changes the list, or is not part of the language.
+    """
     if name == "copy" and not args and not kwargs:
         return await copied(engine, frame, value)
     if name == "count" and len(args) == 1 and not kwargs:

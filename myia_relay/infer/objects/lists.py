@@ -186,7 +186,11 @@ def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[D
 
 
 def clipped_bounds(engine: Engine, frame: Frame, size: Dyn, index: SliceVal) -> tuple[Dyn, Dyn, Dyn, Dyn]:
-    """Start, stop and step of a slice of so many entries, as `slice.indices` has them, and how many it takes."""
+    """Start, stop and step of a slice of so many entries, as `slice.indices` has them, and how many it takes.
+
+    Raises:
+        TypeError_: the step is known to be zero.
+    """
     n = frame.var(size)
     where, least, most = REGISTRY["where"], REGISTRY["minimum"], REGISTRY["maximum"]
     floordiv, add = REGISTRY["floordiv"], REGISTRY["add"]
@@ -248,7 +252,11 @@ def pushed(engine: Engine, frame: Frame, value: Val, new: Val) -> Val:
 
 
 def with_entry(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -> Val:
-    """`xs[index] = new`."""
+    """`xs[index] = new`.
+
+    Raises:
+        TypeError_: the index is a slice.
+    """
     if isinstance(index, SliceVal):
         raise TypeError_("assignment to a slice of a list is not part of the language; write xs = xs[:i] + ys + xs[j:]")
     if isinstance(value, Seq) and isinstance(index, Dyn) and index.known:
@@ -279,7 +287,11 @@ def concatenated(engine: Engine, frame: Frame, a: Val, b: Val) -> Val:
 
 
 def repeated(engine: Engine, frame: Frame, value: Val, count: Dyn) -> Val:
-    """`xs * count`."""
+    """`xs * count`.
+
+    Raises:
+        TypeError_: the entries are lists, which the product would share.
+    """
     if isinstance(value, Seq) and not value.elems:
         return value
     if isinstance(value, Seq) and count.known:

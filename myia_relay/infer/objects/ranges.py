@@ -89,7 +89,11 @@ def has_numbers(engine: Engine, frame: Frame, numbers: Iter) -> Dyn:
 
 
 def range_attribute(value: Iter, name: str) -> Val:
-    """`range(...).start`, and its methods."""
+    """`range(...).start`, and its methods.
+
+    Raises:
+        AttributeError_: ranges have no such attribute.
+    """
     if name in ATTRIBUTES:
         return value.parts[ATTRIBUTES.index(name)]
     if name in METHODS:
@@ -98,7 +102,11 @@ def range_attribute(value: Iter, name: str) -> Val:
 
 
 async def range_method(engine: Engine, frame: Frame, numbers: Iter, name: str, args: list[Val], kwargs: dict) -> Val:
-    """`range(...).index(x)`, `range(...).count(x)`."""
+    """`range(...).index(x)`, `range(...).count(x)`.
+
+    Raises:
+        TypeError_: not exactly one argument, or one that is no number.
+    """
     if len(args) != 1 or kwargs:
         raise TypeError_(f"range.{name}() takes exactly one argument ({len(args) + len(kwargs)} given)")
     (x,) = args

@@ -30,7 +30,11 @@ from .lists import array_of, static_items
 
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
-    """A value as an argument of an entry of the tables: a plain Python value where the parameter is static, else staged."""
+    """A value as an argument of an entry of the tables: a plain Python value where the parameter is static, else staged.
+
+    Raises:
+        TypeError_: the value is no argument for a function of the tables.
+    """
     if static:
         return to_python(value, f"{function}: {parameter}")
     if is_run_time(value):
@@ -49,7 +53,11 @@ def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function
 
 
 def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
-    """The elements of something of static length: a structure, or an array by its first axis."""
+    """The elements of something of static length: a structure, or an array by its first axis.
+
+    Raises:
+        TypeError_: it is no sequence, or its length is not known at compile time.
+    """
     if is_run_time(value) and (items := static_items(frame, value)) is not None:
         return items
     if (
@@ -162,7 +170,11 @@ def _of_strings(engine: Engine, frame: Frame, op: Callable, args: list[Val]) -> 
 
 
 def _int_of_base(engine: Engine, frame: Frame, text: Val, base: Val) -> Val:
-    """`int("ff", 16)`."""
+    """`int("ff", 16)`.
+
+    Raises:
+        TypeError_: the first argument is no string, or the base is no integer.
+    """
     if not isinstance(text, Static) or not isinstance(text.value, str):
         raise TypeError_(f"int() can't convert non-string with explicit base; this is {describe(text)}")
     try:
@@ -195,7 +207,11 @@ def _static_truth(value: Val) -> bool:
 
 
 def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
-    """`value[index]`."""
+    """`value[index]`.
+
+    Raises:
+        TypeError_: it cannot be indexed, has no such key, or the index is of the wrong type.
+    """
     if isinstance(index, SliceVal) and (isinstance(value, Seq | Static) or is_run_time(value)):
         if (wrong := _check_slice(frame, index)) is not None:
             return wrong
@@ -290,7 +306,11 @@ def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
 
 
 def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
-    """A tuple indexed at run time: its elements must be alike."""
+    """A tuple indexed at run time: its elements must be alike.
+
+    Raises:
+        TypeError_: the elements differ in type.
+    """
     n = len(value.elems)
     if n == 0:
         return _out_of_range(engine, frame, value)
@@ -326,7 +346,13 @@ def _example(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val:
 
 
 def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, kwargs) -> Val:
-    """Methods of dicts, tuples, lists and strings."""
+    """Methods of dicts, tuples, lists and strings.
+
+    Raises:
+        AttributeError_: the method is not part of the language.
+        TypeError_: the arguments do not fit, or `tuple.index` depends on values of run time.
+        ValueError_: `_replace` is given a field that does not exist.
+    """
     if isinstance(value, Seq) and value.kind == "dict" and not kwargs:
         least, most = {"get": (1, 2)}.get(name, (0, 0))
         if not least <= len(args) <= most:

@@ -19,7 +19,11 @@ from .ranges import has_numbers
 
 
 async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
-    """Python's truth value: a bool where it is known at compile time, else a bool scalar."""
+    """Python's truth value: a bool where it is known at compile time, else a bool scalar.
+
+    Raises:
+        TypeError_: a method, a data value whose class defines the truth value, or something else without one.
+    """
     if isinstance(value, Static):
         return bool(value.value)
     if isinstance(value, Seq):

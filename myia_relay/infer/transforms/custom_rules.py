@@ -42,7 +42,11 @@ async def checkpoint_request(engine: Engine, frame: Frame, args, kwargs, origin:
 
 
 async def custom_vjp_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
-    """`custom_vjp(f)` in compiled code, where no rule can be attached."""
+    """`custom_vjp(f)` in compiled code, where no rule can be attached.
+
+    Raises:
+        TypeError_: always.
+    """
     raise TypeError_(
         "custom_vjp is called outside of compiled code: at module level write f = custom_vjp(f), then @f.defvjp on the rule"
     )
@@ -63,7 +67,12 @@ async def call_custom_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwarg
 async def call_with_rule(
     engine: Engine, frame: Frame, function: Val, rule: Any, args: list[Val], origin: Origin, site
 ) -> Val:
-    """A call of a function whose adjoint is a rule `(*args, out, dout) -> cotangents of the arguments`."""
+    """A call of a function whose adjoint is a rule `(*args, out, dout) -> cotangents of the arguments`.
+
+    Raises:
+        TypeError_: the function has hidden parameters.
+        GradError: the rule does not return a cotangent for each argument.
+    """
     staged = await stage(engine, frame, function, args, range(len(args)), origin, site)
     hidden = [key for key in staged.spec.implicit if isinstance(key, tuple) and key[:1] == ("parameter",)]
     if hidden:

@@ -123,7 +123,11 @@ async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Ori
 
 
 def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str) -> list[Val]:
-    """The arguments, keyword ones put in their positions."""
+    """The arguments, keyword ones put in their positions.
+
+    Raises:
+        TypeError_: a keyword argument has no position, or one before it is missing.
+    """
     args, names = list(args), parameter_names(engine, fn)
     for name in names[len(args) :]:
         if name not in kwargs:
@@ -144,7 +148,8 @@ def aligned(frame: Frame, value: Val, treedef: TreeDef, what: str) -> list[Node 
     its shape is for the program to find out.
 
     Raises:
-        TypeError_, ShapeError: the structures, dtypes or shapes differ.
+        TypeError_: the structures or dtypes differ.
+        ShapeError: the shapes differ.
     """
     if isinstance(value, Static) and value.value is None:
         return [None] * sum(1 for _ in treedef.leaves())
@@ -232,7 +237,11 @@ async def call_jvp(engine: Engine, frame: Frame, fn: Derived, args, kwargs, orig
 
 
 async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin, site, what: str) -> tuple[Val, Val]:
-    """The value of a function, and its derivative along tangents."""
+    """The value of a function, and its derivative along tangents.
+
+    Raises:
+        TypeError_: there are more or fewer tangents than arguments.
+    """
     if len(primals) != len(tangents):
         raise TypeError_(f"{what}: {len(tangents)} tangents for {len(primals)} arguments")
     staged = await stage(engine, frame, fn, primals, range(len(primals)), origin, site)
@@ -266,7 +275,11 @@ async def call_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwargs, orig
 
 @derived("pullback")
 async def call_pullback(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
-    """What `vjp` returned, called: it holds the function and its arguments."""
+    """What `vjp` returned, called: it holds the function and its arguments.
+
+    Raises:
+        TypeError_: not exactly one positional argument.
+    """
     if len(args) != 1 or kwargs:
         raise TypeError_("vjp: the pullback takes one argument, a cotangent with the structure of the result")
     function, *values = elements(fn.function)
@@ -361,7 +374,11 @@ async def call_hessian(engine: Engine, frame: Frame, fn: Derived, args, kwargs, 
 
 
 async def jacobian(engine, frame: Frame, fn: Derived, args, kwargs, what: str, origin: Origin, site) -> Val:
-    """The derivative of every float of the result by every float of the chosen arguments."""
+    """The derivative of every float of the result by every float of the chosen arguments.
+
+    Raises:
+        GradError: an argument to differentiate by is not given, or the result has no derivative.
+    """
     args = positional(engine, fn.function, args, kwargs, what)
     chosen, single = positions(engine, fn.function, fn.option("wrt"), len(args))
     names = parameter_names(engine, fn.function)
@@ -482,7 +499,11 @@ def entry(b: Builder, value: Node, out: Scalar | Array, arg: Scalar | Array) -> 
 
 
 def checked_sparse(what: str, sparse: Any) -> bool:
-    """The option `sparse` of a Jacobian; a TypeError_ unless it is a bool."""
+    """The option `sparse` of a Jacobian; a TypeError_ unless it is a bool.
+
+    Raises:
+        TypeError_: it is no bool.
+    """
     if not isinstance(sparse, bool):
         raise TypeError_(f"{what}: sparse is True or False, not {sparse!r}")
     return sparse

@@ -110,7 +110,11 @@ async def scan_request(engine: Engine, frame: Frame, args, kwargs, origin: Origi
 async def scan(
     engine, frame: Frame, fn: Val, init: Val, xs: Val, length: int | None, backwards: bool, origin: Origin
 ) -> Val:
-    """A `for_loop` that carries `carry` and writes each `y` into a preallocated stack."""
+    """A `for_loop` that carries `carry` and writes each `y` into a preallocated stack.
+
+    Raises:
+        TypeError_: the function does not return a pair, or never returns, or `y` cannot be stacked.
+    """
     refuse_run_time([xs], "scan")
     count, size = scan_length(frame, xs, length)
     b = frame.at(origin)
@@ -193,7 +197,8 @@ def scan_length(frame: Frame, xs: Val, given: int | None) -> tuple[Dyn, DimLike]
     """How many iterations, as a value and as a size: the common first axis of `xs`, or the given length.
 
     Raises:
-        TypeError_, ShapeError: neither says, or they disagree.
+        TypeError_: neither says, or a leaf of `xs` is no array with a first axis.
+        ShapeError: they disagree.
     """
     leaves: list[Node] = []
     tree_structure(xs, leaves, False, frame.captured)
@@ -221,7 +226,11 @@ async def call_cond(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
 
 
 async def cond(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
-    """`cond(pred, true_fun, false_fun, *operands)`: only one of them runs."""
+    """`cond(pred, true_fun, false_fun, *operands)`: only one of them runs.
+
+    Raises:
+        TypeError_: there are fewer than three positional arguments, or keyword arguments.
+    """
     if len(args) < 3 or kwargs:
         raise TypeError_("cond(pred, true_fun, false_fun, *operands) takes at least 3 positional arguments")
     pred, true_fun, false_fun, *operands = args
@@ -275,7 +284,11 @@ async def call_fori(engine: Engine, frame: Frame, fn: Derived, args, kwargs, ori
 
 
 async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
-    """`fori_loop(lower, upper, body_fun, init_val)`."""
+    """`fori_loop(lower, upper, body_fun, init_val)`.
+
+    Raises:
+        TypeError_: a bound is no int.
+    """
     names = ("lower", "upper", "body_fun", "init_val")
     lower, upper, body, init = named_arguments("fori_loop", names, args, kwargs)
     bounds = []
@@ -304,7 +317,11 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
 
 
 async def tree_map(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
-    """`tree_map(f, tree, *rest)`: the structure of the first tree, `f` of the leaves that stand at the same place."""
+    """`tree_map(f, tree, *rest)`: the structure of the first tree, `f` of the leaves that stand at the same place.
+
+    Raises:
+        TypeError_: there is no tree, there are keyword arguments, or the trees differ in structure.
+    """
     if len(args) < 2 or kwargs:
         raise TypeError_("tree_map(f, tree, *rest) takes a function and at least one tree")
     fn, *trees = args

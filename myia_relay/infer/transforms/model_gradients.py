@@ -29,7 +29,12 @@ def read_parameters(frame: Frame, model: Dyn, origin: Origin) -> list[Node]:
 
 
 async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwargs, origin: Origin, site) -> Val:
-    """`relay.grad(model, loss, args)`: the gradient of a loss by all parameters of a model, as a dict."""
+    """`relay.grad(model, loss, args)`: the gradient of a loss by all parameters of a model, as a dict.
+
+    Raises:
+        TypeError_: an argument is missing, or `args` is no tuple.
+        GradError: the model is none, or the loss does not use it.
+    """
     values = dict(zip(("model", "loss", "args"), args, strict=False)) | kwargs
     missing = {"model", "loss", "args"} - set(values)
     if missing:

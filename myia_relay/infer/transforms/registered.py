@@ -90,7 +90,11 @@ def bound(engine: Engine, frame: Frame, op: Operator, args, kwargs) -> tuple[lis
 
 
 def operands(engine: Engine, frame: Frame, op: Operator, values: list[Val]) -> list[Val]:
-    """The arguments as an operator gets them: numbers and arrays, of an elementwise one in one dtype and shape."""
+    """The arguments as an operator gets them: numbers and arrays, of an elementwise one in one dtype and shape.
+
+    Raises:
+        TypeError_: an argument is no number or array.
+    """
     staged = []
     for name, value in zip(op._names(len(values)), values, strict=True):
         if not isinstance(value, Dyn):
@@ -109,7 +113,11 @@ def operands(engine: Engine, frame: Frame, op: Operator, values: list[Val]) -> l
 
 
 def _array(engine: Engine, frame: Frame, op: Operator, name: str, value: Val) -> Dyn:
-    """A list that was given as an array; nothing else is one."""
+    """A list that was given as an array; nothing else is one.
+
+    Raises:
+        TypeError_: it is no list of numbers.
+    """
     found = to_argument(engine, frame, value, False, op.name, name) if isinstance(value, Listed) else None
     if not isinstance(found, Var):
         raise TypeError_(

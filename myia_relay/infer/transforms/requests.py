@@ -140,7 +140,11 @@ def named_positions(engine: Engine, fn: Val, names: list[str]) -> int:
 
 
 def positions(engine: Engine, fn: Val, wrt: Any, count: int) -> tuple[list[int], bool]:
-    """The indices of the arguments that `wrt` names, and whether it is a single one."""
+    """The indices of the arguments that `wrt` names, and whether it is a single one.
+
+    Raises:
+        GradError: there is no such argument, or it cannot be given by position.
+    """
     single = not isinstance(wrt, tuple | list)
     names = parameter_names(engine, fn)
     out: list[int] = []
@@ -224,7 +228,11 @@ def leaf_count(frame: Frame, value: Val, keep_constants: bool) -> int:
 
 
 def require_differentiable(value: Val, name: str) -> None:
-    """Refuse integer arguments and things that are no numbers."""
+    """Refuse integer arguments and things that are no numbers.
+
+    Raises:
+        GradError: the value is an integer, a model, or no number.
+    """
     if isinstance(value, Dyn) and isinstance(value.type, Scalar | Array) and not value.type.is_float:
         what = str(value.type)
         instead = (
@@ -244,7 +252,11 @@ def require_differentiable(value: Val, name: str) -> None:
 
 
 def refuse_data(types: list[Type], what: str) -> None:
-    """Refuse derivatives by, or of, trees of any shape: the program is then compiled with their structure in its types."""
+    """Refuse derivatives by, or of, trees of any shape: the program is then compiled with their structure in its types.
+
+    Raises:
+        GradError: one of the types is such a tree.
+    """
     for t in types:
         if isinstance(t, Data):
             made = f"a {t.family.name} made at run time"
@@ -257,7 +269,11 @@ def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) ->
 
 
 def gradient_value(treedef: TreeDef, gradients) -> Val:
-    """The gradient of a tree: the tree's structure, floats replaced by their gradients (nodes or values), all else by None."""
+    """The gradient of a tree: the tree's structure, floats replaced by their gradients (nodes or values), all else by None.
+
+    Raises:
+        GradError: the tree holds a list of numbers that are no floats.
+    """
     if treedef.tag == "dyn":
         node = next(gradients)
         return NONE_VAL if node is None else Dyn(node) if isinstance(node, Node) else node
@@ -281,7 +297,11 @@ def gradient_value(treedef: TreeDef, gradients) -> Val:
 def emit_value_and_grad(
     engine: Engine, frame: Frame, spec: Specialisation, nodes: list[Node], wrt: list[int], has_aux: bool, origin: Origin
 ) -> tuple[Val, list[Node]]:
-    """Emit the request for a value and gradients by the parameters `wrt` of a specialisation."""
+    """Emit the request for a value and gradients by the parameters `wrt` of a specialisation.
+
+    Raises:
+        GradError: the result has no scalar float to differentiate.
+    """
     leaves = [leaf.info for leaf in spec.returns.leaves()]
     value_treedef = spec.returns
     if has_aux:
@@ -312,7 +332,11 @@ def emit_value_and_grad(
 
 
 def require_scalar(treedef: TreeDef, origin: Origin) -> None:
-    """The result of a function to differentiate is one float."""
+    """The result of a function to differentiate is one float.
+
+    Raises:
+        GradError: it is not.
+    """
     t = treedef.info if treedef.tag == "dyn" else None
     if isinstance(t, Scalar | Array) and t.is_float and t.shape == ():
         return

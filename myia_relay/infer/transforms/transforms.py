@@ -86,7 +86,12 @@ def request_batch(transform: str):
 
 
 def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Val], list[list[bool]], Any]:
-    """The arguments with their batch axis first, which of their leaves are batched, and the batch size."""
+    """The arguments with their batch axis first, which of their leaves are batched, and the batch size.
+
+    Raises:
+        TypeError_: `in_axes` does not fit the arguments, or names no axis at all.
+        ShapeError: an argument has no such axis, or the batch sizes differ.
+    """
     refuse_run_time(args, "vmap")
     for axis in in_axes if isinstance(in_axes, tuple) else (in_axes,):
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):

@@ -178,7 +178,8 @@ def require_own(shared: set[Node | Seq], value: Val) -> None:
     """Refuse the change of an array that something else may see.
 
     Raises:
-        TypeError_: with advice.
+        ParseError: something else may see a list, with advice.
+        TypeError_: something else may see an array, with advice.
     """
     known = isinstance(value, Seq) and value in shared
     if (
