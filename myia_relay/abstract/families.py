@@ -199,7 +199,11 @@ class _Reader:
             raise Vague(text) from None
 
     def variants(self, cls: type) -> tuple[type, ...]:
-        """The dataclasses that an annotation with a class allows: it and those derived from it."""
+        """The dataclasses that an annotation with a class allows: it and those derived from it.
+
+        Raises:
+            Vague: one of them is a dataclass that is not frozen.
+        """
         if cls.__module__ == "builtins" or cls is object:
             return ()
         out, queue = [], [cls]

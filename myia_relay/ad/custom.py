@@ -142,7 +142,11 @@ SPECIAL.update(
 
 
 def _custom_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
-    """Arguments that are the same for all are repeated: what repeats them sums the cotangents that the rule gives."""
+    """Arguments that are the same for all are repeated: what repeats them sums the cotangents that the rule gives.
+
+    Raises:
+        TypeError_: the function can raise, and only some examples run it.
+    """
     graph, rule = node.attrs["graph"], node.attrs["rule"]
     if mask is not None and Effects().of_graph(graph):
         raise TypeError_(
@@ -169,7 +173,11 @@ def _checkpoint_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
 
 
 def _operator_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
-    """An elementwise operator takes its arguments with the axis, any other one runs for each example."""
+    """An elementwise operator takes its arguments with the axis, any other one runs for each example.
+
+    Raises:
+        OneByOne: only some examples run it.
+    """
     batched = tuple(f is not False for f in flags)
     if mask is not None:
         raise OneByOne

@@ -161,6 +161,9 @@ def inline_value_and_grad(
         graph: what is differentiated.
         wrt: indices of the arguments to differentiate by.
         has_aux: whether the result is a tuple (scalar, anything, ...), of which the scalar is differentiated.
+
+    Raises:
+        GradError: the result is no pair though `has_aux` is set, or a derivative does not exist.
     """
     result = graph.output.type
     if has_aux:
@@ -188,7 +191,11 @@ def inline_value_and_grad(
 
 
 def check_result(graph: Graph, result: Type, origin: Origin) -> None:
-    """A GradError unless the result is one float."""
+    """Check that the result is one float.
+
+    Raises:
+        GradError: the result is anything else.
+    """
     if isinstance(result, Scalar | Array) and result.shape == () and result.is_float:
         return
     head = f"grad differentiates a function with one float as its result, and '{graph.name}' returns {result}"
@@ -208,7 +215,11 @@ def check_result(graph: Graph, result: Type, origin: Origin) -> None:
 
 
 def check_argument(graph: Graph, index: int, origin: Origin) -> None:
-    """A GradError unless an argument has floats in it."""
+    """Check that there are floats in an argument.
+
+    Raises:
+        GradError: there is none in it.
+    """
     param = graph.params[index]
     if not has_tangent(param.type):
         raise GradError(

@@ -108,7 +108,11 @@ def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"
 
 
 def _start(p: ParseContext, item, more: bool, live_end: set[str]):
-    """Call the handler of a statement; it returns a step if it contains statements."""
+    """Call the handler of a statement; it returns a step if it contains statements.
+
+    Raises:
+        ParseError: statements of this kind are not part of the language.
+    """  # noqa: DOC501 (a function makes the exception)
     if isinstance(item, Continuation):
         return item.run(p, more, live_end)
     handler = STATEMENTS.get(type(item))

@@ -296,7 +296,11 @@ class ParseContext:
             self.pending[node.value].resolve(self, at)
 
     def _unbound(self, name: str, at: ast.AST) -> Node:
-        """A read of a variable that is certainly not bound: an error now if it certainly runs, else when it runs."""
+        """A read of a variable that is certainly not bound: an error now if it certainly runs, else when it runs.
+
+        Raises:
+            NameError_: the read certainly runs.
+        """
         if self.outer is None and self.state.graph is self.root:
             raise NameError_(f"local variable '{name}' is read before it is bound", self.origin(at))
         return self.apply(

@@ -166,7 +166,11 @@ def ternary(p: ParseContext, node: ast.IfExp) -> Node:
 
 @handles(EXPRESSIONS, ast.NamedExpr)
 def walrus(p: ParseContext, node: ast.NamedExpr) -> Node:
-    """`(x := e)`."""
+    """`(x := e)`.
+
+    Raises:
+        NeedsCell: an inner function captures the name, which must become a cell.
+    """
     name = node.target.id
     if (p.hidden or name in p.scope.captured) and name in p.scope.locals and p.cell(name) is None:
         raise NeedsCell(p.scope.cells, name)

@@ -58,7 +58,12 @@ class InnerFunction:
             owner.captured_by.setdefault(name, []).append((self.graph, self.definer.origin(use).loc))
 
     def resolve(self, user: ParseContext, at: ast.AST | Origin) -> None:
-        """Parse it now: it is about to be used, so everything it captures must be bound."""
+        """Parse it now: it is about to be used, so everything it captures must be bound.
+
+        Raises:
+            NameError_: a variable that it captures is not bound yet.
+            ParseError: it captures a variable that was bound in a branch after its definition.
+        """
         del self.definer.pending[self.graph]
         for name in self.missing:
             value, flag = _value_of(self.definer, name)
@@ -103,6 +108,9 @@ def closure(
         node: its `def` or `lambda`.
         own: the variable that it is about to be bound to, by which it may call itself.
         later: names of functions that are defined further down.
+
+    Raises:
+        NameError_: it reads a variable that has no value yet.
     """
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     graph = Graph(name, parent=p.state.graph, origin=p.origin(node))
@@ -251,7 +259,12 @@ def annotation(p: ParseContext, node: ast.expr):
 
 
 def _evaluated(source: Source, value, at: ast.AST):
-    """An annotation that may be a string, as an object."""
+    """An annotation that may be a string, as an object.
+
+    Raises:
+        NameError_: it uses a name that is not defined.
+        CompileError: it cannot be evaluated.
+    """
     rounds = 0
     while isinstance(value, str) and rounds < 3:
         rounds += 1

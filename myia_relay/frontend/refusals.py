@@ -66,7 +66,7 @@ def check_kind(p: ParseContext) -> None:
 
     Raises:
         ParseError: the function is one.
-    """
+    """  # noqa: DOC501 (a function makes the exception)
     if isinstance(p.node, ast.AsyncFunctionDef):
         raise refuse_statement(p, p.node)
     # Looked for everywhere: a `yield` that is never reached makes a generator all the same.

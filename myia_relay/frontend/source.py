@@ -53,7 +53,7 @@ def find(function: types.FunctionType) -> Source:
 
     Raises:
         ParseError: there is no source, it is not the source of this function any more, or it is ambiguous.
-    """
+    """  # noqa: DOC501 (a function makes the exception)
     code = function.__code__
     here = Loc(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 0, function.__name__)
     linecache.checkcache(code.co_filename)
@@ -81,7 +81,11 @@ def find(function: types.FunctionType) -> Source:
 
 
 def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
-    """Functions of a file, as syntax and as code objects, both by (name, first line)."""
+    """Functions of a file, as syntax and as code objects, both by (name, first line).
+
+    Raises:
+        ParseError: the file does not parse any more, or is nested too deeply.
+    """
     flags = function.__code__.co_flags & (0x1000000 | 0x2000000)  # "from __future__ import annotations" and its kin
     key = (file, text, flags)
     known = _FILES.get(key)

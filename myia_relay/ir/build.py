@@ -38,7 +38,12 @@ class Builder:
     def emit(
         self, prim: Primitive, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, type: Type | None = None
     ) -> Node:
-        """Append `prim(*args, **attrs)`, or return the node it folds to."""
+        """Append `prim(*args, **attrs)`, or return the node it folds to.
+
+        Raises:
+            InternalError: the primitive has no type relation.
+            CompileError: the arguments do not fit, at the user's place.
+        """
         attrs = {**prim.attr_defaults, **attrs} if attrs else prim.attr_defaults
         if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":
             return args[0].args[attrs["index"]]
@@ -70,7 +75,11 @@ class Builder:
 
 
 def type_of_constant(value) -> Leaf:
-    """The type of a number or array known at compile time."""
+    """The type of a number or array known at compile time.
+
+    Raises:
+        TypeError: it is neither.
+    """
     if isinstance(value, np.generic):  # before float: np.float64 is one
         return Scalar(value.dtype.name)
     if isinstance(value, bool):

@@ -69,7 +69,11 @@ def same_interface(graph: Graph, name: str | None = None) -> tuple[Graph, Env]:
 
 
 def lookup(env: Env, node: Node) -> Node:
-    """What `node` has become; constants stand for themselves."""
+    """What `node` has become; constants stand for themselves.
+
+    Raises:
+        InternalError: it is used before it is defined.
+    """
     found = env.get(node)
     if found is None:
         if not isinstance(node, Constant):

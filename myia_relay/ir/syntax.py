@@ -184,7 +184,11 @@ class FreeName:
     function: Any
 
     def place(self) -> tuple[str, Any]:
-        """Where the name is bound now: ("cell", cell), ("dict", dictionary), or NameError_."""
+        """Where the name is bound now: ("cell", cell) or ("dict", dictionary).
+
+        Raises:
+            NameError_: it is bound nowhere.
+        """
         code = self.function.__code__
         if self.name in code.co_freevars:
             cell = self.function.__closure__[code.co_freevars.index(self.name)]

@@ -165,7 +165,12 @@ class Batcher:
         return look(graph.output)
 
     def application(self, b: Builder, node: Apply, args: list[Node], flags: list[Flag], mask) -> tuple[Node, Flag]:
-        """One application on batched arguments."""
+        """One application on batched arguments.
+
+        Raises:
+            OneByOne: it must run example by example: a recursion or a list under a mask.
+            InternalError: the primitive has no batching rule, or its rule gives another type.
+        """
         plain = all(f is False for f in flags)
         if isinstance(node.fn, Graph):
             if mask is not None:
@@ -198,6 +203,11 @@ class Batcher:
             t: its type for one example.
             have: where it has batch axes.
             want: where it is to have them; nowhere less.
+
+        Raises:
+            OneByOne: it is a value of an algebraic data type.
+            Restart: it is a tape that has become batched.
+            InternalError: something was pushed on that tape before.
         """
         if have == want or want is False:
             return node

@@ -23,7 +23,11 @@ from .batch import RULES, Batcher, Flag, OneByOne, canonical, full, is_undef, it
 
 
 def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -> Node:
-    """`where(mask, new, old)` for batched values of a type that is `t` for one example; tapes are the new ones."""
+    """`where(mask, new, old)` for batched values of a type that is `t` for one example; tapes are the new ones.
+
+    Raises:
+        OneByOne: they are lists or values of an algebraic data type.
+    """
     if new is old or is_undef(new) or is_undef(old):
         return old if is_undef(new) else new
     if isinstance(t, List | Data):

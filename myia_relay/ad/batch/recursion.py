@@ -106,7 +106,11 @@ def _assemble(b: Builder, t: Type, parts) -> Node:
 
 
 def _empty(b: Builder, t: Type) -> Node:
-    """Room for the results of all examples."""
+    """Room for the results of all examples.
+
+    Raises:
+        InternalError: a result is a tape.
+    """
     if isinstance(t, Array):
         zero = Scalar(t.dtype)
         return broadcast_to(Var(b, b.constant(False if t.dtype == "bool" else 0, zero)), shape=t.shape).node

@@ -78,7 +78,11 @@ class Activity:
         return self.of_nodes(graph, acts).get(graph.output, False)
 
     def of_application(self, node: Apply, acts: tuple[Act, ...]) -> Act:
-        """The activity of an application, from those of its arguments."""
+        """The activity of an application, from those of its arguments.
+
+        Raises:
+            InternalError: a transform inside has not been expanded.
+        """
         if all(a is False for a in acts):
             return False
         if isinstance(node.fn, Graph):

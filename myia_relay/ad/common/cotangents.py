@@ -56,7 +56,11 @@ def split(builder: Builder, node: Node) -> Cotangent:
 
 
 def add(builder: Builder, functions: data.Functions, a: Cotangent, b: Cotangent) -> Cotangent:
-    """The sum of two cotangents of one value."""
+    """The sum of two cotangents of one value.
+
+    Raises:
+        InternalError: both are tapes, of which each is used once.
+    """
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -106,7 +110,11 @@ def materialise(builder: Builder, ct: Cotangent, t: Type) -> Node:
 
 
 def coerce(builder: Builder, ct: Node, t: Type, what: str) -> Node:
-    """A rule's result as exactly the tangent type of the argument; only the kind of a number may differ."""
+    """A rule's result as exactly the tangent type of the argument; only the kind of a number may differ.
+
+    Raises:
+        InternalError: the result has another dtype or shape.
+    """
     if ct.type == t:
         return ct
     have = ct.type

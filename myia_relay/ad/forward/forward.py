@@ -107,7 +107,11 @@ class Forward:
     def application(
         self, b: Builder, node: Apply, args: tuple[Node, ...], tangents: tuple[Cotangent, ...]
     ) -> tuple[Node, Cotangent]:
-        """One application with its tangent."""
+        """One application with its tangent.
+
+        Raises:
+            GradError: it updates a model, or its primitive has no derivative.
+        """
         if "write" in self.effects.of_node(node):
             raise GradError(
                 "a model is updated inside of a differentiated function, and a derivative cannot look through that; "

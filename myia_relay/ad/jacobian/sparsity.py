@@ -151,7 +151,11 @@ def patterns(graph: Graph, first: int, most: int | None = None, patience: int = 
 
 
 def shape_of(what: Any) -> tuple[int, ...]:
-    """The shape of a value or type; NoPattern unless it is an array or a number of known shape."""
+    """The shape of a value or type that is an array or a number of known shape.
+
+    Raises:
+        NoPattern: it is neither, or its shape is not known.
+    """
     t = getattr(what, "type", what)
     if not isinstance(t, Scalar | Array):
         raise NoPattern(STRUCTURES)
@@ -195,7 +199,11 @@ class DependenceAnalysis:
         self.relevant: dict[tuple[Graph, tuple[bool, ...]], list[Apply]] = {}
 
     def spend(self, units: int) -> None:
-        """Note work about to be done; NoPattern if it is too much."""
+        """Note work that is about to be done.
+
+        Raises:
+            NoPattern: it is more than is allowed.
+        """
         self.left -= units
         if self.left < 0:
             raise NoPattern(WORK)
@@ -219,7 +227,11 @@ class DependenceAnalysis:
         return look(graph.output)
 
     def application(self, node: Apply, args: list[Known]) -> Known:
-        """The value of one application."""
+        """The value of one application.
+
+        Raises:
+            NoPattern: it indexes an array without elements.
+        """
         if isinstance(node.fn, Graph):
             return self.call(node.fn, args)
         name = node.fn.name
@@ -246,7 +258,11 @@ class DependenceAnalysis:
         return Value(self.joined(found, elements_of(node)))
 
     def joined(self, links: Sequence[Links], size: int) -> Pattern:
-        """The pattern of a value of some elements, from all that they are linked to."""
+        """The pattern of a value of some elements, from all that they are linked to.
+
+        Raises:
+            NoPattern: an element depends on too many inputs.
+        """
         elements, inputs = [], []
         for pattern, sources, targets in links:
             counts = np.diff(pattern.starts)[sources]
@@ -278,7 +294,11 @@ class DependenceAnalysis:
         return Value(self.joined([(p, every, every) for p in found], len(every)))
 
     def join_tapes(self, a: Known, b: Known) -> Known:
-        """The same of tapes, entry by entry down to what they have in common."""
+        """The same of tapes, entry by entry down to what they have in common.
+
+        Raises:
+            NoPattern: they differ in length.
+        """
         entries = []
         while a is not b:
             if not (isinstance(a, TapeValue) and isinstance(b, TapeValue)):
@@ -292,7 +312,11 @@ class DependenceAnalysis:
     # Control.
 
     def call(self, graph: Graph, args: Sequence[Known]) -> Known:
-        """A call of a function."""
+        """A call of a function.
+
+        Raises:
+            NoPattern: the function is recursive.
+        """
         if graph in self.open:
             raise NoPattern(STRUCTURES)
         self.open.add(graph)
@@ -309,7 +333,11 @@ class DependenceAnalysis:
         return self.join(*(self.run(side, operands) for side in sides))
 
     def for_loop(self, node: Apply, args: list[Known]) -> Known:
-        """A counted loop, iteration by iteration where its range is known."""
+        """A counted loop, iteration by iteration where its range is known.
+
+        Raises:
+            NoPattern: all its iterations would take too long.
+        """
         body, n = node.attrs["body"], node.attrs["carried"]
         carry, constants = args[3 : 3 + n], args[3 + n :]
         bounds = [a.known for a in args[:3]]
@@ -342,7 +370,11 @@ class DependenceAnalysis:
     def fixpoint(
         self, carry: Sequence[Known], constants: Sequence[Known], iteration: Callable[[tuple], Known]
     ) -> Known:
-        """What is carried by a loop of any number of iterations."""
+        """What is carried by a loop of any number of iterations.
+
+        Raises:
+            NoPattern: it is not reached in a few rounds.
+        """
         if not any(map(depends, [*carry, *constants])):
             return (FREE,) * len(carry)
         now = tuple(self.join(c, c) for c in carry)  # values of the first iteration are not those of all
@@ -406,7 +438,11 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def dependent(node: Apply, args: Sequence[Known]) -> list[tuple[int, Pattern, tuple[int, ...]]]:
-    """The operands that depend on inputs: positions, patterns, shapes."""
+    """The operands that depend on inputs: positions, patterns, shapes.
+
+    Raises:
+        NoPattern: an operand is a structure.
+    """
     if not all(isinstance(a, Value) for a in args):
         raise NoPattern(STRUCTURES)
     return [(k, a.pattern, shape_of(node.args[k])) for k, a in enumerate(args) if a.pattern is not None]

@@ -330,7 +330,11 @@ class _Threading:
     def application(
         self, b: Builder, node: Apply, args: tuple[Node, ...], state: list[Node]
     ) -> tuple[Node, list[Node]]:
-        """One that runs a version."""
+        """One that runs a version.
+
+        Raises:
+            InternalError: another operation than a call, a branch or a loop runs a function.
+        """
         if isinstance(node.fn, Graph):
             return self.call(b, node, args, state)
         name, k = node.fn.name, len(self.tapes)

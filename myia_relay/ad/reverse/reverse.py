@@ -89,7 +89,11 @@ class Adjoint:
         return lookup(self.env, self.graph.output)
 
     def refuse_updates(self, node: Apply) -> None:
-        """A GradError for an update of a model inside of what is differentiated."""
+        """Refuse updates of a model inside of what is differentiated.
+
+        Raises:
+            GradError: the application is one.
+        """
         if "write" in self.context.effects.of_node(node):
             raise GradError(
                 "a model is updated inside of a differentiated function, and a derivative cannot look through that; "
@@ -146,7 +150,11 @@ class Adjoint:
             self.rule(node, ct)
 
     def rule(self, node: Apply, ct: Cotangent) -> None:
-        """The adjoint by the primitive's own rule, unless it is known of what more than the primitive computes."""
+        """The adjoint by the primitive's own rule, unless it is known of what more than the primitive computes.
+
+        Raises:
+            GradError: the primitive has no rule.
+        """
         if (exponent := logistic(node)) is not None:
             out = Var(self.builder, self.env[node])
             dout = Var(self.builder, materialise(self.builder, ct, tangent(node.type)))

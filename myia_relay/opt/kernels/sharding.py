@@ -192,7 +192,8 @@ class ShardingAnalysis:
 
         Raises:
             NoRule: it cannot be.
-            Demand, _Again: it will be.
+            Demand: it is a parameter of an inner graph, and the operand must change.
+            _Again: it will be in the next round.
         """
         if isinstance(node, Parameter) and node.graph is not self.top:
             raise Demand(node, kind)
@@ -229,7 +230,11 @@ class ShardingAnalysis:
         return None
 
     def loop(self, node: Apply, args: Sequence[Sharding], kinds: Shardings) -> Sharding:
-        """The kinds of what a counted loop carries from iteration to iteration."""
+        """The kinds of what a counted loop carries from iteration to iteration.
+
+        Raises:
+            NoRule: its bounds are no whole values, a loop constant is a partial sum, or no kinds are found that agree.
+        """
         body, count = node.attrs["body"], node.attrs["carried"]
         inner = [
             WHOLE,
@@ -263,7 +268,11 @@ class ShardingAnalysis:
         raise NoRule
 
     def met(self, loop: Apply, k: int, kind: Sharding, kinds: Shardings) -> Sharding:
-        """What a parameter of a loop's body is, from which another kind is demanded; if it is not its operand that changes."""
+        """What a parameter of a loop's body is, from which another kind is demanded; if it is not its operand that changes.
+
+        Raises:
+            NoRule: a sum is demanded of a loop constant.
+        """
         operand, body = loop.args[FIRST + k - 1], loop.attrs["body"]
         if kind is SUM or isinstance(kind, Added):
             if k > loop.attrs["carried"]:

@@ -170,14 +170,22 @@ def is_sum(node: Node, kind: Sharding) -> bool:
 
 
 def require(condition: bool) -> None:
-    """There is no rule otherwise."""
+    """Demand a condition of a rule.
+
+    Raises:
+        NoRule: the condition does not hold.
+    """
     if not condition:
         raise NoRule
 
 
 def rows(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
     """What follows from the declared axes (`ir.axes`) where operands have the block's rows: along a mapped axis the result has them
-    as well, along a contracted one it is a sum."""
+    as well, along a contracted one it is a sum.
+
+    Raises:
+        NoRule: the axes are not declared, or the rows are not along one axis of the relation.
+    """
     relation = relation_of(node)
     if relation is None:
         raise NoRule

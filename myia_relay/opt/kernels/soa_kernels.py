@@ -355,7 +355,11 @@ class _Rebuild:
         return self.new
 
     def need(self, nodes: Iterable[Node]) -> None:
-        """Emit nodes, and what they are computed from, where that has not been done."""
+        """Emit nodes, and what they are computed from, where that has not been done.
+
+        Raises:
+            AssertionError: a node does not leave the kernel that computes it.
+        """
         stack = list(nodes)
         while stack:
             node = stack[-1]

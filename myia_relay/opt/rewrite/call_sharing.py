@@ -182,7 +182,11 @@ class _Tree:
                 return self.fork(path, frames, node, args)
 
     def fork(self, path: _Path, frames: list[_Frame], node: Apply, args: list[Node]) -> Node:
-        """A condition, with all that follows it in both of its branches."""
+        """A condition, with all that follows it in both of its branches.
+
+        Raises:
+            _TooLarge: there are too many conditions.
+        """
         self.count(1)
         self.forks -= 1
         if self.forks < 0:
