@@ -200,7 +200,11 @@ def add_common_options(parser: argparse.ArgumentParser, peers: Sequence[str] = (
 
 
 def positive(text: str) -> int:
-    """A whole number from 1, for argparse."""
+    """A whole number from 1, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: it is less than 1.
+    """
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
@@ -208,7 +212,11 @@ def positive(text: str) -> int:
 
 
 def choose(text: str, known: Sequence[str]) -> list[str]:
-    """Names separated by commas, for argparse; `none` for none of them."""
+    """Names separated by commas, for argparse; `none` for none of them.
+
+    Raises:
+        argparse.ArgumentTypeError: one of them is not known.
+    """
     names = [n.strip() for n in text.split(",") if n.strip() and n.strip() != "none"]
     for name in names:
         if name not in known:

@@ -194,7 +194,11 @@ class Relay:
             raise problem from None
 
     def _compiled(self, args: tuple, kwargs: dict, structural: bool = False) -> tuple[Compiled, list]:
-        """The program for these arguments, from the cache or compiled now, and the leaves to call it with."""
+        """The program for these arguments, from the cache or compiled now, and the leaves to call it with.
+
+        Raises:
+            CompileError: there is no program for these arguments.
+        """  # noqa: DOC501 (three kinds of CompileError)
         structural |= self._structural
         try:
             return self._lookup(args, kwargs, structural)
@@ -318,7 +322,11 @@ class Relay:
         return self._attempt(treedefs, keywords, structural, lambda program: program)
 
     def _attempt(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, then: Callable):
-        """`then(program)`; a second time with static lists, if the first fails and made a list a run-time list by choice."""
+        """`then(program)`; a second time with static lists, if the first fails and made a list a run-time list by choice.
+
+        Raises:
+            CompileError: of the first attempt.
+        """
         chosen: list[bool] = []
         try:
             return then(self._program(treedefs, keywords, structural, False, chosen))
@@ -395,6 +403,10 @@ class Relay:
             *args, **kwargs: as in a call.
             stage: "parsed", "inferred", "simplified" (before gradients are made), "differentiated", "optimized", or "lowered":
                 what executors get.
+
+        Raises:
+            ValueError_: there is no such stage.
+            CompileError: the program cannot be compiled.
         """
         from .debug.show import GraphView
 

@@ -125,6 +125,7 @@ def bisect(function: Relay, args: tuple, tolerance: float | None = None, tell: C
         tell: what to do with each line of the report.
 
     Raises:
+        ValueError_: the tolerance is negative or NaN.
         CompileError: the function does not compile.
     """
     if tolerance is not None and not tolerance >= 0:

@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status.
+
+    Raises:
+        CompileError: with `--traceback`, a program does not compile.
+        UsageError: with `--traceback`, an argument makes no sense.
+        OSError: with `--traceback`, a file cannot be read or written.
     """
     arguments = _parser().parse_args(argv)
     try:
@@ -240,7 +245,11 @@ def _compile(arguments: argparse.Namespace) -> int:
 
 
 def _bisect(arguments: argparse.Namespace) -> int:
-    """Name the pass after which a function's answer changes."""
+    """Name the pass after which a function's answer changes.
+
+    Raises:
+        UsageError: the name is of something that cannot be called.
+    """
     function = _load_function(arguments.function)
     from myia_relay import relay
 
@@ -269,6 +278,9 @@ def _load_function(text: str) -> Callable:
 
     Args:
         text: ``path/to/module.py:name``.
+
+    Raises:
+        UsageError: the text does not name a function of a Python file.
     """
     file, colon, name = text.rpartition(":")
     if not colon or not name.isidentifier():
@@ -296,6 +308,9 @@ def _example(text: str, fill: Callable | None = None) -> Any:
     Args:
         text: what the user wrote.
         fill: `(shape, dtype) -> array`: makes it; by default zeros.
+
+    Raises:
+        argparse.ArgumentTypeError: it is neither.
     """
     if match := re.fullmatch(r"(bool|u?int\d+|b?float\d+)\s*\[([\d\s,]*)\]", text.strip()):
         import numpy as np
@@ -339,7 +354,11 @@ def _dtype(name: str):
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    """Run the benchmarks that lie beside the package in a checkout."""
+    """Run the benchmarks that lie beside the package in a checkout.
+
+    Raises:
+        UsageError: the package is installed without them.
+    """
     root = Path(__file__).resolve().parents[1]
     if not (root / "benchmarks" / "__main__.py").is_file():
         raise UsageError("the benchmarks are not part of an installed package: run this in a checkout of the project")

@@ -228,13 +228,15 @@ class CustomVjp(Transformed):
         """Attach the rule; a decorator.
 
         Args:
-            rule: `(*args, out, dout) -> tuple`: the arguments, the result, a cotangent of the result's structure (None
-            in
-                place of what is no float); returns a cotangent for each positional argument, None for zero. It must be
-                linear in `dout` for `jvp` to agree with it.
+            rule: `(*args, out, dout) -> tuple`. It takes the arguments, the result, and a cotangent of the result's
+                structure (None in place of what is no float). It returns a cotangent for each positional argument, None
+                for zero. It must be linear in `dout` for `jvp` to agree with it.
 
         Returns:
             The rule.
+
+        Raises:
+            TypeError_: it is no function.
         """
         if not callable(rule):
             raise TypeError_(f"defvjp takes a function, not {type(rule).__name__}")

@@ -73,7 +73,8 @@ def register_op(
         The operator: call it in compiled code or plain Python.
 
     Raises:
-        ValueError_, TypeError_: the options contradict each other, or the name is taken by a built-in operator.
+        TypeError_: the function or a rule is no function, or has `*args` or `**kwargs`.
+        ValueError_: the options contradict each other, or the name is taken by a built-in operator.
     """
     if function is None:
         return lambda f: register_op(

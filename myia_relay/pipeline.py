@@ -247,6 +247,9 @@ def without_references(graph: Graph) -> tuple[Graph, list[tuple[str, int]]]:
 
     Returns:
         The graph without them, and for each leaf of the old result where it comes from: ("out", position) or ("arg", index).
+
+    Raises:
+        LoweringError: a model in the result was chosen at run time.
     """
     output = graph.output
     single = not isinstance(output.type, Struct)

@@ -135,7 +135,11 @@ def load(case: Case) -> Record:
 
 
 def elements(record: Record) -> int:
-    """What the time is proportional to at best, for the scaling table."""
+    """What the time is proportional to at best, for the scaling table.
+
+    Raises:
+        TypeError: it is no record of a case.
+    """
     match record:
         case Mixture():
             return len(record.x) * record.icf.size

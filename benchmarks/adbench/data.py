@@ -269,7 +269,11 @@ def _read_triangles(path: Path, vertices: int) -> np.ndarray:
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines of a file of the hand model, with their numbers, taken apart at colons."""
+    """The lines of a file of the hand model, with their numbers, taken apart at colons.
+
+    Raises:
+        FormatError: it is no text file.
+    """
     try:
         lines = path.read_text("ascii").splitlines()
     except UnicodeDecodeError as error:

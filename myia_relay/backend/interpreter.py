@@ -93,7 +93,11 @@ class Machine:
         return slots[output]
 
     def enter(self, graph: Graph, args: Sequence[Any]) -> tuple:
-        """The steps of a graph, fresh slots with its arguments, and the slot of its result."""
+        """The steps of a graph, fresh slots with its arguments, and the slot of its result.
+
+        Raises:
+            InternalError: the number of arguments is wrong.
+        """
         plan = self.plans.get(graph)
         if plan is None:
             plan = self.plans[graph] = self.plan(graph)
@@ -160,7 +164,11 @@ class Machine:
         return steps, template, output
 
     def step(self, node: Apply, inputs: list[int]) -> Step:
-        """What one application does with the slots."""
+        """What one application does with the slots.
+
+        Raises:
+            InternalError: the primitive has no reference implementation.
+        """
         if not self.reaching.isdisjoint(inner_graphs(node)):
             step = DEEP["call" if isinstance(node.fn, Graph) else node.fn.name](self, node, inputs)
             self.generators.add(step)

@@ -235,7 +235,11 @@ class _Describer:
         return ["alias", self.any(typing.get_origin(value)), self.items(typing.get_args(value))]
 
     def other(self, value: Any) -> Any:
-        """Objects of this package and of its users' record classes."""
+        """Objects of this package and of its users' record classes.
+
+        Raises:
+            Unportable: there is no description of such an object.
+        """
         kind = type(value)
         if has_own(value, "__relay_operator__"):
             return self.operator(value)
@@ -266,7 +270,11 @@ class _Describer:
         raise Unportable(f"a {kind.__module__}.{kind.__qualname__}")
 
     def operator(self, op: Any) -> list:
-        """A registered operator, with all its rules."""
+        """A registered operator, with all its rules.
+
+        Raises:
+            Unportable: the file of its C library is not known.
+        """
         parts = [op.function, op.relation, op.elementwise, op.dtype, op.vjp_rule, op.batch, op.lower]
         library = None if op.c_function is None else op.c_function.describe()
         if op.c_function is not None and library is None:

@@ -56,7 +56,7 @@ def write_library(
     Raises:
         LoweringError: the program cannot be written.
         OSError: the file cannot be.
-    """
+    """  # noqa: DOC501 (Unportable does not leave it)
     program = compiled.program
     values = list(leaves)
     for hidden in program.hidden:

@@ -105,7 +105,11 @@ def describe_type(t: Type) -> Any:
 
 
 def describe_spec(spec: Any) -> Any:
-    """The description of what a reference refers to: a model's function and parameters, an optimiser's kind."""
+    """The description of what a reference refers to: a model's function and parameters, an optimiser's kind.
+
+    Raises:
+        Unportable: something that it depends on has changed since it was made.
+    """
     dependencies = getattr(spec, "dependencies", ())
     if not all(d.holds() for d in dependencies):
         raise Unportable("a model that was made before something it depends on changed")

@@ -29,7 +29,11 @@ def _served(options: dict[str, Any]) -> bool:
 
 
 def find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], *how: bool) -> Compiled | None:
-    """The program for a call, out of a file; None where there is none that is good here and now."""
+    """The program for a call, out of a file; None where there is none that is good here and now.
+
+    Raises:
+        CacheWarning: a file is not trusted, and warnings are errors.
+    """
     if not _served(function.options):
         return None
     try:
@@ -81,7 +85,11 @@ def keep(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], comp
 
 
 def _number(dependencies: list[Any], hidden: Any) -> int:
-    """Which dependency a hidden argument is read from."""
+    """Which dependency a hidden argument is read from.
+
+    Raises:
+        Unportable: it is read from none.
+    """
     for number, d in enumerate(dependencies):
         if hidden.make is None and hidden.dependency is d:
             return number

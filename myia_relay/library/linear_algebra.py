@@ -106,7 +106,11 @@ def _det(a):
 
 
 def _solve(a, b):
-    """The solution for one matrix and one vector or matrix."""
+    """The solution for one matrix and one vector or matrix.
+
+    Raises:
+        LinAlgError: the matrix is singular.
+    """
     m, x = a.copy(), b.copy()
     for k in range(m.shape[0]):
         p = _pivot(m, k)
@@ -143,7 +147,13 @@ def det(a):
 
 
 def solve(a, b):
-    """np.linalg.solve: of a matrix and a vector or matrix, or of each pair of two stacks."""
+    """np.linalg.solve: of a matrix and a vector or matrix, or of each pair of two stacks.
+
+    Raises:
+        ValueError: the right-hand side has another number of rows than the matrix.
+        TypeError: it is a number, or the matrix is not square.
+        LinAlgError: a matrix is singular.
+    """
     a, b = _matrices(a), _floats(np.asarray(b))
     if b.ndim == 0:
         misfit("np.linalg.solve: the right-hand side is a vector or a matrix")
@@ -169,7 +179,11 @@ def inv(a):
 
 
 def _cholesky(m):
-    """The lower factor of one matrix, from its lower triangle."""
+    """The lower factor of one matrix, from its lower triangle.
+
+    Raises:
+        LinAlgError: the matrix is not positive definite.
+    """
     out = np.zeros_like(m)
     for j in range(m.shape[0]):
         for i in range(j, m.shape[0]):

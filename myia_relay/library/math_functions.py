@@ -36,7 +36,11 @@ def lcm(*integers):
 
 
 def isqrt(n):
-    """math.isqrt: the float root, put right; quotients in place of squares, which might overflow."""
+    """math.isqrt: the float root, put right; quotients in place of squares, which might overflow.
+
+    Raises:
+        ValueError: n is negative.
+    """
     n = operator.index(n)
     if n < 0:
         raise ValueError("isqrt() argument must be nonnegative")
@@ -49,7 +53,11 @@ def isqrt(n):
 
 
 def factorial(n):
-    """math.factorial, up to 20."""
+    """math.factorial, up to 20.
+
+    Raises:
+        ValueError: n is negative.
+    """
     n = operator.index(n)
     if n < 0:
         raise ValueError("factorial() not defined for negative values")
@@ -91,7 +99,11 @@ def perm(n, k=None):
 
 
 def dist(p, q):
-    """math.dist."""
+    """math.dist.
+
+    Raises:
+        ValueError: the points differ in the number of dimensions.
+    """
     if len(p) != len(q):
         raise ValueError("both points must have the same number of dimensions")
     out = 0.0
@@ -101,7 +113,11 @@ def dist(p, q):
 
 
 def remainder(x, y):
-    """math.remainder: x - n y with n the integer nearest to x / y, even where two are; CPython's own algorithm."""
+    """math.remainder: x - n y with n the integer nearest to x / y, even where two are; CPython's own algorithm.
+
+    Raises:
+        ValueError: x is infinite, or y is 0.
+    """
     x, y = float(x), float(y)
     if math.isnan(x):
         return x
@@ -132,7 +148,12 @@ def modf(x):
 
 
 def ldexp(x, i):
-    """math.ldexp: x * 2**i, rounded once."""
+    """math.ldexp: x * 2**i, rounded once.
+
+    Raises:
+        TypeError: i is no int.
+        OverflowError: the result is too large.
+    """
     x = float(x)
     if not isinstance(i, int):
         raise TypeError("Expected an int as second argument to ldexp.")

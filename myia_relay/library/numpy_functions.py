@@ -88,7 +88,11 @@ def rot90(m, k=1):
 
 
 def cross(a, b):
-    """np.cross of vectors of two or three elements along the last axis."""
+    """np.cross of vectors of two or three elements along the last axis.
+
+    Raises:
+        ValueError: the last axis of one has not two or three elements, or is missing.
+    """
     a, b = np.asarray(a), np.asarray(b)
     if a.ndim < 1 or b.ndim < 1:
         misfit("np.cross: at least one array has zero dimension")
@@ -126,7 +130,12 @@ def polyval(p, x):
 
 
 def vander(x, N=None, increasing=False):
-    """np.vander."""
+    """np.vander.
+
+    Raises:
+        ValueError: x is no vector, or N is negative.
+        TypeError: N is no int.
+    """
     x = np.asarray(x)
     if x.ndim != 1:
         misfit("np.vander: x must be a one-dimensional array or sequence.")
@@ -202,7 +211,11 @@ def _intervals(xp, x):
 
 
 def interp(x, xp, fp, left=None, right=None):
-    """np.interp: linear between the points, constant outside."""
+    """np.interp: linear between the points, constant outside.
+
+    Raises:
+        ValueError: the points are no vectors, differ in number, or there are none.
+    """
     x, xp, fp = np.asarray(x, np.float64), np.asarray(xp, np.float64), np.asarray(fp, np.float64)
     if xp.ndim != 1 or fp.ndim != 1:
         misfit("np.interp: the points are vectors")
@@ -246,7 +259,11 @@ def _sliding(a, v, mode):
 
 
 def convolve(a, v, mode="full"):
-    """np.convolve of two vectors: a sum of shifted copies, one for each element of the shorter."""
+    """np.convolve of two vectors: a sum of shifted copies, one for each element of the shorter.
+
+    Raises:
+        ValueError: one is no vector, or is empty.
+    """
     a, v = np.atleast_1d(a), np.atleast_1d(v)
     if a.ndim > 1 or v.ndim > 1:
         misfit("np.convolve: object too deep for desired array; it takes vectors")
@@ -256,7 +273,11 @@ def convolve(a, v, mode="full"):
 
 
 def correlate(a, v, mode="valid"):
-    """np.correlate of two vectors."""
+    """np.correlate of two vectors.
+
+    Raises:
+        ValueError: one is no vector, or is empty.
+    """
     a, v = np.asarray(a), np.asarray(v)
     if a.ndim != 1 or v.ndim != 1:
         misfit("np.correlate takes vectors")

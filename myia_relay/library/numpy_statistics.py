@@ -80,7 +80,13 @@ def nanstd(a, axis=None, *, ddof=0, keepdims=False):
 
 
 def average(a, axis=None, weights=None, *, keepdims=False):
-    """np.average: weights are of the array's shape, or one for each position of the axis."""
+    """np.average: weights are of the array's shape, or one for each position of the axis.
+
+    Raises:
+        ValueError: the weights do not fit the axis.
+        TypeError: the weights are of another shape, and no axis is given.
+        ZeroDivisionError: there are no elements, or the weights sum to zero.
+    """
     a = np.asarray(a)
     if weights is None:
         out = np.mean(a, axis=axis, keepdims=keepdims)
@@ -155,7 +161,11 @@ def sort(a, axis=-1, kind=None):
 
 
 def searchsorted(a, v, side="left"):
-    """np.searchsorted: binary search, for each value on its own. NaN is above everything."""
+    """np.searchsorted: binary search, for each value on its own. NaN is above everything.
+
+    Raises:
+        ValueError: `side` is neither "left" nor "right".
+    """
     if side != "left" and side != "right":
         raise ValueError(f"side must be 'left' or 'right' (got {side!r})")
     a, v = np.asarray(a), np.asarray(v)
@@ -185,7 +195,12 @@ def _lerp(low, high, t):
 
 
 def _quantile(a, q, axis, weak):
-    """The quantile of a number q, which is a Python number where `weak`."""
+    """The quantile of a number q, which is a Python number where `weak`.
+
+    Raises:
+        ValueError: q is not in [0, 1].
+        TypeError: q is no number, or of a wider dtype than a.
+    """
     if np.ndim(q) != 0:
         unsupported("np.quantile takes one number q in compiled code; write [np.quantile(x, q) for q in ...]")
     if not (0 <= q <= 1):
@@ -215,7 +230,12 @@ def quantile(a, q, axis=None):
 
 
 def percentile(a, q, axis=None):
-    """np.percentile for one number q."""
+    """np.percentile for one number q.
+
+    Raises:
+        ValueError: q is not in [0, 100].
+        TypeError: q is no number, or of a wider dtype than a.
+    """
     if np.ndim(q) != 0:
         unsupported("np.percentile takes one number q in compiled code; write [np.percentile(x, q) for q in ...]")
     if not (0 <= q <= 100):

@@ -9,7 +9,11 @@ import numpy as np
 
 
 def lower(x):
-    """`x`, of which nothing stands above the diagonal."""
+    """`x`, of which nothing stands above the diagonal.
+
+    Raises:
+        ValueError: an entry above the diagonal is not 0.0.
+    """
     above = np.triu(x, 1)
     if np.any((above != 0) | np.signbit(above)):
         raise ValueError("an array annotated Lower has an entry other than 0.0 above its diagonal; pass np.tril(x)")
@@ -17,7 +21,11 @@ def lower(x):
 
 
 def upper(x):
-    """`x`, of which nothing stands below the diagonal."""
+    """`x`, of which nothing stands below the diagonal.
+
+    Raises:
+        ValueError: an entry below the diagonal is not 0.0.
+    """
     below = np.tril(x, -1)
     if np.any((below != 0) | np.signbit(below)):
         raise ValueError("an array annotated Upper has an entry other than 0.0 below its diagonal; pass np.triu(x)")

@@ -51,6 +51,7 @@ def save_safetensors(
 
     Raises:
         TypeError: a name or a piece of metadata is no string, or an array's type is not in the format.
+        ValueError: a piece of metadata has a name that is reserved.
         CheckpointError: the file cannot be written.
     """
     from safetensors import SafetensorError

@@ -324,7 +324,11 @@ def _enlarge(small: np.ndarray, size: int) -> np.ndarray:
 
 
 def _load(source: _Source) -> tuple[Dataset, Dataset]:
-    """Read the four files of a dataset, wherever they are."""
+    """Read the four files of a dataset, wherever they are.
+
+    Raises:
+        DatasetError: a file is missing, damaged, or cannot be downloaded.
+    """
     folder = _local_dir(source)
     if folder is not None:
         missing = [file.name for file in source.files if not _stored(folder, file)]
@@ -343,7 +347,11 @@ def _load(source: _Source) -> tuple[Dataset, Dataset]:
 
 
 def _dataset(source: _Source, part: str, pixels: np.ndarray, labels: np.ndarray, folder: Path) -> Dataset:
-    """Pixels 0..255 and labels as they are stored -> a `Dataset` with pixels in [0, 1]."""
+    """Pixels 0..255 and labels as they are stored -> a `Dataset` with pixels in [0, 1].
+
+    Raises:
+        DatasetError: the numbers of images and labels differ, or a label is above 9.
+    """
     if len(pixels) != len(labels) or (len(labels) and labels.max() > 9):
         raise DatasetError(
             f"{folder}: {len(pixels)} images and {len(labels)} labels up to {labels.max(initial=0)} ({part}) "
@@ -355,7 +363,11 @@ def _dataset(source: _Source, part: str, pixels: np.ndarray, labels: np.ndarray,
 
 
 def _local_dir(source: _Source) -> Path | None:
-    """The dataset's folder in `$MYIA_RELAY_DATA`, if there is one."""
+    """The dataset's folder in `$MYIA_RELAY_DATA`, if there is one.
+
+    Raises:
+        DatasetError: `$MYIA_RELAY_DATA` is not a folder.
+    """
     root = os.environ.get(DATA_VARIABLE)
     if not root:
         return None
@@ -379,6 +391,9 @@ def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.nd
         folder: where it is.
         file: which one.
         shape: what its shape must be; None accepts any number of images.
+
+    Raises:
+        DatasetError: the file cannot be read, is damaged, or holds an array of another shape.
     """
     path = _stored(folder, file)
     if path is None:
@@ -406,7 +421,12 @@ def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.nd
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    """Uncompress a gzip file of at most `limit` bytes; raises zlib.error or ValueError where it is damaged."""
+    """Uncompress a gzip file of at most `limit` bytes.
+
+    Raises:
+        zlib.error: it is damaged.
+        ValueError: it is larger, or ends too early.
+    """
     stream = zlib.decompressobj(wbits=31)
     out = stream.decompress(data, limit + 1)
     if len(out) > limit:
@@ -417,7 +437,11 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 
 def _fill_cache(source: _Source, folder: Path) -> None:
-    """Download the files that the cache lacks; each appears complete and checked, or not at all."""
+    """Download the files that the cache lacks; each appears complete and checked, or not at all.
+
+    Raises:
+        DatasetError: a file cannot be downloaded or written.
+    """
     for file in source.files:
         path = folder / file.name
         if path.is_file() and path.stat().st_size == file.num_bytes:
@@ -437,6 +461,9 @@ def _download(source: _Source, file: _File) -> bytes:
 
     Returns:
         The uncompressed contents.
+
+    Raises:
+        DatasetError: no mirror has it.
     """
     failures = []
     for mirror in source.mirrors:
@@ -468,7 +495,12 @@ def _download(source: _Source, file: _File) -> bytes:
 
 
 def _fetch(url: str, desc: str, limit: int) -> bytes:
-    """Download one URL into memory, with a progress bar."""
+    """Download one URL into memory, with a progress bar.
+
+    Raises:
+        OSError: it cannot be reached.
+        ValueError: it is larger than `limit`, or the connection ended too early.
+    """
     request = urllib.request.Request(url, headers={"User-Agent": "myia_relay"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
         total = int(response.headers.get("Content-Length") or 0)

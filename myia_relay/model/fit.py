@@ -54,7 +54,8 @@ def stacked(data: Any) -> tuple[np.ndarray, np.ndarray]:
     """A dataset as two arrays, inputs and targets, examples along the first axis.
 
     Raises:
-        TypeError_, ShapeError: it is no dataset, or the examples differ in shape.
+        TypeError_: it is no dataset, or the examples differ in shape.
+        ShapeError: there are not as many inputs as targets.
     """
     if hasattr(data, "images") and hasattr(data, "onehot"):
         return data.images, data.onehot
@@ -148,6 +149,9 @@ def fit(
         The history: the loss of every step, and loss, seconds, steps and metrics of every epoch. It plots itself in a notebook.
 
     Raises:
+        TypeError_: the model is none, the optimizer is of another model, or the data is no dataset.
+        ShapeError: there are not as many inputs as targets.
+        ValueError: there are fewer examples than in one batch, or the checkpoint is of a run with other settings.
         KeyboardInterrupt: on Ctrl-C; the model is then at the last whole step, and a checkpoint directory has it.
     """
     model = model.model if isinstance(model, ExportedModel) else model

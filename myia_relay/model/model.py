@@ -216,7 +216,11 @@ class ExportedModel(Model):
         raise problem
 
     def _example(self) -> np.ndarray:
-        """An input of the annotated type."""
+        """An input of the annotated type.
+
+        Raises:
+            TypeError_: the type is not annotated.
+        """
         graph = parse(self.spec.function.__relay_model__)
         type_ = annotated_type(graph.signature.annotations.get(0))
         if not isinstance(type_, Array):
@@ -244,7 +248,11 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
-    """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as `init` says."""
+    """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as `init` says.
+
+    Raises:
+        KeyError: `init` is a mapping without one of the parameters.
+    """
     rng = np.random.default_rng(seed)
     arrays = []
     for name, type_ in zip(spec.names, spec.types, strict=True):
@@ -314,7 +322,11 @@ def _require_floats(name: str, value: np.ndarray, array: np.ndarray | None) -> N
 
 
 def export_model(model: Model) -> ExportedModel:
-    """A trained model as a callable for plain Python."""
+    """A trained model as a callable for plain Python.
+
+    Raises:
+        TypeError_: it is no model.
+    """
     if isinstance(model, ExportedModel):
         return model
     if not isinstance(model, Model):
@@ -355,7 +367,12 @@ def entry_frame(engine: Engine, frame: Frame) -> bool:
 
 @special(create_model)
 async def compiled_create_model(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    """The model is made anew by the caller for every call of the program, and passed in."""
+    """The model is made anew by the caller for every call of the program, and passed in.
+
+    Raises:
+        TypeError_: the argument is no model function.
+        LoweringError: the call is not at the top of the decorated function.
+    """
     fn = args[0].value if isinstance(args[0], Static) else None
     if not isinstance(fn, RelayModel):
         raise TypeError_(f"create_model needs a function decorated with @relay_model, not {describe(args[0])}")
@@ -382,14 +399,23 @@ async def compiled_export_model(engine: Engine, frame: Frame, args, kwargs, orig
 
 
 def model_argument(value: Val, what: str) -> Dyn:
-    """A model among the arguments of a compiled call."""
+    """A model among the arguments of a compiled call.
+
+    Raises:
+        TypeError_: it is none.
+    """
     if isinstance(value, Dyn) and isinstance(value.type, Ref) and isinstance(value.type.spec, ModelSpec):
         return value
     raise TypeError_(f"{what} needs a model, not {describe(value)}")
 
 
 def gradient_argument(model: Dyn, grads: Val) -> list[Dyn]:
-    """Gradients in the order of the model's parameters."""
+    """Gradients in the order of the model's parameters.
+
+    Raises:
+        TypeError_: they are no dict with the names of the parameters.
+        ShapeError: a gradient is not of its parameter's type.
+    """
     names = model.type.names
     if not isinstance(grads, Seq) or grads.kind != "dict":
         raise TypeError_(f"the gradients of a model are a dict from parameter name to array, not {describe(grads)}")
@@ -408,7 +434,11 @@ def gradient_argument(model: Dyn, grads: Val) -> list[Dyn]:
 
 
 def scalar_of(frame: Frame, value: Val, dtype: str, what: str):
-    """A number as a staged NumPy scalar of a dtype."""
+    """A number as a staged NumPy scalar of a dtype.
+
+    Raises:
+        TypeError_: it is no number.
+    """
     from ..abstract.types import Array, Scalar
     from ..ir.prim import REGISTRY
 
@@ -443,7 +473,11 @@ async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, si
 
 
 async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, origin, site) -> Val:
-    """`model(x)` in compiled code."""
+    """`model(x)` in compiled code.
+
+    Raises:
+        TypeError_: the reference is to something else.
+    """
     spec = model.type.spec
     if not isinstance(spec, ModelSpec):
         raise TypeError_(f"{spec} cannot be called")

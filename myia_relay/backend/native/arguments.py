@@ -14,7 +14,12 @@ from . import layout
 
 
 def conform(value: Any, t: Type, where: str) -> Any:
-    """A value with its arrays contiguous, aligned and of canonical dtype; unchanged where it already is."""
+    """A value with its arrays contiguous, aligned and of canonical dtype; unchanged where it already is.
+
+    Raises:
+        TypeError_: its dtype is another one, or an array of a reference cannot be updated in place.
+        ShapeError: its shape is another one.
+    """
     if isinstance(t, Struct):
         old = [part(value, t, i) for i in range(len(t.elems))]
         new = [conform(v, e, where) for v, e in zip(old, t.elems)]

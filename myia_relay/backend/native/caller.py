@@ -60,7 +60,11 @@ class Writer:
         return name
 
     def function(self) -> Callable:
-        """The caller."""
+        """The caller.
+
+        Raises:
+            LoweringError: a symbolic size is a dimension of no argument.
+        """
         signature = self.signature
         params = [f"a{i}" for i in range(len(signature.params))]
         for name, t in zip(params, signature.params):
@@ -149,7 +153,11 @@ class Writer:
         return text if never_negative(dim) else f"({text} if {text} > 0 else 0)"
 
     def leaf(self, text: str, t: Type) -> None:
-        """Arguments of `main` for one parameter (or part of one), given the expression that gets at it."""
+        """Arguments of `main` for one parameter (or part of one), given the expression that gets at it.
+
+        Raises:
+            LoweringError: a native program cannot take values of this type.
+        """
         if isinstance(t, Struct):
             for i, e in enumerate(t.elems):
                 self.leaf(_part(text, t, i), e)

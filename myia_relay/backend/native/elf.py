@@ -67,7 +67,11 @@ class _Symbol:
 
 
 def _read(data: bytes) -> tuple[list[_Section], list[_Symbol]]:
-    """The sections and symbols of a relocatable object."""
+    """The sections and symbols of a relocatable object.
+
+    Raises:
+        LinkError: it is no relocatable object of little-endian ELF64 for x86-64.
+    """
     if len(data) < _HEADER.size or data[:6] != b"\x7fELF\x02\x01":
         raise LinkError("not a little-endian ELF64 object")
     fields = _HEADER.unpack_from(data)
@@ -168,7 +172,11 @@ class _Linker:
         return self.symbols[number].section == _UNDEFINED and number != 0
 
     def _needs(self) -> None:
-        """Find out which symbols need places in the tables."""
+        """Find out which symbols need places in the tables.
+
+        Raises:
+            LinkError: there is a relocation of an unknown type.
+        """
         self.pointers = set()  # sections that the loader must write addresses into
         for section in self.kept:
             for _, type_, number, _ in section.relocations:
@@ -235,7 +243,11 @@ class _Linker:
         return f"__got_{self.symbols[number].name}" if chosen else None
 
     def _place(self) -> None:
-        """Addresses, which are offsets in the file too."""
+        """Addresses, which are offsets in the file too.
+
+        Raises:
+            LinkError: a section is both executable and writable.
+        """
         write = [s for s in self.kept if s.flags & _WRITE or id(s) in self.pointers]
         run = [s for s in self.kept if s.flags & _EXEC]
         read = [s for s in self.kept if not s.flags & _EXEC and s not in write]
@@ -263,7 +275,11 @@ class _Linker:
     # Relocation.
 
     def _address(self, number: int) -> int:
-        """The address of a symbol that the object defines."""
+        """The address of a symbol that the object defines.
+
+        Raises:
+            LinkError: the symbol is in no section that is loaded.
+        """
         symbol = self.symbols[number]
         if symbol.section == _ABSOLUTE or symbol.section >= len(self.sections):
             raise LinkError(f"the symbol {symbol.name!r} has no section")

@@ -197,7 +197,13 @@ class Entry:
         self.free.append(area)
 
     def fail(self, status: Any, area: tuple, values: tuple, out: Any) -> Any:
-        """Act on the status of a call that did not succeed."""
+        """Act on the status of a call that did not succeed.
+
+        Raises:
+            MemoryError: the program ran out of memory.
+            KeyboardInterrupt: it was interrupted; another exception where a signal's handler raised one.
+            Exception: the check or `raise` of the user's program that failed, with its place.
+        """
         if status == LAYOUT:
             self.release(area)
             return self._convert(values, out)
@@ -222,11 +228,19 @@ class Entry:
         release(area[2], head, free)
 
     def broken(self, area: tuple) -> None:
-        """Native code refused its arguments: a mistake of ours."""
+        """Native code refused its arguments: a mistake of ours.
+
+        Raises:
+            InternalError: always.
+        """
         raise InternalError("native", "a native program refused its arguments")
 
     def _convert(self, values: tuple, out: Any) -> Any:
-        """Call again with arrays as the program needs them: the slow path for strided, foreign or foreign-endian arrays."""
+        """Call again with arrays as the program needs them: the slow path for strided, foreign or foreign-endian arrays.
+
+        Raises:
+            TypeError_: nothing can be converted: the arguments do not fit the program.
+        """
         good = tuple(conform(v, t, f"argument {i}") for i, (v, t) in enumerate(zip(values, self.signature.params)))
         if self.signature.symbols:
             from ...abstract.bind import bind_symbols
@@ -259,7 +273,11 @@ class Entry:
                 answer = 0
 
     def request(self, ints: Any, address: int) -> None:
-        """Serve one request. Signals are handled as soon as Python code runs; this is some."""
+        """Serve one request. Signals are handled as soon as Python code runs; this is some.
+
+        Raises:
+            KeyboardInterrupt: the call was interrupted on another thread.
+        """
         if address in self.stopped:  # on other threads, hear of them here
             raise KeyboardInterrupt
         kind = ints[REQUEST]

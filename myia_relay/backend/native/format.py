@@ -52,7 +52,11 @@ def decode_dim(data: Any) -> Any:
 
 
 def encode_class(cls: Any) -> Any:
-    """A class, by the name it is found under."""
+    """A class, by the name it is found under.
+
+    Raises:
+        Unportable: it is not found by its name.
+    """
     if cls is None:
         return None
     module, name = getattr(cls, "__module__", None), getattr(cls, "__qualname__", "<locals>")
@@ -88,7 +92,11 @@ def decode_class(data: Any) -> Any:
 
 
 def encode_type(t: Any) -> Any:
-    """A type of a value. Which model a reference is to is left out."""
+    """A type of a value. Which model a reference is to is left out.
+
+    Raises:
+        Unportable: files do not hold values of this type.
+    """
     kind = type(t)
     if kind is Scalar:
         return ["scalar", t.dtype, t.weak]
@@ -125,7 +133,11 @@ def _decode_array(data: Any) -> Array:
 
 
 def encode_number(value: Any) -> Any:
-    """A number, a string or None, to the last bit."""
+    """A number, a string or None, to the last bit.
+
+    Raises:
+        Unportable: it is something else.
+    """
     if value is None or isinstance(value, bool | str) and type(value) in (bool, str):
         return value
     if type(value) is int:
@@ -176,7 +188,11 @@ def _decode_operand(data: Any) -> Any:
 
 
 def encode_text(parts: tuple) -> list:
-    """The parts of a message, as `utils.raising.format_parts` has them."""
+    """The parts of a message, as `utils.raising.format_parts` has them.
+
+    Raises:
+        Unportable: a part is not of this form.
+    """
     for part in parts:
         if not isinstance(part, str) and not all(p is None or isinstance(p, int | str) for p in part):
             raise Unportable(f"the message {parts!r}")
@@ -218,7 +234,11 @@ def decode_site(data: list) -> Site:
 
 
 def encode_call(op: Any, attrs: tuple, kinds: tuple[str, ...], levels: tuple) -> list:
-    """What is called of a registered operator, which is found by its name."""
+    """What is called of a registered operator, which is found by its name.
+
+    Raises:
+        Unportable: the operator is not found by its name.
+    """
     module, name = op.__module__, op.__qualname__
     if _named(module, name) is not op:
         raise Unportable(f"the operator {op.name} is not found by its name")
@@ -251,7 +271,11 @@ KNOWN |= {"frames", "needs", "heap", "list_head", "block", "checks"}
 
 
 def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, Any]:
-    """A signature; the arrays that it refers to are appended to `blobs`."""
+    """A signature; the arrays that it refers to are appended to `blobs`.
+
+    Raises:
+        Unportable: the program has what files do not hold: records, lists of run time, checked accesses, other objects.
+    """
     if s.heap is not None:
         raise Unportable("a program with records")
     if s.list_head is not None:

@@ -49,7 +49,13 @@ def lie_apart(own: bool, targets: tuple[np.ndarray, ...], arrays: tuple[np.ndarr
 
 
 def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list]:
-    """The arrays that results go to, and copies to make afterwards (target, temporary): where a target overlaps an argument."""
+    """The arrays that results go to, and copies to make afterwards (target, temporary): where a target overlaps an argument.
+
+    Raises:
+        TypeError_: a target is no array of the result's dtype.
+        ShapeError: a target has another shape than the result.
+        ValueError_: a target is read-only.
+    """
     given = _array_leaves(tree, signature.output)
     types: list[Any] = [t for t in leaves(signature.output) if not isinstance(t, NoneT)]  # `results` say of what class
     kinds = [k for k in signature.results if k != "none"]

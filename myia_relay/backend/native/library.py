@@ -102,7 +102,11 @@ def kernels() -> str:
 
 @functools.cache
 def _runtime(package: str, name: str) -> ctypes.CDLL:
-    """A library of TVM's runtime; its Python package is not imported."""
+    """A library of TVM's runtime; its Python package is not imported.
+
+    Raises:
+        ImportError: the package is not installed.
+    """
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise ImportError(f"the package {package} is not installed, and compiled code needs {name}")
@@ -226,7 +230,11 @@ class Library:
         return functools.partial(function, *numbers)
 
     def invoke(self, name: str, *values: int) -> None:
-        """Call a function with integers."""
+        """Call a function with integers.
+
+        Raises:
+            RuntimeError: the function refused its arguments.
+        """
         words = (ctypes.c_int64 * (2 * len(values) + 2))()
         for k, value in enumerate(values):
             words[2 * k], words[2 * k + 1] = 1, value

@@ -39,7 +39,11 @@ def stack_limit() -> int:
 
 
 def _stack() -> tuple[int, int]:
-    """The lowest address and the size of this thread's C stack."""
+    """The lowest address and the size of this thread's C stack.
+
+    Raises:
+        OSError: the system does not tell.
+    """
     if sys.platform == "win32":
         low, high = ctypes.c_size_t(), ctypes.c_size_t()
         ctypes.windll.kernel32.GetCurrentThreadStackLimits(ctypes.byref(low), ctypes.byref(high))

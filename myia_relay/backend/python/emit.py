@@ -177,7 +177,11 @@ class FunctionWriter:
         return not isinstance(node.fn, Graph) and node.fn.kind in ("elementwise", "injective", "reduce", "opaque")
 
     def value(self, node: Node) -> ast.expr | list:
-        """The value of a node."""
+        """The value of a node.
+
+        Raises:
+            InternalError: it is used before it is defined.
+        """
         if node not in self.env:
             if not isinstance(node, Constant):
                 raise InternalError("python", f"{node!r} is used before it is defined")

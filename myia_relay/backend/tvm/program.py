@@ -49,9 +49,10 @@ from ..native.library import needs_of
 from ..native.memory_checks import MemoryChecks
 from .host import data, layout, lists, tapes
 from .host.control import flatten, same_place, unflatten
-from .host.lower import Lowering, RefValue
+from .host.lower import Lowering
 from .host.outline import outlined
 from .host.recursion import Calls
+from .host.scope import RefValue
 from .host.watch import Watch
 from .kernels import nontemporal
 from .kernels.kernel import pointer_at, pointer_type
@@ -194,7 +195,11 @@ class NativeProgram:
 
 
 def _refuse_bfloat16(graph: Graph) -> None:
-    """LLVM's calls for conversions of bfloat16 are not in what we link, so that machine code with them would jump to nowhere."""
+    """LLVM's calls for conversions of bfloat16 are not in what we link, so that machine code with them would jump to nowhere.
+
+    Raises:
+        LoweringError: there is a value of bfloat16.
+    """
     for inner in all_graphs(graph):
         for node in (*inner.params, *inner.nodes, *(a for n in inner.nodes for a in n.args), inner.output):
             if any(getattr(t, "dtype", "") == "bfloat16" for t in leaves(node.type)):
@@ -246,7 +251,11 @@ class _Main:
         self.symbols = sorted(set().union(*(type_symbols(p.type) for p in graph.params), set()))
 
     def module(self) -> tvm.IRModule:
-        """All functions of the program."""
+        """All functions of the program.
+
+        Raises:
+            LoweringError: a native program cannot return values of the result's type.
+        """
         lowering, state = self.lowering, self.lowering.state
         for name in self.symbols:
             lowering.dims[name] = tirx.Var(f"dim_{name}", "int64")
@@ -339,7 +348,11 @@ class _Main:
     # --- parameters -------------------------------------------------------------------------------------------------
 
     def parameter(self, t: Type, name: str) -> Any:
-        """The lowered value of a parameter of a type; adds to the function's parameters."""
+        """The lowered value of a parameter of a type; adds to the function's parameters.
+
+        Raises:
+            LoweringError: a native program cannot take values of this type.
+        """
         if isinstance(t, Struct):
             return unflatten(
                 [self.parameter(e, f"{name}_{i}") for i, leaf in enumerate(t.elems) for e in leaves(leaf)], t

@@ -174,7 +174,11 @@ class CFunction:
                 )
 
     def __call__(self, op: Any, values: list[Any], attrs: dict[str, Any], want: Type) -> Any:
-        """The result for the values of one example."""
+        """The result for the values of one example.
+
+        Raises:
+            RuntimeError: the function returns a status other than 0.
+        """
         if self.scalar:
             return self._elementwise(values, want)
         types: tuple[Any, ...] = want.elems if isinstance(want, Struct) else (want,)  # numbers and arrays

@@ -29,6 +29,9 @@ def cond(condition, *operands, then, orelse):
         *operands: what either graph takes; both take all of them.
         then: a closed typed `Graph`.
         orelse: a closed typed `Graph` with the same parameter and result types.
+
+    Raises:
+        InternalError: always; the executors implement it.
     """
     raise InternalError("control", "cond is implemented by the executors")
 
@@ -47,6 +50,9 @@ def while_loop(*args, cond, body, carried):
         cond: closed graph -> bool scalar.
         body: closed graph -> tuple of the new carried values, of the same types.
         carried: how many of the arguments are carried.
+
+    Raises:
+        InternalError: always; the executors implement it.
     """
     raise InternalError("control", "while_loop is implemented by the executors")
 
@@ -71,6 +77,9 @@ def vector_while(*args, cond, body, carried, lanes):
 
     Returns:
         The carried values of the first loop, of the second, ..., as one tuple.
+
+    Raises:
+        InternalError: always; the executors implement it.
     """
     raise InternalError("control", "vector_while is implemented by the executors")
 
@@ -83,8 +92,7 @@ def _(*args, cond, body, carried, lanes):
 
 @primitive("control")
 def map_rows(*operands, body, rows, types, widths, counted=False):
-    """Arrays of which each row is computed by itself: `body(row, *operands)` for every row gives the numbers of that
-    row.
+    """Arrays that are computed row by row: `body(row, *operands)` gives the numbers of one row.
 
     The native back end makes it (`opt.kernels.soa_kernels`), to let eight rows run together.
 
@@ -94,11 +102,14 @@ def map_rows(*operands, body, rows, types, widths, counted=False):
         rows: how many.
         types: of the results.
         widths: for each result (b, a): it is `b` blocks of `rows` rows of `a` numbers, in memory.
-        counted: whether only the first rows are wanted; then their number is the first operand, and not one of the
-        body's.
+        counted: whether only the first rows are wanted; their number is then the first operand, which the body does not
+            take.
 
     Returns:
         The results, as a tuple.
+
+    Raises:
+        InternalError: always; the native back end implements it.
     """
     raise InternalError("control", "map_rows is implemented by the native back end")
 
@@ -136,14 +147,19 @@ LEAD = {"while_loop": 0, "for_loop": 3}
 
 @primitive("control")
 def for_loop(start, stop, step, *args, body, carried):
-    """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`. Returns the carried
-    values.
+    """A counted loop: `for i in range(start, stop, step): carry = body(i, *carry, *constants)`.
 
     Args:
         start, stop, step: int64 scalars; step is not 0.
         *args: the initial carried values, then loop constants.
         body: closed graph -> tuple of the new carried values.
         carried: how many of the arguments are carried.
+
+    Returns:
+        The carried values.
+
+    Raises:
+        InternalError: always; the executors implement it.
     """
     raise InternalError("control", "for_loop is implemented by the executors")
 
@@ -162,10 +178,12 @@ def value_and_grad(*args, graph, wrt, has_aux=False):
     Args:
         *args: arguments of the graph.
         graph: closed typed graph with a float scalar result (Python float, NumPy scalar or 0-d array), or, with
-        `has_aux`, a
-            pair of that and an auxiliary value.
+            `has_aux`, a pair of that and an auxiliary value.
         wrt: indices of the arguments to differentiate by.
         has_aux: whether the result is such a pair.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "value_and_grad was not expanded")
 
@@ -186,6 +204,9 @@ def vmap(*args, graph, batched, size):
         graph: closed typed graph of one example.
         batched: for each argument whether it has a batch axis; for a structure maybe a tuple, for its parts.
         size: the size of the batch axis, an int or a symbolic dimension.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "vmap was not expanded")
 
@@ -202,8 +223,9 @@ def tangent_leaves(t: Type) -> list[Type]:
 
 @primitive("control")
 def jvp(*args, graph, wrt):
-    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents of its leaves that have
-    one).
+    """`graph(*args)` and its derivative along a direction: a pair (value, tuple of tangents).
+
+    There is a tangent for each leaf of the value that can have one.
 
     Inference emits it, `ad.expand` replaces it by the forward program; no executor sees it.
 
@@ -211,6 +233,9 @@ def jvp(*args, graph, wrt):
         *args: arguments of the graph, then a tangent for each index in `wrt`.
         graph: closed typed graph.
         wrt: indices of float arguments; the others' tangents are zero.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "jvp was not expanded")
 
@@ -232,6 +257,9 @@ def vjp(*args, graph, wrt, aloud=False):
         graph: closed typed graph.
         wrt: indices of float arguments.
         aloud: whether what it prints is printed: not where it has run before.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "vjp was not expanded")
 
@@ -243,19 +271,23 @@ def _(*args, graph, wrt, aloud=False):
 
 @primitive("control")
 def jacobian(*args, graph, seeds, forward, sparse=None):
-    """The matrix of a linear map, of each of its results by each of its seeds: a tuple, by result of the function
-    differentiated.
+    """The matrices of a linear map, for each of its results and each of its seeds.
+
+    It is a tuple, by result of the function that is differentiated.
 
     Inference emits it, `ad.expand` replaces it by one program for all directions; no executor sees it.
 
     Args:
         *args: arguments of the graph but the seeds.
         graph: closed typed graph `(*args, *seeds) -> tuple of arrays`, linear in the seeds: a `jvp` or a `vjp` of a
-        function.
+            function.
         seeds: how many there are.
         forward: whether the seeds are tangents of the function's arguments; otherwise they are cotangents of its
-        results.
+            results.
         sparse: an `ad.jacobian.jacobian.Compression`, if only its entries are wanted, as vectors.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "jacobian was not expanded")
 
@@ -281,9 +313,11 @@ def custom_vjp(*args, graph, rule, wrt):
         *args: arguments of the graph.
         graph: closed typed graph.
         rule: closed graph `(*args, *leaves of the result, *cotangents of its float leaves) -> tuple of cotangents`,
-        those
-            of the arguments in `wrt`.
+            those of the arguments in `wrt`.
         wrt: indices of float arguments.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "custom_vjp was not expanded")
 
@@ -298,6 +332,9 @@ def checkpoint(*args, graph):
     """`graph(*args)`, of which reverse mode keeps the arguments alone: it is run again when its adjoint runs.
 
     `ad.expand` replaces it by a call of the graph when everything is differentiated.
+
+    Raises:
+        InternalError: always; it was not expanded.
     """
     raise InternalError("control", "checkpoint was not expanded")
 
@@ -336,7 +373,11 @@ def _(x, out, dout):
 
 @primitive("struct", differentiable=False)
 def dim_size(*, dim):
-    """The run-time value of a symbolic dimension, as an int."""
+    """The run-time value of a symbolic dimension, as an int.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("control", "dim_size is implemented by the executors")
 
 
@@ -350,7 +391,11 @@ def _(*, dim):
 
 @primitive("struct", differentiable=False)
 def tape_new(*, elem, owner=""):
-    """An empty tape for entries of type `elem`; `owner` as in `Tape`."""
+    """An empty tape for entries of type `elem`; `owner` as in `Tape`.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("control", "tape_new is implemented by the executors")
 
 
@@ -361,7 +406,11 @@ def _(*, elem, owner=""):
 
 @primitive("struct")
 def tape_push(tape, entry):
-    """The tape with one more entry. Amortised constant time."""
+    """The tape with one more entry. Amortised constant time.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("control", "tape_push is implemented by the executors")
 
 
@@ -372,7 +421,11 @@ def _(tape, entry):
 
 @primitive("struct")
 def tape_pop(tape):
-    """The pair (tape without its last entry, that entry); the tape is not empty."""
+    """The pair (tape without its last entry, that entry); the tape is not empty.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("control", "tape_pop is implemented by the executors")
 
 

@@ -21,6 +21,9 @@ def check(ok, *operands, exception, parts):
         *operands: values that the message shows.
         exception: an exception class.
         parts: the message, as a tuple of `str` and `(operand index, conversion, format spec)`: an f-string.
+
+    Raises:
+        InternalError: always; the executors implement it.
     """
     raise InternalError("effects", "check is implemented by the executors")
 
@@ -32,7 +35,11 @@ def _(ok, *operands, exception, parts):
 
 @primitive("effect", effect="raise")
 def raise_(*operands, exception, parts, type):
-    """Raise `exception`; as an expression it has the type `type` that its context needs."""
+    """Raise `exception`; as an expression it has the type `type` that its context needs.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("effects", "raise is implemented by the executors")
 
 
@@ -43,7 +50,11 @@ def _(*operands, exception, parts, type):
 
 @primitive("effect", effect="io")
 def print_(*operands, parts, end):
-    """Write a line to `sys.stdout`, formatted by `parts` as in `check`."""
+    """Write a line to `sys.stdout`, formatted by `parts` as in `check`.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("effects", "print is implemented by the executors")
 
 
@@ -54,7 +65,11 @@ def _(*operands, parts, end):
 
 @primitive("effect", effect="read")
 def ref_read(ref, *, index):
-    """Array `index` of a reference (a model's parameter, an optimiser's state), as it is now."""
+    """Array `index` of a reference (a model's parameter, an optimiser's state), as it is now.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("effects", "ref_read is implemented by the executors")
 
 
@@ -66,7 +81,11 @@ def _(ref, *, index):
 
 @primitive("effect", effect="write")
 def ref_write(ref, value, *, index):
-    """Replace array `index` of a reference; in place, seen through every alias and by the caller."""
+    """Replace array `index` of a reference; in place, seen through every alias and by the caller.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
     raise InternalError("effects", "ref_write is implemented by the executors")
 
 

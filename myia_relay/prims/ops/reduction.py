@@ -164,7 +164,11 @@ def _running_product(x, exclusive: bool):
 
 
 def cumulative_product(x, axis: int):
-    """Running products along an axis of static size."""
+    """Running products along an axis of static size.
+
+    Raises:
+        TypeError_: the size of the axis is symbolic.
+    """
     shape = shape_of(x)
     if not isinstance(shape[axis], int):
         raise TypeError_("cumprod needs an axis of known size; annotate it with a number instead of a name")

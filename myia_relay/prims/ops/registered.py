@@ -97,6 +97,9 @@ class Operator:
 
         Returns:
             The rule.
+
+        Raises:
+            TypeError_: it is no function.
         """
         if not callable(rule):
             raise TypeError_(f"{self.name}.defvjp takes a function, not {type(rule).__name__}")
@@ -180,7 +183,11 @@ class Operator:
         return _dtype_name(chosen, self.name)
 
     def _said(self, said: Any) -> Type:
-        """What a relation returned, as a type."""
+        """What a relation returned, as a type.
+
+        Raises:
+            TypeError_: it is no type.
+        """
         if said in (bool, int, float):
             return Scalar({bool: "bool", int: "int64", float: "float64"}[said], True)
         if isinstance(said, tuple | list) and len(said) == 2 and _is_dtype(said[1]) and _is_shape(said[0]):
@@ -210,7 +217,11 @@ class Operator:
         return self.fitted(found, want)
 
     def fitted(self, found: Any, want: Type) -> Any:
-        """What the definition returned as what the relation says; always memory of its own."""
+        """What the definition returned as what the relation says; always memory of its own.
+
+        Raises:
+            TypeError: it does not fit.
+        """
         if not isinstance(want, Struct):
             return self._fitted(found, want, "")
         if not isinstance(found, tuple | list) or len(found) != len(want.elems):

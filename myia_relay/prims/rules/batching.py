@@ -64,7 +64,11 @@ def _pointwise(prim, size, batched, args, attrs):
 
 
 def _leading(prim, size, batched, args, attrs):
-    """The same with one more axis in front of those operands that have it together."""
+    """The same with one more axis in front of those operands that have it together.
+
+    Raises:
+        InternalError: an operand that has the batch axis is not among them.
+    """
     leading = range(len(args)) if prim.axes.leading is None else prim.axes.leading
     if any(flag and k not in leading for k, flag in enumerate(batched)):
         raise InternalError("vmap", f"the axes of {prim.name} do not say what {batched} means")
@@ -73,7 +77,11 @@ def _leading(prim, size, batched, args, attrs):
 
 
 def _folded(prim, size, batched, args, attrs):
-    """The same with the batch axis in front of a mapped axis and one with it."""
+    """The same with the batch axis in front of a mapped axis and one with it.
+
+    Raises:
+        InternalError: no mapped axis is in all operands that have the batch axis.
+    """
     shapes = [shape_of(x)[flag:] for flag, x in zip(batched, args, strict=True)]
     relation = prim.axes.relation(shapes, (), attrs)
     for label in relation.mapped():

@@ -247,7 +247,11 @@ def reduce_sum(x, *, axes, keepdims=False):
 
 
 def reduced_shape(shape, axes, keepdims: bool):
-    """The shape that is left after a reduction."""
+    """The shape that is left after a reduction.
+
+    Raises:
+        InternalError: the axes are not sorted, not distinct, or out of bounds.
+    """
     if any(not 0 <= a < len(shape) for a in axes) or tuple(sorted(set(axes))) != tuple(axes):
         raise InternalError("reduce", f"axes {axes} of shape {shape}")
     if keepdims:
@@ -284,7 +288,11 @@ def _(b):
 
 
 def match_kind(x: Any, to: Type) -> Any:
-    """`x` as exactly the kind of value `to` says (Python number, NumPy scalar, 0-d array); same dtype, same shape."""
+    """`x` as exactly the kind of value `to` says (Python number, NumPy scalar, 0-d array); same dtype, same shape.
+
+    Raises:
+        InternalError: dtype or shape differ.
+    """
     if not isinstance(x, Var):
         return as_type(x, to)
     if x.type == to:

@@ -50,7 +50,11 @@ def show_shape(shape) -> str:
 
 
 def require(name: str, t: Type, accepts: tuple[str, ...]) -> Leaf:
-    """`t` itself, if it is a number or array of one of these dtypes."""
+    """`t` itself, if it is a number or array of one of these dtypes.
+
+    Raises:
+        TypeError_: it is not.
+    """
     if not isinstance(t, Scalar | Array):
         raise TypeError_(f"{name} takes numbers and arrays, and this is {t}")
     if t.dtype not in accepts:
@@ -67,7 +71,12 @@ def require(name: str, t: Type, accepts: tuple[str, ...]) -> Leaf:
 
 
 def require_array(name: str, t: Type, ndim: int | None = None, accepts: tuple[str, ...] = ANY) -> Array:
-    """`t` itself, if it is an array with this many axes."""
+    """`t` itself, if it is an array with this many axes.
+
+    Raises:
+        TypeError_: it is no number or array, or of another dtype.
+        ShapeError: it is no array, or has another number of axes.
+    """
     require(name, t, accepts)
     if not isinstance(t, Array) or (ndim is not None and len(t.shape) != ndim):
         wanted = "an array" if ndim is None else f"an array with {ndim} axes"
@@ -76,7 +85,11 @@ def require_array(name: str, t: Type, ndim: int | None = None, accepts: tuple[st
 
 
 def same_dtype(name: str, *types: Leaf) -> str:
-    """The common dtype of strict operands. A difference is a bug of the layer above, which promotes."""
+    """The common dtype of strict operands. A difference is a bug of the layer above, which promotes.
+
+    Raises:
+        TypeError_: they differ.
+    """
     dtypes = {t.dtype for t in types}
     if len(dtypes) != 1:
         raise TypeError_(f"{name} of different dtypes: {', '.join(map(str, types))}; convert one with .astype(...)")
@@ -126,14 +139,23 @@ def array_or_scalar(dtype: str, shape) -> Leaf:
 
 
 def axis_number(name: str, axis) -> int:
-    """An axis as a user gives it, as an int; NumPy takes no booleans and no floats there."""
+    """An axis as a user gives it, as an int; NumPy takes no booleans and no floats there.
+
+    Raises:
+        TypeError_: it is no int that is known at compile time.
+    """
     if isinstance(axis, bool | np.bool_) or not isinstance(axis, int | np.integer):
         raise TypeError_(f"{name}: an axis is an int known at compile time, and this is {axis!r}")
     return int(axis)
 
 
 def normalise_axis(name: str, axis: int, shape: tuple[DimLike, ...], new: int = 0) -> int:
-    """A non-negative axis of an array of a shape, or of one with `new` more axes."""
+    """A non-negative axis of an array of a shape, or of one with `new` more axes.
+
+    Raises:
+        TypeError_: it is no int that is known at compile time.
+        ShapeError: it is out of bounds.
+    """
     number, ndim = axis_number(name, axis), len(shape) + new
     if not -ndim <= number < ndim:
         grown = f" with {new} more ax{'is' if new == 1 else 'es'}" if new else ""
@@ -144,7 +166,12 @@ def normalise_axis(name: str, axis: int, shape: tuple[DimLike, ...], new: int = 
 
 
 def normalise_axes(name: str, axes, shape: tuple[DimLike, ...]) -> tuple[int, ...]:
-    """Sorted non-negative axes of an array of a shape; None means all of them, an int one."""
+    """Sorted non-negative axes of an array of a shape; None means all of them, an int one.
+
+    Raises:
+        TypeError_: one is no int that is known at compile time.
+        ShapeError: one is out of bounds, or given twice.
+    """
     if axes is None:
         return tuple(range(len(shape)))
     axes = axes if isinstance(axes, tuple) else (axes,)

@@ -276,7 +276,11 @@ def _from_array(lowering: Any, node: Apply) -> None:
 
 
 def _fill(lowering: Any, xs: Handle, first: Any, stop: Any) -> None:
-    """Zeros for some entries."""
+    """Zeros for some entries.
+
+    Raises:
+        LoweringError: the entries are lists.
+    """
     if xs.layout.nested:
         raise LoweringError("the native executor does not differentiate lists of lists; use arrays")
     nbytes = tirx.Mul(tirx.Sub(stop, first), xs.record())

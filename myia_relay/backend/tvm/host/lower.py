@@ -12,7 +12,6 @@ stands for None.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,20 @@ import tvm_ffi
 from tvm import tirx
 
 from ....abstract.dims import DimLike, product
-from ....abstract.types import Array, Data, List, NoneT, Ref, Scalar, Str, Struct, Tape, Type, Undefined, numpy_dtype
+from ....abstract.types import Array, Data, List, NoneT, Str, Struct, Tape, Type, Undefined, numpy_dtype
 from ....ir.node import Apply, Constant, Graph, Node
 from ....ir.prim import Primitive
-from ....opt.analysis.fusion import Fusion, fuse, is_scalar
+from ....opt.analysis.fusion import is_scalar
 from ....opt.analysis.ranges import Ranges
 from ....utils.errors import InternalError, LoweringError
 from ..kernels import nests, opaque, soa
 from ..kernels.kernel import Evaluator, Kernel, MainSite, apply_rule, pointer_type, view_pointer
 from ..kernels.updates import emit as emit_update
-from ..kernels.updates import find as find_updates
 from ..plan import ITEM, MemoryPlan, Storage, View
-from ..tir.block import Block, const, dtype_of, idx, is_leaf, llvm, load
+from ..tir.block import Block, idx, is_leaf, llvm, load
 from ..tir.expr import Expr, constant
 from . import control, data, effects, inplace, lists, references, tapes, vector_while
+from .scope import GraphScope, Pending
 from .state import StateArea
 
 RULES = {
@@ -47,59 +46,6 @@ RULES = {
     **soa.RULES,
 }
 """What does not compute numbers, by the primitive's name."""
-
-
-@dataclass(eq=False)
-class RefValue:
-    """A reference: the memory of its arrays."""
-
-    views: list[View]
-    type: Ref
-
-
-@dataclass(eq=False)
-class Pending:
-    """An elementwise kernel that has not been emitted yet.
-
-    Attributes:
-        shape: of its loops.
-        targets: node -> where it goes, possibly to several places.
-        leaves: memory it reads -> whether only ever at the index that is written.
-    """
-
-    shape: tuple[DimLike, ...]
-    targets: dict[Apply, list[View]] = field(default_factory=dict)
-    leaves: dict[Node, bool] = field(default_factory=dict)
-    count: int = 0
-
-    def writes(self, storage: Storage) -> bool:
-        return any(v.storage is storage for views in self.targets.values() for v in views)
-
-
-class GraphScope:
-    """One graph being lowered: its values and what is known of its nodes."""
-
-    def __init__(self, graph: Graph, values: list[Any]):
-        self.graph = graph
-        self.env = inplace.Env()
-        for param, value in zip(graph.params, values, strict=True):
-            self.env[param] = value
-        self.given: set[Node] = set()  # parameters whose memory is this graph's to overwrite; see `inplace`
-        self.last_uses: dict[Node, int] = {}
-        self.fusion: Fusion = fuse(graph)
-        self.position = {node: i for i, node in enumerate(graph.nodes)}
-        self.dest: dict[Node, View] = {}
-        self.loop_dest: dict[tuple[Node, int], View] = {}  # where what a loop carries is wanted
-        self.joined: dict[Node, control.Joined] = {}
-        self.rows: dict[Node, View] = {}  # updates whose value is computed where it goes
-        self.pending: list[Pending] = []
-        self.caller: Apply | None = None  # the application in the scope around it that this graph belongs to
-        self.ref_writes: list[Any] | None = None  # see `effects`
-        self.done: set[Node] = set()  # lowered ahead of their iteration
-        self.updates = find_updates(self)
-        self.references: Any = None  # to lists; see `references`
-        self.tests = control.tests_of(graph)
-        self.tape_runs: dict[Node, Any] = {}  # see `tapes`
 
 
 class Lowering:
@@ -185,7 +131,11 @@ class Lowering:
         return self.scope.fusion.role.get(node) == "inline"
 
     def scalar(self, node: Node) -> Any:
-        """The expression of a scalar node."""
+        """The expression of a scalar node.
+
+        Raises:
+            InternalError: it has no value.
+        """
         if isinstance(node, Constant) and not isinstance(node.type, Data):
             return constant(np.asarray(node.value).item(), node.type.dtype)
         value = self.value(node)
@@ -195,14 +145,22 @@ class Lowering:
         return value
 
     def view(self, node: Node) -> View:
-        """The memory of an array node."""
+        """The memory of an array node.
+
+        Raises:
+            InternalError: it is not in memory.
+        """
         value = self.value(node)
         if not isinstance(value, View):
             raise InternalError("native", f"{node!r} is not in memory")
         return value
 
     def value(self, node: Node) -> Any:
-        """The value of a node; see the module's docstring."""
+        """The value of a node; see the module's docstring.
+
+        Raises:
+            InternalError: it is used before it is computed.
+        """
         env = self.scope.env
         if node not in env:
             if not isinstance(node, Constant):
@@ -246,6 +204,9 @@ class Lowering:
             dest: for each leaf of the output, where an array is wanted (it need not get there).
             finish: called with the output node in the graph's scope before it is left; its result is returned.
             given: for each parameter whether its memory may be overwritten.
+
+        Raises:
+            LoweringError: the graph calls itself, or an application cannot be compiled.
         """
         given = list(given)
         if any(s.graph is graph for s in self.scopes):
@@ -288,7 +249,11 @@ class Lowering:
         return value
 
     def node(self, node: Apply) -> None:
-        """Lower one application."""
+        """Lower one application.
+
+        Raises:
+            LoweringError: the native executor cannot compile its primitive.
+        """
         env = self.scope.env
         if self.watch is not None:
             self.watch.at(self.block, node)
@@ -330,6 +295,9 @@ class Lowering:
         Args:
             type: its type.
             place: where it is wanted, if it is an array.
+
+        Raises:
+            LoweringError: values of this type have no placeholder.
         """
         if isinstance(type, Struct):
             return tuple(self.undefined(t) for t in type.elems)
@@ -595,6 +563,3 @@ class Lowering:
             self.plan.may_share(target.storage, source.storage)
         to, at = view_pointer(target), view_pointer(source)
         self.block.emit(tirx.Evaluate(tirx.call_extern("handle", "memmove", to, at, self.b.dim(nbytes))))
-
-
-__all__ = ["Lowering", "Pending", "RefValue", "GraphScope", "Scalar", "const", "dtype_of"]

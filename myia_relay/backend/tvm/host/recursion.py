@@ -43,7 +43,8 @@ from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
 from . import data
 from .control import flatten, same_place, unflatten
 from .effects import EffectSite, granted
-from .lower import Lowering, RefValue
+from .lower import Lowering
+from .scope import RefValue
 from .state import StateArea
 
 MAX_DEPTH = 200_000  # calls, of the function with the largest frame
@@ -85,7 +86,11 @@ def _passed(t: Type) -> list[Type]:
 
 
 def _parts(t: Type) -> list[Type]:
-    """What is passed for a parameter: numbers, arrays."""
+    """What is passed for a parameter: numbers, arrays.
+
+    Raises:
+        LoweringError: values of this type cannot be passed to recursive functions.
+    """
     out: list[Type] = []
     for leaf in _passed(t):
         if isinstance(leaf, Ref):

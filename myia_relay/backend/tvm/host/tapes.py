@@ -58,7 +58,11 @@ class TapeRegion:
 
 
 def region(lowering: Any, tape: Tape) -> TapeRegion:
-    """The region of a type of tapes."""
+    """The region of a type of tapes.
+
+    Raises:
+        LoweringError: an entry has a part that tapes cannot hold.
+    """
     if tape not in lowering.regions:
         types, offsets = leaves(tape.elem), []
         at: DimLike = HEADER

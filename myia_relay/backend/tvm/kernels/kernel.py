@@ -302,7 +302,11 @@ class Evaluator:
 
 
 def apply_rule(b: Expr, node: Apply, args: list[Any]) -> Any:
-    """The expression of an elementwise application to expressions."""
+    """The expression of an elementwise application to expressions.
+
+    Raises:
+        LoweringError: the primitive has no lowering.
+    """
     if node.fn.lower_rule is not None:
         return node.fn.lower_rule(b, *args, **node.attrs)
     method = getattr(b, node.fn.name, None)

@@ -168,6 +168,9 @@ class Nest:
         """Compute nodes of one shape, each into its targets, element by element.
 
         Every element of every output is computed before any is stored, so targets may be operands read at the same index.
+
+        Raises:
+            ValueError: the shape has no axes.
         """
         if 0 in shape:
             return

@@ -90,7 +90,11 @@ class Call:
         return threads_count() if isinstance(work, Dim) or work >= limit else 1
 
     def static(self, *sizes: DimLike) -> None:
-        """Refuse symbolic sizes where kernels need numbers."""
+        """Refuse symbolic sizes where kernels need numbers.
+
+        Raises:
+            LoweringError: one of the sizes is symbolic.
+        """
         if not all(isinstance(s, int) for s in sizes):
             raise LoweringError(
                 f"{self.node.fn.name} needs images of known size; give the axes numbers instead of names"
@@ -103,7 +107,11 @@ def threads_count() -> int:
 
 
 def lower(lowering: Any, node: Apply) -> None:
-    """Emit an opaque application."""
+    """Emit an opaque application.
+
+    Raises:
+        LoweringError: the native executor cannot compile its primitive.
+    """
     emit = TABLE.get(node.fn.name)
     if emit is None:
         raise LoweringError(f"the native executor cannot compile {node.fn.name}", node.origin)

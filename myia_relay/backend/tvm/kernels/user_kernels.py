@@ -73,7 +73,8 @@ def loops_of(op: Any, attrs: dict[str, Any], types: Sequence[Leaf], out: Array) 
 
     Raises:
         TypeError_: the user's function fails, or gives something else than the relation says.
-    """
+        CompileError: the user's function raises one.
+    """  # noqa: DOC501 (TypeError does not leave it)
     wide = any(known_size(product(t.shape)) >= WIDE for t in (*types, out))
     tensors = [
         te.placeholder(tuple(tirx.IntImm("int64" if wide else "int32", known_size(d)) for d in t.shape), t.dtype, name)

@@ -82,7 +82,11 @@ def _local_type(dtype: str, size: int) -> Any:
 
 @functools.cache
 def _intrinsic(name: str) -> Any:
-    """The number of an LLVM intrinsic."""
+    """The number of an LLVM intrinsic.
+
+    Raises:
+        ValueError: LLVM has none of this name.
+    """
     number = codegen.llvm_lookup_intrinsic_id(name)
     if number == 0:
         raise ValueError(f"LLVM has no intrinsic {name}")
@@ -313,6 +317,9 @@ class Block:
                 "unrolled" (the last two need a constant extent).
             name: of the variable.
             begin: first value.
+
+        Raises:
+            ValueError: a vectorized loop is inside of another one, does not start at 0, or has no constant extent.
         """
         var, outer = tirx.Var(name, "int64"), self._lane
         allocations: list[Any] = []
@@ -338,7 +345,11 @@ class Block:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """The else branch of the `when` just closed."""
+        """The else branch of the `when` just closed.
+
+        Raises:
+            ValueError: no `when` has just been closed.
+        """
         last = self._stmts.pop()
         if not isinstance(last, tirx.stmt.IfThenElse) or last.else_case is not None:
             raise ValueError("otherwise() must follow when()")

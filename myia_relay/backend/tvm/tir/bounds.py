@@ -195,7 +195,11 @@ class _Function:
     # --- statements -------------------------------------------------------------------------------------------------
 
     def walk(self, stmt: Any, block: Block) -> None:
-        """Emit a statement with its checks."""
+        """Emit a statement with its checks.
+
+        Raises:
+            InternalError: no checks are known for this kind of statement.
+        """
         if isinstance(stmt, tirx.SeqStmt):
             parts = list(stmt.seq)
             for k, part in enumerate(parts):

@@ -181,6 +181,9 @@ def libm(name: str, *args: Any) -> Any:
 
     Returns:
         The call. Domain errors give NaN or infinities as in C (CPython's `math` raises: check first).
+
+    Raises:
+        ValueError: the arguments are vectors, and the function has no vector form.
     """
     dtype = dtype_of(args[0])
     if name == "pow":  # LLVM rewrites pow(x, 2.0) to x*x, pow(2.0, x) to exp2(x): not libm's last place now and then
@@ -243,6 +246,9 @@ def cast(dtype: str, x: Any) -> Any:
     """A conversion between numbers and bools; lanes are kept.
 
     Float to bool is `x != 0` (NaN is true), float to float rounds to nearest, float to int see `float_to_int`.
+
+    Raises:
+        ValueError: a float to an integer, for which there is `float_to_int`.
     """
     target, source = with_lanes(dtype, lanes_of(dtype_of(x))), dtype_of(x)
     if target == source:

@@ -224,6 +224,9 @@ def _trig(b: Block, x: Any, quadrant: int, name: str) -> Any:
     The reduction needs a true FMA (x - n pi/2 is exact with it up to `trig_max`); `llvm.fma` is one on every target,
     slow where the hardware has none. Vectors with a larger element call libm lane by lane, in a branch: therefore not
     to be used in a loop of kind "vectorized".
+
+    Raises:
+        ValueError: it is used in such a loop.
     """
     if b.in_vectorized_loop:
         raise ValueError(f"{name} has a branch for large arguments: use explicit vectors, not a vectorized loop")
