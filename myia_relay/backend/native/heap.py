@@ -13,7 +13,9 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import platform
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -57,14 +59,25 @@ def _space() -> int:
     return max(1 << 28, min(MOST, memory // 4 * 3)) & -(1 << 21)
 
 
+def _no_reserve() -> int:
+    """The flag of `mmap` that lets address space not count as memory.
+
+    Without it a process with two heaps cannot fork: Linux joins them into one mapping, and refuses to copy one that is larger
+    than all of memory.
+    """
+    if hasattr(mmap, "MAP_NORESERVE"):  # from Python 3.13
+        return mmap.MAP_NORESERVE
+    common = platform.machine().lower() in ("x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "riscv64", "s390x")
+    return 0x4000 if sys.platform == "linux" and common else 0
+
+
 def _reserve() -> mmap.mmap:
     size = _space()
     while True:
         try:
             if not hasattr(mmap, "MAP_ANONYMOUS"):
                 return mmap.mmap(-1, min(size, 1 << 30))
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-            return mmap.mmap(-1, size, flags=flags)
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _no_reserve())
         except (OSError, ValueError):
             size //= 2
             if size < 1 << 26:

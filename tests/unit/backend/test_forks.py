@@ -115,6 +115,26 @@ def test_a_child_runs_parallel_loops(tmp_path, case):
     assert set(done.stdout.splitlines()) == {"child is done", "parent is done"}
 
 
+def test_a_process_with_several_heaps_forks(tmp_path):
+    """Threads that pass trees have a heap each; together these take more address space than there is memory."""
+    path = tmp_path / "heaps.py"
+    path.write_text(
+        """
+import os
+from myia_relay.backend.native.heap import Heap
+
+heaps = [Heap() for _ in range(3)]
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
+"""
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(path)], env=env, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
 def test_no_workers_without_parallel_loops(tmp_path):
     """Compiling starts none, so that a process has none to wait for when it ends."""
     path = tmp_path / "few.py"
