@@ -356,7 +356,11 @@ def _extreme(name: str):
         return result
 
     async def with_options(engine: Engine, frame: Frame, args, kwargs) -> Val:
-        """`min(xs, key=f, default=x)`."""
+        """`min(xs, key=f, default=x)`.
+
+        Raises:
+            TypeError_: an unknown keyword argument, or a default for several positional arguments.
+        """
         if unknown := set(kwargs) - {"key", "default"}:
             raise TypeError_(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
         if len(args) > 1 and "default" in kwargs:
@@ -387,7 +391,11 @@ def _extreme(name: str):
         )
 
     async def larger(engine: Engine, frame: Frame, values: list[Val]) -> Val:
-        """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is."""
+        """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is.
+
+        Raises:
+            TypeError_: they cannot be compared.
+        """
         path = nested_choice(values)
         if path is not None:
             return await without_choices(engine, frame, values, lambda region, plain: larger(engine, region, plain))
@@ -493,7 +501,11 @@ if hasattr(S, "list_append"):
 
 @special(builtins.range)
 async def range_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`."""
+    """`range(stop)`, `range(start, stop)`, `range(start, stop, step)`.
+
+    Raises:
+        TypeError_: an argument is no integer, or the step is known to be 0.
+    """
     for arg in args:
         ok = (
             isinstance(arg, Dyn)

@@ -78,7 +78,11 @@ CONSUMERS = (list, tuple, dict, sum, min, max, sorted, any, all, zip, enumerate,
 
 
 async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin: Origin, site: Apply | None) -> Val:
-    """Call any value."""
+    """Call any value.
+
+    Raises:
+        TypeError_: it cannot be called.
+    """
     if args and isinstance(args[0], Chosen) and isinstance(fn, Static):
         return await changed(engine, frame, fn.value, args[0], args[1], origin)
     if isinstance(fn, TaggedUnion):
@@ -158,7 +162,12 @@ def takes_choices(fn: Val) -> bool:
 
 
 async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, origin: Origin, site) -> Val:
-    """Call a Python object."""
+    """Call a Python object.
+
+    Raises:
+        TypeError_: it cannot be called, or is a library's function that cannot be compiled.
+        CompileError: the function cannot be compiled.
+    """
     if isinstance(value, BuiltinFunctionType | type):
         args, kwargs = fitted(value, args, kwargs)
     handler = lookup(SPECIAL, value)
@@ -255,7 +264,11 @@ def callee_context(frame: Frame, site) -> Ambient:
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
-    """Call a function with parameters: as a layer of the model being run, or as the root of a bound one."""
+    """Call a function with parameters: as a layer of the model being run, or as the root of a bound one.
+
+    Raises:
+        TypeError_: it is called without a model.
+    """
     context = frame.context
     graph = engine.source_of(model.__relay_model__)
     if context.scope is not None:
@@ -398,7 +411,11 @@ LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear", "reverse
 
 
 def numeric(engine: Engine, frame: Frame, implementation, args, kwargs, name: str) -> Val:
-    """A NumPy or math function on values: static parameters as Python values, the others staged."""
+    """A NumPy or math function on values: static parameters as Python values, the others staged.
+
+    Raises:
+        TypeError_: the arguments do not fit.
+    """  # noqa: DOC501 (TypeError_ is one)
     positions = implementation.positional
     staged_args, staged_kwargs = [], {}
     for position, arg in enumerate(args):
@@ -447,7 +464,11 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
 
 
 async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origin: Origin, site) -> Val:
-    """Make an instance of a class: an exception, a NamedTuple or a frozen dataclass."""
+    """Make an instance of a class: an exception, a NamedTuple or a frozen dataclass.
+
+    Raises:
+        TypeError_: the class has no instances in compiled code, or the arguments do not fit.
+    """
     if issubclass(cls, BaseException):
         if kwargs or len(args) > 1:
             raise TypeError_(f"{cls.__name__} takes one message in compiled code")
@@ -490,7 +511,11 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
 
 
 def fields_of(cls, names, defaults, args, kwargs, engine, frame) -> tuple[Val, ...]:
-    """Constructor arguments as field values."""
+    """Constructor arguments as field values.
+
+    Raises:
+        TypeError_: the arguments do not fit the fields.
+    """
     if len(args) > len(names):
         raise TypeError_(f"{cls.__name__}() takes {len(names)} fields but {len(args)} were given")
     values = dict(zip(names, args, strict=False))

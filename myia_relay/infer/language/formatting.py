@@ -64,7 +64,8 @@ def _check_specification(frame: Frame, value: Val, conversion: str, spec: str) -
     The text itself is made when somebody looks at it, which may be never.
 
     Raises:
-        TypeError_, ValueError_: in Python's words.
+        TypeError_: values of this type take none, in Python's words.
+        ValueError_: values of this type take another one, in Python's words.
     """
     if isinstance(value, TaggedUnion):
         for option in value.options:

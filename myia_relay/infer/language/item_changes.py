@@ -45,7 +45,11 @@ def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
 
 
 async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: Val, origin: Origin) -> Val:
-    """`x[mask] op= other`, before it is written."""
+    """`x[mask] op= other`, before it is written.
+
+    Raises:
+        TypeError_: `other` is no number or array.
+    """
     if not isinstance(other, Dyn) or not isinstance(other.type, Array | Scalar):
         raise TypeError_(f"a part of an array cannot be changed by {describe(other)}")
     if isinstance(other.type, Array):
@@ -56,7 +60,11 @@ async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: V
 
 
 async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val) -> Val:
-    """`x[index] = new` as a new value of `x`; of an array the index may also be as the primitives take it."""
+    """`x[index] = new` as a new value of `x`; of an array the index may also be as the primitives take it.
+
+    Raises:
+        TypeError_: values of this kind have no items to assign to.
+    """
     if is_list(value):
         return lists.with_entry(engine, frame, value, index, new)
     if isinstance(value, Seq) and value.kind == "dict":
@@ -110,7 +118,8 @@ def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
     """What `x += y` leaves in `x`: an array keeps its dtype and shape, and whatever is computed is written into it.
 
     Raises:
-        TypeError_: it would lose its kind. ShapeError: it would grow.
+        TypeError_: it would change its dtype.
+        ShapeError: it would change its shape.
     """
     if not isinstance(old, Dyn) or not isinstance(old.type, Array) or not isinstance(new, Dyn):
         return new
@@ -173,7 +182,11 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
 @handles(S.take_entry)
 @each_option((1, 0))
 async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
-    """The `x[i]` of `x[i][j] = v`, and `x` without it: a view of an array, or an entry of a structure."""
+    """The `x[i]` of `x[i][j] = v`, and `x` without it: a view of an array, or an entry of a structure.
+
+    Raises:
+        TypeError_: the assignment would change a copy, or perhaps an entry that something else holds.
+    """
     whole, index = values
     if isinstance(whole, Dyn) and isinstance(whole.type, Array):
         i = index_argument(engine, frame, index)
@@ -217,7 +230,11 @@ COUNTS = {"insert": (2,), "pop": (0, 1), "clear": (0,), "reverse": (0,), "sort":
 
 @handles(S.list_change)
 async def list_change(engine: Engine, frame: Frame, node: Apply) -> Val:
-    """A method that changes a list: the list afterwards, and the method's result."""
+    """A method that changes a list: the list afterwards, and the method's result.
+
+    Raises:
+        TypeError_: `del` of something else, or a wrong number of arguments.
+    """
     name = node.attrs["method"]
     _, xs, *args = [None, *[engine.value(frame, a) for a in node.args]]
     count = len(args) - len(node.keywords)

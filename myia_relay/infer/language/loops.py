@@ -1,4 +1,4 @@
-"""The meaning of loops.
+"""How loops are inferred.
 
 A loop over something of static length (a tuple, a zip of tuples) is unrolled, as its elements may differ in type. Every
 other loop stays a loop: its carried variables are generalised until their types stand still, and `while_loop` or `for_loop`
@@ -9,10 +9,9 @@ list of functions, or arrays whose sizes depend on the iteration.
 from __future__ import annotations
 
 import operator
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
 
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
@@ -20,7 +19,6 @@ from ...ir.node import Apply, Graph
 from ...prims.ops.control import for_loop, while_loop
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
-from ...utils.source import Origin
 from ..engine.branches import branch, give_imports
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
 from ..engine.drift import Exhausted, TypeDrift, settling, undoing
@@ -30,93 +28,16 @@ from ..engine.unions import dispatch
 from ..objects.arithmetic import arithmetic
 from ..objects.iterables import Walk, walk
 from ..objects.truth import truth
-from ..values.sharing import mark_like
-from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
+from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure
 from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val, elements
 from .accumulators import converting
+from .carried import generalise, initial_nodes, mark_each, region_with_parameters
 from .narrowing import split, test_of
 from .registry import handles
 
 UNROLLED = 1024  # iterations: a loop of no more is unrolled where it cannot stay one
 DRIFTING = 32  # the same where its variables change their types, which makes every iteration another program
 OPERATIONS = 20_000  # of all iterations of such loops
-MAX_ROUNDS = 8  # of generalising the carried types
-
-Made = TypeVar("Made")
-
-
-async def generalise(
-    engine: Engine,
-    frame: Frame,
-    init: list[Val],
-    names: tuple[str, ...],
-    origin: Origin,
-    attempt: Callable[[list[TreeDef]], Awaitable[tuple[list[TreeDef] | None, Made]]],
-    wide: bool = False,
-) -> tuple[list[TreeDef], Made]:
-    """Find carried types that the loop's body keeps.
-
-    Args:
-        engine, frame: as everywhere.
-        init: the initial values.
-        names: the carried variables' names, for messages.
-        origin: the loop.
-        attempt: `(carried treedefs) -> (result treedefs or None, whatever)`: infers the body once.
-        wide: whether a variable may be one of several types, told apart at run time.
-
-    Returns:
-        The carried treedefs, and what the last attempt made.
-    """
-    first = [tree_structure(v, capture=frame.captured) for v in init]
-    carried = [unknown(s) for s in first]
-    for _ in range(MAX_ROUNDS):
-        results, made = await attempt(carried)
-        if results is None:  # the body never comes back
-            return carried, made
-        joined = []
-        for index, (name, before, after) in enumerate(zip(names, carried, results, strict=True)):
-            try:
-                joined.append(unknown(join(before, after, wide)))
-            except Mismatch as error:
-                hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
-                if str(before) == "int" and str(after) == "float":
-                    hint = f"; start it as a float: {name} = 0.0"
-                message = f"'{name}' changes its type in the loop: it is {before} before an iteration and {after} after it{hint}"
-                drift = TypeDrift(message, origin)
-                drift.index, drift.after = index, after
-                raise drift from None
-        if joined == carried:
-            return carried, made
-        carried = joined
-    raise TypeDrift(f"the types of {', '.join(names)} keep growing in this loop", origin)
-
-
-def region_with_parameters(
-    frame: Frame, name: str, treedefs: list[TreeDef], names, extra: list
-) -> tuple[Frame, list, list[Val]]:
-    """A region whose first parameters are `extra` types, then the leaves of carried values."""
-    region = frame.region(name)
-    firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
-    values = []
-    for treedef, label in zip(treedefs, names, strict=True):
-        leaves = list(treedef.leaves())
-        made = [
-            region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info)
-            for i, leaf in enumerate(leaves)
-        ]
-        values.append(rebuild(treedef, iter(made)))
-    return region, firsts, values
-
-
-def initial_nodes(frame: Frame, init: list[Val], treedefs: list[TreeDef]) -> list:
-    """The leaves of the initial values, in the carried form."""
-    return [n for v, s in zip(init, treedefs, strict=True) for n in conform(frame, v, s)]
-
-
-def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
-    """What flows into each carried variable may be seen elsewhere: so may the variable, then."""
-    for source, target in zip(sources, targets):
-        mark_like(engine.shared, [source], [target])
 
 
 @handles(S.while_)
@@ -334,7 +255,12 @@ async def for_(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 
 async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
-    """A `for` loop over an iterable."""
+    """A `for` loop over an iterable.
+
+    Raises:
+        CompileError: it cannot stay a loop, and cannot be unrolled.
+        Exhausted: it is too long to be unrolled.
+    """
     body = node.args[1].value
     init = [engine.value(frame, a) for a in node.args[2:]]
     names = tuple(node.attrs["names"])
@@ -419,7 +345,11 @@ def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: App
 
 
 async def unroll(engine, frame, node, items, init, run, stops) -> Val:
-    """A loop over a static number of items, one iteration after the other."""
+    """A loop over a static number of items, one iteration after the other.
+
+    Raises:
+        Exhausted: the budget of operations or iterations ends.
+    """
     carried = list(init)
     for position, item in enumerate(items):
         if engine.unrolled_until is not None and engine.applied > engine.unrolled_until:

@@ -37,7 +37,11 @@ UNROLLED = 8  # elements of an array up to which a sum is spelt out
 
 @special(builtins.sum)
 async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    """`sum(xs, start)`: over a long array or a run-time list a loop, else spelt out."""
+    """`sum(xs, start)`: over a long array or a run-time list a loop, else spelt out.
+
+    Raises:
+        TypeError_: the start is a string.
+    """
     value = args[0]
     start = args[1] if len(args) > 1 else frame.constant(0)
     if isinstance(start, Text) or isinstance(start, Static) and isinstance(start.value, str):

@@ -33,7 +33,12 @@ async def cell_get(engine, frame: Frame, node: Apply) -> Val:
 
 
 async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
-    """What is in a cell."""
+    """What is in a cell.
+
+    Raises:
+        NameError_: it may not be bound.
+        TypeError_: the cell is out of reach.
+    """  # noqa: DOC501 (a function makes the exception)
     if isinstance(cell, TaggedUnion):
         return await dispatch(
             engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
@@ -61,7 +66,11 @@ async def cell_set(engine, frame: Frame, node: Apply) -> Val:
 
 
 async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val:
-    """Put a value into a cell."""
+    """Put a value into a cell.
+
+    Raises:
+        TypeError_: the cell is out of reach, or nothing after it would see the change.
+    """  # noqa: DOC501 (a function makes the exception)
     if isinstance(cell, TaggedUnion):
 
         async def into(region: Frame, option: Val) -> Val:

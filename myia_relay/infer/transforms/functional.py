@@ -19,14 +19,8 @@ from ..engine.branches import branch, give_imports
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, reach
 from ..language.calls import call_value
-from ..language.loops import (
-    counted,
-    emit_while,
-    generalise,
-    initial_nodes,
-    region_with_parameters,
-    unpack_carried,
-)
+from ..language.carried import generalise, initial_nodes, region_with_parameters
+from ..language.loops import counted, emit_while, unpack_carried
 from ..language.registry import derived
 from ..objects.iterables import Walk
 from ..objects.leaves import array_length, first_axis, to_python

@@ -44,7 +44,11 @@ EXACT = 1 << 53  # ints up to here are floats exactly
 
 
 def numbers(symbol: str, *operands: Var) -> None:
-    """Refuse operands that are no numbers or arrays."""
+    """Refuse operands that are no numbers or arrays.
+
+    Raises:
+        TypeError_: one of them is neither.
+    """  # noqa: DOC501 (a function makes the exception)
     if not all(is_number(x) for x in operands):
         raise unsupported(symbol, *operands)
 
@@ -199,7 +203,11 @@ def divmod_(b: Builder, x: Var, y: Var) -> tuple[Var, Var]:
 
 
 def power(b: Builder, x: Var, y: Var) -> Var:
-    """`x ** y`."""
+    """`x ** y`.
+
+    Raises:
+        TypeError_: an operand is no number, or the dtype depends on the exponent.
+    """
     numbers("**", x, y)
     if isinstance(x.type, Array) and x.dtype == "bool" and y.dtype == "int64" and all_weak(y):
         if not is_static(y):
@@ -349,7 +357,11 @@ rshift = _shift(">>", P.right_shift)
 
 
 def negative(b: Builder, x: Var) -> Var:
-    """`-x`."""
+    """`-x`.
+
+    Raises:
+        TypeError_: it is no number, or a NumPy boolean.
+    """
     numbers("unary -", x)
     if is_weak(x) and is_int(x):
         small = x.dtype == "bool"
@@ -367,7 +379,11 @@ def _refuse_minimum(b: Builder, x: Var, what: str) -> None:
 
 
 def positive(b: Builder, x: Var) -> Var:
-    """`+x`."""
+    """`+x`.
+
+    Raises:
+        TypeError_: it is no number, or a NumPy boolean.
+    """
     numbers("unary +", x)
     if x.dtype == "bool":
         if not is_weak(x):
@@ -377,7 +393,11 @@ def positive(b: Builder, x: Var) -> Var:
 
 
 def invert(b: Builder, x: Var) -> Var:
-    """`~x`."""
+    """`~x`.
+
+    Raises:
+        TypeError_: it is no integer or boolean.
+    """  # noqa: DOC501 (a function makes the exception)
     numbers("unary ~", x)
     if x.dtype not in (*INTS, "bool"):
         raise unsupported("unary ~", x)

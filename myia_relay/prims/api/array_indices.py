@@ -75,7 +75,8 @@ def masked(b: Builder, x: Var, index) -> Masked | None:
     """What `x[index]` chooses where a boolean array is, or is part of, the index; else None.
 
     Raises:
-        ShapeError: the mask does not fit. TypeError_: it stands beside other arrays.
+        ShapeError: the mask does not fit.
+        TypeError_: it stands beside other arrays.
     """
     items = list(index) if isinstance(index, tuple) else [index]
     places = [k for k, item in enumerate(items) if _is_mask(item)]
@@ -130,7 +131,8 @@ def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Calla
         x as rows; the positions of rows; the new rows; and what makes an array like x of changed rows.
 
     Raises:
-        TypeError_: None in the index. ShapeError: the value does not fit.
+        TypeError_: there is a None in the index.
+        ShapeError: the value does not fit.
     """
     x, value = operand(b, x, "an indexed value"), fit(b, operand(b, value, "an assigned value"), x.dtype)
     picks = plan(b, x, index)

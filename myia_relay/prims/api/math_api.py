@@ -242,7 +242,11 @@ def prod(b: Builder, iterable) -> Var:
 
 @implements(math.fsum)
 def fsum(b: Builder, seq) -> Var:
-    """math.fsum: refused, since its exactness cannot be kept."""
+    """math.fsum: refused, since its exactness cannot be kept.
+
+    Raises:
+        TypeError_: always.
+    """
     from ...utils.errors import TypeError_
 
     raise TypeError_("math.fsum adds without rounding, which compiled code does not; use sum(...)")

@@ -29,7 +29,11 @@ NN_OPS: dict[str, Implementation] = {}
 
 
 def op(name: str, static=()):
-    """Register a `relay.` operator under its public name, which `utils.names` lists."""
+    """Register a `relay.` operator under its public name, which `utils.names` lists.
+
+    Raises:
+        InternalError: the name is not listed.
+    """
     if name not in OPERATORS:
         raise InternalError("nn_api", f"the operator {name} is not in utils.names.OPERATORS")
 
@@ -131,6 +135,10 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
         logits: (..., classes), float.
         labels: one-hot (or any) weights of the same shape, or integer class numbers of shape (...).
         axis: of the classes.
+
+    Raises:
+        TypeError_: labels are class numbers, and the classes are not in the last axis.
+        ShapeError: the shapes of logits and labels differ.
     """
     logits = floating(reducible(b, logits, "relay.softmax_cross_entropy"))
     axis = normalise_axis("relay.softmax_cross_entropy", axis, logits.shape)
@@ -152,7 +160,11 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
 
 
 def pair(value, name: str) -> tuple[int, int]:
-    """A window or stride as (vertical, horizontal), from `[1, h, w, 1]`, `[h, w]` or one int."""
+    """A window or stride as (vertical, horizontal), from `[1, h, w, 1]`, `[h, w]` or one int.
+
+    Raises:
+        ShapeError: it is of another form, or not positive.
+    """
     values = (value,) * 2 if isinstance(value, int) else tuple(value)
     if len(values) == 4:
         if values[0] != 1 or values[3] != 1:
@@ -167,13 +179,16 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
     """Padding as ((top, bottom), (left, right)).
 
     Args:
-        padding: "valid" (none), "same" (as many windows as size / stride, rounded up; the odd one goes to the end, as
-        in
+        padding: "valid" (none), "same" (as many windows as size / stride, rounded up; the odd one goes to the end, as in
             TensorFlow), an int for all sides, (vertical, horizontal), or ((top, bottom), (left, right)).
         size: (H, W) of the images.
         kernel: (kh, kw).
         strides: (vertical, horizontal).
         name: for messages.
+
+    Raises:
+        TypeError_: it is an unknown word, or "same" with strides for images of unknown size.
+        ShapeError: it is of another form, or negative.
     """
     if isinstance(padding, str):
         if padding.lower() == "valid":
@@ -204,7 +219,11 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
 
 
 def images(b: Builder, x, name: str) -> tuple[Var, bool]:
-    """Images with a batch axis, and whether it was added."""
+    """Images with a batch axis, and whether it was added.
+
+    Raises:
+        ShapeError: there are not three or four axes.
+    """
     x = operand(b, x, name)
     x = floating(strong(x))
     rank = len(x.shape)
@@ -235,6 +254,9 @@ def conv2d_op(b: Builder, x, weight, bias=None, strides=1, padding="valid", grou
 
     Returns:
         (O, H', W') or (N, O, H', W').
+
+    Raises:
+        ShapeError: the filters have not four axes, their size is not known, or images or bias do not fit them.
     """
     x, added = images(b, x, "relay.conv2d")
     x, weight = promote(b, x, strong(operand(b, weight, "relay.conv2d: weight")), what="relay.conv2d")
@@ -279,7 +301,11 @@ avg_pool_op = _pool("avg_pool", nn.avg_pool)
 
 @op("flatten_layer")
 def flatten_layer(b: Builder, x) -> Var:
-    """One axis of features: (C, H, W) -> (C * H * W,), and with four axes or two (N, ...) -> (N, features)."""
+    """One axis of features: (C, H, W) -> (C * H * W,), and with four axes or two (N, ...) -> (N, features).
+
+    Raises:
+        ShapeError: it is no array.
+    """
     x = operand(b, x, "relay.flatten_layer")
     if not isinstance(x.type, Array):
         raise ShapeError(f"relay.flatten_layer takes an array, and this is {x.type}")
@@ -301,6 +327,9 @@ def linear_op(b: Builder, x, weight, bias=None) -> Var:
 
     Returns:
         (out,) or (..., out).
+
+    Raises:
+        ShapeError: features or bias do not fit the weights.
     """
     x = floating(strong(operand(b, x, "relay.linear")))
     x, weight = promote(b, x, strong(operand(b, weight, "relay.linear: weight")), what="relay.linear")
@@ -345,6 +374,9 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
         labels: int scalar or array (...).
         num_classes: size of the new last axis.
         dtype: of the result.
+
+    Raises:
+        TypeError_: the labels are no integers.
     """
     labels = operand(b, labels, "relay.one_hot")
     if labels.dtype not in INTS:

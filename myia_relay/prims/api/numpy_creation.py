@@ -83,7 +83,11 @@ def full_like(b: Builder, a, fill_value, dtype=None, *, shape=None) -> Var:
 
 @implements(np.arange, static=("dtype",))
 def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
-    """np.arange with ends known at compile time, or np.arange(n) for the size n of an axis."""
+    """np.arange with ends known at compile time, or np.arange(n) for the size n of an axis.
+
+    Raises:
+        TypeError_: the size is not known at compile time, or NumPy refuses the arguments.
+    """
     ends = first, last, pace = *((0, start) if stop is None else (start, stop)), 1 if step is None else step
     name = None if dtype is None else dtype_name(dtype)
     sizes = [static_int(v) for v in ends]
@@ -113,7 +117,11 @@ def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
 
 
 def _symbolic_range(b: Builder, first: DimLike, last: DimLike, step: DimLike) -> Var:
-    """The numbers from one size to another."""
+    """The numbers from one size to another.
+
+    Raises:
+        TypeError_: the step is not 1.
+    """
     if step != 1:
         raise TypeError_("np.arange of a symbolic size takes no step; multiply the result")
     size = last - first
@@ -221,7 +229,11 @@ implements(np.triu, static=("k",))(_triangle(True))
 
 @implements(np.meshgrid, static=("indexing",))
 def meshgrid(b: Builder, *xi, indexing="xy"):
-    """np.meshgrid: arrays of coordinates, one axis for each operand."""
+    """np.meshgrid: arrays of coordinates, one axis for each operand.
+
+    Raises:
+        ShapeError: `indexing` is unknown.
+    """
     if indexing not in ("xy", "ij"):
         raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.")
     xs = [array_of(b, x, "np.meshgrid") for x in xi]

@@ -35,7 +35,11 @@ from .promotion import (
 
 
 def dtype_name(dtype) -> str:
-    """The name of a dtype as users give it: np.float32, "float32", float, a dtype object."""
+    """The name of a dtype as users give it: np.float32, "float32", float, a dtype object.
+
+    Raises:
+        TypeError_: it is no dtype, or compiled code does not have it.
+    """
     if isinstance(dtype, str) and dtype == "bfloat16":
         return dtype
     try:
@@ -130,7 +134,11 @@ def square(b: Builder, x) -> Var:
 
 @implements(np.reciprocal)
 def reciprocal(b: Builder, x) -> Var:
-    """np.reciprocal of floats."""
+    """np.reciprocal of floats.
+
+    Raises:
+        TypeError_: the elements are no floats.
+    """
     x = operand(b, x)
     if not x.type.is_float:
         raise TypeError_("np.reciprocal of integers is 0 for all but 1 and -1; write 1 / x")
@@ -160,7 +168,11 @@ def degrees(b: Builder, x) -> Var:
 
 @implements(np.round, np.around, static=("decimals",))
 def round_(b: Builder, a, decimals=0) -> Var:
-    """np.round: scaled by a power of ten, rounded to even, scaled back."""
+    """np.round: scaled by a power of ten, rounded to even, scaled back.
+
+    Raises:
+        TypeError_: booleans to decimals, or integers to negative decimals.
+    """
     x, decimals = strong(operand(b, a)), static_index(decimals, "np.round: decimals")
     if x.dtype == "bool":
         if decimals:
@@ -189,7 +201,11 @@ def logical_not(b: Builder, x) -> Var:
 
 @implements(np.nan_to_num, static=("copy", "nan", "posinf", "neginf"))
 def nan_to_num(b: Builder, x, copy=True, nan=0.0, posinf=None, neginf=None) -> Var:
-    """np.nan_to_num: finite numbers in place of NaN and infinities."""
+    """np.nan_to_num: finite numbers in place of NaN and infinities.
+
+    Raises:
+        TypeError_: `copy` is not True.
+    """
     if copy is not True:
         raise TypeError_(f"np.nan_to_num: in compiled code the result is an array of its own: leave out copy={copy!r}")
     x = strong(operand(b, x))
@@ -367,7 +383,11 @@ WHERE_WRAPS = _where_wraps()
 
 @implements(np.where)
 def where(b: Builder, condition, x=None, y=None) -> Var:
-    """np.where with three arguments."""
+    """np.where with three arguments.
+
+    Raises:
+        TypeError_: x or y is missing.
+    """
     if x is None or y is None:
         raise TypeError_("np.where(c) without values has a result of unknown size; give both values: np.where(c, x, y)")
     c = astype(operand(b, condition), "bool")

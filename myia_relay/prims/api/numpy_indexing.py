@@ -22,7 +22,11 @@ from .subscripts import checked_positions, getitem
 
 @implements(np.take, static=("axis",))
 def numpy_take(b: Builder, a, indices, axis=None) -> Var:
-    """np.take with NumPy's bounds check."""
+    """np.take with NumPy's bounds check.
+
+    Raises:
+        TypeError_: the positions are no ints.
+    """
     x, i = array_of(b, a, "np.take"), operand(b, indices, "np.take")
     if i.dtype not in INTS and i.shape != (0,):
         raise TypeError_(f"np.take: positions are ints, and these are {i.type}")
@@ -39,7 +43,12 @@ method("take", static=("axis",))(numpy_take)
 
 @implements(np.take_along_axis, static=("axis",))
 def take_along_axis(b: Builder, arr, indices, axis=-1) -> Var:
-    """np.take_along_axis: along an axis by positions of its own for each place of the others."""
+    """np.take_along_axis: along an axis by positions of its own for each place of the others.
+
+    Raises:
+        TypeError_: the positions are no ints.
+        ShapeError: the arrays differ in the number of axes.
+    """
     name = "np.take_along_axis"
     x, i = array_of(b, arr, name), array_of(b, indices, name)
     if i.dtype not in INTS:
@@ -63,7 +72,11 @@ def take_along_axis(b: Builder, arr, indices, axis=-1) -> Var:
 
 @implements(np.diagonal, static=("offset", "axis1", "axis2"))
 def diagonal(b: Builder, a, offset=0, axis1=0, axis2=1) -> Var:
-    """np.diagonal: as a new last axis."""
+    """np.diagonal: as a new last axis.
+
+    Raises:
+        TypeError_: the matrix is not square, and its sizes are symbolic.
+    """
     x = array_of(b, a, "np.diagonal")
     offset = static_index(offset, "np.diagonal: offset")
     i, j = distinct_axes("np.diagonal", (axis1, axis2), x)
@@ -96,7 +109,11 @@ method("diagonal", static=("offset", "axis1", "axis2"))(diagonal)
 
 @implements(np.diag, static=("k",))
 def diag(b: Builder, v, k=0) -> Var:
-    """np.diag: the diagonal of a matrix, or a matrix with this diagonal."""
+    """np.diag: the diagonal of a matrix, or a matrix with this diagonal.
+
+    Raises:
+        ShapeError: it is neither a vector nor a matrix.
+    """
     x, k = array_of(b, v, "np.diag"), static_index(k, "np.diag: k")
     if x.ndim == 2:
         return diagonal(b, x, k)

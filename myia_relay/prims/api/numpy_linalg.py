@@ -39,7 +39,11 @@ if hasattr(np, "vecdot"):
 
     @implements(np.vecdot, static=("axis",))
     def vecdot(b: Builder, x1, x2, *, axis=-1) -> Var:
-        """np.vecdot of real arrays."""
+        """np.vecdot of real arrays.
+
+        Raises:
+            ShapeError: a number, or vectors of different sizes.
+        """  # noqa: DOC501 (a function makes the exception)
         x, y = promote(b, *(strong(operand(b, v, "np.vecdot")) for v in (x1, x2)), what="np.vecdot")
         for v in (x, y):
             if not v.shape:
@@ -65,7 +69,12 @@ method("trace", static=("offset", "axis1", "axis2"))(trace)
 
 @implements(np.linalg.norm, static=("ord", "axis", "keepdims"))
 def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
-    """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors."""
+    """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors.
+
+    Raises:
+        TypeError_: compiled code does not have a norm of this order over so many axes.
+        ShapeError: there are more than two axes.
+    """
     x = reducible(b, x, "np.linalg.norm")
     x = x if x.type.is_float else astype(x, "float64")
     axes = normalise_axes("np.linalg.norm", axis, x.shape)
@@ -104,7 +113,12 @@ def kron(b: Builder, a, b_) -> Var:
 
 @implements(np.einsum, static=("subscripts", "optimize"))
 def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
-    """np.einsum: operands are contracted from the left, each pair by one (batched) matrix product."""
+    """np.einsum: operands are contracted from the left, each pair by one (batched) matrix product.
+
+    Raises:
+        TypeError_: the subscripts are no string, or name another number of operands.
+        ShapeError: the subscripts do not fit the shapes.
+    """
     if not isinstance(subscripts, str):
         raise TypeError_("np.einsum needs its subscripts as a string, like 'ij,jk->ik'")
     values = [array_of(b, v, "np.einsum") for v in promote(b, *(strong(operand(b, o, "np.einsum")) for o in operands))]
@@ -130,7 +144,12 @@ def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
 
 
 def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
-    """Labels of the axes of each operand and of the result; the axes of an ellipsis get labels of their own."""
+    """Labels of the axes of each operand and of the result; the axes of an ellipsis get labels of their own.
+
+    Raises:
+        TypeError_: the subscripts name another number of operands.
+        ShapeError: they do not fit the ranks, or the result has an axis twice or from no operand.
+    """
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")

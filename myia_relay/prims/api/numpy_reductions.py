@@ -136,7 +136,11 @@ def _in_wide_floats(x: Var) -> Var:
 
 @implements(np.mean, static=("axis", "dtype", "keepdims"))
 def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
-    """np.mean; an integer dtype sums in it and rounds the quotient towards zero."""
+    """np.mean; an integer dtype sums in it and rounds the quotient towards zero.
+
+    Raises:
+        TypeError_: the dtype is bool.
+    """
     x = reducible(b, a, "np.mean")
     axes = normalise_axes("np.mean", axis, x.shape)
     if dtype is None:
@@ -153,7 +157,11 @@ def mean(b: Builder, a, axis=None, dtype=None, *, keepdims=False) -> Var:
 
 @implements(np.var, static=("axis", "dtype", "ddof", "keepdims"))
 def var(b: Builder, a, axis=None, dtype=None, *, ddof=0, keepdims=False) -> Var:
-    """np.var: the mean of squared distances from the mean."""
+    """np.var: the mean of squared distances from the mean.
+
+    Raises:
+        TypeError_: the dtype is no float.
+    """
     x = reducible(b, a, "np.var")
     kind = (x.dtype if x.type.is_float else "float64") if dtype is None else dtype_name(dtype)
     if kind not in FLOATS:

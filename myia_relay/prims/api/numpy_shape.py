@@ -61,7 +61,11 @@ def sizes_of(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
 
 
 def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
-    """A shape with its -1 resolved."""
+    """A shape with its -1 resolved.
+
+    Raises:
+        ShapeError: there is more than one -1, or the sizes do not fit.
+    """
     unknown = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
     if len(unknown) > 1:
         raise ShapeError(f"{what}: can only specify one unknown dimension")
@@ -116,7 +120,11 @@ method("ravel", "flatten")(ravel)
 
 @implements(np.transpose, np.permute_dims if hasattr(np, "permute_dims") else np.transpose, static=("axes",))
 def numpy_transpose(b: Builder, a, axes=None) -> Var:
-    """np.transpose."""
+    """np.transpose.
+
+    Raises:
+        ShapeError: the axes do not fit the array.
+    """
     x = array_of(b, a, "np.transpose")
     if axes is None:
         return scalar_kept(b, a, permuted(x, tuple(reversed(range(x.ndim)))))
@@ -179,7 +187,11 @@ method("swapaxes", static=("axis1", "axis2"))(swapaxes)
 
 @implements(np.moveaxis, static=("source", "destination"))
 def moveaxis(b: Builder, a, source, destination) -> Var:
-    """np.moveaxis."""
+    """np.moveaxis.
+
+    Raises:
+        ShapeError: there are not as many sources as destinations.
+    """
     x = array_of(b, a, "np.moveaxis")
     source, destination = distinct_axes("moveaxis", source, x), distinct_axes("moveaxis", destination, x)
     if len(source) != len(destination):
@@ -195,7 +207,11 @@ def moveaxis(b: Builder, a, source, destination) -> Var:
 
 @implements(np.squeeze, static=("axis",))
 def squeeze(b: Builder, a, axis=None) -> Var:
-    """np.squeeze."""
+    """np.squeeze.
+
+    Raises:
+        ShapeError: an axis is not of size 1, or may not be.
+    """
     x = array_of(b, a, "np.squeeze")
     if axis is None:
         if any(isinstance(d, Dim) for d in x.shape):
@@ -254,7 +270,11 @@ def _arrays(b: Builder, arrays, what: str) -> list[Var]:
 
 @implements(np.concatenate, static=("axis",))
 def numpy_concatenate(b: Builder, arrays, axis=0) -> Var:
-    """np.concatenate."""
+    """np.concatenate.
+
+    Raises:
+        ShapeError: the arrays differ in the number of axes, or have none.
+    """
     xs = _arrays(b, arrays, "np.concatenate")
     if axis is None:
         xs, axis = [ravel(b, x) for x in xs], 0
@@ -270,7 +290,11 @@ if hasattr(np, "concat"):
 
 @implements(np.stack, static=("axis",))
 def stack(b: Builder, arrays, axis=0) -> Var:
-    """np.stack."""
+    """np.stack.
+
+    Raises:
+        ShapeError: the arrays differ in shape.
+    """
     xs = _arrays(b, arrays, "np.stack")
     if len({x.shape for x in xs}) > 1:
         shapes = " and ".join(show_shape(x.shape) for x in xs)
@@ -377,7 +401,11 @@ def tile(b: Builder, A, reps) -> Var:
 
 @implements(np.repeat, static=("repeats", "axis"))
 def repeat(b: Builder, a, repeats, axis=None) -> Var:
-    """np.repeat, every element equally often."""
+    """np.repeat, every element equally often.
+
+    Raises:
+        TypeError_: `repeats` is no int that is known at compile time.
+    """
     if not isinstance(repeats, int | np.integer):
         raise TypeError_("np.repeat takes one int in compiled code; gather with x[indices] instead")
     repeats = static_size(b, int(repeats), "np.repeat: repeats")
@@ -392,7 +420,12 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
 
 @implements(np.pad, static=("pad_width", "mode"))
 def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=0) -> Var:
-    """np.pad with constants."""
+    """np.pad with constants.
+
+    Raises:
+        TypeError_: another mode, widths that are no natural numbers, or more than one value.
+        ShapeError: the widths do not fit the array.
+    """
     if mode != "constant":
         raise TypeError_(f"np.pad with mode={mode!r} is not supported; concatenate the border yourself")
     x = array_of(b, array, "np.pad")
@@ -469,7 +502,11 @@ method("cumprod", static=("axis", "dtype"))(cumprod)
 
 @implements(np.diff, static=("n", "axis"))
 def diff(b: Builder, a, n=1, axis=-1) -> Var:
-    """np.diff."""
+    """np.diff.
+
+    Raises:
+        ShapeError: n is negative.
+    """
     from .arithmetic import sub
 
     x = array_of(b, a, "np.diff")

@@ -69,7 +69,11 @@ for _op, _rule in (
 
 
 def truth(b: Builder, x: Var) -> Var:
-    """The truth value of a number, or of an array with one element, as a Python bool."""
+    """The truth value of a number, or of an array with one element, as a Python bool.
+
+    Raises:
+        TypeError_: it is neither.
+    """
     if isinstance(x.type, Array):
         x = single(x, _ambiguous)
     if not isinstance(x.type, Scalar):
@@ -109,7 +113,11 @@ def bool_(b: Builder, x: Var | None = None) -> Var:
 
 
 def scalar_of(x: Var, what: str) -> Var:
-    """A scalar; arrays without axes are scalars, others are refused as NumPy refuses them."""
+    """A scalar; arrays without axes are scalars, others are refused as NumPy refuses them.
+
+    Raises:
+        TypeError_: it is no number, or an array with axes.
+    """
     if isinstance(x.type, Array):
         if x.shape != ():
             raise TypeError_(
@@ -150,7 +158,11 @@ def float_(b: Builder, x: Var | None = None) -> Var:
 
 @operator_rule(operator.index)
 def index_(b: Builder, x: Var) -> Var:
-    """`operator.index(x)`."""
+    """`operator.index(x)`.
+
+    Raises:
+        TypeError_: it is no integer.
+    """
     x = unwrap(x)
     whole = isinstance(x.type, Scalar) and (x.dtype in INTS or (x.dtype == "bool" and is_weak(x)))
     if not whole:
@@ -160,7 +172,11 @@ def index_(b: Builder, x: Var) -> Var:
 
 @operator_rule(builtins.round)
 def round_(b: Builder, x: Var, ndigits: Var | None = None) -> Var:
-    """`round(x)`: to the nearest int, ties to even."""
+    """`round(x)`: to the nearest int, ties to even.
+
+    Raises:
+        TypeError_: it is an array, or is rounded to decimals.
+    """
     from .promotion import static_int
 
     if isinstance(x.type, Array) and x.shape != ():
@@ -223,7 +239,11 @@ operator_rule(builtins.min)(_extremum("min", P.lt))
 
 @operator_rule(builtins.pow)
 def pow_(b: Builder, x: Var, y: Var, modulus: Var | None = None) -> Var:
-    """`pow(x, y)`."""
+    """`pow(x, y)`.
+
+    Raises:
+        TypeError_: there is a modulus.
+    """
     if modulus is not None:
         raise TypeError_("pow() with three arguments is not part of the language; write (x ** y) % m")
     return A.power(b, x, y)

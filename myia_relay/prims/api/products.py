@@ -39,7 +39,12 @@ def _operands(b: Builder, x, y, name: str) -> tuple[Var, Var]:
 
 
 def matmul(b: Builder, x, y) -> Var:
-    """`x @ y`, np.matmul: vectors, matrices, stacks of matrices that broadcast."""
+    """`x @ y`, np.matmul: vectors, matrices, stacks of matrices that broadcast.
+
+    Raises:
+        TypeError_: an operand is no array, or has no axis.
+        ShapeError: the shapes do not fit.
+    """  # noqa: DOC501 (a function makes the exception)
     x, y = _operands(b, x, y, "@")
     for v in (x, y):
         if not isinstance(v.type, Array) or not v.shape:
@@ -128,7 +133,12 @@ def outer(b: Builder, x, y) -> Var:
 
 
 def tensordot(b: Builder, x, y, axes, name: str = "np.tensordot") -> Var:
-    """np.tensordot: sums over pairs of axes, as one matrix product."""
+    """np.tensordot: sums over pairs of axes, as one matrix product.
+
+    Raises:
+        TypeError_: the axes are of another form, or the arrays are of booleans.
+        ShapeError: the axes do not fit the shapes.
+    """  # noqa: DOC501 (a function makes the exception)
     x, y = _operands(b, x, y, name)
     if isinstance(axes, int):
         if axes > min(x.ndim, y.ndim):

@@ -51,7 +51,11 @@ def static_int(x) -> DimLike | None:
 
 
 def require_static_int(x, what: str) -> DimLike:
-    """`static_int`, or an error that says what must be known."""
+    """`static_int`, or an error that says what must be known.
+
+    Raises:
+        TypeError_: it is not known at compile time.
+    """
     value = static_int(x)
     if value is None:
         kind = str(x.type) if isinstance(x, Var) else type(x).__name__
@@ -99,7 +103,11 @@ def size_value(b: Builder, dim: DimLike) -> Var:
 
 
 def python(b: Builder, value) -> Var:
-    """A Python or NumPy number, or an array, as a constant."""
+    """A Python or NumPy number, or an array, as a constant.
+
+    Raises:
+        TypeError_: an int that does not fit into 64 bits.
+    """
     if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
         raise TypeError_(
             f"the int {value} does not fit into 64 bits, which is what an int has in compiled code; write it as a float"
@@ -127,7 +135,11 @@ def guard(b: Builder, ok: Var, exception: type, *parts, operands: tuple = ()) ->
 
 
 def message(thunk) -> str:
-    """The text of the exception that this CPython raises: texts differ from version to version."""
+    """The text of the exception that this CPython raises: texts differ from version to version.
+
+    Raises:
+        AssertionError: there was none.
+    """
     try:
         thunk()
     except ArithmeticError as error:
@@ -190,7 +202,11 @@ def unwrap(x: Var) -> Var:
 
 
 def result_dtype(operands, what: str = "operands") -> str:
-    """The dtype that operands promote to; Python numbers among them yield."""
+    """The dtype that operands promote to; Python numbers among them yield.
+
+    Raises:
+        TypeError_: there is none.
+    """
     strong_dtypes = {x.dtype for x in operands if not is_weak(x)}
     weak_kinds = {x.dtype for x in operands if is_weak(x)}
     if not strong_dtypes:
@@ -272,6 +288,10 @@ def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -
         x: the operand.
         what: it is, for messages.
         dtype: that each number is converted to; by default that of a list is what NumPy finds for its numbers.
+
+    Raises:
+        TypeError_: it is none of these.
+        ShapeError: the elements of a list differ in shape.
     """
     if isinstance(x, Var):
         if isinstance(x.type, Scalar | Array):
@@ -295,7 +315,11 @@ def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -
 
 
 def as_int(b: Builder, x, what: str) -> Var:
-    """An operand that Python accepts as an index (`__index__`), as a Python int."""
+    """An operand that Python accepts as an index (`__index__`), as a Python int.
+
+    Raises:
+        TypeError_: it is not.
+    """
     x = operand(b, x, what)
     if x.shape != () or x.dtype not in INTS:
         raise TypeError_(f"{what} must be an int, and this is {describe(x.type)}; convert it with int(...)")

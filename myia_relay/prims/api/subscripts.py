@@ -136,7 +136,11 @@ def _position(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
 
 
 def checked_positions(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
-    """Run-time positions, checked and wrapped."""
+    """Run-time positions, checked and wrapped.
+
+    Raises:
+        TypeError_: they are no integers.
+    """
     if i.dtype == "bool":
         raise TypeError_(
             f"indexing by a boolean array gives a result whose size depends on values, which compiled code has not; to "
@@ -193,7 +197,11 @@ def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -
 
 
 def _window(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
-    """A slice with a run-time start and a known length: `x[i : i + 3]`."""
+    """A slice with a run-time start and a known length: `x[i : i + 3]`.
+
+    Raises:
+        TypeError_: the length is not known.
+    """
     size = None
     if isinstance(item.start, Var) and isinstance(item.stop, Var) and (item.step is None or static_int(item.step) == 1):
         node = item.stop.node
@@ -228,7 +236,8 @@ def getitem(b: Builder, x: Var, index) -> Var:
         An array, or a NumPy scalar where no axis is left.
 
     Raises:
-        TypeError_, ShapeError: the index is not supported; a mask, say.
+        TypeError_: it is no array, or the index is not supported.
+        ShapeError: the index does not fit the shape.
     """
     x = operand(b, x, "an indexed value")
     if not isinstance(x.type, Array):
@@ -335,6 +344,10 @@ def setitem(b: Builder, x: Var, index, value) -> Var:
     Args:
         b: the builder. x: array. index: as for `getitem`, but for None and arrays (see `array_indices`). value: number or array
         that broadcasts to what is replaced; converted to the dtype of x.
+
+    Raises:
+        TypeError_: it is no array, or the index is not supported.
+        ShapeError: the index or the value does not fit.
     """
     x, value = operand(b, x, "an indexed value"), operand(b, value, "an assigned value")
     if not isinstance(x.type, Array):
@@ -423,6 +436,10 @@ def at_add(b: Builder, x: Var, index, value) -> Var:
         x: array.
         index: as for `setitem`; or one integer array, with full slices around it.
         value: number or array that broadcasts to `x[index]`.
+
+    Raises:
+        TypeError_: the index is not supported.
+        ShapeError: the index or the value does not fit.
     """
     from .arithmetic import add
 
