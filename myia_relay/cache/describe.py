@@ -10,11 +10,12 @@ Input: an object. Output: nested lists of strings, the same in every process.
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 import hashlib
 import inspect
 import linecache
-import os
 import sys
 import types
 import typing
@@ -26,17 +27,19 @@ from ..backend.native.format import Unportable
 from ..utils.attributes import has_own
 
 # Modules whose functions are what their names say, for the versions that are part of every key.
-LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names} - {"__main__"}
+LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names}
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-SLOTS = (
+BY_TEXT = (  # what says by its text which one it is
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
     types.WrapperDescriptorType,
     types.MethodDescriptorType,
+    collections._tuplegetter,  # type: ignore[attr-defined]
+    dataclasses._DataclassParams,  # type: ignore[attr-defined]
 )
 HEAP_TYPE = 1 << 9
-STANDARD = os.path.dirname(os.__file__) + os.sep
-PASSED = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__dataclass_fields__", "__annotate__")
+PASSED = ("__doc__", "__annotations__", "__dataclass_fields__")
+STANDS_FOR_NOTHING = (dataclasses.MISSING, dataclasses._HAS_DEFAULT_FACTORY, np._NoValue)  # type: ignore[attr-defined]
 
 
 def digest(*texts: Any) -> str:
@@ -76,7 +79,7 @@ def named(module: str, name: str) -> Any:
 def code_text(code: types.CodeType) -> list:
     """What a code object does and where it stands: equal texts are the same program text at the same place."""
     constants = [code_text(c) if isinstance(c, types.CodeType) else _constant(c) for c in code.co_consts]
-    places = list(code.co_positions()) if sys.version_info >= (3, 11) else list(code.co_lines())
+    places = list(getattr(code, "co_positions", code.co_lines)())  # with columns since Python 3.11
     numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return [code.co_filename, code.co_name, numbers, names, code.co_code.hex(), constants, digest(places)]
@@ -85,8 +88,6 @@ def code_text(code: types.CodeType) -> list:
 def _constant(value: Any) -> str:
     if isinstance(value, frozenset):
         return "frozenset" + repr(sorted(map(_constant, value)))
-    if isinstance(value, tuple):
-        return "(" + ", ".join(map(_constant, value)) + ")"
     return f"{type(value).__name__}:{value!r}"
 
 
@@ -95,12 +96,13 @@ def source_text(function: types.FunctionType) -> str:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    if sys.version_info < (3, 11):
-        return "".join(lines)
     last, stack = code.co_firstlineno, [code]
     while stack:
         inner = stack.pop()
-        last = max([last, *(p[1] for p in inner.co_positions() if p[1])])
+        positions = getattr(inner, "co_positions", None)
+        if positions is None:  # before Python 3.11
+            return "".join(lines)
+        last = max([last, *(end for _, end, _, _ in positions() if end)])
         stack.extend(c for c in inner.co_consts if isinstance(c, types.CodeType))
     return "".join(lines[code.co_firstlineno - 1 : last])
 
@@ -113,7 +115,7 @@ class _Describer:
         self.kept: list[Any] = []  # what is described stays alive, so that its id stays its own
 
     def any(self, value: Any) -> Any:
-        if isinstance(value, PLAIN) and type(value) in PLAIN:
+        if type(value) in PLAIN:
             return [type(value).__name__, repr(value)]
         if isinstance(value, np.generic):
             return ["scalar", value.dtype.str, value.dtype.name, value.tobytes().hex()]
@@ -125,26 +127,19 @@ class _Describer:
             return ["seen", self.seen[id(value)]]
         self.seen[id(value)] = len(self.seen)
         self.kept.append(value)
+        if isinstance(value, np.ufunc):
+            return self.ufunc(value)
+        if (place := by_name(value)) is not None and place[0].split(".")[0] in LIBRARIES:
+            return ["library", *place]
         for kind, method in _METHODS:
             if isinstance(value, kind):
-                found = method(self, value)
-                if found is not None:
-                    return found
+                return method(self, value)
         return self.other(value)
 
     def items(self, values: Any) -> list:
         return [self.any(v) for v in values]
 
-    def library(self, value: Any) -> Any:
-        """Something of a library, by its name."""
-        place = by_name(value)
-        if place is None or place[0].split(".")[0] not in LIBRARIES:
-            return None
-        return ["library", *place]
-
     def function(self, f: types.FunctionType) -> Any:
-        if (found := self.library(f)) is not None:
-            return found
         parts = [code_text(f.__code__), source_text(f), f.__module__, f.__qualname__]
         return ["function", digest(*parts), self.any(f.__defaults__), self.any(f.__kwdefaults__), self.annotations(f)]
 
@@ -154,31 +149,25 @@ class _Describer:
             found = inspect.get_annotations(holder, eval_str=True)
         except Exception:
             found = inspect.get_annotations(holder)
-        module = sys.modules.get(getattr(holder, "__module__", None) or "")
         out = []
         for name, a in found.items():
             if isinstance(a, typing.ForwardRef):  # of a NamedTuple, whose annotations are no plain strings
                 try:
-                    a = eval(a.__forward_arg__, dict(vars(module)) if module is not None else {})
+                    a = eval(a.__forward_arg__, dict(vars(sys.modules[holder.__module__])))
                 except Exception:
                     a = a.__forward_arg__
             out.append([name, self.any(a)])
         return out
 
-    def builtin(self, value: Any) -> Any:
-        owner = getattr(value, "__self__", None)
-        if owner is None or isinstance(owner, types.ModuleType):
-            name = getattr(owner, "__name__", None) or getattr(value, "__module__", None)
-            if name and named(name, value.__name__) is value:
-                return ["library", name, value.__name__]
-        return None
+    def text(self, value: Any) -> list:
+        return [type(value).__name__, repr(value)]
 
     def ufunc(self, value: np.ufunc) -> Any:
-        return ["ufunc", value.__name__] if getattr(np, value.__name__, None) is value else None
+        if getattr(np, value.__name__, None) is not value:
+            raise Unportable(f"the ufunc {value.__name__}")
+        return ["ufunc", value.__name__]
 
     def cls(self, value: type) -> Any:
-        if (found := self.library(value)) is not None:
-            return found
         if not value.__flags__ & HEAP_TYPE:  # made in C, for good
             return ["library", value.__module__, value.__qualname__]
         if type(value) is not type or "<locals>" in value.__qualname__:
@@ -196,14 +185,6 @@ class _Describer:
 
     def member(self, value: Any) -> Any:
         """Something in the body of a class."""
-        if isinstance(value, SLOTS) or type(value).__name__ in ("_tuplegetter", "_DataclassParams"):
-            return [type(value).__name__, repr(value) if type(value).__name__ == "_DataclassParams" else ""]
-        if isinstance(value, types.FunctionType) and _generated(value.__code__.co_filename):
-            return [
-                "generated",
-                digest(code_text(value.__code__)),
-                self.any(value.__defaults__),
-            ]  # by dataclass, NamedTuple
         if isinstance(value, property):
             return ["property", *self.items((value.fget, value.fset, value.fdel))]
         if isinstance(value, staticmethod | classmethod):
@@ -256,17 +237,10 @@ class _Describer:
         fields = getattr(kind, "__dataclass_fields__", None)
         if fields is not None and (kind.__dataclass_params__.frozen or kind.__module__.startswith("myia_relay.")):
             return ["record", self.any(kind), *self.items(getattr(value, f) for f in fields)]
-        if (found := self.library(value)) is not None:
-            return found
         if value is getattr(sys.modules["myia_relay"], "relay", None):
             return ["library", "myia_relay", "relay"]
-        if value is typing.Any:
-            return ["library", "typing", "Any"]
-        if type(value).__module__ in ("numpy", "dataclasses") and type(value).__name__ in (
-            "_NoValueType",
-            "_MISSING_TYPE",
-        ):
-            return [type(value).__name__]
+        if any(value is mark for mark in STANDS_FOR_NOTHING):
+            return [kind.__name__]
         raise Unportable(f"a {kind.__module__}.{kind.__qualname__}")
 
     def operator(self, op: Any) -> list:
@@ -286,16 +260,10 @@ class _Describer:
         return [[name, self.any(v)] for name, v in options]
 
 
-def _generated(file: str) -> bool:
-    """Whether code was made by a module of the standard library, or belongs to one."""
-    return file.startswith("<") or (file.startswith(STANDARD) and "-packages" not in file)
-
-
 _ALIASES = (types.GenericAlias, types.UnionType, typing._GenericAlias)  # type: ignore[attr-defined]
 _METHODS: list[tuple[Any, Any]] = [
     (types.FunctionType, _Describer.function),
-    (types.BuiltinFunctionType, _Describer.builtin),
-    (np.ufunc, _Describer.ufunc),
+    (BY_TEXT, _Describer.text),
     (_ALIASES, _Describer.alias),
     (type, _Describer.cls),
     ((tuple, list), _Describer.sequence),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -25,7 +26,8 @@ from ..utils.source import PACKAGE
 from .describe import describe
 from .program import VERSION, describe_treedef
 
-DISTRIBUTIONS = ("apache_tvm", "apache_tvm_ffi", "scipy_openblas32", "ml_dtypes")
+DISTRIBUTIONS = ("apache_tvm", "scipy_openblas32", "ml_dtypes")  # beginnings of names
+SIZE = 20  # of a key, in bytes
 INSTRUCTION_SETS = (
     *(
         "sse4",
@@ -46,6 +48,17 @@ INSTRUCTION_SETS = (
     ),
     *("sha", "aes", "cx16", "xsave", "rdseed", "rdrand", "fsgsbase", "asimd", "sve"),
 )
+TOLD = (
+    "flags",
+    "Features",
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "CPU part",
+    "CPU implementer",
+)
 WITHOUT_EFFECT = {
     *(CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA"),
     *("TVM_NUM_THREADS", "TVM_BIND_THREADS", "TVM_THREAD_POOL_SPIN_COUNT"),  # set by ourselves too
@@ -55,15 +68,13 @@ WITHOUT_EFFECT = {
 @functools.lru_cache(maxsize=1)
 def package_hash() -> str:
     """A hash of this package's own sources."""
-    h = hashlib.blake2b(digest_size=16)
-    for folder, folders, names in os.walk(PACKAGE):
-        folders[:] = sorted(set(folders) - {"__pycache__"})
-        for name in sorted(names):
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                h.update(f"{path[len(PACKAGE) :]}\0".encode())
-                with open(path, "rb") as file:
-                    h.update(file.read())
+    h = hashlib.blake2b(digest_size=SIZE)
+    paths = (os.path.join(folder, name) for folder, _, names in os.walk(PACKAGE) for name in names)
+    for path in sorted(p for p in paths if p.endswith(".py")):
+        with open(path, "rb") as file:
+            contents = file.read()
+        h.update(f"{path[len(PACKAGE) :]}\0{len(contents)}\0".encode())
+        h.update(contents)
     return h.hexdigest()
 
 
@@ -71,33 +82,32 @@ def package_hash() -> str:
 def processor() -> str:
     """The machine's processor: its name and what it can do, as the system reports it."""
     try:
-        with open("/proc/cpuinfo", "rb") as file:
-            lines = file.read(1 << 14).split(b"\n\n")[0].decode(errors="replace").splitlines()
+        with open("/proc/cpuinfo", errors="replace") as file:
+            lines = list(itertools.takewhile(str.strip, file))  # of the first one
     except OSError:
         lines = []
-    wanted = ("flags", "Features", "vendor_id", "cpu family", "model", "stepping", "CPU part", "CPU implementer")
-    found = [line for line in lines if line.split("\t")[0].split(":")[0].strip() in (*wanted, "model name")]
+    found = [line.strip() for line in lines if line.partition(":")[0].strip() in TOLD]
     return "\n".join([platform.machine(), *found])
 
 
 def instruction_sets() -> set[str]:
     """What the processor can do beyond the least of its kind, as far as machine code may use it."""
     lines = [line for line in processor().splitlines() if line.startswith(("flags", "Features"))]
-    return {f for line in lines for f in line.split(":", 1)[1].split() if f.startswith(INSTRUCTION_SETS)}
+    return {f for line in lines for f in line.partition(":")[2].split() if f.startswith(INSTRUCTION_SETS)}
 
 
 @functools.lru_cache(maxsize=1)
 def versions() -> list[str]:
     """Versions of what takes part in compiling; packages are not imported for it."""
     spec = importlib.util.find_spec("tvm")
-    site = Path(spec.origin).parents[1] if spec is not None and spec.origin else None
-    found = []
-    if site is not None:
-        found = sorted(n for n in os.listdir(site) if n.endswith(".dist-info") and n.startswith(DISTRIBUTIONS))
+    found: list[str] = []
+    if spec is not None and spec.origin:
+        site = Path(spec.origin).parents[1]
+        found = [n for n in os.listdir(site) if n.endswith(".dist-info") and n.startswith(DISTRIBUTIONS)]
         if not any(n.startswith("apache_tvm-") for n in found):  # not installed by pip: the library itself tells
             libraries = (site / "tvm" / "lib").glob("*.so")
-            found += [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in sorted(libraries)]
-    return [sys.version, np.__version__, str(sys.flags.optimize), *found]
+            found += [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in libraries]
+    return [sys.version, np.__version__, str(sys.flags.optimize), *sorted(found)]
 
 
 def settings() -> list[str]:
@@ -127,8 +137,8 @@ def key_of(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], ho
         [VERSION, package_hash(), processor(), versions(), settings(), layout.supported()],
         describe(function),
         arguments,
-        list(keywords),
-        list(how),
+        keywords,
+        how,
     ]
     text = json.dumps(facts, separators=(",", ":")).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=20).hexdigest(), [function, *statics]
+    return hashlib.blake2b(text, digest_size=SIZE).hexdigest(), [function, *statics]

@@ -30,7 +30,7 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
             yield ("cell", i), cell
     elif isinstance(value, types.CellType):
         try:
-            yield ("contents", 0), value.cell_contents
+            yield ("contents", None), value.cell_contents
         except ValueError:  # not bound yet
             return
     elif isinstance(value, types.ModuleType):
@@ -49,15 +49,14 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
     elif isinstance(value, staticmethod | classmethod):
         yield ("attribute", "__func__"), value.__func__
     elif isinstance(value, type):
-        if value.__module__ != "builtins":
-            for name, member in vars(value).items():
-                if isinstance(member, types.FunctionType | property | staticmethod | classmethod) or _is_ours(member):
-                    yield ("member", name), member
-            for i, base in enumerate(value.__bases__):
-                yield ("base", i), base
+        for name, member in vars(value).items():
+            if isinstance(member, types.FunctionType | property | staticmethod | classmethod) or _is_ours(member):
+                yield ("member", name), member
+        for i, base in enumerate(value.__bases__):
+            yield ("base", i), base
     elif isinstance(value, list | tuple):
         if hasattr(value, "_fields"):
-            yield ("class", 0), type(value)
+            yield ("class", None), type(value)
         for i, item in enumerate(value):
             yield ("item", i), item
     elif type(value) is dict:
@@ -72,7 +71,7 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
             if has_own(value, name):
                 yield ("attribute", name), getattr(value, name)
     elif hasattr(type(value), "__dataclass_fields__"):
-        yield ("class", 0), type(value)
+        yield ("class", None), type(value)
         for name in value.__dataclass_fields__:
             if hasattr(value, name):
                 yield ("attribute", name), getattr(value, name)
@@ -122,11 +121,7 @@ class Paths:
             if id(top) in self.known or isinstance(top, str | int | float | bool | None):
                 continue
             self.known[id(top)] = path
-            if (
-                len(path) > 1
-                and type(top) is dict
-                and path[-1] in (["attribute", "__globals__"], ["attribute", "__dict__"])
-            ):
+            if path[-1] in (["attribute", "__globals__"], ["attribute", "__dict__"]):
                 continue  # names are read one by one
             stack.extend((part, [*path, list(step)]) for step, part in parts(top))
 

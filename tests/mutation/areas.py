@@ -60,7 +60,8 @@ AREAS = (
     Area(
         "cache",
         {"cache": "key describe paths", "infer": "dependencies"},
-        "unit/cache/test_key unit/cache/test_paths unit/cache/test_programs unit/cache/test_export",
+        "unit/cache/test_key unit/cache/test_describe unit/cache/test_paths unit/cache/test_programs unit/cache/test_export "
+        "unit/infer/test_dependencies",
     ),
     Area(
         "derivatives",

@@ -84,15 +84,7 @@ def same(now: Any, then: Any) -> bool:
     return isinstance(now, int | float | str | np.number | np.bool_) and repr(now) == repr(then)
 
 
-NOTED = {
-    "__doc__",
-    "__annotations__",
-    "__annotate_func__",
-    "__annotations_cache__",
-    "__abstractmethods__",
-    "__weakref__",
-    "__dict__",
-}
+NOTED = {"__doc__", "__annotations__", "__abstractmethods__"}
 READERS: dict[str, Callable[[Any, str], Any]] = {
     "cell": lambda place, name: place.cell_contents,
     "dict": lambda place, name: place[name],
@@ -132,8 +124,6 @@ class Dependency:
             now = READERS[self.kind](self.place, self.name)
         except (KeyError, ValueError, AttributeError):
             return False
-        if now is self.value and self.type is None:
-            return True
         if self.type is not None:  # an array's shape may have been changed in place, so identity does not suffice
             return type_of_hidden(now) == self.type
         return same(now, self.value)

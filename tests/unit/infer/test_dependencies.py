@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import abc
+import tempfile
 import types
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
 
 from myia_relay.abstract.types import Array
-from myia_relay.infer.engine.dependencies import Dependency, Hidden, checker, code_of, content, same, type_of_hidden
+from myia_relay.infer.engine.dependencies import (
+    Dependency,
+    Hidden,
+    checker,
+    classes_of,
+    code_of,
+    content,
+    members,
+    refuse_nesting,
+    same,
+    type_of_hidden,
+)
+from myia_relay.utils.errors import TypeError_
 
 
 def test_what_is_the_same():
@@ -24,6 +39,8 @@ def test_what_is_the_same():
         ("a", "b"),
         ((1,), (1, 2)),
         ((1,), (2,)),
+        ((1, 2), (1, 3)),
+        ((1, 2), (3, 2)),
         ([1], [1]),
         (1.0, np.float64(1)),
     ]:
@@ -35,8 +52,11 @@ def test_what_is_the_same():
         def m(self):
             pass
 
+        def n(self):
+            pass
+
     a = A()
-    assert same(a.m, a.m) and not same(a.m, A().m)
+    assert same(a.m, a.m) and not same(a.m, A().m) and not same(a.m, a.n)
 
 
 @dataclass
@@ -58,8 +78,139 @@ def test_code():
     assert same(before, code_of(f))
     f.__defaults__ = (5,)
     assert not same(before, code_of(f))
-    f.__defaults__, f.__kwdefaults__["z"] = before[1], 7
+    f.__defaults__ = before[1]
+    f.__kwdefaults__ = dict(f.__kwdefaults__)
+    assert same(before, code_of(f))
+    f.__kwdefaults__["z"] = 7
     assert not same(before, code_of(f))
+    f.__kwdefaults__ = {"w": 2}
+    assert not same(before, code_of(f))
+
+
+T = TypeVar("T")
+
+
+class Base(abc.ABC, Generic[T]):
+    @abc.abstractmethod
+    def area(self): ...
+
+
+class Square(Base[int]):
+    """A class of records, with a base."""
+
+    side = 2
+
+    def area(self):
+        return self.side**2
+
+
+class Point(NamedTuple):
+    x: int
+
+
+def test_members_are_what_is_written_in_a_class():
+    assert classes_of(Square) == [Square, Base] and classes_of(Point) == [Point]
+    before = members(Square)
+    assert same(before, members(Square))
+    Square.__doc__, Square._abc_note, Square.__relay_note__ = "", 1, 2
+    assert Square.__annotations__ == {}
+    abc.update_abstractmethods(Square)
+    assert same(before, members(Square))
+    for name, value in (("side", 3), ("other", 3), ("area", lambda self: 0)):
+        old = vars(Square).get(name)
+        setattr(Square, name, value)
+        assert not same(before, members(Square))
+        delattr(Square, name) if old is None else setattr(Square, name, old)
+
+
+@pytest.mark.parametrize("when", ["before the checker", "after"])
+def test_a_class_that_is_changed(when):
+    class Record:
+        def area(self):
+            return 1
+
+    dependency = Dependency("members", Record, "", members(Record))
+    if when == "after":
+        run = checker([dependency], 0, lambda: "run", lambda: "again", [])
+        assert run() == "run" and dependency.holds()
+    Record.area = lambda self: 2
+    if when != "after":
+        run = checker([dependency], 0, lambda: "run", lambda: "again", [])
+    assert run() == "again" and not dependency.holds()
+
+
+def test_defaults_by_keyword():
+    def f(*, k=1):
+        return k
+
+    def g():
+        return 1
+
+    for function, name in ((f, "k"), (g, "unused")):
+        dependency = Dependency("code", function, "", code_of(function))
+        run = checker([dependency], 0, lambda: "run", lambda: "again", [])
+        assert run() == "run"
+        function.__kwdefaults__ = {name: 2}
+        assert run() == ("again" if function is f else "run")
+
+
+def test_a_call_whose_names_are_as_they_were_asks_no_dependency(monkeypatch):
+    """Of a call that takes a microsecond: each name is compared by itself."""
+    place, cell = make(), types.CellType(1)
+    place["a b"], place["d"] = 1, 2
+    setattr(place["record"], "a b", 3)
+
+    def f(x=1):
+        return 1
+
+    f.__kwdefaults__ = {"unused": 1}
+    quick = [
+        *(d for k, d in dependencies_of(place).items() if k not in ("content", "array")),
+        *(Dependency("cell", cell, "", 1), Dependency("members", Record, "", members(Record))),
+        *(Dependency("dict", place, "a b", 1), Dependency("code", f, "", code_of(f))),
+    ]
+    slow = Dependency("attribute", place["record"], "a b", 3)
+    runs = [checker(found, 1, lambda x: "run", lambda x: "again", []) for found in (quick, [slow])]
+    asked = []
+    monkeypatch.setattr(Dependency, "holds", lambda self: asked.append(self) or True)
+    assert runs[0](1) == runs[1](1) == "run" and asked == [slow]
+
+
+def test_one_that_does_not_hold_is_enough():
+    place = {"x": 2.5, "y": 3.5}
+    for changed in place:
+        found = [Dependency("dict", place, name, value) for name, value in place.items()]
+        run = checker(found, 0, lambda: "run", lambda: "again", [])
+        assert run() == "run"
+        place[changed] += 1
+        assert run() == "again"
+
+
+def test_a_call_that_rests_on_nothing():
+    assert checker([], 1, lambda x: ("run", x), lambda x: "again", [])(3) == ("run", 3)
+
+
+def test_arrays_that_are_passed_in():
+    array = np.zeros((2, 3))
+    assert type_of_hidden(array) == Array("float64", (2, 3)) and type_of_hidden(3) is None
+    assert type_of_hidden(np.ma.array(array)) is None
+    with tempfile.NamedTemporaryFile() as file:
+        mapped = np.memmap(file.name, np.float32, "w+", shape=(3,))
+        assert type_of_hidden(mapped) == Array("float32", (3,))
+    dependency = Dependency("dict", {"a": array}, "a", array, type_of_hidden(array))
+    assert dependency.holds()
+    array.shape = (3, 2)  # the same object
+    assert not dependency.holds()
+
+
+def test_containers_that_contain_themselves():
+    place: dict = {"xs": [1]}
+    dependency = Dependency("dict", place, "xs", place["xs"])
+    refuse_nesting(place["xs"], dependency)
+    place["xs"].append(place["xs"])
+    with pytest.raises(TypeError_, match="'xs' cannot be used"):
+        refuse_nesting(place["xs"], dependency)
+    refuse_nesting(place["xs"], None)  # what is inside of one has been looked at
 
 
 def dependencies_of(place):
