@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,23 +13,10 @@ from myia_relay import CompileError, InternalError, relay
 from tests.programs.cases import EXECUTORS
 from tests.programs.compare import differences
 from tests.programs.python_calls import PROGRAMS
+from tests.programs.snippets import P, Q, outcome
 from tests.property.oracle import function_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-class P(NamedTuple):
-    a: int
-    b: float
-
-
-@dataclass(frozen=True)
-class Q:
-    a: int
-    b: float = 0.5
-
-    def total(self):
-        return self.a + self.b
 
 
 class W:
@@ -48,8 +33,8 @@ class Anything:
 NAMES = {"P": P, "Q": Q, "W": W, "w": W(), "anything": Anything()}
 ARGS = (3, 2.5, [1.0, 2.0, 3.0], (1, 2.5), {"a": 1.0, "b": 2.0}, "abc", np.array([1.0, 2.0, 3.0]))
 LINES = [tuple(line.split("  ## ")) for line in PROGRAMS.strip("\n").split("\n")]
-SAME = [text for text, outcome in LINES if outcome == "same"]
-REFUSED = [(text, outcome) for text, outcome in LINES if outcome != "same"]
+SAME = [text for text, refusal in LINES if refusal == "same"]
+REFUSED = [(text, refusal) for text, refusal in LINES if refusal != "same"]
 
 
 def program_of(text: str):
@@ -57,46 +42,33 @@ def program_of(text: str):
     return function_of(f"def program(n, x, l, t, d, s, a):\n    {body}\n", f"<{text}>", NAMES)
 
 
-def outcome_of(function) -> tuple:
-    """A value or an exception, and what was printed."""
-    out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out):
-            value = function(*copy.deepcopy(ARGS))
-    except Exception as error:
-        return None, error, out.getvalue()
-    return value, None, out.getvalue()
-
-
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("text", SAME)
 def test_as_python(text, executor):
     function = program_of(text)
-    value, error, printed = outcome_of(function)
-    got, raised, shown = outcome_of(relay(executor=executor)(function))
+    (want, printed), (got, shown) = outcome(function, ARGS), outcome(relay(executor=executor)(function), ARGS)
     assert shown == printed
-    if error is not None:
-        assert type(raised) is type(error), raised
-        return
-    assert raised is None, raised
-    if isinstance(value, type) or callable(value):
-        assert callable(got)
+    if isinstance(want, Exception):
+        assert type(got) is type(want), repr(got)
+    elif callable(want):
+        assert callable(got), repr(got)
     else:
-        assert differences(got, value) == []
+        assert not isinstance(got, Exception), repr(got)
+        assert differences(got, want) == []
 
 
-@pytest.mark.parametrize(("text", "outcome"), REFUSED)
-def test_refused(text, outcome):
+@pytest.mark.parametrize(("text", "refusal"), REFUSED)
+def test_refused(text, refusal):
     """With a place, and nothing of the compiler's own. Where the text is CPython's, that of this version counts as well."""
-    kind, phrase = outcome.split(": ", 1)
+    kind, phrase = refusal.split(": ", 1)
     function = program_of(text)
     with pytest.raises(CompileError) as caught:
         relay(executor="interpreter")(function)(*copy.deepcopy(ARGS))
     assert not isinstance(caught.value, InternalError)
     assert type(caught.value).__name__ == kind
     if not caught.value.message.startswith(phrase):
-        _, error, _ = outcome_of(function)
-        assert error is not None and caught.value.message.startswith(str(error))
+        error, _ = outcome(function, ARGS)
+        assert isinstance(error, Exception) and caught.value.message.startswith(str(error))
     assert caught.value.origin is not None
 
 

@@ -1,44 +1,27 @@
-"""Statements of plain Python, a snippet a line: compiled code returns, prints or raises what CPython does, or it is refused."""
+"""Statements of plain Python, a snippet a line: compiled code returns, prints or raises what CPython does, or it is refused.
+
+What is refused, and in which words, is listed in `refused_statements.json`;
+`pytest tests/programs/test_python_statements.py --update-golden` writes it anew.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import io
-from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
 
 import pytest
 
-from myia_relay import CompileError, InternalError, relay
+from myia_relay import relay
+from tests.pins import Refusals
 from tests.programs.compare import differences
+from tests.programs.snippets import P, Q, outcome
 from tests.property.oracle import function_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-class P(NamedTuple):
-    a: int
-    b: float
-
-
-@dataclass(frozen=True)
-class Q:
-    a: int
-    b: float = 0.5
-
-    def total(self):
-        return self.a + self.b
-
-    @property
-    def double(self):
-        return self.a * 2
-
-    def __add__(self, o):
-        return Q(self.a + o.a, self.b * o.b)
-
-
 NAMES = {"P": P, "Q": Q, "p0": P(1, 2.0)}
-SNIPPETS = r"""
+ARGS = ([1.0, 2.5, 0.5], (1, 2.5, "a"), "abc", {"a": 1.0, "b": 2.0}, 3, 2.5)
+LINES = r"""
 d=dict(d); d['c']=1.0; return d
 d=dict(d); del d['a']; return d
 d=dict(d); v=d.pop('a'); return v,d
@@ -245,6 +228,7 @@ np.concatenate([np.zeros(2),np.zeros((2,2))])
 np.array([[1,2],[3]])
 """
 """Bodies of functions of a list l of floats, a tuple t, a string s, a dict d, an int n and a float x; expressions are returned."""
+SNIPPETS = list(dict.fromkeys(LINES.strip().split("\n")))
 
 KEYWORDS = ("raise", "assert", "del", "class", "import", "for", "while", "if", "match", "def", "try", "yield", "return")
 
@@ -258,23 +242,19 @@ def program(snippet: str):
     )
 
 
-def outcome(function):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        try:
-            value = function([1.0, 2.5, 0.5], (1, 2.5, "a"), "abc", {"a": 1.0, "b": 2.0}, 3, 2.5)
-        except Exception as error:
-            value = error
-    return value, printed.getvalue()
+@pytest.fixture(scope="module")
+def refusals(updating):
+    return Refusals(
+        Path(__file__).with_name("refused_statements.json"), "tests/programs/test_python_statements.py", updating
+    )
 
 
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
-@pytest.mark.parametrize("snippet", SNIPPETS.strip().split("\n"))
-def test_snippets(snippet, executor):
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_snippets(snippet, executor, refusals):
     function = program(snippet)
-    (want, shown), (got, printed) = outcome(function), outcome(relay(function, executor=executor))
-    if isinstance(got, CompileError) and not isinstance(got, InternalError):
-        assert got.loc, "a refusal without a place"
+    (want, shown), (got, printed) = outcome(function, ARGS), outcome(relay(function, executor=executor), ARGS)
+    if refusals.check(snippet, got):
         return
     assert printed == shown
     if isinstance(want, Exception):
@@ -282,3 +262,7 @@ def test_snippets(snippet, executor):
     elif not (callable(want) and callable(got)):
         assert not isinstance(got, Exception), repr(got)
         assert not differences(got, want)
+
+
+def test_the_list_of_refusals(refusals):
+    refusals.check_all(SNIPPETS, lambda s: outcome(relay(program(s), executor="interpreter"), ARGS)[0])

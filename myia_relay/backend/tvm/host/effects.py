@@ -17,7 +17,7 @@ import tvm_ffi
 from tvm import tirx
 
 from ....abstract.types import Array, List, NoneT, Ref, Str, Struct, Type, leaves
-from ....ir.node import Apply, Constant, Graph, Node
+from ....ir.node import Apply, Constant, Graph, Node, applies
 from ....ir.prim import Primitive
 from ....opt.analysis.fusion import COST, is_scalar, is_view
 from ....utils.errors import LoweringError
@@ -73,7 +73,11 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
     if isinstance(t, NoneT):
         return sites.StaticOperand(None)
     if isinstance(t, Struct):
-        return sites.Parts(t, tuple(_decoder(lowering, e, v, None) for e, v in zip(t.elems, value, strict=True)))
+        # A text is known by its node alone: no value of native code stands for it.
+        parts = node.args if applies(node, "make_struct") else (None,) * len(t.elems)
+        return sites.Parts(
+            t, tuple(_decoder(lowering, e, v, part) for e, v, part in zip(t.elems, value, parts, strict=True))
+        )
     slot = lowering.state.slot()
     if is_scalar(t):
         lowering.state.put(slot, value)
