@@ -13,6 +13,7 @@ NAMES = {
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",
     "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",
     "adbench": "ADBench's gradients and Jacobians and two of LAGrad's, beside JAX, PyTorch and hand-written C++",
+    "networks": "inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX",
 }
 
 

@@ -1,0 +1,230 @@
+"""`python -m benchmarks.networks`: inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX.
+
+All systems start from the same weights and inputs, each in a process of its own; their outputs are compared, and their times
+are measured in interleaved rounds, one system at a time, with each number of threads. Shown: median milliseconds, and the
+best peer's time over ours, the median of the ratios of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from myia_relay.utils.switches import OPTIMISATIONS, VARIABLE
+
+from .. import common
+from ..workers import Worker, WorkerError, find_peer
+from .cases import ROWS, VISION, difference
+
+OURS = "myia_relay"
+WITHOUT = "without "
+TOLERANCE = 1e-4
+"""How much outputs may differ, each array by its own largest entry."""
+RECURRENT = ("rnn", "gru", "lstm")
+
+
+class Run(NamedTuple):
+    """How a system is started.
+
+    Attributes:
+        package: what it needs; None: this compiler's environment.
+        module: of its worker, in `benchmarks.peers`.
+        variant: for the worker.
+        rows: which ones it has.
+        without: an optimisation of ours that is left out.
+    """
+
+    package: str | None
+    module: str
+    variant: str = ""
+    rows: tuple[str, ...] = tuple(ROWS)
+    without: str = ""
+
+
+PEERS = {
+    "torch": Run("torch", "torch_networks"),
+    "compile": Run("torch", "torch_networks", "compile"),
+    "ort": Run("onnxruntime, onnx", "ort_networks", "", (*VISION, *RECURRENT)),
+    "jax": Run("jax", "jax_networks", "", tuple(row for row in ROWS if row != "treelstm")),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark.
+
+    Args:
+        argv: the options; by default the process's own.
+
+    Returns:
+        0, or 1 where ours failed or an output differs.
+    """
+    options = parse(argv)
+    info = common.begin()
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="myia_relay_networks.") as name:
+        bench = Bench(options, Path(name))
+        for threads in options.threads:
+            print(f"\n{threads} thread{'s' * (threads > 1)}", flush=True)
+            for row in options.only:
+                found = bench.row(row, threads)
+                rows += found
+                print(lines(found), flush=True)
+    for threads in options.threads:
+        print(f"\n== {threads} thread{'s' * (threads > 1)} ==\n\n{table([r for r in rows if r['threads'] == threads])}")
+    common.write_json(options.json, {"benchmark": "networks", "environment": info, "rows": rows})
+    return int(any(not right(row) for row in rows))
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.networks", description=__doc__.partition("\n")[0])
+    add = parser.add_argument
+    add(
+        "--only",
+        type=lambda text: common.choose(text, tuple(ROWS)),
+        default=list(ROWS),
+        metavar="NAMES",
+        help=f"of {','.join(ROWS)}",
+    )
+    add("--threads", type=_threads, default=[1, 2], metavar="N", help="or several, commas between them (default: 1,2)")
+    add(
+        "--peers",
+        type=lambda text: common.choose(text, tuple(PEERS)),
+        default=list(PEERS),
+        metavar="NAMES",
+        help=f"of {','.join(PEERS)}, or none (default: all)",
+    )
+    add("--peer-python", metavar="PATH", help="the Python that has the peers, where it is not the running one")
+    add("--data", metavar="DIR", help="has sst/dev.txt.gz, the trees of treelstm; else they are drawn")
+    add("--json", type=Path, metavar="OUT", help="write all figures to a file")
+    add("--rounds", type=common.positive, default=5, help="how often each system is measured (default: %(default)s)")
+    add("--seconds", type=float, default=0.5, help="for each system in each round (default: %(default)s)")
+    add("--executor", choices=("native", "python", "interpreter"), default="native", help="default: %(default)s")
+    add("--tiny", action="store_true", help="small sizes, to see that it runs")
+    add(
+        "--ablate",
+        type=lambda text: common.choose(text, tuple(OPTIMISATIONS)),
+        default=[],
+        metavar="NAMES",
+        help=f"measure ours without each of these too, of {','.join(OPTIMISATIONS)}",
+    )
+    return parser.parse_args(argv)
+
+
+def _threads(text: str) -> list[int]:
+    return [common.positive(word) for word in text.split(",")]
+
+
+class Bench:
+    """A run of the benchmark.
+
+    Args:
+        options: of the command line.
+        folder: for files, empty.
+    """
+
+    def __init__(self, options: argparse.Namespace, folder: Path):
+        self.options, self.folder = options, folder
+        self.runs = {OURS: Run(None, "relay_networks", options.executor)}
+        self.pythons: dict[str, str | None] = {OURS: None}
+        for name in options.ablate:
+            self.runs[WITHOUT + name] = self.runs[OURS]._replace(without=name)
+        for name in options.peers:
+            run = PEERS[name]
+            assert run.package is not None
+            python = find_peer(run.package, options.peer_python)
+            if python is None:
+                print(f"{name}: {run.package} is not installed here; --peer-python PATH names the Python that has it")
+            else:
+                self.runs[name], self.pythons[name] = run, python
+
+    def worker(self, name: str, threads: int) -> Worker:
+        """A fresh worker of a system; ours compile anew for each number of threads."""
+        run = self.runs[name]
+        words = ["--threads", str(threads), "--variant", run.variant]
+        env = {"MYIA_RELAY_CACHE": str(self.folder / f"cache{threads}")}
+        if run.without:
+            env[VARIABLE] = run.without
+        return Worker(f"benchmarks.peers.{run.module}", words, self.pythons.get(name), threads, env)
+
+    def row(self, row: str, threads: int) -> list[dict[str, Any]]:
+        """The figures of all systems that have a row, ours first; each in a process that has seen no other row."""
+        options = self.options
+        figures: dict[str, dict[str, Any]] = {}
+        measures: dict[str, Callable[[], float]] = {}
+        outputs: dict[str, list[np.ndarray]] = {}
+        with contextlib.ExitStack() as stack:
+            for name, run in self.runs.items():
+                if row not in run.rows:
+                    continue
+                figure = figures[name] = {"row": row, "system": name, "threads": threads}
+                out = self.folder / f"{row}.npz"
+                try:
+                    worker = stack.enter_context(self.worker(name, threads))
+                    figure |= worker("prepare", row=row, tiny=options.tiny, data=options.data, out=str(out))
+                except WorkerError as error:
+                    figure["failed"] = str(error)
+                    continue
+                with np.load(out) as stored:
+                    outputs[name] = list(stored.values())
+                if name != OURS and OURS in outputs:
+                    figure["difference"] = difference(outputs[OURS], outputs[name])
+                measures[name] = _measure(worker, options.seconds)
+            try:
+                for name, values in common.interleave(measures, options.rounds, rest=0.05).items():
+                    figures[name] |= {"seconds": statistics.median(values), "rounds": values}
+            except WorkerError as error:
+                figures[OURS]["failed"] = str(error)
+        return list(figures.values())
+
+
+def _measure(worker: Worker, seconds: float) -> Callable[[], float]:
+    return lambda: worker("measure", seconds=seconds)
+
+
+def right(row: dict[str, Any]) -> bool:
+    """Whether a system's output is ours, and ours is there; peers that fail are only shown."""
+    if row["system"] == OURS or row["system"].startswith(WITHOUT):
+        return "failed" not in row and row.get("difference", 0.0) <= TOLERANCE
+    return row.get("difference", 0.0) <= TOLERANCE
+
+
+def lines(rows: list[dict[str, Any]]) -> str:
+    """The figures of one row, a line for each system."""
+    found = []
+    for row in rows:
+        where = f"{row['row']:<14}{row['system']:<24}"
+        if "failed" in row:
+            found.append(f"{where}failed: {row['failed'].strip()}")
+            continue
+        differs = f"differs by {row['difference']:.1e}" if "difference" in row else ""
+        wrong = "" if right(row) else "WRONG"
+        times = f"{1e3 * row['seconds']:10.3f} ms (least {1e3 * min(row['rounds']):.3f})"
+        found.append(f"{where}{times}  first call {row['compile']:6.2f} s more  {differs} {wrong}".rstrip())
+    return "\n".join(found)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Milliseconds by system; the best peer's time over ours, by rounds."""
+    systems = [s for s in dict.fromkeys(row["system"] for row in rows) if s != OURS]
+    peers = [s for s in systems if not s.startswith(WITHOUT)]
+    shown = [["ms", OURS, *systems, "best peer / ours"]]
+    ahead = []
+    for name in dict.fromkeys(row["row"] for row in rows):
+        found = {r["system"]: r for r in rows if r["row"] == name and "seconds" in r}
+        cells = [f"{1e3 * found[s]['seconds']:,.3f}" if s in found else "" for s in (OURS, *systems)]
+        ratios = [
+            common.ratio(found[p]["rounds"], found[OURS]["rounds"]) for p in peers if p in found and OURS in found
+        ]
+        if ratios:
+            ahead.append(min(ratios))
+        shown.append([name, *cells, f"{min(ratios):.2f}" if ratios else ""])
+    mean = f"\n\ngeometric mean {statistics.geometric_mean(ahead):.2f}, least {min(ahead):.2f}" if ahead else ""
+    return common.table(shown) + mean

@@ -1,0 +1,65 @@
+"""The networks in this compiler; `--variant` names the executor."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.adbench.measure import variant
+from benchmarks.networks import recurrent, vision
+from benchmarks.networks.cases import Problem
+from benchmarks.networks.measure import Builder, serve_builders
+from benchmarks.workload import prepare_process
+from myia_relay import relay, value_and_grad
+
+EXECUTOR = variant() or "native"
+
+
+def inference(function: Callable) -> Builder:
+    """The program of a function of an input and weights."""
+
+    def build(problem: Problem) -> Callable[[], Any]:
+        run = relay(executor=EXECUTOR)(function)
+        (x,) = problem.inputs
+        return lambda: run(x, problem.weights)
+
+    return build
+
+
+def training(loss: Callable) -> Builder:
+    """The program of a loss and its gradient by all weights."""
+
+    def build(problem: Problem) -> Callable[[], Any]:
+        run = relay(executor=EXECUTOR)(value_and_grad(loss))
+        return lambda: run(problem.weights, *problem.inputs)
+
+    return build
+
+
+def letters(problem: Problem) -> Callable[[], Any]:
+    """`charrnn`"""
+    run = relay(executor=EXECUTOR, static=("count",))(recurrent.charrnn)
+    (letter,) = problem.inputs
+    return lambda: run(letter, problem.weights, problem.outputs)
+
+
+def trees(problem: Problem) -> Callable[[], Any]:
+    """`treelstm`"""
+    run = relay(executor=EXECUTOR)(recurrent.treelstm)
+    nodes = [recurrent.tree(parts) for parts in problem.inputs]
+    return lambda: [run(node, problem.weights) for node in nodes]
+
+
+BUILDERS = {
+    **{name: inference(getattr(vision, name)) for name in ("dqn", "mobilenet", "resnet18", "vgg16")},
+    **{name: inference(getattr(recurrent, name)) for name in ("rnn", "gru", "lstm")},
+    "charrnn": letters,
+    "treelstm": trees,
+    "lstm_step": training(recurrent.lstm_loss),
+    "resnet18_step": training(vision.resnet18_loss),
+}
+
+if __name__ == "__main__":
+    prepare_process(sys.argv)
+    serve_builders(BUILDERS)

@@ -1,0 +1,60 @@
+"""The benchmark of networks, tiny and without peers: what it prints and writes, never how fast it was."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.networks import cases, recurrent
+from benchmarks.networks.main import OURS, WITHOUT, main, right
+
+
+def test_inference_and_a_step_run(tmp_path, capsys):
+    out = tmp_path / "out.json"
+    words = ["--tiny", "--only", "gru,lstm_step", "--peers", "none", "--threads", "1", "--rounds", "2"]
+    assert main([*words, "--seconds", "0.01", "--json", str(out)]) == 0
+    rows = json.loads(out.read_text("utf-8"))["rows"]
+    assert [(row["row"], row["system"]) for row in rows] == [("gru", "myia_relay"), ("lstm_step", "myia_relay")]
+    assert all(len(row["rounds"]) == 2 and row["seconds"] > 0 for row in rows)
+    assert "gru" in capsys.readouterr().out
+
+
+def test_a_wrong_output_fails_the_run():
+    ours = {"row": "rnn", "system": OURS}
+    assert right(ours) and right({**ours, "system": "torch", "difference": 1e-5})
+    assert not right({**ours, "failed": "why"})
+    assert not right({**ours, "system": "torch", "difference": 1e-3})
+    assert not right({**ours, "system": WITHOUT + "blas", "difference": 1e-3})
+    assert not right({**ours, "system": WITHOUT + "blas", "failed": "why"})
+    assert right({**ours, "system": "torch", "failed": "not installed"})
+
+
+def test_differences_count_by_the_largest_entry():
+    a, b = np.array([1.0, 100.0]), np.array([1.5, 100.0])
+    assert cases.difference([a], [b]) == pytest.approx(0.005)
+    assert cases.difference([a], [b[:1]]) == np.inf
+    assert np.isnan(cases.difference([a * np.nan], [b]))
+    assert not right({"row": "rnn", "system": "torch", "difference": np.nan})
+
+
+def test_rows_have_weights_and_inputs():
+    for row in cases.ROWS:
+        problem, again = (cases.load(row, tiny=True) for _ in range(2))
+        assert all(np.array_equal(a, b) for a, b in zip(cases.flat(problem.weights), cases.flat(again.weights)))
+        assert all(a.dtype == np.float32 for a in cases.flat(problem.weights)) and problem.inputs
+
+
+def test_trees_of_a_file(tmp_path):
+    (tmp_path / "sst").mkdir()
+    with gzip.open(tmp_path / "sst" / "dev.txt.gz", "wt", encoding="utf-8") as file:
+        file.write("(3 (2 It) (4 (4 (2 's) (2 a)) (2 It)))\n(2 no)\n")
+    trees = cases.load("treelstm", tiny=True, data=str(tmp_path)).inputs
+    assert trees == ((0, ((1, 2), 0)), 3)
+    node = recurrent.tree(trees[0])
+    assert node == recurrent.Node(
+        recurrent.Leaf(0),
+        recurrent.Node(recurrent.Node(recurrent.Leaf(1), recurrent.Leaf(2)), recurrent.Leaf(0)),
+    )
