@@ -1,8 +1,8 @@
-"""The architecture, checked: imports point down, between parts and between the rooms of a part, and in no circle.
+"""The architecture, checked: imports point down, between the parts of the package and between the subpackages of a part.
 
-So are: tvm and astor stay in their rooms, files and folders stay small, ruff is content.
+Also checked: no imports in a circle, tvm and astor only where they belong, small files and folders, no findings of ruff.
 
-Every import counts, lazy and type-checking ones too. The checker itself is shown to fail on wrong input below.
+Every import counts, lazy and type-checking ones too. The tests below show that the checker itself fails on wrong input.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ INNER = {
     "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),
     "prims": ("rules", "ops", "api"),
 }
-"""The rooms of parts that have some, lowest first: folders and modules."""
+"""The subpackages of parts that have some, lowest first: folders and modules."""
 
 UPWARD: set[tuple[str, str]] = set()
-"""Imports from a higher room of the same part: none. One that must be is listed here, with its reason."""
+"""Imports from a higher subpackage of the same part: none. One that must be is listed here, with its reason."""
 
 MAX_MODULES = 20
 LARGER_FOLDERS = {"frontend": 21}
@@ -154,25 +154,25 @@ def violations(name: str, source: str, known: set[str]) -> list[str]:
     return found
 
 
-def room_of(module: str, part: str) -> str | None:
-    """The room of a module within a part that has rooms; None outside of the part, and for what the part itself exports."""
+def subpackage_of(module: str, part: str) -> str | None:
+    """The subpackage of a module within a part; None outside of the part, and for what the part itself exports."""
     inside = f"myia_relay.{part}."
-    room = module.removeprefix(inside).split(".")[0]
-    return room if module.startswith(inside) and room != "__init__" else None
+    subpackage = module.removeprefix(inside).split(".")[0]
+    return subpackage if module.startswith(inside) and subpackage != "__init__" else None
 
 
 def climbs(name: str, source: str, known: set[str], part: str) -> list[tuple[str, str]]:
-    """The imports of a module that point to a higher room of its part, as (module, imported module).
+    """The imports of a module that point to a higher subpackage of its part, as (module, imported module).
 
     Raises:
-        KeyError: a room is not in INNER.
+        KeyError: a subpackage is not in INNER.
     """
-    height = {room: k for k, room in enumerate(INNER[part])}
-    room = room_of(name, part)
+    height = {subpackage: k for k, subpackage in enumerate(INNER[part])}
+    subpackage = subpackage_of(name, part)
     found = []
-    for module, _ in imports(name, source, known) if room is not None else ():
-        target = room_of(module, part)
-        if target is not None and height[target] > height[room]:
+    for module, _ in imports(name, source, known) if subpackage is not None else ():
+        target = subpackage_of(module, part)
+        if target is not None and height[target] > height[subpackage]:
             found.append((name.removeprefix("myia_relay."), module.removeprefix("myia_relay.")))
     return found
 
@@ -359,7 +359,7 @@ def test_the_checker_allows(name, source):
     assert violations(name, source, KNOWN) == []
 
 
-ROOMS = {"myia_relay.infer.values.values", "myia_relay.infer.language.calls", "myia_relay.infer.engine.frames"}
+SUBPACKAGES = {"myia_relay.infer.values.values", "myia_relay.infer.language.calls", "myia_relay.infer.engine.frames"}
 
 
 @pytest.mark.parametrize(
@@ -381,13 +381,13 @@ ROOMS = {"myia_relay.infer.values.values", "myia_relay.infer.language.calls", "m
         ("api", "from .infer.language.calls import call_value", []),
     ],
 )
-def test_the_checker_of_rooms(name, source, expected):
-    assert climbs(f"myia_relay.{name}", source, ROOMS, "infer") == expected
+def test_the_checker_of_subpackages(name, source, expected):
+    assert climbs(f"myia_relay.{name}", source, SUBPACKAGES, "infer") == expected
 
 
-def test_the_checker_of_rooms_knows_all_rooms():
+def test_the_checker_of_subpackages_knows_all_subpackages():
     with pytest.raises(KeyError, match="attic"):
-        climbs("myia_relay.infer.attic.values", "from ..values.values import Val", ROOMS, "infer")
+        climbs("myia_relay.infer.attic.values", "from ..values.values import Val", SUBPACKAGES, "infer")
 
 
 def test_the_checker_of_circles():

@@ -1,7 +1,7 @@
 """What is mutated, and which fast tests judge it.
 
-Modules are named by a room of the package and a file's stem, tests by the end of their path below `tests`: files may move within
-their room without a change here.
+Modules are named by a package and a file's stem, tests by the end of their path below `tests`: files may move within their package
+without a change here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Area:
 
 
 def _find(folder: Path, stem: str) -> Path:
-    """The one file of this name below a folder; `room/stem` where several folders have one."""
+    """The one file of this name below a folder; `folder/stem` where several folders have one."""
     name = stem.rpartition("/")[2]
     found = [p for p in folder.rglob(f"{name}.py") if p.with_suffix("").as_posix().endswith(f"/{stem}")]
     if len(found) != 1:
