@@ -287,7 +287,7 @@ class Relay:
         given = [(names[i] if i < len(names) else i, arg) for i, arg in enumerate(args)] + list(kwargs.items())
         try:
             for name, arg in given:
-                if name in self.static:
+                if self._is_static(name, arg):
                     treedefs.append(constant_treedef(arg))
                 else:
                     annotation = annotations[names.index(name)] if name in names else None
@@ -303,6 +303,10 @@ class Relay:
             raise error.at(self._place()) from None
         keywords = tuple(kwargs)
         return (tuple(treedefs), keywords), treedefs, keywords
+
+    def _is_static(self, name: str | int, value: Any) -> bool:
+        """Whether an argument is a compile-time constant."""
+        return name in self.static
 
     def _place(self, parameter: str | int | None = None) -> Origin | None:
         """Where the function, or a parameter of it, is defined; None where that cannot be told."""

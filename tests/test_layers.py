@@ -40,9 +40,11 @@ LAYERS = {
     "bisect": 12,
     "transform": 12,
     "derivatives": 12,
+    "functions": 12,
+    "random": 13,
     "operators": 13,
-    "model": 13,
-    "": 14,
+    "model": 14,
+    "": 15,
 }
 """Height of each part of the package; "" is what stands above all: `__init__`, `__main__`, `cli`."""
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..abstract.types import Array, Scalar
-from ..api import Relay
+from ..functions import OperatorFunction
 from ..infer.engine.engine import Engine
 from ..infer.engine.frames import Frame
 from ..infer.language.calls import numeric
-from ..infer.language.registry import special
 from ..infer.objects.leaves import to_python
 from ..infer.values.treedef import describe
 from ..infer.values.values import Dyn, Static, Val
@@ -22,44 +21,13 @@ from ..utils.errors import ShapeError, TypeError_, nearest
 from .hidden import parameters
 
 
-class OperatorFunction(Relay):
-    """A public operator: an implementation inside compiled code, a compiled function outside.
-
-    Attributes:
-        operator_name: its entry in `prims.api.nn_api.NN_OPS`.
-    """
-
-    def __init__(self, name: str, doc: str):
-        self.operator_name = name
-        implementation = NN_OPS[name]
-
-        def call(*args, **kwargs):
-            raise NotImplementedError  # never run: compiled code finds the implementation
-
-        call.__name__ = call.__qualname__ = name
-        call.__doc__ = doc
-        super().__init__(call, static=implementation.static)
-        special(self)(self.compiled)
-
-    def _signature(self, args, kwargs, leaves, structural=False):
-        # Positional static arguments (an axis, say) are named, so that they are known at compile time.
-        names = NN_OPS[self.operator_name].positional
-        static = {k: v for k, v in zip(names, args, strict=False) if k in self.static}
-        kept = tuple(a for k, a in zip(names, args, strict=False) if k not in self.static) + args[len(names) :]
-        return super()._signature(kept, {**static, **kwargs}, leaves, structural)
-
-    async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        """Infer a call in compiled code."""
-        return numeric(engine, frame, NN_OPS[self.operator_name], args, kwargs, f"relay.{self.operator_name}")
-
-
 class Layer(OperatorFunction):
     """An operator with weights: given ones, or parameters of the model it is called in."""
 
     hidden_options: tuple[str, ...] = ()  # what only parameters need
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        implementation = NN_OPS[self.operator_name]
+        implementation = self.implementation
         if len(args) == 2 and isinstance(args[1], Dyn) and args[1].known and isinstance(args[1].type, Scalar):
             kwargs = {self.hidden_options[0]: args[1], **kwargs}  # relay.linear(x, 10): a size, not a weight
             args = args[:1]
@@ -130,6 +98,7 @@ class Linear(Layer):
 
 conv2d = Conv2d(
     "conv2d",
+    NN_OPS["conv2d"],
     """Two-dimensional convolution (a correlation: filters are not flipped).
 
     In a model: `conv2d(x, num_filter=20, ksize=[1, 5, 5, 1], strides=1, padding="valid", no_bias=False)` with hidden
@@ -148,6 +117,7 @@ conv2d = Conv2d(
 )
 linear = Linear(
     "linear",
+    NN_OPS["linear"],
     """A dense layer: `x @ weight.T + bias`.
 
     In a model: `linear(x, num_hidden=10, no_bias=False)` with hidden parameters weight (num_hidden, n) and bias (num_hidden,).
@@ -164,7 +134,7 @@ linear = Linear(
 )
 
 _PLAIN = {
-    name: OperatorFunction(name, implementation.function.__doc__ or "")
+    name: OperatorFunction(name, implementation, implementation.function.__doc__ or "")
     for name, implementation in NN_OPS.items()
     if name not in ("conv2d", "linear")
 }

@@ -11,6 +11,7 @@ from .ops import (  # noqa: F401
     linalg,
     lists,
     nn,
+    random,
     reduction,
     registered,
     shape,

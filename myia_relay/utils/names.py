@@ -56,7 +56,7 @@ PUBLIC = {
 }
 """Public name -> the module that it is in."""
 
-MODULES = {"optim": "model.optim", "datasets": "model.datasets"}
+MODULES = {"random": "random", "optim": "model.optim", "datasets": "model.datasets"}
 """Public name -> the module that it is."""
 
 __all__ = ["MODULES", "OPERATORS", "PUBLIC"]

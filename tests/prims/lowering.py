@@ -48,6 +48,15 @@ class NumpyLowering:
         out = np.asarray(x).astype(numpy_dtype(dtype))[()]
         return Index(out) if dtype == "int64" else out
 
+    def bitcast(self, x, dtype):
+        return np.asarray(x).view(dtype)[()]
+
+    def dtype_of(self, x):
+        return np.asarray(x).dtype.name
+
+    def let(self, x):
+        return x
+
     def select(self, c, x, y):
         assert isinstance(c, bool | np.bool_)
         return x if c else y

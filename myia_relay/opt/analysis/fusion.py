@@ -25,7 +25,9 @@ COST = {
     **dict.fromkeys(("tanh", "sigmoid", "sin", "cos", "erf"), 20),
     **dict.fromkeys(("tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "pow"), 60),
     **dict.fromkeys(("div", "sqrt", "int_truediv"), 4),
-    **dict.fromkeys(("floordiv", "mod"), 12),
+    **dict.fromkeys(("floordiv", "mod", "mul_high"), 12),
+    **dict.fromkeys(("threefry2x32", "portable_log"), 60),
+    **dict.fromkeys(("normal_from_bits", "normal_upper_quantile"), 150),
 }
 CONTIGUOUS = ("reshape", "dynamic_index", "stop_gradient")
 """Views whose elements lie as in an array of their own: of other views a kernel cannot be told where they are."""

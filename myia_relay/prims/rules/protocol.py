@@ -35,6 +35,16 @@ class LoweringProtocol(Protocol):
     def cast(self, x: Expr, dtype: str) -> Expr:
         """`x` converted as NumPy's `astype` does (float to int truncates; to bool is `x != 0`)."""
 
+    def bitcast(self, x: Expr, dtype: str) -> Expr:
+        """The bits of `x` as another dtype of that width."""
+
+    def dtype_of(self, x: Expr) -> str:
+        """The dtype of an expression."""
+        ...
+
+    def let(self, x: Expr) -> Expr:
+        """`x`, computed here once: what is used several times is named."""
+
     def select(self, c: Expr, x: Expr, y: Expr) -> Expr:
         """`x` if `c` else `y`; both may be evaluated."""
 

@@ -16,7 +16,7 @@ from tvm import tirx
 
 from ....abstract.dims import Dim, evaluate
 from ....opt.analysis.intervals import Interval
-from . import exact, vecmath
+from . import exact, random_bits, vecmath
 from .block import Block, broadcast, call, const, dtype_of, element, idx, is_leaf, lanes_of, load, ramp, with_lanes
 
 _VECMATH = ("exp", "expm1", "tanh", "sigmoid", "log", "sin", "cos", "erf")
@@ -327,6 +327,20 @@ class Expr:
 
     def stop_gradient(self, x):
         return x
+
+    # --- random numbers ---------------------------------------------------------------------------------------------
+
+    def threefry2x32(self, x, y):
+        return random_bits.threefry2x32(self.block, x, y)
+
+    def rounded(self, x):
+        return exact.fence(x)
+
+    def bitcast(self, x, dtype: str):
+        return call("tirx.reinterpret", with_lanes(dtype, lanes_of(dtype_of(x))), x)
+
+    def dtype_of(self, x) -> str:
+        return element(dtype_of(x))
 
     # --- conversion -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,56 @@
+"""Public functions with an implementation in `prims.api`: compiled code emits it, and plain Python calls compile themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .api import Relay
+from .infer.engine.engine import Engine
+from .infer.engine.frames import Frame
+from .infer.language.calls import numeric
+from .infer.language.registry import special
+from .infer.values.values import Val
+from .prims.api.implementations import Implementation
+
+
+class OperatorFunction(Relay):
+    """A public function: its implementation inside of compiled code, a compiled function outside.
+
+    Attributes:
+        operator_name: what it is called.
+        implementation: its entry in the tables of `prims.api`.
+        sizes: parameters that may be sizes: ints and shapes there are compile-time constants.
+    """
+
+    def __init__(self, name: str, implementation: Implementation, doc: str, sizes: tuple[str, ...] = ()):
+        self.operator_name = name
+        self.implementation = implementation
+
+        def call(*args, **kwargs):
+            raise NotImplementedError  # never run: compiled code finds the implementation
+
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = doc
+        self.sizes = sizes
+        super().__init__(call, static=(*implementation.static, *sizes))
+        special(self)(self.compiled)
+
+    def _is_static(self, name: str | int, value: Any) -> bool:
+        return name in self.static and (name not in self.sizes or isinstance(value, int | tuple | list | None))
+
+    def _signature(self, args, kwargs, leaves, structural=False):
+        # From the first static argument on they are named, so that they are known at compile time.
+        names = self.implementation.positional
+        known = (i for i, (name, value) in enumerate(zip(names, args, strict=False)) if self._is_static(name, value))
+        first = next(known, len(args))
+        named = dict(zip(names[first:], args[first:], strict=False))
+        if first + len(named) == len(args) and not named.keys() & kwargs.keys():
+            args, kwargs = args[:first], {**named, **kwargs}
+        return super()._signature(args, kwargs, leaves, structural)
+
+    async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        """What a call in compiled code emits."""
+        return numeric(engine, frame, self.implementation, args, kwargs, self.implementation.name)
+
+
+__all__ = ["OperatorFunction"]
