@@ -9,8 +9,8 @@
     f(2.0, 3.0)
     grad(f, "x")(2.0, 3.0)
 
-`relay` is both the decorator and the namespace of operators and tools. Imported at once is what a program needs that was compiled
-before and is found in a file; the compiler, TVM that is, is imported when it is first needed.
+`relay` is both the decorator and the namespace of operators and tools. Importing this package only imports what is
+needed to run a compiled program from a file. The compiler, including TVM, is imported when it is first needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Decorated functions: how Python values become leaves, which compiled program serves them, and what comes back.
+"""Decorated functions: how Python values become leaves, which compiled program serves a call, and how its results are
+returned.
 
-The call cache maps an abstract signature (types, shapes, static values) to a compiled program. A call with Python scalars
-looks it up by the arguments' classes alone; everything else builds the signature first.
+The call cache maps an abstract signature (types, shapes, static values) to a compiled program. A call with Python
+scalars is looked up by the classes of its arguments alone; for all others the signature is built first.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Which pass changes the answer of a program: `python -m myia_relay bisect module.py:function --args ...`.
 
-A program is compiled. The graphs after every stage, and after every pass that changed something, are kept, and the reference
-interpreter runs them one after the other. The first whose answer is not that of the inferred graph names the pass at fault; where
-that is the simplifier, the rewrite rules that fired are left out one by one. Where all graphs agree and native code does not, the
-optimisations that the environment can leave out (`utils.switches`) are.
+A program is compiled. The graphs after every stage, and after every pass that changed something, are kept, and the
+reference interpreter runs them one after the other. The first graph whose answer differs from that of the inferred
+graph names the pass at fault. If that is the simplifier, the rewrite rules that it applied are switched off one by one.
+If all graphs agree and native code does not, the optimisations that the environment can switch off (`utils.switches`)
+are switched off one by one.
 
-Input: a function and arguments for it. Output: a `Finding`, and the way to it as lines of text. The interpreter cannot run
-transforms: where the inferred graph has some, the graphs before differentiation are differentiated first, each by itself.
+Input: a function and arguments for it. Output: a `Finding`, and a report as lines of text. The interpreter cannot run
+transforms: if the inferred graph has some, the graphs before differentiation are differentiated first, each by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command line: `python -m myia_relay train | compile | bisect | bench | doctor`.
 
-The compiler is imported by the command that needs it: `doctor` works where the compiler does not.
-A user's mistake ends with one message and status 1, a wrong command line with 2, Ctrl-C with one line and 130.
+Each command imports the compiler only if it needs it: `doctor` works where the compiler does not. A user's mistake ends
+with one message and status 1, a wrong command line with status 2, Ctrl-C with one line and status 130.
 """
 
 from __future__ import annotations

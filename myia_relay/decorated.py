@@ -1,4 +1,4 @@
-"""What a decorator is put on: wrappers and transforms around a Python function, and the annotations of its parameters."""
+"""Finding what is decorated: wrappers and transforms around a Python function, and the annotations of its parameters."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Derivatives beyond gradients, and control as functions: `jvp`, `vjp`, `jacobian`, `hessian`, `scan`, `custom_vjp`,
+"""Derivatives beyond gradients, and control flow as functions: `jvp`, `vjp`, `jacobian`, `hessian`, `scan`, `custom_vjp`,
 ...
 
-All of them work on plain and on decorated functions, inside of compiled code and outside, where each call is one
-compiled program per function and signature. Arguments and results are trees; what of them is no float (integers,
-booleans, None) has
-no derivative: None stands for it wherever a tangent, a cotangent or a derivative would.
+All of them work on plain and on decorated functions, inside compiled code and outside, where each call is one compiled
+program per function and signature. Arguments and results are trees. What is not a float in them (integers, booleans,
+None) has no derivative: it is represented by None in tangents, cotangents and derivatives.
 """
 
 from __future__ import annotations

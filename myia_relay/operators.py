@@ -1,4 +1,4 @@
-"""`relay.register_op`: operators that users add to the language, whole, in one place.
+"""`relay.register_op`: operators that users add to the language, with all their rules in one place.
 
     @relay.register_op(elementwise=True)
     def softclip(x, *, limit=1.0):

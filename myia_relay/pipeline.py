@@ -1,4 +1,4 @@
-"""The way of a program: which passes run, in which order, and what each executor makes of the result.
+"""The compiler's pipeline: which passes run, in which order, and what each executor makes of the result.
 
 parsed graph --infer--> typed graph --optimize--> --expand (ad, vmap)--> --optimize--> executor
 """

@@ -1,7 +1,7 @@
 """Transforms as users call them: `grad(f)`, `value_and_grad(f)`, `vmap(f)`, ...
 
-A transformed function is itself a `Relay` function: it compiles on call, can be transformed again, and means the same inside
-of compiled code, where `infer.transforms.transforms` gives these very names their meaning.
+A transformed function is itself a `Relay` function: it compiles on call and can be transformed again. It also works
+inside compiled code, where `infer.transforms.transforms` implements these names.
 """
 
 from __future__ import annotations

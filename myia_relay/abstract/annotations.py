@@ -1,6 +1,7 @@
-"""What users write in annotations: `Tensor[Float32, ("n", 10)]`, `Tensor[Float64, ("n", "n"), Lower]`, `Float`, `Int`, ...
+"""The annotations that users write: `Tensor[Float32, ("n", 10)]`, `Tensor[Float64, ("n", "n"), Lower]`, `Float`, `Int`,
+...
 
-`Float` is float32 inside `Tensor[...]`, as in the Relay paper, and a floating scalar of any precision alone.
+`Float` is float32 inside `Tensor[...]`, as in the Relay paper, and a floating-point scalar of any precision elsewhere.
 """
 
 from __future__ import annotations

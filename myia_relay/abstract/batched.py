@@ -1,4 +1,4 @@
-"""Types of batches: what `vmap` makes of the type of one example."""
+"""Types of batches: the type that `vmap` makes from the type of one example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binding symbolic dimensions to sizes: what `n` is in a call, from the shapes of its arguments."""
+"""Binding symbolic dimensions to sizes: the value of `n` in a call, from the shapes of its arguments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Symbolic dimensions: array sizes as integer polynomials over names.
 
-A dimension is a Python `int` where it is known and a `Dim` where it depends on a name ("n", "n*m", "2*n + 1"). Polynomials
-are kept in one canonical form, so equal expressions are equal values, and hash alike. Floor division and other operations
-that leave the polynomials become opaque atoms whose text is their identity.
+A dimension is a Python `int` where it is known and a `Dim` where it depends on a name ("n", "n*m", "2*n + 1").
+Polynomials are kept in a canonical form, so equal expressions are equal values with equal hashes. Floor division and
+other operations that are no polynomials become opaque atoms, which are identified by their text.
 """
 
 from __future__ import annotations

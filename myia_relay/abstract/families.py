@@ -1,14 +1,14 @@
-"""Families of algebraic data types: which frozen dataclasses belong together, and what their fields hold.
+"""Families of algebraic data types: which frozen dataclasses belong together, and the types of their fields.
 
-Idea: dataclasses that stand together in the annotation of a field (`left: "Leaf | Node"`, `next: "Cell | None"`, a common base
-class) are the variants of one family. Where a family refers to itself, directly or through others, its values have no fixed
-shape, so they are run-time values of one type, `Data(family)`, whatever their shape. The types of the fields come from the
-annotations, which must say them in full (`float`, `int`, `bool`, `Tensor[Float, (10,)]`, tuples, other dataclasses, None). A
-family with an annotation that does not (`np.ndarray`, `Any`, `Tensor[Float, ("n",)]`) is no type: its values keep their
-structure in their types, as dataclasses that are not recursive do.
+Idea: dataclasses that occur together in the annotation of a field (`left: "Leaf | Node"`, `next: "Cell | None"`, a
+common base class) are the variants of one family. If a family refers to itself, directly or through others, its values
+have no fixed shape. They are then run-time values of one type, `Data(family)`, whatever their shape. The types of the
+fields come from the annotations, which must determine them completely (`float`, `int`, `bool`, `Tensor[Float, (10,)]`,
+tuples, other dataclasses, None). A family with an annotation that does not (`np.ndarray`, `Any`, `Tensor[Float,
+("n",)]`) is not a type: its values keep their structure in their types, like dataclasses that are not recursive.
 
-Annotations are resolved where the class was defined: names in its module, or, for a class made in a function, the variables of
-that function, noted when a function beside it is decorated (`note_scope`).
+Annotations are resolved where the class was defined: names in its module or, for a class made in a function, the
+variables of that function, which are recorded when a function beside the class is decorated (`note_scope`).
 
 Input: classes. Output: `family_of(cls)`, a `Family`, or None.
 """

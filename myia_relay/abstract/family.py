@@ -1,18 +1,18 @@
-"""Families of algebraic data types, and those of their derivatives.
+"""Families of algebraic data types, and the families of their derivatives.
 
 A family is a set of record classes that refer to each other; `abstract.families` finds it in annotations. The tangent
-of a tree is a tree of the same classes, whose fields are the tangents of the fields, and in which None stands for the
-zero of a whole subtree, of whatever shape. So the cotangent of one field of a record is one new record, a sum of
-cotangents ends where one of them is None, and what no derivative reaches costs nothing.
+of a tree is a tree of the same classes. Its fields are the tangents of the fields, and None stands for the zero of a
+whole subtree of any shape. The cotangent of one field of a record is therefore one new record, a sum of cotangents
+stops where one of them is None, and what no derivative reaches costs nothing.
 
     Leaf(value: float, label: int) | Node(left: Tree, right: Tree)
 
         tangent     Leaf(value: float, label: None) | Node(left: Tree' | None, right: Tree' | None)
         gradient    Leaf(value: float, label: None) | Node(left: Tree", right: Tree")
 
-A gradient is what users get: a tangent made whole, zeros at the ends of the branches, with the shape of the tree that was
-differentiated by. Where all leaves are floats, the gradient of a tree is a tree of the same type. Variants have the same numbers in
-all three families, and their leaves the same order and the same places in memory.
+A gradient is what users get: a tangent in which each None of a subtree is replaced by zeros, so that it has the shape
+of the tree that was differentiated by. If all leaves are floats, the gradient of a tree is a tree of the same type.
+Variants have the same numbers in all three families, and their leaves the same order and the same places in memory.
 
 A tangent of a tangent, or of a gradient, is a tangent: there are no further families for higher orders.
 

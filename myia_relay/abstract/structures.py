@@ -1,7 +1,7 @@
-"""Python values of types that have parts: how they are put together and taken apart, and lists that keep their versions.
+"""Python values of types with parts: how they are assembled and taken apart, and lists that keep their versions.
 
-In Python a run-time list is an `Items`: the newest version of a list holds the entries, older ones how they differ from the next.
-So changes of the newest version take constant time, and older versions are still there for whoever asks.
+In Python a run-time list is an `Items`: the newest version of a list holds the entries, and each older version holds
+its difference from the next. Changes of the newest version take constant time, and older versions remain available.
 
 Source: H. Baker, "Shallow binding makes functional arrays fast" (SIGPLAN Notices, 1991).
 """

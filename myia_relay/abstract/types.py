@@ -1,9 +1,10 @@
-"""Types of values: what inference knows of a value before it exists.
+"""Types of values: what inference knows of a value before run time.
 
-Types are immutable and compare by value. Python numbers and NumPy scalars are different types, as in Python: a `Scalar` is
-`weak` where it is a Python number (its dtype yields to an array's, NumPy 2 promotion, NEP 50). Tuples, lists of static
-length, dicts with string keys, records (NamedTuples and frozen dataclasses) and closures are all `Struct`, told apart by
-`kind`; passes that only care for the parts treat them alike. A list whose length is known at run time only is a `List`.
+Types are immutable and compared by value. Python numbers and NumPy scalars are different types, as in Python: a
+`Scalar` is `weak` if it is a Python number (its dtype yields to an array's; NumPy 2 promotion, NEP 50). Tuples, lists
+of static length, dicts with string keys, records (NamedTuples and frozen dataclasses) and closures are all `Struct` and
+differ in their `kind`; passes that only care for the parts treat them alike. A list whose length is known at run time
+only is a `List`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Assignments: names, unpacking, subscripts, and what must be refused because another name would see it."""
+"""Assignments: names, unpacking, subscripts, and the refusal of changes that another name would see."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Sequences of statements, and branches.
 
-A jump ends a branch. Where one side of an `if` certainly jumps, what follows the `if` is put into the other side:
+A jump ends a branch. If one side of an `if` certainly jumps, the statements after the `if` are put into the other side:
 
     if c: return a          t = if_(c, {a}, {rest...})
     rest...            =>   return t
 
-so no flag is needed, and nothing is duplicated. Where it is not known, what follows is put under `if_(eq($status, 0),
-...)`. The branches opened in this way are kept on a list and closed at the end of the block: depth costs no Python
-stack.
+This needs no flag and duplicates nothing. If it is not certain, the statements after the `if` are put under
+`if_(eq($status, 0), ...)`. The branches opened in this way are kept on a list and closed at the end of the block, so
+their depth does not use Python's stack.
 """
 
 from __future__ import annotations

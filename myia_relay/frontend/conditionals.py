@@ -1,4 +1,6 @@
-"""Conditional expressions: two graphs, of which one is evaluated; conditions, of which only the truth matters."""
+"""Conditional expressions, which are two graphs of which one is evaluated; and conditions, of which only the truth value
+matters.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The state of parsing one function: where nodes go, what variables are bound to, what control may have done.
+"""The state of parsing one function: where nodes go, what variables are bound to, and the state of control flow.
 
-`BlockState` is one straight run of code: the graph that receives nodes and the environment. Besides the user's variables an
-environment holds pseudo-variables that flow through branches and loops in the same way:
+`BlockState` is one straight-line piece of code: the graph that receives nodes, and the environment. Besides the user's
+variables an environment holds pseudo-variables that flow through branches and loops in the same way:
 
     $status      0 normal, 1 continue, 2 break, 3 return, 4 a `while` whose condition has failed; most often a constant
     $ret         the value to be returned, where $status is 3

@@ -1,10 +1,11 @@
-"""Changes of what a variable holds, where it is: `x[i] = v`, `x[i][j] = v`, `x[i] += v`, `x[i].append(v)`.
+"""Changes of parts of a variable's value: `x[i] = v`, `x[i][j] = v`, `x[i] += v`, `x[i].append(v)`.
 
     x[i][j] = v    =>    entry, rest = take_entry(x, i);  x = setitem(rest, i, setitem(entry, j, v))
 
-An entry of an array is a view of it. An entry of a list or a dict is an object that something else may hold too, and that may be
-there twice: the conflicts are found here (`ownership`), and looked at in inference, which knows what it is. What is taken out of
-a run-time list leaves an empty list there, so that nothing else refers to it while it is changed.
+An entry of an array is a view of it. An entry of a list or a dict is an object that something else may hold too, and
+that may occur twice. Possible conflicts are found here (`ownership`) and decided by inference, which knows the types.
+Taking an entry out of a run-time list leaves an empty list in its place, so that nothing else refers to the entry while
+it is changed.
 """
 
 from __future__ import annotations

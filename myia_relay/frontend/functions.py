@@ -1,8 +1,8 @@
 """Functions: parameters, closures, annotations.
 
-An inner function becomes a graph nested in the graph where it is defined; what it captures are pointers to the nodes
-of the outer graphs. A function may refer to one defined further down (mutual recursion): it is then kept pending, and
-parsed when it is first used, when the names that it needs must be bound.
+An inner function becomes a graph nested in the graph where it is defined; its captured variables are pointers to nodes
+of the outer graphs. A function may refer to one that is defined further down (mutual recursion). It is then kept
+pending and parsed at its first use; the names that it needs must be bound by then.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which variables are still needed after each statement.
+"""Which variables are live after each statement.
 
-Only variables that are bound inside a branch or loop AND read afterwards flow out of it. Without this a name reused
-with another type further down ("t = 1" in one loop, "t = zeros(3)" in the next) would have to be joined where nobody
-looks.
+Only variables that are bound inside a branch or loop and also read afterwards flow out of it. Otherwise a name that is
+reused with another type further down ("t = 1" in one loop, "t = zeros(3)" in the next) would have to be joined although
+nothing reads it.
 
-The control-flow graph is built backwards in one pass; sets are integers used as bit sets; a few rounds over the list
-reach the fixpoint (the list is in backward order, so the rounds are as many as loops are nested, plus two).
+The control-flow graph is built backwards in one pass. Sets are integers used as bit sets. A few rounds over the list
+reach the fixpoint: the list is in backward order, so there are at most as many rounds as loops are nested, plus two.
 """
 
 from __future__ import annotations

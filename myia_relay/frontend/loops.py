@@ -1,8 +1,8 @@
-"""Loops stay loops: a body graph over the variables that iterations carry to each other.
+"""Loops stay loops: a body graph over the variables that iterations pass to each other.
 
-Carried is what the body binds and somebody reads later, at the head of the next iteration or after the loop. `break` and
-`return` leave by the status: a `for` whose body may leave returns "go on" as its last value, a `while` asks the
-status in its condition.
+A variable is carried if the body binds it and something reads it later, at the head of the next iteration or after the
+loop. `break` and `return` leave through the status: a `for` whose body may leave returns "go on" as its last value, a
+`while` tests the status in its condition.
 """
 
 from __future__ import annotations

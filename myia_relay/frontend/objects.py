@@ -1,7 +1,7 @@
-"""Which objects a value may be, or hold: answered from syntax.
+"""Which objects a value may be, or hold: determined from syntax.
 
-What is followed are assignments, branches, loops, subscripts, attributes, and the NumPy functions that return views.
-What else is called may return its arguments, or hold them in its result: that is followed where inference has seen it
+The analysis follows assignments, branches, loops, subscripts, attributes, and the NumPy functions that return views.
+Any other call may return its arguments, or hold them in its result; that is decided where inference has seen the call
 (`ir.syntax.Handing`).
 """
 

@@ -1,10 +1,10 @@
 """Whether changing a value in place can be seen through another name.
 
-`x[i] = v` and `xs.append(v)` mean a new value bound to the same name. That is what Python does only where nothing
-else can see the old object, so every other case is refused. The question is answered from syntax: which parameters,
-globals and other live variables may be or hold the object, following assignments, branches, loops, subscripts,
-attributes and the NumPy functions that return views. What else is called may return its arguments, or hold them in its result:
-conflicts that rest on that are confirmed by inference, which has seen what was called (`infer.values.sharing`).
+`x[i] = v` and `xs.append(v)` bind the same name to a new value. Python does the same only if nothing else can see the
+old object, so every other case is refused. The question is decided from syntax: which parameters, globals and other
+live variables may be or hold the object, following assignments, branches, loops, subscripts, attributes and the NumPy
+functions that return views. Any other call may return its arguments, or hold them in its result; conflicts that depend
+on that are confirmed by inference, which has seen what was called (`infer.values.sharing`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""`match`: patterns become tests, from left to right, each made only where those before it hold.
+"""`match`: patterns become tests, from left to right; each test is made only if those before it succeeded.
 
     case P: body      =>  if_(test of P, {captures; body}, {the other cases})
 
-A pattern with a single test is written like that. One with several tests, or with a guard, computes a flag and its
+This is the form of a pattern with a single test. A pattern with several tests, or with a guard, computes a flag and its
 captures first:
 
     (matched, l, r) = if_(isinstance(s, Node), {if_(isinstance(s.left, Leaf), {(True, ...)}, {(False, unbound)})}, ...)
 
-so that the other cases appear once. As in Python captures are bound when the whole pattern has matched, before the
+so that the other cases occur once. As in Python, captures are bound when the whole pattern has matched, before the
 guard.
 """
 

@@ -1,4 +1,4 @@
-"""What the language leaves out, why, and what to write instead."""
+"""What is outside the language, why, and what to write instead."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """From a Python function to its syntax tree.
 
-The whole file (or notebook cell) is parsed once, so that line numbers are those of the file, and compiled again, so
-that the text can be compared with the code that runs: a file edited after it was imported, or two lambdas on one
-line, are told apart by their byte code and not by hope.
+The whole file (or notebook cell) is parsed once, so that line numbers are those of the file. It is also compiled again,
+so that the text can be compared with the code that runs: byte code tells whether a file was edited after its import,
+and which of two lambdas on one line is meant.
 """
 
 from __future__ import annotations

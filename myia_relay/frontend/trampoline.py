@@ -1,7 +1,7 @@
-"""Running mutually recursive generators without Python's own stack.
+"""Running mutually recursive generators without using Python's stack.
 
-A step is a generator that yields the steps it needs done and is sent their results. Statement handlers and the
-liveness analysis are steps, so that a chain of a thousand `elif` branches needs a list of a thousand entries, not a
+A step is a generator that yields the steps whose results it needs, and is sent these results. Statement handlers and
+the liveness analysis are steps, so a chain of a thousand `elif` branches needs a list of a thousand entries, not a
 thousand frames.
 """
 

@@ -1,4 +1,4 @@
-"""Where inference begins: an engine for one compilation, with the language and the transforms that it is to know."""
+"""The entry to inference: makes an engine for one compilation and gives it the language and the transforms."""
 
 from __future__ import annotations
 

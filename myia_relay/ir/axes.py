@@ -1,28 +1,28 @@
-"""How an operator treats the axes of its operands: declared once for each primitive, used by everything that asks.
+"""How an operator treats the axes of its operands: declared once for each primitive, used wherever axes matter.
 
 A `Relation` labels each axis of the operands and of the result of one application, as `np.einsum` does: a product of
-matrices is `mk,kn->mn`. What a label says follows from where it is:
+matrices is `mk,kn->mn`. The meaning of a label follows from where it occurs:
 
-- *mapped*, in an operand and in the result: position p of the result needs position p of the operands that have the label, and
-  nothing else of them. Rows may be computed apart and be put together.
-- *contracted*, in operands alone: positions are combined, by addition in a product. The result of all of them is that of parts of
-  them, combined.
-- *repeated*, in the result alone, as far as one operand goes: the operand is used at all positions.
-- *opaque* (`None`; "." in text): nothing is known, or it differs from position to position: the axis of a running sum, an image
-  under a convolution, the axis that is cut or turned round.
+- *mapped*: in an operand and in the result. Position p of the result needs position p of the operands that have the
+  label, and no other position. Rows may be computed separately and joined.
+- *contracted*: in operands only. Positions are combined, in a product by addition. The result can be computed from
+  parts whose results are combined in the same way.
+- *repeated*: in the result but not in this operand. The operand is used at all positions.
+- *opaque* (`None`; "." in text): nothing is known, or the dependence differs from position to position. Examples are
+  the axis of a running sum, an image under a convolution, and an axis that is sliced or reversed.
 
-A mapped or contracted axis may be *located*: where a position lies matters too, as for `x[i] = v` along the axis of i.
-It cannot be renumbered then.
+A mapped or contracted axis may be *located*: then the positions themselves matter, as for `x[i] = v` along the axis of
+i, and the axis cannot be renumbered.
 
-`Axes` is the declaration: it gives the relation of each application, and says what attributes mean. With these an
-operator is given one more axis, or other sizes. It is written in one of three ways:
+`Axes` is the declaration. It gives the relation of each application, and says what attributes mean; from these follow
+the attributes for an operator with one more axis, or with other sizes. It is written in one of three ways:
 
     @primitive("opaque", axes="nc..->nc..")                     # the same for every application
-    @primitive("opaque", axes=Axes("mk,kn->mn", swapped=...))   # but for flags that transpose operands
+    @primitive("opaque", axes=Axes("mk,kn->mn", swapped=...))   # except for flags that transpose operands
     @primitive("injective", axes=Axes(function, perm=ORDER))    # (shapes, shape of the result, **attributes) -> Relation
 
-Elementwise primitives need none: theirs is `POINTWISE`. The registry test compares every declaration with the NumPy
-reference implementation.
+Elementwise primitives need no declaration: theirs is `POINTWISE`. The registry test compares every declaration with the
+NumPy reference implementation.
 
 Used for batching (`prims.rules.batching`), row blocks (`opt.kernels.sharding_rules`), rows of structures of arrays
 (`opt.analysis.row_axes`), sparsity patterns (`ad.jacobian.sparsity`), fusion and loop nests.

@@ -1,8 +1,8 @@
-"""Building typed graphs: a builder that infers as it emits, and staged values for rules.
+"""Building typed graphs: a builder that infers types as it emits, and staged values for rules.
 
-`Builder.emit(prim, args, attrs)` appends an application with its type from the primitive's relation, folding it on the spot
-where that is free (a part of a structure just built, a primitive of constants). `Var` wraps a node and its builder so that
-rules read as mathematics: `dout * b`.
+`Builder.emit(prim, args, attrs)` appends an application with the type that the primitive's relation gives. It folds on
+the spot what costs nothing to fold: a part of a structure that was just built, a primitive of constants. `Var` wraps a
+node and its builder, so that rules read as mathematics: `dout * b`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Nodes and graphs of the A-normal form.
 
-One IR serves two stages, told apart by one invariant each:
+There is one IR for two stages, which differ in their invariants:
 
-- *parsed*: what the front end makes. Untyped. A nested function is a `Constant` that holds a `Graph`; a free variable is a
-  direct pointer to a node of an enclosing graph, so a closure needs no node of its own (Myia, van Merriënboer et al.,
-  NeurIPS 2018, section 3).
-- *typed*: what inference makes. Every node has a type, every graph is closed (captured values are parameters), and
+- *parsed* graphs come from the front end and are untyped. A nested function is a `Constant` that holds a `Graph`. A
+  free variable is a direct pointer to a node of an enclosing graph, so a closure needs no node of its own (Myia, van
+  Merriënboer et al., NeurIPS 2018, section 3).
+- *typed* graphs come from inference. Every node has a type, every graph is closed (captured values are parameters), and
   `Apply.fn` is a `Primitive` or a `Graph`.
 
-`Graph.nodes` lists the applications in program order, as let-bindings would. The order is what effects (printing, raising,
-updating a model) are sequenced by, and it makes every pass one linear walk without recursion. Uses are computed when a pass
+`Graph.nodes` lists the applications in program order, as let-bindings would. Effects (printing, raising, updating a
+model) happen in this order, and it makes every pass one linear walk without recursion. Uses are computed when a pass
 needs them (`ir.walk.uses`), never maintained.
 
-Nodes have identity, types have equality.
+Nodes are compared by identity, types by equality.
 """
 
 from __future__ import annotations

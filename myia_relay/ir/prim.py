@@ -1,6 +1,7 @@
-"""Primitives: every operation of the typed IR, whole, in one place.
+"""Primitives: every operation of the typed IR, with all its rules in one place.
 
-A primitive is declared by its NumPy reference implementation, and everything else about it is attached to that declaration:
+A primitive is declared by its NumPy reference implementation, and everything else about it is attached to that
+declaration:
 
     @primitive(kind="elementwise")
     def mul(a, b):
@@ -14,23 +15,24 @@ A primitive is declared by its NumPy reference implementation, and everything el
     def _(a, b, out, dout):
         return dout * b, dout * a
 
-    @mul.batch                                # vmap, where the axes do not say it: see `prims.rules.batching`
+    @mul.batch                                # vmap, where it does not follow from the axes: see `prims.rules.batching`
     @mul.lower                                # back end: see below
 
-How it treats the axes of its operands is declared with it (`ir.axes`): `@primitive("opaque", axes="nc..->nc..")`.
+The declaration also says how it treats the axes of its operands (`ir.axes`): `@primitive("opaque", axes="nc..->nc..")`.
 
-Positional parameters are data, keyword-only ones static attributes. Rules are written in the language itself: calling a
-primitive on `Var`s (staged values, `ir.build`) emits applications with their types; calling it on NumPy values computes. So
-one rule text serves every order of derivative, and can be tested on numbers.
+Positional parameters are data, keyword-only ones are static attributes. Rules are written in the language itself:
+calling a primitive on `Var`s (staged values, `ir.build`) emits applications with their types, and calling it on NumPy
+values computes. One rule therefore serves every order of derivative, and can be tested on numbers.
 
-Kinds, and what their `lower` rule is (the back end's protocol; nothing here imports it):
+The kinds, and the `lower` rule of each (in the back end's protocol; nothing here imports the back end):
 
-- "elementwise": `(b, *exprs) -> expr`, one element from one element of each argument; scalars too. Default: the back end's
-  method of the same name.
-- "injective": `(b, index, *reads, in_types, out_type, **attrs) -> expr`, the element at `index` (list of index expressions),
-  each `read(index)` giving an element of an argument: broadcasting, transposing, slicing, padding, gathering, ...
-- "reduce": attribute `axes`; the rule is `(b) -> (init, combine)` by dtype: `b.dtype` names it.
-- "opaque": a kernel of the back end, named like the primitive: contractions, convolutions, pooling, scatters.
+- "elementwise": `(b, *exprs) -> expr`, one element from one element of each argument; scalars too. Default: the back
+  end's method of the same name.
+- "injective": `(b, index, *reads, in_types, out_type, **attrs) -> expr`, the element at `index` (a list of index
+  expressions); each `read(index)` gives an element of an argument. Broadcasting, transposing, slicing, padding,
+  gathering, ...
+- "reduce": attribute `axes`; the rule is `(b) -> (init, combine)`; `b.dtype` is the dtype.
+- "opaque": a kernel of the back end with the primitive's name: contractions, convolutions, pooling, scatters.
 - "struct": building and taking apart of structures; no code of its own.
 - "control": takes graphs as attributes (`cond`, `while_loop`, `for_loop`), or transforms one.
 - "effect": ordered.

@@ -1,12 +1,12 @@
-"""Rebuilding typed graphs: cloning, inlining, memoised rewriting, removal of what nobody needs.
+"""Rebuilding typed graphs: cloning, inlining, memoised rewriting, removal of unused nodes.
 
-Rewriting is a memoised rebuild, as in Thorin: a pass walks `Graph.nodes` once, in order, and says for each
-application what takes its place in the new graph, given the new arguments. The input is never touched. Recursion goes
-over the nesting of graphs, never over the length of one.
+Rewriting is a memoised rebuild, as in Thorin. A pass walks `Graph.nodes` once, in order, and says for each application
+what replaces it in the new graph, given the new arguments. The input is never changed. Recursion follows the nesting of
+graphs, never the length of one.
 
-Functions that call themselves, directly or not, are components of the graph of references (`mark_recursion`), and are rebuilt or
-kept as a whole: a call of a function that is being rebuilt calls the new one, which is not complete yet and therefore
-never inlined.
+Functions that call themselves, directly or not, are strongly connected components of the graph of references
+(`mark_recursion`). A component is rebuilt or kept as a whole: a call of a function that is being rebuilt calls the new
+function, which is not complete yet and therefore never inlined.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The operations of parsed graphs: what Python syntax means before types are known.
+"""The operations of parsed graphs: Python syntax before types are known.
 
-In a parsed graph `Apply.fn` is a `Constant` that holds either a Python callable (`operator.add` for `+`, `operator.getitem`
-for subscripts, the builtin `getattr` for `x.a`, `slice`) or one of the `Syntax` operations below, or any node that computes
-a function. Inference gives each of them its meaning by the types it meets.
+In a parsed graph `Apply.fn` is a `Constant` that holds a Python callable (`operator.add` for `+`, `operator.getitem`
+for subscripts, the builtin `getattr` for `x.a`, `slice`) or one of the `Syntax` operations below; or it is any node
+that computes a function. Inference interprets each of them by the types of its operands.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Which loops are known to end: only these may go where nobody uses their values.
+"""Which loops are known to end: only these may be removed when their values are unused.
 
-    while i < n: i += 1        ends: an integer goes towards a bound that stays
-    while err > tol: ...       may run for ever, and CPython's would
+    while i < n: i += 1        ends: an integer moves towards a bound that does not change
+    while err > tol: ...       may run for ever, as CPython's would
 
-Idea: a loop ends if its condition implies a comparison of a carried integer with something that stays the same, and each
-iteration moves that integer towards it. A counter that could jump over its bound and wrap is not trusted, unless it is a Python
-integer, whose sums are checked. A counted loop ends if what is in it does. Everything else counts as a loop that may not end.
+Idea: a loop ends if its condition implies a comparison of a carried integer with something that does not change, and
+each iteration moves the integer towards it. A counter that could jump over its bound and wrap is not accepted, unless
+it is a Python integer, whose sums are checked. A counted loop ends if its body does. Every other loop counts as one
+that may not end.
 
 Input: an application of a typed graph. Output: whether it is known to end.
 """

@@ -1,8 +1,8 @@
-"""The verifier of typed graphs: what every pass may rely on and must keep.
+"""The verifier of typed graphs: what every pass may rely on and must preserve.
 
-Checked: every node has a type; graphs are closed (an argument is a constant, a parameter of the same graph, or an
-earlier application of it); types agree with the primitives' relations; operands, parameters and results of control
-graphs match; no transform is left where none may be.
+It checks that every node has a type, that graphs are closed (an argument is a constant, a parameter of the same graph,
+or an earlier application of it), that types agree with the primitives' relations, that operands, parameters and results
+of control graphs match, and that no transform is left where none may be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walking graphs: uses, nested graphs, free variables. All computed when asked for, nothing maintained."""
+"""Walking graphs: uses, nested graphs, free variables. All are computed on demand; none is maintained."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Functions of `math` and NumPy that are written in the language itself.
 
-A function here is plain Python over the primitives' own names: it is parsed, inferred, differentiated, batched and
-compiled like a user's helper, and needs no rule of its own. `SOURCES` maps the library's function to ours. Frames of this
-package never show in an error: the user sees the line that called.
+A function here is plain Python over other functions of the language: it is parsed, inferred, differentiated, batched
+and compiled like a user's helper, and needs no rules of its own. `SOURCES` maps the library's function to ours. Frames
+of this package never occur in a traceback: the user sees the line of the call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""NumPy's linear algebra that is a short program: powers, and what elimination does.
+"""Functions of NumPy's linear algebra that are short programs: powers, and what Gaussian elimination solves.
 
-Gaussian elimination with partial pivoting, row by row (G. Golub and C. Van Loan, "Matrix Computations", 3.4), as LAPACK has it
-unblocked: O(n**3), with derivatives like any program's. Of a stack, one matrix after the other.
+The elimination is row by row with partial pivoting (G. Golub and C. Van Loan, "Matrix Computations", 3.4), like
+LAPACK's unblocked version: O(n**3), with derivatives like those of any program. Stacks are processed one matrix after
+the other.
 """
 
 from __future__ import annotations

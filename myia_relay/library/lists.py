@@ -1,7 +1,7 @@
-"""What Python's list operations do, written in Python: inference compiles these functions like the user's own.
+"""Python's list operations, written in Python: inference compiles these functions like the user's own.
 
-They change no argument: `out = out + [x]` appends in place where `out` is not looked at again. They raise nothing: their callers,
-`infer.language.builtins` and `infer.objects.list_methods`, check before.
+They change no argument: `out = out + [x]` appends in place where the old `out` is dead. They do not raise: their
+callers, `infer.language.builtins` and `infer.objects.list_methods`, check before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The `math` module's functions on integers, and those on floats that are short programs.
+"""Functions of the `math` module on integers, and those on floats that are short programs.
 
-Integers have 64 bits: a result beyond is an OverflowError. Exceptions and their texts are CPython's.
+Integers have 64 bits: a larger result is an OverflowError. Exceptions and their messages are CPython's.
 """
 
 from __future__ import annotations

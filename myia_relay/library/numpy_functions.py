@@ -1,4 +1,4 @@
-"""NumPy's functions that are short programs over other NumPy functions. Options that are not parameters here are refused."""
+"""NumPy functions that are short programs over other NumPy functions. Options that are not parameters here are refused."""
 
 from __future__ import annotations
 

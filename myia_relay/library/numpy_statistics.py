@@ -1,4 +1,4 @@
-"""NumPy's statistics and orders that are short programs: NaN left out, averages, sorting, quantiles."""
+"""NumPy's functions for statistics and ordering that are short programs: without NaN, averages, sorting, quantiles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How functions of the library refuse a call: at compile time, at the user's line.
 
-`raise` in the library is for what only a run may tell: a singular matrix, sizes that are not equal. What ranks and dtypes tell
-is refused before.
+`raise` in the library is for errors that only appear at run time: a singular matrix, sizes that differ. Errors that
+follow from ranks and dtypes are refused at compile time.
 """
 
 from __future__ import annotations

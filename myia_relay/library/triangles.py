@@ -1,6 +1,6 @@
-"""What annotations say of the zeros of matrices: `Tensor[..., Lower]` and `Tensor[..., Upper]`.
+"""Checks of annotations that declare zeros: `Tensor[..., Lower]` and `Tensor[..., Upper]`.
 
-A zero of the other sign would not stay as it is; so -0.0 is refused too.
+The compiler replaces these entries by 0.0, so an entry of -0.0 would change; it is refused too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every primitive, whole, by family; importing this package registers them all and checks that none lacks a rule."""
+"""All primitives with their rules, by family. Importing this package registers them and checks that none lacks a rule."""
 
 from ..ir.prim import REGISTRY
 from ..utils.errors import InternalError

@@ -1,7 +1,8 @@
-"""Marks of this package's objects, which are looked for in classes alone.
+"""Attributes that mark this package's objects; they are looked up on classes only.
 
-Some objects answer every name (mocks, proxies), and `functools.wraps` copies what an instance holds to wrappers: neither is
-ours for that. And an instance whose `__dict__` was never asked for is read faster, at every call.
+Some objects answer every name (mocks, proxies), and `functools.wraps` copies the contents of an instance to wrappers.
+Neither must be taken for an object of ours. Besides, an instance whose `__dict__` was never asked for is faster to
+read, at every call.
 """
 
 from __future__ import annotations

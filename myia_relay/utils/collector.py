@@ -1,7 +1,8 @@
-"""The garbage collector, at rest while the compiler works.
+"""Pausing the garbage collector while the compiler works.
 
-A compilation makes hundreds of thousands of small objects that live until it ends, in a process in which TVM alone keeps some
-hundreds of thousands more. The cyclic collector walks all of them again and again and finds nothing: a tenth of the time.
+A compilation makes hundreds of thousands of small objects that live until it ends, and TVM alone keeps some hundreds of
+thousands more in the process. The cyclic collector walks all of them repeatedly and finds nothing, which takes a tenth
+of the time.
 """
 
 from __future__ import annotations

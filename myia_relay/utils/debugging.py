@@ -1,4 +1,4 @@
-"""Debugging the compiler itself: the switch that verifies, and watching graphs change from pass to pass."""
+"""Debugging of the compiler itself: the switch that turns on verification, and the graphs before and after each pass."""
 
 from __future__ import annotations
 

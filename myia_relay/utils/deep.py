@@ -1,7 +1,8 @@
-"""Running a function with room for deep recursion.
+"""Running a function with enough stack for deep recursion.
 
-The passes recurse as deep as control is nested in a program, and a chain of five hundred `elif` is nested five hundred deep. The
-recursion limit of Python protects the C stack, so what needs more than it allows runs in a thread with a larger stack.
+The passes recurse as deep as control flow is nested, and a chain of five hundred `elif` is nested five hundred deep.
+Python's recursion limit protects the C stack, so a function that needs a higher limit runs in a thread with a larger
+stack.
 """
 
 from __future__ import annotations

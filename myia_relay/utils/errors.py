@@ -1,7 +1,7 @@
 """Errors.
 
-`CompileError` and its kinds are the user's mistakes: they carry the user's source location and advice. `InternalError`
-is ours: it names the pass that broke an invariant and carries the IR.
+`CompileError` and its subclasses are the user's mistakes: they carry a source location and advice. `InternalError` is
+ours: it names the pass that broke an invariant and carries the IR.
 """
 
 from __future__ import annotations

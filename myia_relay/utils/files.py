@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, and the place of this project's cache."""
+"""Atomic writing of files (they are either complete or absent), and the location of this project's cache."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Forks while other threads compile: the child has one thread only, and nobody who would release what the others hold.
+"""Forks while other threads compile.
 
-A compiling thread holds locks, of this package and within TVM and LLVM. A fork by another thread waits until it is done
-(`multiprocessing` forks, and `os.fork`; processes that are started as new programs do not).
+A compiling thread holds locks of this package, of TVM and of LLVM. The child of a fork has one thread only, so nothing
+would release the locks of the others. A fork by another thread therefore waits until the compilation is done. This
+concerns `os.fork` and `multiprocessing` with forks, not processes that are started as new programs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Ctrl-C between whole steps, for the executors that run in Python.
 
-A step of training writes many arrays; an interrupt between two of them would leave half a step. While a program that writes
-references runs, SIGINT is only noted, and `poll`, called after every iteration of a loop that writes, handles it there, by the
-handler that the process has: Python's own raises `KeyboardInterrupt`, another does what it does.
-(The native executor polls by itself.)
+A training step writes many arrays; an interrupt between two of them would leave half a step. While a program that
+writes references runs, SIGINT is only recorded. `poll` is called after every iteration of a loop that writes, and runs
+the handler of the process there: Python's own raises `KeyboardInterrupt`. (The native executor polls by itself.)
 """
 
 from __future__ import annotations

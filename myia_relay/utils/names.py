@@ -1,7 +1,9 @@
-"""The public names: everything that is reachable as `relay.name` and from `myia_relay`, in one table, and where it lives.
+"""The public names: everything that is reachable as `relay.name` and from `myia_relay`, in one table, with the module that
+defines it.
 
-Most is imported on first use, so that `import myia_relay` stays quick; this module imports nothing. An operator of `OPERATORS`
-is either written with primitives in `prims.api.nn_api`, or an elementwise primitive of floats of that very name.
+Most names are imported on first use, so that `import myia_relay` is fast; this module imports nothing. An operator of
+`OPERATORS` is either written with primitives in `prims.api.nn_api`, or is an elementwise primitive of floats with the
+same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Containers that contain themselves, or are nested so deeply that nobody can walk them by recursion."""
+"""Containers that contain themselves, or that are nested too deeply for recursion."""
 
 from __future__ import annotations
 

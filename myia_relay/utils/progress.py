@@ -1,7 +1,7 @@
 """Progress bars: tqdm with this project's defaults.
 
-On a terminal the bar is redrawn often; in a log or a pipe it prints a line every few seconds, so that a log of a long
-run stays readable and still shows that the run is alive. Bars go to standard error.
+On a terminal the bar is redrawn often. In a log or a pipe it prints a line every few seconds, so that the log of a long
+run stays readable and still shows progress. Bars go to standard error.
 """
 
 from __future__ import annotations

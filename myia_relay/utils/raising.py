@@ -1,8 +1,7 @@
 """Raising a compiled program's exceptions as if the user's own line had raised them.
 
-Shared by all executors: a failed check has an exception class, a message and an origin; what the user sees is a
-traceback that ends in frames of the user's file, one for each call that was inlined, with the compiler's own frames
-gone.
+All executors share this. A failed check has an exception class, a message and an origin. The user sees a traceback that
+ends in frames of the user's file, one for each call that was inlined, without the compiler's own frames.
 """
 
 from __future__ import annotations

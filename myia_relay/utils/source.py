@@ -1,7 +1,7 @@
-"""Where code comes from.
+"""Source locations.
 
-`Loc` is a range in a source text; `Origin` is a location plus the way a node came to be (inlined from a call, adjoint
-of a primitive, ...). Both are immutable and are passed explicitly; no pass reads an ambient "current location".
+`Loc` is a range in a source text. `Origin` is a location together with the history of a node (inlined from a call,
+adjoint of a primitive, ...). Both are immutable and are passed explicitly; no pass reads an ambient "current location".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Optimisations that the environment leaves out, to see what each is worth: `MYIA_RELAY_WITHOUT=soa_kernels,vector_loops`.
+"""Switching optimisations off through the environment, to measure their effect:
+`MYIA_RELAY_WITHOUT=soa_kernels,vector_loops`.
 
-Programs mean the same without them. The switch is looked at when a program is compiled; files of compiled programs are kept
-apart by it.
+Programs compute the same without them. The variable is read when a program is compiled, and files of compiled programs
+are kept apart by it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Python values as compiled code takes them, and annotations."""
+"""Conversion of Python values to arguments of compiled code, and annotations."""

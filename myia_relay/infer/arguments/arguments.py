@@ -1,4 +1,4 @@
-"""Python values as compiled code takes them, and results as Python gets them: treedefs and their leaves."""
+"""Arguments and results: Python values taken apart into treedefs and leaves, and results assembled from them."""
 
 from __future__ import annotations
 

@@ -2,12 +2,17 @@
 
     Tensor[Float, ("n", Any)]        w: Tensor[Float, ("i", "o")] of a dataclass
 
-Such a size is a symbol too, so one compilation serves every size. Which symbol is decided by the sizes at hand: it is that of a
-named dimension of the same size, else the number itself where some array of the call has it as a fixed size, or where it is 1
-and may broadcast with another array, else a symbol of its own, shared by all open sizes that are equal. So what fits together in
-NumPy fits together in types; which sizes are equal is part of the signature.
+Such a size is a symbol too, so one compilation serves every size. The sizes of the call decide which symbol it is, by
+the first rule that applies:
 
-Names in the annotations of a class are that object's own: two objects of a class may have different sizes.
+- a named dimension of the same size gives its symbol;
+- the size stays a number if some array of the call has it as a fixed size, or if it is 1 and may broadcast with another
+  array;
+- otherwise it is a symbol of its own, shared by all open sizes that are equal.
+
+Shapes that fit together in NumPy thus fit together in types. Which sizes are equal is part of the signature.
+
+Names in the annotations of a class belong to the object: two objects of a class may have different sizes.
 """
 
 from __future__ import annotations

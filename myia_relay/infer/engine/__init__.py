@@ -1,1 +1,1 @@
-"""The engine: coroutines, frames, recursion, and the typed program that comes out."""
+"""The engine: coroutines, frames, recursion, and the typed program that results."""

@@ -1,4 +1,4 @@
-"""The annotations of a function, checked where it is specialised: its arguments before its body is inferred, its result after."""
+"""Checking the annotations of a function where it is specialised: arguments before its body is inferred, the result after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches: two closed graphs, inferred concurrently, and the form in which their results agree."""
+"""Branches: two closed graphs, inferred concurrently, and the common form of their results."""
 
 from __future__ import annotations
 

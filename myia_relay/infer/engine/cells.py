@@ -1,15 +1,17 @@
-"""Variables that inner functions assign to (`nonlocal`), or that are bound anew after one has captured them: state, made values.
+"""Variables that inner functions assign to (`nonlocal`), or that are bound again after capture: mutable state turned into
+values.
 
-The front end gives each such variable a cell, and reads and writes it by `cell_get` and `cell_set`. A cell is known at compile
-time; what is in it is a value like any other, kept by the frames (`Frame.cells`) while inference goes through the program in
-its order. So a write costs nothing: the next read finds the value written. Where control comes together the contents go along:
-a branch returns the cells that it changed, a loop carries them, and a function takes the cells that its arguments and captured
-variables reach and returns their new contents (state passing; the store-passing translation of denotational semantics). A
-closure may leave the function that made its cell, which then becomes a new cell of the caller's.
+The front end gives each such variable a cell, and reads and writes it by `cell_get` and `cell_set`. The cell itself is
+known at compile time. Its content is a value like any other, which the frames keep (`Frame.cells`) while inference
+walks the program in its order. A write therefore costs nothing: the next read finds the value that was written. Where
+control flow joins, the contents are passed along: a branch returns the cells that it changed, a loop carries them, and
+a function takes the cells that its arguments and captured variables reach and returns their new contents (the
+state-passing translation of denotational semantics). If a closure leaves the function that made its cell, the cell
+becomes a new cell of the caller.
 
-Functions that only read a cell take its content along where they are differentiated, batched or returned to Python (`frozen`).
-What cannot be followed is refused: a change inside of a differentiated or batched function, in the condition of a loop, and a
-function that is returned to Python and assigns to a cell.
+Functions that only read a cell capture its content where they are differentiated, batched or returned to Python
+(`frozen`). Some changes cannot be followed and are refused: those inside a differentiated or batched function, those in
+the condition of a loop, and a function that is returned to Python and assigns to a cell.
 """
 
 from __future__ import annotations

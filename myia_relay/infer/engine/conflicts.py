@@ -1,4 +1,4 @@
-"""Changes in place that another variable would show: refused here, where that depends on types and on what calls return."""
+"""Refusing in-place changes that another variable would see, where that depends on types and on what calls return."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Values in the form that a joined treedef prescribes: how they leave branches, loops and functions.
+"""Converting values to the form of a joined treedef, in which they leave branches, loops and functions.
 
-A list of known length becomes a run-time list there (`promoted`), a value one option of a tagged union, a record a leaf.
+A list of known length becomes a run-time list (`promoted`), a value becomes one option of a tagged union, a record
+becomes a leaf.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Free names that a compilation has read, and whether they still hold what it found there.
+"""Free names that a compilation has read, and the check that they still hold the same values.
 
-Python reads globals, closure cells and attributes when a function runs. Compiled code has numbers, strings and functions
-found there built in, so it is good only while they stay; arrays and models are passed in at every call (`Hidden`), so there
-it is enough that the new one has the old one's type. Containers are compared by content, functions by their code and defaults
-too, and classes of records by what is in them: methods, properties and operators may be bound anew.
+Python reads globals, closure cells and attributes when a function runs. In compiled code, numbers, strings and
+functions found there are constants, so it is valid only while they stay the same. Arrays and models are passed in at
+every call (`Hidden`); for them it is enough that a new one has the type of the old one. Containers are compared by
+content, functions by code and defaults, and classes of records by their contents, because methods, properties and
+operators may be rebound.
 """
 
 from __future__ import annotations

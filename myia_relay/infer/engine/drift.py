@@ -1,4 +1,4 @@
-"""Ways to infer a loop, of which the first is taken under which the types of its variables settle."""
+"""Loops whose variables change their types: the ways to infer them, tried in order until the types settle."""
 
 from __future__ import annotations
 

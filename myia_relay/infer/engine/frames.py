@@ -1,8 +1,9 @@
 """Frames: typed graphs under construction, and how values reach them.
 
-A *function frame* builds the typed graph of one specialisation. A *region frame* builds the closed graph of a branch or of a
-loop body inside it: a value of the enclosing frame becomes a parameter on first use (`imports`), and the control node gets it
-as an operand. A *scope frame* emits into its parent's graph: one iteration of an unrolled loop, with names of its own.
+A *function frame* builds the typed graph of one specialisation. A *region frame* builds the closed graph of a branch or
+of a loop body inside it: a value of the enclosing frame becomes a parameter at its first use (`imports`), and the
+control node gets it as an operand. A *scope frame* emits into its parent's graph: it is one iteration of an unrolled
+loop, with names of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which arguments a call hands on: what it returned may be one of them, a part of one, or hold one."""
+"""Which arguments a call may return: its result may be one of them, a part of one, or hold one."""
 
 from __future__ import annotations
 

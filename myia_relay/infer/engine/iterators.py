@@ -1,12 +1,13 @@
-"""Iterators are used up by their first use: a second one, which in Python would find nothing left, is refused.
+"""Iterators are exhausted by their first use. A second use, which would find nothing left in Python, is refused.
 
     pairs = zip(xs, ys)
     for x, y in pairs: ...
     return list(pairs)      # an empty list in Python
 
-Idea: inference keeps of an iterator what it runs over, and could go over it again. So each notes the application that has used it.
-An application that uses it in a loop, or in a comprehension, around which it was made may run more than once, and is refused too.
-Input: an application of the parsed graph, before it is evaluated. Source: "iterator" in the glossary of the Python documentation.
+Idea: for inference an iterator is what it iterates over, so it could be used again. Each iterator therefore records the
+application that used it. An application inside a loop or comprehension may run more than once; if the iterator was made
+outside of that loop, the use is refused too. Input: an application of the parsed graph, before it is evaluated. Source:
+"iterator" in the glossary of the Python documentation.
 """
 
 from __future__ import annotations

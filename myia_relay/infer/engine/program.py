@@ -1,4 +1,4 @@
-"""What inference hands on: a typed program, and what calling it needs beside its arguments."""
+"""The result of inference: a typed program, and what calling it needs besides its arguments."""
 
 from __future__ import annotations
 

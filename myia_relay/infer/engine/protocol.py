@@ -1,8 +1,8 @@
-"""What the engine asks of the language, handed down to it when it is made.
+"""What the engine needs to know of the language; it is passed to the engine when that is made.
 
-The engine goes through parsed graphs and keeps specialisations; what a construct or a call means for the values at hand is
-no business of its own. Its handlers call the engine in turn: for the body of a branch, for the call of a function. So that
-imports point down all the same, the engine knows only this protocol, and `infer.language.language` fills it in.
+The engine walks parsed graphs and keeps specialisations. It does not know what a construct or a call means for the
+values at hand: handlers do, and these call the engine in turn, for the body of a branch or the call of a function. So
+that imports still point down, the engine knows only this protocol, and `infer.language.language` implements it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The classes of records that a program meets: their methods, properties and operators are built into compiled code.
+"""The classes of records that a program uses: their methods, properties and operators are compiled in.
 
-Input: a class, or the arguments of a program. Output: dependencies on what is written in the class and its bases.
+Input: a class, or the arguments of a program. Output: dependencies on the contents of the class and its bases.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of algebraic data types as leaves: how a value, of any form, becomes one of a type that is prescribed."""
+"""Records of algebraic data types as leaves: converting a value of any form to a leaf of a given type."""
 
 from __future__ import annotations
 

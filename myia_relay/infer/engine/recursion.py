@@ -1,10 +1,11 @@
-"""What recursive functions return, found from below.
+"""The result types of recursive functions, as a least fixpoint.
 
-A recursive call waits for the result of the function it is in. Where a branch has a finished arm, inference goes on with that
-arm's type (`Engine.break_deadlock`); where there is none, it takes the call not to return at all, the least of all types. Either
-may turn out too narrow: `f(n) = 0 if n == 0 else f(n - 1) / 2` returns an int or a float. Then the whole program is inferred
-again with what the functions are now known to return as their assumed results, until these stand still: Kleene's iteration, whose
-types only ever get wider. Nothing of this costs a program whose first assumption is right.
+A recursive call waits for the result of the function that it is in. If a branch has a finished arm, inference continues
+with that arm's type (`Engine.break_deadlock`). If there is none, it assumes that the call does not return at all, the
+least of all types. Either assumption may be too narrow: `f(n) = 0 if n == 0 else f(n - 1) / 2` returns an int or a
+float. Then the whole program is inferred again, with the result types found so far as the assumed ones, until these no
+longer change. This is Kleene iteration; the types only get wider. A program whose first assumption is right pays
+nothing for this.
 
 Source: P. Cousot and R. Cousot, "Abstract interpretation: a unified lattice model" (POPL 1977).
 """

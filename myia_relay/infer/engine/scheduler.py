@@ -1,10 +1,11 @@
-"""The coroutine engine: tasks, futures, and what happens when everyone waits.
+"""The coroutine scheduler: tasks, futures, and deadlocks.
 
 Each specialisation of a function, and each arm of a branch, is a task. A recursive call waits for the result type of a
-specialisation that is under way; the branch that holds the base case does not wait, and once no task can run, the engine
-lets the branches that have one finished arm go on with that arm's type (`Loop.on_deadlock`). The other arm is checked when it
-arrives. This is Myia's idea (van Merriënboer et al., NeurIPS 2018, section 4.2: inference by coroutines) with futures of our
-own, so that no event loop of the user's is touched and the Python stack stays flat: every task is driven from one loop.
+specialisation that is still being inferred; the arm with the base case does not wait. When no task can run, the engine
+lets branches with one finished arm continue with that arm's type (`Loop.on_deadlock`). The other arm is checked when it
+is finished. This is Myia's idea (van Merriënboer et al., NeurIPS 2018, section 4.2: inference by coroutines). The
+futures are our own, so that the user's event loop is not touched, and every task is driven from one loop, so that the
+Python stack stays flat.
 """
 
 from __future__ import annotations

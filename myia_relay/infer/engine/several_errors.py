@@ -1,9 +1,9 @@
-"""Several independent mistakes of a program, reported together.
+"""Reporting several independent errors of a program together.
 
-The first error ends inference, wherever it comes from: attempts at loops and options of choices depend on that. So what else is
-wrong is found by inferring once more with the place of the error taken to have a value about which nothing is known, and so on
-until nothing is found. What is computed from such a value has none either, so that no error follows from another. Only a program
-that is refused anyway pays for this.
+The first error ends inference, wherever it occurs, because attempts at loops and options of unions rely on that. To
+find further errors, the program is inferred once more, with a value about which nothing is known in place of the
+erroneous operation, and so on until no error is left. Values that are computed from an unknown value are unknown too,
+so no error follows from another. Only programs that are refused anyway pay for this.
 """
 
 from __future__ import annotations

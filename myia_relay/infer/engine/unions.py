@@ -1,9 +1,10 @@
-"""Values that are one of several things at run time: a function chosen by data, a value or None, an int or a float.
+"""Values that may be one of several things at run time: a function chosen by data, a value or None, an int or a float.
 
-A `TaggedUnion` is a tag and all its options; the leaves of every option are carried, those of the options not chosen being
-placeholders that nobody looks at. So a call of an unknown function is a branch on the tag over the finite set of functions that
-may flow there: defunctionalisation (Reynolds 1972), done by inference, which is the one that knows that set. An operation on
-a choice is the operation on each option; where it makes no sense for one, it raises there, when it is reached, as in CPython.
+A `TaggedUnion` is a tag and all its options. The leaves of every option are carried; those of the options that were not
+chosen are placeholders that are never read. A call of an unknown function is a branch on the tag over the finite set of
+functions that may reach the call: this is defunctionalisation (Reynolds 1972), done by inference, because inference
+knows that set. An operation on a union is the operation on each option. If it is an error for one option, it raises
+there, at run time, as in CPython.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What every construct, operator and builtin of the language means."""
+"""The semantics of constructs, operators and builtins."""

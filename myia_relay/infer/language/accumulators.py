@@ -1,10 +1,10 @@
 """A sum that begins as a Python number and is a NumPy scalar after an iteration of a loop.
 
-`total = 0.0; for row in x: total += np.sum(row)` changes its type in the first iteration. Where all that an iteration
-does with such a variable is one sum, difference, product or quotient with a number, nothing can tell a Python number
-from the NumPy scalar that it is converted to in this very operation (NEP 50): the other operand decides the dtype in
-which both are computed. So the variable has its later type from the start, and the loop stays one, in which no
-iteration is compiled twice. A loop that runs no iteration keeps the Python number, and is a case of its own.
+`total = 0.0; for row in x: total += np.sum(row)` changes its type in the first iteration. Suppose that an iteration
+does no more with such a variable than one sum, difference, product or quotient with a number. Then a Python number
+cannot be distinguished from the NumPy scalar to which this operation converts it (NEP 50), because the other operand
+decides the dtype of the computation. The variable can therefore have its later type from the start, and the loop needs
+no peeled iteration. A loop that runs no iteration keeps the Python number, and is handled separately.
 
 Input: the parsed body, and the types that the variable had in an attempt to infer it. Output: the start that is used
 instead.

@@ -1,7 +1,8 @@
 """Calls: what happens when a value is called.
 
-The order of the search: what higher layers registered (`special`), Python operators on numbers and structures, NumPy and
-math functions (by table, or written in Python in `library`), decorated and plain Python functions (parsed), classes.
+A callee is looked up in this order: what higher layers registered (`special`), Python operators on numbers and
+structures, NumPy and math functions (from a table, or written in Python in `library`), decorated and plain Python
+functions (parsed), classes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Comprehensions: lists of static length where the iterable has one, else run-time lists filled by a loop.
+"""Comprehensions: lists of static length if the iterable has one, else run-time lists filled by a loop.
 
     [e for x in xs if c]    =>    for x in xs: out = out + [e] if c else out
 
-The body of a parsed comprehension is a graph from an item to the list of what it contributes. That list is never made: where
-the graph ends in a display, in a branch or in another comprehension, the entries are appended to the list that is being filled.
+The body of a parsed comprehension is a graph from an item to the list of its contributions. That list is never built:
+where the graph ends in a display, in a branch or in another comprehension, the entries are appended to the list that is
+being filled.
 """
 
 from __future__ import annotations

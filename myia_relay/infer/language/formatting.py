@@ -1,4 +1,4 @@
-"""F-strings: what is known becomes text, and the rest a string made at run time, when somebody looks at it."""
+"""F-strings: what is known becomes text, the rest becomes a string that is made at run time, when it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language as the engine takes it: every construct, every builtin, and what a call means."""
+"""The implementation of the engine's `Language` protocol: every construct, every builtin, and calls."""
 
 from __future__ import annotations
 

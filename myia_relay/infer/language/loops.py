@@ -1,9 +1,9 @@
 """How loops are inferred.
 
-A loop over something of static length (a tuple, a zip of tuples) is unrolled, as its elements may differ in type. Every
-other loop stays a loop: its carried variables are generalised until their types stand still, and `while_loop` or `for_loop`
-is emitted with closed graphs. Where that fails, a loop with a small known number of iterations is unrolled after all: it may make a
-list of functions, or arrays whose sizes depend on the iteration.
+A loop over something of static length (a tuple, a zip of tuples) is unrolled, because its elements may differ in type.
+Every other loop stays a loop: its carried variables are generalised until their types no longer change, and
+`while_loop` or `for_loop` is emitted with closed graphs. If that fails, a loop with a small known number of iterations
+is unrolled after all. Such a loop may make a list of functions, or arrays whose sizes depend on the iteration.
 """
 
 from __future__ import annotations

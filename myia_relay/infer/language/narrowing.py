@@ -1,4 +1,4 @@
-"""What a condition tells about a value: which of its options or variants it is where the condition holds, and where not."""
+"""What a condition implies about a value: which options or variants are possible where it holds, and where it does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is registered for the language: constructs, Python objects, transforms and methods of references.
+"""The registry of the language: constructs, Python objects, transforms and methods of references.
 
 Modules of this package and higher layers (`grad`, `create_model`, ...) register; `infer.language.calls` looks up.
 """

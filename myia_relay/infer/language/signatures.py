@@ -1,8 +1,8 @@
-"""What Python's builtins can be called with: calls that do not fit are refused before anybody looks at the arguments.
+"""Signatures of Python's builtins: calls that do not fit are refused before the arguments are evaluated further.
 
-Idea: CPython tells the parameters of only some of its builtins, and not the same ones in every version. So they are written here as
-Python functions that do nothing. Input: a callable and the arguments of a call. Output: the arguments by position, or the complaint
-that `inspect.Signature.bind` makes.
+Idea: CPython reports the parameters of only some of its builtins, and which ones depends on the version. They are
+therefore written here as Python functions without a body. Input: a callable and the arguments of a call. Output: the
+arguments by position, or the error message of `inspect.Signature.bind`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The builtin `sum`: from the left, as CPython adds.
+"""The builtin `sum`: from the left, as in CPython.
 
     sum(xs, start)  =>  ((start + x0) + x1) + ...
 
-So a sum of int8 scalars wraps and one of float32 scalars is rounded at each step, unlike `np.sum`. From Python 3.12 on, Python
-floats are added with Neumaier's compensation (A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
-Summen", ZAMM 1974): the rounding errors are added up apart, and to the total in the end.
+A sum of int8 scalars therefore wraps, and a sum of float32 scalars is rounded at each step, unlike `np.sum`. From
+Python 3.12 on, Python floats are added with Neumaier's compensation (A. Neumaier, "Rundungsfehleranalyse einiger
+Verfahren zur Summation endlicher Summen", ZAMM 1974): the rounding errors are summed separately, and added to the total
+at the end.
 """
 
 from __future__ import annotations

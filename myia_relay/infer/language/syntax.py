@@ -1,6 +1,7 @@
-"""The meaning of the language's own constructs: displays, branches, assertions, formatting.
+"""Handlers of the language's own constructs: displays, branches, assertions, formatting.
 
-`SYNTAX` maps each operation of `ir.syntax` to a coroutine `(engine, frame, node) -> Val`. Loops are in `infer.language.loops`.
+`SYNTAX` maps each operation of `ir.syntax` to a coroutine `(engine, frame, node) -> Val`. Loops are in
+`infer.language.loops`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What Python's objects do: operators, attributes, iteration; numbers, lists, structures, data types."""
+"""The behaviour of Python's objects: operators, attributes, iteration; numbers, lists, structures, data types."""

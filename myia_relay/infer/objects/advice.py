@@ -1,4 +1,4 @@
-"""What to write instead of what the language does not have, where the name alone tells what is meant."""
+"""Advice for names that the language does not have: what to write instead, where the name alone tells."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Values of algebraic data types: making them, telling variants apart, attributes, methods, equality.
+"""Values of algebraic data types: construction, tests for variants, attributes, methods, equality.
 
-A value is a leaf (`Dyn`) of type `Data`. What a test has found out about its variant is kept beside it (`KnownRecord`),
-so that after `isinstance(t, Leaf)`, or in the case of a `match`, a field is read without a test, and the last case
-needs none. Where the variant is not known, an attribute is a branch on it, and raises CPython's AttributeError for the
-variants that lack it.
+A value is a leaf (`Dyn`) of type `Data`. What a test has shown about its variant is recorded with the value
+(`KnownRecord`). After `isinstance(t, Leaf)`, or in a case of a `match`, a field is therefore read without a test, and
+the last case needs none. If the variant is not known, an attribute is a branch on it, and raises CPython's
+AttributeError for the variants that lack it.
 
 Constructing a variant checks the fields against the annotations, which are the types of the record. CPython does not
-check
-them: what does not fit is refused, and never converted.
+check them: a value that does not fit is refused, and never converted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a loop can run over, and how: `walk` gives either the items (static length) or a counted way to reach them, a `Walk`."""
+"""What a loop can iterate over: `walk` gives either the items (static length) or a `Walk`, a counted way to reach them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Between values and nodes: structures put together, taken apart, and the Python values of what is known at compile time."""
+"""Between values and nodes: assembling structures, taking them apart, and the Python values of what is known at compile
+time.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Operators, methods and builtins on lists, where they take more than one primitive: many are calls of `library.lists`.
+"""Operators, methods and builtins on lists that take more than one primitive; many are calls of `library.lists`.
 
-A method that changes a list is a `list_change` of the parsed graph: it gives the list as it is afterwards, and what the method
-returns. The front end binds the variable anew; whether something else can see the list is decided there, and here where that
-depends on types.
+A method that changes a list is a `list_change` of the parsed graph: it returns the list afterwards, and the method's
+result. The front end binds the variable again. Whether something else can see the list is decided there, and here where
+it depends on types.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Run-time lists: what Python does to a list whose length is known at run time only.
+"""Run-time lists: Python's operations on lists whose length is known at run time only.
 
-Idea: a list starts static (`Seq`), and is *promoted* to a run-time list, a leaf of type `List`, where it must be one: where joined
-branches or the iterations of a loop leave it with different lengths, where it is written or built at a run-time index or length.
-An argument that is a list of numbers comes as an array (`Listed`). The operations here take any of the three, and index, check
-and slice as CPython does; what takes more than an operation or two is written in Python itself, in `library.lists`.
+Idea: a list starts static (`Seq`). It is *promoted* to a run-time list, a leaf of type `List`, where necessary: where
+branches that join or the iterations of a loop leave it with different lengths, or where it is written or built at a
+run-time index or length. An argument that is a list of numbers arrives as an array (`Listed`). The operations here
+accept all three forms, and index, check and slice as CPython does. Longer operations are written in Python, in
+`library.lists`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ranges as values: what Python does to a `range` beside running over it.
+"""Ranges as values: Python's operations on a `range` other than iteration.
 
-A range is its start, stop and step, of which each may be known or not. Its methods and operators are arithmetic on these; what
-looks at all of the numbers takes it as a list (`list_methods.as_list`).
+A range consists of its start, stop and step, each of which may be known or not. Its methods and operators are
+arithmetic on these. Operations that need all of the numbers convert it to a list (`list_methods.as_list`).
 """
 
 from __future__ import annotations

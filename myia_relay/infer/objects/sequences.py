@@ -1,4 +1,4 @@
-"""Iterables as a whole: whether one needs a loop at run time, and what a `map` makes of all that it runs over."""
+"""Iterables as a whole: whether one needs a loop at run time, and all results of a `map`."""
 
 from __future__ import annotations
 

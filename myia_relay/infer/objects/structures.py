@@ -1,4 +1,4 @@
-"""Operations on structures and attributes: what Python does to tuples, lists, dicts, records, strings and array attributes."""
+"""Operations on structures: Python's operations on tuples, lists, dicts, records, strings and array attributes."""
 
 from __future__ import annotations
 

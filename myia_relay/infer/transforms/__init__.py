@@ -1,1 +1,1 @@
-"""Transforms inside of compiled code: gradients, Jacobians, batches, control as functions."""
+"""Transforms inside compiled code: gradients, Jacobians, batches, control flow as functions."""

@@ -1,4 +1,4 @@
-"""Functions with a vjp rule of their own, and checkpoints, inside of compiled code; `ad.custom` differentiates them."""
+"""Functions with a vjp rule of their own, and checkpoints, inside compiled code; `ad.custom` differentiates them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Derivatives beyond gradients, inside of compiled code: `jvp`, `vjp`, Jacobians, Hessians.
+"""Derivatives beyond gradients, inside compiled code: `jvp`, `vjp`, Jacobians, Hessians.
 
-As in `infer.transforms.transforms`, inference only writes requests, nodes with the typed graph of the function;
-`ad.expand` carries them out. A Jacobian is one `jacobian` node, with a graph of one `jvp` (or `vjp`) in it, so it is
-one program (`ad.jacobian.jacobian`).
+As in `infer.transforms.transforms`, inference only emits requests, nodes with the typed graph of the function, and
+`ad.expand` replaces them. A Jacobian is one `jacobian` node, with a graph of one `jvp` (or `vjp`) in it, so it is one
+program (`ad.jacobian.jacobian`).
 """
 
 from __future__ import annotations

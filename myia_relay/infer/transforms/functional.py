@@ -1,7 +1,7 @@
-"""Control as functions, with JAX's signatures: `scan`, `cond`, `while_loop`, `fori_loop`, `tree_map`.
+"""Control flow as functions, with JAX's signatures: `scan`, `cond`, `while_loop`, `fori_loop`, `tree_map`.
 
-They lower to the very loops and branches that Python's own statements become, so they are differentiated, batched and
-compiled alike. A carried Python number becomes a NumPy one before the first iteration where the body makes it one.
+They become the same loops and branches as Python's own statements, so they are differentiated, batched and compiled
+alike. A carried Python number is converted to a NumPy number before the first iteration if the body makes it one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients by the parameters of a model: `relay.grad(model, loss, args)` inside of compiled code."""
+"""Gradients by the parameters of a model: `relay.grad(model, loss, args)` inside compiled code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What requests of transforms are made of: a function specialised for some arguments, and what it is differentiated by.
+"""The parts of a request for a transform: a function specialised for some arguments, and what it is differentiated by.
 
-A request is one node with the typed graph of the function, which `ad.expand` carries out. The types of its results follow
+A request is one node with the typed graph of the function, which `ad.expand` replaces. The types of its results follow
 from the types of the arguments, so nothing is inferred twice.
 """
 

@@ -1,7 +1,7 @@
-"""Transforms inside of compiled code: `grad(f)(x)` and its kin as nodes of the typed graph.
+"""Transforms inside compiled code: `grad(f)(x)` and others as nodes of the typed graph.
 
-Inference only writes the request (`value_and_grad`, `vmap` nodes with the typed graph of the function); `ad.expand` carries
-it out. The types of the results follow from the types of the arguments, so nothing is inferred twice.
+Inference only emits the request (`value_and_grad`, `vmap` nodes with the typed graph of the function); `ad.expand`
+replaces it. The types of the results follow from the types of the arguments, so nothing is inferred twice.
 """
 
 from __future__ import annotations

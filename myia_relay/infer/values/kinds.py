@@ -1,4 +1,4 @@
-"""What kind of thing a value is, as far as is known before it runs: a list, a value of a data type and its variants, its class."""
+"""The kind of a value, as far as it is known at compile time: a list, a value of a data type and its variants, its class."""
 
 from __future__ import annotations
 

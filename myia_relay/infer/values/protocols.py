@@ -1,8 +1,10 @@
-"""Which records are sequences, have a length or a truth value, and are equal by their fields.
+"""Which records are sequences, have a length or a truth value, and are compared by their fields.
 
-Idea: a record's value holds its fields as a tuple's does its elements, but only a NamedTuple is a tuple. What a class writes
-itself (`__len__`, `__bool__`, `__getitem__`, arithmetic) is called; what it writes and inference would have to see through
-(`__iter__`, `__contains__` and `__eq__` met inside of another operation) is refused, and so is what it has not.
+Idea: the value of a record holds its fields as the value of a tuple holds its elements, but only a NamedTuple is a
+tuple. Methods that a class defines itself (`__len__`, `__bool__`, `__getitem__`, arithmetic) are called. Methods that
+inference would have to see through (`__iter__`, `__contains__`, and `__eq__` inside another operation) are refused, and
+so are operations that the class does not define.
+
 Input: an inferred structure. Output: its items, or None. Source: the data model of the Python reference.
 """
 

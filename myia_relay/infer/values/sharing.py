@@ -1,9 +1,10 @@
-"""Which arrays may be seen under another name, and so must not be changed in place.
+"""Which arrays may be visible under another name, and so must not be changed in place.
 
-In compiled code `x[i] = v` makes a new `x`. That is what CPython does as long as nothing else can see the array. The front
-end sees names: parameters, aliases, views. What it cannot see is a function that returns its own argument, so inference
-marks the results of such calls, and whatever carries them into branches and loops. Which calls those are it also writes down
-(`Specialisation.handing`): when all is inferred, `Engine.seen_changes` asks the front end whether what rests on them is a conflict.
+In compiled code `x[i] = v` makes a new `x`. CPython does the same, in effect, if nothing else can see the array. The
+front end checks names: parameters, aliases, views. It cannot see that a function returns its own argument, so inference
+marks the results of such calls, and everything that carries them into branches and loops. It also records which calls
+these are (`Specialisation.handing`). When inference is complete, `Engine.seen_changes` asks the front end whether a
+change that depends on them is a conflict.
 """
 
 from __future__ import annotations

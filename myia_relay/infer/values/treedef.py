@@ -1,7 +1,7 @@
-"""The structure of a value without its nodes: what keys specialisations, and what values are rebuilt from.
+"""The structure of a value without its nodes: the key of specialisations, and the plan by which values are rebuilt.
 
-`tree_structure(value)` takes a value apart, `rebuild` puts it together from other nodes. Where control joins, `join` finds the
-structure that both values fit.
+`tree_structure(value)` takes a value apart, `rebuild` assembles it from other nodes. Where control flow joins, `join`
+finds the structure that both values fit.
 """
 
 from __future__ import annotations

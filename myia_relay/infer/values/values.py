@@ -1,9 +1,9 @@
 """What inference knows of a value.
 
 Run-time values are `Dyn`: a node of the typed graph under construction (a `Constant` node where the value is known).
-Structures are kept taken apart (`Seq`), so that typed graphs inside of a program deal in leaves only; strings, functions,
-classes and other compile-time objects are `Static`. A `TreeDef` is a value without its nodes: hashable, the key of
-specialisations, and what values are rebuilt from on the other side of a call.
+Structures are kept taken apart (`Seq`), so that typed graphs contain leaves only. Strings, functions, classes and other
+compile-time objects are `Static`. A `TreeDef` is a value without its nodes: it is hashable, the key of specialisations,
+and the plan by which values are rebuilt on the other side of a call.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What operators, NumPy, `math` and `relay.*` mean in terms of primitives: the tables of public names."""
+"""Tables of public names: the primitives that operators, NumPy, `math` and `relay.*` emit."""

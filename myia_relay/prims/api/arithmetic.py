@@ -1,8 +1,8 @@
-"""Arithmetic of Python's numbers and of NumPy's, by type.
+"""Arithmetic of Python's and NumPy's numbers, by type.
 
-Python's ints are checked (they have 64 bits here: what does not fit raises OverflowError, it never wraps), division by
-zero raises with CPython's own words, a power that is complex raises. NumPy scalars and arrays wrap, and divide to
-infinities.
+Python's ints are checked: they have 64 bits here, and an overflow raises OverflowError instead of wrapping. Division by
+zero raises with CPython's message, and so does a power that would be complex. NumPy scalars and arrays wrap, and divide
+to infinities.
 
     int + int  =>  check(not add_overflows(a, b)); add(a, b)
 """

@@ -1,8 +1,8 @@
 """Assignment by arrays: `x[mask] = v`, `x[mask] += v`, `x[i, j] = v` with integer arrays.
 
-A mask keeps the shape of x, so that is a choice between the new and the old value; only values whose number depends on the mask are
-refused. Integer arrays become one array of positions into the merged axes, in front, where the rows are written one after the
-other, as the last of several writes to one place wins.
+A mask keeps the shape of x, so the assignment is a selection between the new and the old value. Only values whose size
+depends on the mask are refused. Integer arrays are combined to one array of positions into the merged axes, which are
+moved to the front. The rows are written one after the other, because the last of several writes to one position wins.
 """
 
 from __future__ import annotations

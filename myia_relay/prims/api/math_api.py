@@ -1,4 +1,4 @@
-"""The `math` module: functions of Python numbers that give Python floats, and raise as CPython does."""
+"""The `math` module: functions of Python numbers that return Python floats and raise as CPython does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The operators of the `relay` namespace, on staged values: activations, losses, convolution, pooling, dense layers.
 
-Layers take a single example or a batch: (C, H, W) or (N, C, H, W), (features,) or (N, features). What they compute is
-composed from primitives, so derivatives, batching and every back end follow.
+Layers take a single example or a batch: (C, H, W) or (N, C, H, W), (features,) or (N, features). They are composed from
+primitives, so derivatives, batching and all back ends follow.
 """
 
 from __future__ import annotations

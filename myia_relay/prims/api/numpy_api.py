@@ -1,8 +1,8 @@
-"""What NumPy's and `math`'s functions, and arrays' methods, attributes and subscripts mean: the complete tables.
+"""The complete tables of NumPy's and `math`'s functions, and of the methods, attributes and subscripts of arrays.
 
     IMPLEMENTATIONS[np.tanh](b, x)        METHODS["sum"](b, x, axis=0)        getitem(b, x, (slice(None), i))
 
-The entries live in the modules imported here, by family; see `prims.api.implementations` for how they are called.
+The entries are in the modules imported here, by family; see `prims.api.implementations` for how they are called.
 """
 
 from __future__ import annotations

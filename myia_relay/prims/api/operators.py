@@ -1,8 +1,8 @@
-"""What Python's operators and number builtins mean on staged values, by type.
+"""Python's operators and number builtins on staged values, by type.
 
 `OPERATORS` maps a callable (`operator.add`, `abs`, `max`, ...) to its rule `(b: Builder, *args: Var) -> Var`. Checks
-that may raise are emitted before the operation that they guard. Structures, strings and functions are inference's
-business.
+that may raise are emitted before the operation that they guard. Structures, strings and functions are handled by
+inference.
 """
 
 from __future__ import annotations

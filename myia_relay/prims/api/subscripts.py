@@ -1,8 +1,8 @@
-"""`x[index]` and `x[index] = v` on arrays, with NumPy's meaning and NumPy's errors.
+"""`x[index]` and `x[index] = v` on arrays, with NumPy's semantics and NumPy's errors.
 
-What is known when compiling becomes one static slice; run-time ints are checked, wrapped and picked one axis at a
-time; integer arrays gather. Assignment makes a new value, which the planner writes in place where nothing else sees
-the old one.
+What is known at compile time becomes one static slice. Run-time ints are checked, wrapped and applied one axis at a
+time; integer arrays gather. Assignment makes a new value, which the planner writes in place if nothing else sees the
+old one.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The primitives themselves, whole, by family."""
+"""The primitives with their rules, by family."""

@@ -1,11 +1,11 @@
-"""C functions as definitions of registered operators: a stated signature, checked and called through `ctypes`.
+"""C functions as definitions of registered operators: a signature, checked, and calls through `ctypes`.
 
     "double(double, double)"                                    one element from one of each argument
     "int(const double *x, double *out, int64_t out_size)"       whole arrays, C-contiguous
 
-In the second form parameters are bound by name: an argument `x` (a pointer for an array, a number by value), `x_size`, `x_ndim`
-and `x_shape` (`const int64_t *`), the result `out` (or `out0`, `out1`, ...) with the same endings, and static attributes. A
-function that returns `int` says by 0 that all is well.
+In the second form parameters are bound by name: an argument `x` (a pointer for an array, a number by value), `x_size`,
+`x_ndim` and `x_shape` (`const int64_t *`), the result `out` (or `out0`, `out1`, ...) with the same suffixes, and static
+attributes. A function that returns `int` returns 0 for success.
 
 Input: a library's path, a symbol and a signature. Output: `CFunction`.
 """

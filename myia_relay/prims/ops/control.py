@@ -1,5 +1,5 @@
-"""Control: branches, loops, transforms, tapes. Graph-valued attributes, closed graphs; no NumPy reference
-implementation of their own.
+"""Control: branches, loops, transforms, tapes. Their attributes are closed graphs, and they have no NumPy reference
+implementation.
 
 Every executor implements these few; `ad.reverse.control` holds their adjoints.
 """

@@ -1,11 +1,11 @@
-"""Algebraic data types: making a record of a variant, telling variants apart, taking leaves out.
+"""Algebraic data types: making a record of a variant, testing for a variant, taking leaves out.
 
-The reference implementations work on the user's own objects, so the interpreter and the python executor hand these
-around; None is the null of types that have it. `data_field` is given only what is of its variant: whoever emits it has
-tested that before.
+The reference implementations work on the user's own objects, so these are the values of the interpreter and the python
+executor. None is the null of types that have it. `data_field` expects a value of the variant that it names: the code
+that emits it has tested that before.
 
-A field is addressed by its leaves: numbers, arrays and references among all leaves of the variant, in order (a field that is a
-tuple has several).
+A field is addressed by its leaves: numbers, arrays and references, numbered among all leaves of the variant (a field
+that is a tuple has several).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Functions over the trees of a family that compiled programs call: equality, sums of cotangents, whole gradients.
 
-Each is a typed graph that calls itself, written once for a family:
+Each is a recursive typed graph, generated once for a family:
 
     a + b          (a) if b is None else (b) if a is None else Node(a.left + b.left, a.right + b.right)
     whole(t, d)    zero(t) if d is None else Node(whole(t.left, d.left), whole(t.right, d.right))
     zero(t)        Leaf(0.0) for Leaf(x), Node(zero(t.left), zero(t.right)) for Node
     like(t, d)     d as a tangent, checked to have the shape of t, with None where all is zero
 
-A sum goes as deep as both of its operands do, so adding what touches a small part of a tree costs that part alone.
+A sum goes only as deep as both of its operands do, so adding a cotangent of a small part of a tree costs no more than
+that part.
 
 Input: a family. Output: graphs.
 """

@@ -1,8 +1,8 @@
-"""Effects: what happens in program order. Raising, printing, reading and writing a model's arrays.
+"""Effects, which happen in program order: raising, printing, reading and writing a model's arrays.
 
-`check` is the one primitive that raises conditionally; Python's arithmetic errors, index errors and assertions are a check
-and a pure operation after it. A native function stores the site number and the operands of a failed check and returns a
-status; the caller formats the message and raises with the user's file and line.
+`check` is the one primitive that raises conditionally. Python's arithmetic errors, index errors and assertions are a
+check followed by a pure operation. A native function stores the number of the site and the operands of a failed check,
+and returns a status; the caller formats the message and raises with the user's file and line.
 """
 
 from __future__ import annotations

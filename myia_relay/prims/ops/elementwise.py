@@ -1,9 +1,8 @@
 """Elementwise arithmetic on floats and integers.
 
-Strict: operands of one dtype (promotion is `prims.api.operators`' business), shapes broadcast as NumPy's. Integers
-    wrap, floats
-follow IEEE: nothing here raises. At kinks the derivative is that of JAX and PyTorch: `abs'(0) = 0`, ties of
-`maximum` split evenly, `x ** 0` has derivative 0.
+Operands have one dtype (`prims.api.operators` promotes them), and shapes broadcast as NumPy's do. Integers wrap, floats
+follow IEEE: nothing here raises. At kinks the derivative is that of JAX and PyTorch: `abs'(0) = 0`, ties of `maximum`
+split evenly, `x ** 0` has derivative 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Elements at run-time positions: reading, replacing, adding, gathering, scattering.
 
-Positions are clamped into range, in the reference implementation and in compiled code alike: whoever must raise checks first
-(`operators` does, with NumPy's message), and derived code can read nothing out of bounds. Functional updates are
-made in place by the planner where nothing else sees the array.
+Positions are clamped into range, both in the reference implementation and in compiled code. What must raise is checked
+before (by `operators`, with NumPy's message), and derived code cannot read out of bounds. The planner makes functional
+updates in place where nothing else sees the array.
 
     y = dynamic_index(x, i)  =>  dx = index_add(0, dy, i)        y = take(x, i)  =>  dx = scatter_add(0, i, dy)
 """

@@ -1,4 +1,4 @@
-"""Matrix products. Kernels of the back end; flags instead of transposes, so adjoints move no data.
+"""Matrix products: kernels of the back end. They have flags instead of transposes, so adjoints move no data.
 
 C = A @ B  =>  dA = dC @ B^T,  dB = A^T @ dC
 """

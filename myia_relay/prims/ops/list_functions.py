@@ -3,8 +3,9 @@
     accumulate(ds, i, d)    ds[i] += d, where an entry may be a tree, or a list
     whole(xs, ds)           ds as long as xs, and each of its entries whole
 
-The cotangent of a list is a list that may be shorter: entries that it lacks are zero. Sums of entries that hold trees or lists are
-primitives (`list_accumulate`) until everything is differentiated; then they become what is here (`ad.lists.without_sums`).
+The cotangent of a list is a list that may be shorter: the entries that it lacks are zero. Sums of entries that hold
+trees or lists are primitives (`list_accumulate`) until everything is differentiated; then they are replaced by what is
+here (`ad.lists.without_sums`).
 
 Input: staged lists. Output: nodes.
 """

@@ -1,8 +1,8 @@
 """Run-time lists: sequences of one element type whose length is known at run time only.
 
-In typed graphs a list is a value like any other: `list_push` gives a new list, and the old one is as it was. In the user's
-program a change is one of a local that nothing else can see, so the old value is dead as a rule, and every executor changes
-memory in place then. Indices are in range and not negative: inference emits the checks.
+In typed graphs a list is a value like any other: `list_push` gives a new list, and the old one is unchanged. The user's
+program only changes lists in local variables that nothing else can see. The old value is therefore usually dead, and
+every executor changes memory in place then. Indices are in range and not negative: inference emits the checks.
 
 In Python a list is an `Items` (`abstract.structures`).
 

@@ -1,12 +1,12 @@
-"""Convolution and pooling, and the maps that are their derivatives.
+"""Convolution and pooling, and the operations that are their derivatives.
 
-Layout (N, C, H, W). All are linear in each array argument (pooling: given where the maxima are), and each is an
-adjoint of the others, so the rules close at every order:
+The layout is (N, C, H, W). All are linear in each array argument (pooling: for given positions of the maxima), and each
+is the adjoint of another, so the rules are closed under differentiation:
 
     y = conv2d(x, w)  =>  dx = conv2d_grad_input(dy, w),  dw = conv2d_grad_weight(x, dy)
     y = max_pool(x)   =>  dx = max_pool_grad(x, dy)         dx = max_pool_grad(x, dy)  =>  ddy = max_pool_gather(x, ddx)
 
-Source: the convolution of deep learning, which is a correlation: the kernel is not flipped.
+This is the convolution of deep learning, a correlation: the kernel is not flipped.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Operators that users register with `relay.register_op`, and the two primitives that stand for them in typed graphs.
 
-Idea: an operator is a Python object that holds all its rules; a typed graph refers to it by an attribute. So a registration adds
-nothing to the registry of primitives, and a new one under the same name disturbs no program that was compiled for the old one.
+Idea: an operator is a Python object that holds all its rules, and a typed graph refers to it by an attribute. A
+registration thus adds nothing to the registry of primitives, and a new operator with the same name does not affect
+programs that were compiled for the old one.
 
-- `call_operator` runs the operator's definition in Python (or its C function). It is an effect: the definition may raise or
-  print, so it runs exactly where the program says.
-- `operator_kernel` is for operators with a lowering of their own, which compute and do nothing else.
+- `call_operator` runs the operator's definition in Python (or its C function). It is an effect: the definition may
+  raise or print, so it runs exactly where the program says.
+- `operator_kernel` is for operators with a lowering of their own, which have no side effects.
 
-Input: `Operator`s. Output: primitives with their relations; the derivative comes from `custom_vjp` (`infer.transforms.registered`).
+Input: `Operator`s. Output: primitives with their relations; the derivative comes from `custom_vjp`
+(`infer.transforms.registered`).
 """
 
 from __future__ import annotations

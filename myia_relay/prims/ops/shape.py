@@ -1,6 +1,6 @@
-"""Moving elements about: transpose, slice, pad, flip, concatenate, and arrays made from nothing but an index.
+"""Rearranging elements: transpose, slice, pad, flip, concatenate, and arrays made from indices alone.
 
-Adjoints pair up: transpose with the inverse transpose, slice with pad, concatenate with slices.
+Adjoints come in pairs: transpose and the inverse transpose, slice and pad, concatenate and slices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Special functions: inverse hyperbolic functions, cube root, the error function's complement, the gamma function.
+"""Special functions: inverse hyperbolic functions, cube root, the complementary error function, the gamma function.
 
-Elementwise on floats, IEEE throughout: a pole is an infinity, outside of the domain is NaN; nothing here raises.
-`digamma` is no primitive but written in primitives, so its derivatives are whatever theirs are.
+They are elementwise on floats and follow IEEE: a pole is an infinity, and outside the domain the result is NaN; nothing
+here raises. `digamma` is not a primitive but written in primitives, so its derivatives follow from theirs.
 
 Source: M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 6.3.5 (recurrence), 6.3.7 (reflection) and
 6.3.18 (asymptotic series).

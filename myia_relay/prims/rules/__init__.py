@@ -1,1 +1,1 @@
-"""What the rules of primitives are written with: shared type relations, broadcasting, batching and forward rules."""
+"""Shared parts of the rules of primitives: type relations, broadcasting, batching and forward rules."""

@@ -1,7 +1,7 @@
-"""Batching (vmap): the rule that follows from a primitive's axes, and helpers of those that do not.
+"""Batching (vmap): the rule that is derived from a primitive's axes, and helpers for explicit rules.
 
-A rule is `rule(size, batched, *args, **attrs) -> out`: `batched[i]` says whether argument i carries the batch
-axis, first; the result carries it first. A batched scalar is an array of shape (size,).
+A rule is `rule(size, batched, *args, **attrs) -> out`: `batched[i]` says whether argument i has the batch axis, as its
+first axis; the result has it first, too. A batched scalar is an array of shape (size,).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Broadcasting and what undoes it: `broadcast_to`, `reshape`, `reduce_sum`, `cast`, and kinds of 0-d values.
+"""Broadcasting and its transpose: `broadcast_to`, `reshape`, `reduce_sum`, `cast`, and kinds of 0-d values.
 
-These few are each other's adjoints, so they live together:
+These are in one module because they are each other's adjoints:
 
     y = broadcast_to(x)  =>  dx = reduce_sum(dy)        y = reduce_sum(x)  =>  dx = broadcast_to(dy)
 
-`unbroadcast` is what the adjoint of every broadcasting operation ends with.
+The adjoint of every broadcasting operation ends with `unbroadcast`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Forward mode: generators of `jvp` rules.
 
 A rule is `rule(*args, out, tangents, **attrs) -> tangent`: `tangents[i]` is that of argument i, or None for zero; at
-least one is not None. The tangent of the result may lack axes that it would only be repeated along: `ad.forward.forward`
-broadcasts it.
+least one is not None. The tangent of the result may lack axes along which it would only be repeated:
+`ad.forward.forward` broadcasts it.
 
     elementwise:  t = sum_i df/dx_i t_i          linear:  t = f(t)          bilinear:  t = f(ta, b) + f(a, tb)
 """

@@ -1,12 +1,11 @@
-"""What lowering rules may ask of a back end. Documentation and type; nothing is implemented here.
+"""What lowering rules may ask of a back end. This module is documentation and a type; nothing is implemented here.
 
-A rule gets `b`, an object with the methods below, and expressions that only `b` understands. Expressions of dtype
-int64 are also index expressions. A rule writes `b.add(x, y)` for elements; for index expressions Python's own `+ -
-* // %` work as well (`//` and `%` floor), also against Python ints.
+A rule gets `b`, an object with the methods below, and expressions that only `b` understands. Expressions of dtype int64
+are also index expressions. A rule writes `b.add(x, y)` for elements; for index expressions Python's own `+ - * // %`
+work as well (`//` and `%` floor), also with Python ints.
 
-- Every elementwise primitive is a method of its name on expressions of one element: `b.add(x, y)`, `b.exp(x)`,
-  `b.lt(x, y)` (a bool expression), `b.where(c, x, y)`, ... with the meaning that the primitive states: exact, no
-  contraction.
+- Every elementwise primitive is a method of its name on expressions of one element: `b.add(x, y)`, `b.exp(x)`, `b.lt(x,
+  y)` (a bool expression), `b.where(c, x, y)`, ... with the semantics of the primitive: exact, no contraction.
 - Reads are unguarded: a rule clamps each index into range by `b.select` before it reads.
 """
 

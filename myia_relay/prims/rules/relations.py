@@ -1,7 +1,7 @@
 """Type relations that many primitives share: operand checks, broadcasting, the kind of a result.
 
-Input: abstract types. Output: an abstract type, or a `TypeError_` or `ShapeError` (without a place: the builder
-adds it) that shows what met what.
+Input: abstract types. Output: an abstract type, or a `TypeError_` or `ShapeError` that shows the types at hand. The
+error has no place: the builder adds it.
 """
 
 from __future__ import annotations
