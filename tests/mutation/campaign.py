@@ -40,7 +40,7 @@ from tests.mutation.operators import Mutant, mutants, mutated
 
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SLOW = 4.0  # seconds: longer tests judge no mutants
-BUDGET = 6.0  # seconds that the tests of one mutant usually take together
+BUDGET = 15.0  # seconds that the tests of one mutant usually take together
 SLACK = 15  # seconds of processor time beyond what the tests usually take
 WALL = 600  # seconds: a process that waits for ever
 MEMORY = 6 << 30

@@ -148,9 +148,11 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("f", [*IN_PLACE, *COPIES], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 30])
-def test_updates_are_those_of_numpy(f, n):
-    assert same(relay(f)(n), f(n))
+def test_updates_are_those_of_numpy(f):
+    compiled = relay(f)
+    for n in (0, 1, 2, 7, 30):
+        assert same(compiled(n), f(n))
+    assert compiled.cache_info().misses == 1
 
 
 def test_an_argument_is_not_written():
