@@ -52,9 +52,13 @@ AREAS = (
     Area(
         "in place",
         {"backend/tvm": "inplace", "opt": "delay_updates"},
-        "test_delay_updates test_donated_arguments test_native_inplace",
+        "test_delay_updates test_donated_arguments test_native_inplace test_update_parts",
     ),
-    Area("sharing", {"infer": "sharing", "frontend": "ownership"}, "errors/test_sharing programs/test_aliases programs/test_shared_entries"),
+    Area(
+        "sharing",
+        {"infer": "sharing", "frontend": "ownership"},
+        "errors/test_sharing programs/test_aliases programs/test_shared_entries",
+    ),
     Area("references", {"backend/tvm": "references lists list_blocks"}, "test_native_lists"),
     Area("plan", {"backend/tvm": "plan"}, "test_plan"),
     Area(
