@@ -162,14 +162,14 @@ def _custom_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
         "rule": p.graph(rule, (*every, *more), all_batched(rule.output.type))[0],
         "wrt": node.attrs["wrt"],
     }
-    return b.emit(REGISTRY["custom_vjp"], tuple(args), attrs), out
+    return b.emit(REGISTRY["custom_vjp"], args, attrs), out
 
 
 def _checkpoint_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     if mask is not None:
         return p.inline(b, node.attrs["graph"], args, flags, mask)
     graph, flag = p.graph(node.attrs["graph"], tuple(flags))
-    return b.emit(node.fn, tuple(args), {"graph": graph}), flag
+    return b.emit(node.fn, args, {"graph": graph}), flag
 
 
 def _operator_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
@@ -182,12 +182,12 @@ def _operator_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     if mask is not None:
         raise OneByOne
     if not any(batched):
-        return emit_like(b, node, tuple(args)), False
+        return emit_like(b, node, args), False
     out = all_batched(node.type)
     if node.attrs["op"].elementwise and not node.attrs["levels"]:
         args = [p.match(b, x, a.type, f, True) for x, a, f in zip(args, node.args, flags, strict=True)]
-        return b.emit(node.fn, tuple(args), {**node.attrs, "kinds": ("array",) * len(args)}), out
-    return b.emit(node.fn, tuple(args), {**node.attrs, "levels": (batched, *node.attrs["levels"])}), out
+        return b.emit(node.fn, args, {**node.attrs, "kinds": ("array",) * len(args)}), out
+    return b.emit(node.fn, args, {**node.attrs, "levels": (batched, *node.attrs["levels"])}), out
 
 
 BATCH_RULES.update({"custom_vjp": _custom_batch, "checkpoint": _checkpoint_batch, "call_operator": _operator_batch})

@@ -82,7 +82,7 @@ def vmap_graph(graph: Graph, batched: tuple, size: DimLike) -> Graph:
 
 def _pair(b: Builder, value: Node, grads: list[Node]) -> Node:
     make = REGISTRY["make_struct"]
-    packed = b.emit(make, tuple(grads), {"type": tuple_of(*[g.type for g in grads])})
+    packed = b.emit(make, grads, {"type": tuple_of(*[g.type for g in grads])})
     return b.emit(make, (value, packed), {"type": tuple_of(value.type, packed.type)})
 
 

@@ -234,7 +234,7 @@ def _apply(b: Builder, node: Apply, args, tangents, lists: list[int], sizes: dic
     attrs = dict(node.attrs)
     if "elem" in REGISTRY[name].attr_names:
         attrs["elem"] = given[0].type.elem if lists and name != "list_new" else tangent(node.attrs["elem"])
-    return split_entry(b, b.emit(REGISTRY[name], tuple(given), attrs))
+    return split_entry(b, b.emit(REGISTRY[name], given, attrs))
 
 
 def split_entry(b: Builder, node: Node) -> Cotangent:

@@ -8,7 +8,7 @@ node and its builder, so that rules read as mathematics: `dout * b`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class Builder:
         self.origin = origin
 
     def emit(
-        self, prim: Primitive, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, type: Type | None = None
+        self, prim: Primitive, args: Sequence[Node], attrs: Mapping[str, Any] | None = None, type: Type | None = None
     ) -> Node:
         """Append `prim(*args, **attrs)`, or return the node it folds to.
 
@@ -62,7 +62,7 @@ class Builder:
             return folded
         return self.graph.apply(prim, *args, attrs=attrs, type=type, origin=self.origin)
 
-    def call(self, graph: Graph, args: tuple[Node, ...]) -> Apply:
+    def call(self, graph: Graph, args: Sequence[Node]) -> Apply:
         """Append a call of a typed graph."""
         return self.graph.apply(graph, *args, type=graph.output.type, origin=self.origin)
 

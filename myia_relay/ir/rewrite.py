@@ -83,7 +83,7 @@ def lookup(env: Env, node: Node) -> Node:
 
 
 def emit_like(
-    builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any] | None = None, fn=None
+    builder: Builder, node: Apply, args: Sequence[Node], attrs: Mapping[str, Any] | None = None, fn=None
 ) -> Node:
     """Append `node` again with new arguments (and attributes, and callee): same type, origin and name."""
     fn = fn if fn is not None else node.fn
@@ -288,7 +288,7 @@ class Rewriter:
         """The attributes of a node with the graphs among them rewritten."""
         return map_graphs(node.attrs, self.rewrite)
 
-    def node(self, builder: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+    def node(self, builder: Builder, node: Apply, args: Sequence[Node], attrs: Mapping[str, Any]) -> Node:
         """What takes the place of `node`; here, itself."""
         fn = self.rewrite(node.fn) if isinstance(node.fn, Graph) else None
         return emit_like(builder, node, args, attrs, fn)

@@ -73,13 +73,13 @@ AREAS = (
             "ad": "reverse/reverse forward/forward cotangents activity reverse/control",
             "prims": "elementwise reduction broadcast shape indexing linalg",
         },
-        "unit/ad/test_reverse unit/ad/test_forward prims/test_registry prims/test_forward prims/test_axes prims/test_symbolic "
-        "test_reference_values",
+        "unit/ad/test_reverse unit/ad/test_forward unit/ad/test_small_programs prims/test_registry prims/test_forward "
+        "prims/test_axes prims/test_symbolic test_reference_values",
     ),
     Area(
         "batches",
         {"ad": "batch/batch batch/control", "prims": "rules/batching"},
-        "test_batch_of_programs unit/ad/test_batch prims/test_registry",
+        "test_batch_of_programs unit/ad/test_batch unit/ad/test_small_programs prims/test_registry",
     ),
     Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_like_terms"),
     Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact test_exact_ints"),

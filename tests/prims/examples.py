@@ -159,6 +159,7 @@ example("reshape", uniform(2, 3, 4), shape=(2, 4, 3))
 example("reshape", uniform(2, 3, 4), shape=(24,))
 example("reshape", uniform(1, 1), shape=())
 example("reshape", 1.5, shape=(1, 1))
+example("reshape", uniform(0, 3), shape=(3, 2, 0))
 example("reshape", uniform(6), shape=(1, 2, 1, 3))
 example("transpose", uniform(2, 3, 4), perm=(2, 0, 1))
 example("slice", uniform(3, 4), starts=(0, 1), sizes=(3, 2), steps=(1, 1))
@@ -188,6 +189,18 @@ for _i in (0, 1, 7, -5):
     example("index_add", ROW, 0.5, _i, axis=0)
     example("dynamic_update_slice", uniform(4, 2), uniform(2, 2), _i, axis=0)
     example("slice_add", uniform(4, 2), uniform(3, 2), _i, axis=0)
+for _axis, _shape in ((0, (3, 4)), (1, (2, 4)), (2, (2, 3))):
+    _x, _i = uniform(2, 3, 4), _axis % 2
+    _part = [2, 3, 4]
+    _part[_axis] = 2
+    example("dynamic_index", _x, _i, axis=_axis)
+    example("dynamic_slice", _x, _i, axis=_axis, length=2)
+    for _name in ("dynamic_update", "index_add"):
+        example(_name, _x, uniform(*_shape), _i, axis=_axis)
+    for _name in ("dynamic_update_slice", "slice_add"):
+        example(_name, _x, uniform(*_part), _i, axis=_axis)
+    example("take", _x, np.array([[1, 0], [1, 1]]), axis=_axis)
+    example("scatter_add", _x, np.array([1, 0, 1]), uniform(*_x.shape[:_axis], 3, *_x.shape[_axis + 1 :]), axis=_axis)
 example("take", uniform(4, 3), np.array([[0, 3], [3, 9]]), axis=0)
 example("take", uniform(2, 4, 3), np.array([1, 1, -2]), axis=1)
 example("take", uniform(4), 2, axis=0)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import myia_relay.prims as prims
-from myia_relay.abstract.types import Array, numpy_dtype
+from myia_relay.abstract.types import Array, Scalar, numpy_dtype
 from myia_relay.ir.build import as_type, type_of_constant
 from myia_relay.ir.prim import REGISTRY
-from myia_relay.prims.rules.broadcast import reduce_sum
+from myia_relay.prims.ops.shape import stack
+from myia_relay.prims.rules.broadcast import match_kind, reduce_sum
 
 from .examples import EXAMPLES, NO_GRADIENT, UNTESTED
 from .lowering import lower
@@ -160,6 +161,43 @@ def test_batching_is_a_loop(prim, args, attrs):
         batched = evaluate(builder.graph, stacked, out)[0]
         loop = np.stack([np.asarray(compute(prim, e, attrs)) for e in examples])
         np.testing.assert_allclose(batched, loop, rtol=1e-10, atol=1e-12, err_msg=f"batched {mask}")
+
+
+@pytest.mark.parametrize("flags", list(np.ndindex(2, 2)), ids=str)
+def test_batches_of_many_or_large_products(flags):
+    """One product of all instead of many, where one of the matrices is the same for all examples."""
+    rng, dot = np.random.default_rng(0), REGISTRY["dot"]
+    for size, m, n in ((40, 2, 3), (3, 9, 8), (31, 8, 8)):
+        a = rng.normal(size=(4, m) if flags[0] else (m, 4))
+        bs = rng.normal(size=(size, *((n, 4) if flags[1] else (4, n))))
+        attrs = {"transpose_a": bool(flags[0]), "transpose_b": bool(flags[1])}
+        builder, xs = stage([a, bs])
+        out = dot.batch_rule(size, (False, True), *xs, **attrs)
+        want = np.stack([dot.reference(a, b, **attrs) for b in bs])
+        np.testing.assert_allclose(evaluate(builder.graph, [a, bs], out)[0], want, rtol=1e-12, atol=1e-14)
+        few = size <= 31 and m * n <= 64
+        assert [n.fn.name for n in builder.graph.nodes].count("batched_dot") == few
+
+
+def test_kinds_are_matched_by_as_little_as_possible():
+    array, number, python = Array("float64", ()), Scalar("float64"), Scalar("float64", True)
+    needed = {
+        (array, array): [], (array, number): ["as_scalar"], (array, python): ["as_scalar", "cast"],
+        (number, number): [], (number, array): ["as_array"], (number, python): ["cast"],
+        (python, python): [], (python, array): ["as_array"], (python, number): ["cast"],
+    }  # fmt: skip
+    for (have, want), names in needed.items():
+        builder, (x,) = stage([as_type(1.5, have)])
+        out = match_kind(x, want)
+        assert out.type == want and [n.fn.name for n in builder.graph.nodes] == names
+
+
+def test_a_stack_of_one_is_not_put_together():
+    for count in (1, 2):
+        builder, xs = stage([np.arange(3.0)] * count)
+        out = stack(*xs, axis=0)
+        assert out.shape == (count, 3)
+        assert [n.fn.name for n in builder.graph.nodes].count("concatenate") == count - 1
 
 
 def test_the_gradient_test_fails_on_a_wrong_gradient(monkeypatch):

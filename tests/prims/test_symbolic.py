@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.dims import symbol
-from myia_relay.abstract.types import Array
+from myia_relay.abstract.types import INT, Array
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
+from myia_relay.ir.prim import REGISTRY
 from myia_relay.prims.api.nn_api import NN_OPS
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, getitem, setitem
 from myia_relay.prims.api.operators import OPERATORS
 from myia_relay.utils.errors import ShapeError
 
-from .staged import execute
+from .staged import execute, reverse
 from .test_numpy_functions import same
 
 N = symbol("n")
@@ -92,11 +93,36 @@ def test_one_staging_serves_every_size(name):
         same(staged(x), np.asarray(reference(x))[()], name, 1e-12)
 
 
+def test_derivatives_of_a_product_of_any_number_of_factors():
+    """Each factor's cofactor, where some are 0, too: n is not known when the rule is run."""
+    product, weights = REGISTRY["reduce_prod"], np.array([0.5, 2.0, -1.0])
+
+    def backward(b, x):
+        return reverse(product(x, axes=(0,)), x.const(weights), [x])[0]
+
+    def forward(b, x):
+        return product.jvp_rule(x, product(x, axes=(0,)), (x * x,), axes=(0,))
+
+    back, fore = stage(backward), stage(forward)
+    for n in (1, 2, 5):
+        x = np.random.default_rng(n).uniform(0.5, 2.0, (n, 3))
+        x[n // 2, 0] = 0.0
+        cofactors = np.stack([np.prod(np.delete(x, k, 0), 0) for k in range(n)])
+        np.testing.assert_allclose(back(x), weights * cofactors, rtol=1e-14)
+        np.testing.assert_allclose(fore(x), np.sum(x * x * cofactors, 0), rtol=1e-14)
+
+
 def test_what_depends_on_the_size_is_checked_at_run_time():
     with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 3"):
         stage(lambda b, x: getitem(b, x, 4))(np.ones((3, 3)))
     with pytest.raises(IndexError, match="beyond axis 0, of size 3"):
         stage(lambda b, x: getitem(b, x, slice(None, 5)))(np.ones((3, 3)))
+
+
+def test_slices_of_an_axis_of_any_size():
+    infer = REGISTRY["dynamic_slice"].infer_rule
+    assert infer(Array("float64", (N, 3)), INT, axis=0, length=5) == Array("float64", (5, 3))
+    assert infer(Array("float64", (N, 3)), INT, axis=1, length=N) == Array("float64", (N, N))
 
 
 def test_arithmetic_of_sizes_stays_symbolic():

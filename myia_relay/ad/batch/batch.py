@@ -178,14 +178,14 @@ class Batcher:
                     raise OneByOne
                 return self.inline(b, node.fn, args, flags, mask)
             callee, flag = self.graph(node.fn, tuple(flags))
-            return b.call(callee, tuple(args)), flag
+            return b.call(callee, args), flag
         special = RULES.get(node.fn.name)
         if special is not None:
             return special(self, b, node, args, flags, mask)
         if node.fn.name.startswith("list_") and (mask is not None or not plain):
             raise OneByOne
         if plain:
-            return emit_like(b, node, tuple(args)), False
+            return emit_like(b, node, args), False
         if node.fn.batch_rule is None:
             raise InternalError("vmap", f"primitive {node.fn.name} has no batching rule")
         out = node.fn.batch_rule(
@@ -209,12 +209,12 @@ class Batcher:
             Restart: it is a tape that has become batched.
             InternalError: something was pushed on that tape before.
         """
-        if have == want or want is False:
+        if have == want:
             return node
         if isinstance(t, Struct):
             parts = [b.emit(REGISTRY["get_item"], (node,), {"index": i}) for i in range(len(t.elems))]
             parts = [self.match(b, x, e, item(have, i), item(want, i)) for i, (x, e) in enumerate(zip(parts, t.elems))]
-            return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": self.type(t, want)})
+            return b.emit(REGISTRY["make_struct"], parts, {"type": self.type(t, want)})
         if isinstance(t, Data):
             raise OneByOne
         if is_undef(node):
@@ -243,11 +243,11 @@ Rule = Callable[[Batcher, Builder, Apply, list[Node], list[Flag], "Node | None"]
 
 def _make_struct(p: Batcher, b, node, args, flags, mask):
     flag = canonical(tuple(flags))
-    return b.emit(node.fn, tuple(args), {"type": p.type(node.type, flag)}), flag
+    return b.emit(node.fn, args, {"type": p.type(node.type, flag)}), flag
 
 
 def _get_item(p: Batcher, b, node, args, flags, mask):
-    return b.emit(node.fn, tuple(args), node.attrs), item(flags[0], node.attrs["index"])
+    return b.emit(node.fn, args, node.attrs), item(flags[0], node.attrs["index"])
 
 
 def _tape_new(p: Batcher, b, node, args, flags, mask):
@@ -264,15 +264,15 @@ def _tape_push(p: Batcher, b, node, args, flags, mask):
             raise Restart
         return b.emit(node.fn, (args[0], p.match(b, args[1], entry.type, flags[1], want))), want
     if flags[0] is False and flags[1] is False:
-        return b.emit(node.fn, tuple(args)), False
+        return b.emit(node.fn, args), False
     args = [p.match(b, args[0], tape.type, flags[0], True), p.match(b, args[1], entry.type, flags[1], full(entry.type))]
-    return b.emit(node.fn, tuple(args)), True
+    return b.emit(node.fn, args), True
 
 
 def _tape_pop(p: Batcher, b, node, args, flags, mask):
     entry = full(node.type.elems[1]) if flags[0] is True else flags[0]
     flag = canonical((flags[0], entry))
-    return b.emit(node.fn, tuple(args)), flag
+    return b.emit(node.fn, args), flag
 
 
 # Effects.
@@ -281,7 +281,7 @@ def _tape_pop(p: Batcher, b, node, args, flags, mask):
 def _check(p: Batcher, b: Builder, node, args, flags, mask):
     """check(all(ok)), with the operands of the first example for which it fails."""
     if mask is None and all(f is False for f in flags):
-        return emit_like(b, node, tuple(args)), False
+        return emit_like(b, node, args), False
     ok, *operands = args
     at = None
     if mask is not None or flags[0]:
@@ -301,7 +301,7 @@ def example(b: Builder, x: Node, t: Type, flag: Flag, at: Var | None) -> Node:
     if isinstance(t, Struct):
         parts = [b.emit(REGISTRY["get_item"], (x,), {"index": i}) for i in range(len(t.elems))]
         parts = [example(b, part, e, item(flag, i), at) for i, (part, e) in enumerate(zip(parts, t.elems))]
-        return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": t})
+        return b.emit(REGISTRY["make_struct"], parts, {"type": t})
     at = at if at is not None else Var(b, b.constant(0))
     found = REGISTRY["dynamic_index"](Var(b, x), at, axis=0)
     if isinstance(t, Scalar) and t.weak:
@@ -315,7 +315,7 @@ def _raise(p: Batcher, b: Builder, node, args, flags, mask):
     """In code that only some examples run: raise where any of them does; nobody looks at the value otherwise."""
     if mask is None:
         operands = [example(b, x, a.type, f, None) for x, a, f in zip(args, node.args, flags)]
-        return b.emit(node.fn, tuple(operands), node.attrs), False
+        return b.emit(node.fn, operands, node.attrs), False
     ok = REGISTRY["logical_not"](Var(b, mask))
     at = REGISTRY["argmin"](REGISTRY["cast"](ok, dtype="int8"), axis=0)
     operands = [example(b, x, a.type, f, at) for x, a, f in zip(args, node.args, flags)]
@@ -326,14 +326,14 @@ def _raise(p: Batcher, b: Builder, node, args, flags, mask):
 
 def _print(p: Batcher, b: Builder, node, args, flags, mask):
     if p.once and mask is None and all(f is False for f in flags):
-        return emit_like(b, node, tuple(args)), False
+        return emit_like(b, node, args), False
     raise OneByOne
 
 
 def _ref_write(p: Batcher, b: Builder, node, args, flags, mask):
     if mask is not None or any(f is not False for f in flags):
         raise TypeError_(WRITES)
-    return emit_like(b, node, tuple(args)), False
+    return emit_like(b, node, args), False
 
 
 WRITES = "an update of a model inside of vmap with values that differ between examples; do it outside, on the batch"
@@ -342,7 +342,7 @@ WRITES = "an update of a model inside of vmap with values that differ between ex
 def _data_make(p: Batcher, b: Builder, node, args, flags, mask):
     if any(f is not False for f in flags):
         raise OneByOne
-    return emit_like(b, node, tuple(args)), False
+    return emit_like(b, node, args), False
 
 
 RULES: dict[str, Rule] = {

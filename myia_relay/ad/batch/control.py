@@ -36,7 +36,7 @@ def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -
         get, indices = REGISTRY["get_item"], range(len(t.elems))
         pairs = [[b.emit(get, (x,), {"index": i}) for x in (new, old)] for i in indices]
         parts = [_select(p, b, mask, e, *pair) for e, pair in zip(t.elems, pairs, strict=True)]
-        return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": p.type(t, full(t))})
+        return b.emit(REGISTRY["make_struct"], parts, {"type": p.type(t, full(t))})
     if not isinstance(t, Scalar | Array):
         # A tape belongs to one branch; on the other it is undefined, or, as a cotangent, empty.
         return old if getattr(getattr(new, "fn", None), "name", "") == "tape_new" else new
@@ -55,7 +55,7 @@ def _entering(p: Batcher, b: Builder, mask: Node, args, params, flags) -> tuple[
 
 
 def _enters(p: Batcher, b: Builder, mask: Node, x: Node, t: Type, flag: Flag) -> tuple[Node, Flag]:
-    if is_undef(x) or isinstance(x, Constant) or (flag is False and not (isinstance(t, Scalar) and t.is_float)):
+    if is_undef(x) or isinstance(x, Constant) or (flag is False and not isinstance(t, Scalar)):
         return x, flag
     if isinstance(t, Struct):
         parts = [b.emit(REGISTRY["get_item"], (x,), {"index": i}) for i in range(len(t.elems))]
@@ -89,7 +89,7 @@ def _cond(p: Batcher, b: Builder, node: Apply, args: list[Node], flags: list[Fla
         _, two = p.graph(orelse, given)
         want = join(one, two)
         branches = {"then": p.graph(then, given, want)[0], "orelse": p.graph(orelse, given, want)[0]}
-        return b.emit(node.fn, tuple(args), branches), want
+        return b.emit(node.fn, args, branches), want
     condition = p.match(b, condition, node.args[0].type, flags[0], True)
     results = []
     for graph, own in ((then, _both(b, mask, condition)), (orelse, _without(b, mask, condition))):
@@ -170,7 +170,7 @@ def _masked_for(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     out, flag = p.inline(inner, body, [index.node, *entered], [True, *own], running.node)
     t = body.output.type
     out = p.match(inner, out, t, flag, full(t))
-    before = inner.emit(REGISTRY["make_struct"], tuple(values[:n]), {"type": p.type(t, full(t))})
+    before = inner.emit(REGISTRY["make_struct"], values[:n], {"type": p.type(t, full(t))})
     graph.output = _select(p, inner, running.node, t, out, before)
     bounds = [b.constant(0, INT), longest.node, b.constant(1, INT)]
     result = b.emit(node.fn, (*bounds, *inputs, *extra), {"body": graph, "carried": n})
@@ -186,7 +186,7 @@ def _while(p: Batcher, b: Builder, node: Apply, args, flags, mask):
         new_test, _ = p.graph(test, (*carried, *constants))
         new_body, _ = p.graph(body, (*carried, *constants), want)
         inputs = _loop_inputs(p, b, node, args, flags, 0, carried)
-        return b.emit(node.fn, tuple(inputs), {"cond": new_test, "body": new_body, "carried": n}), want
+        return b.emit(node.fn, inputs, {"cond": new_test, "body": new_body, "carried": n}), want
     return _masked_while(p, b, node, args, flags, mask)
 
 
@@ -215,7 +215,7 @@ def _masked_while(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     out, flag = p.inline(inner, body, entered, own, going)
     t = body.output.type
     out = p.match(inner, out, t, flag, full(t))
-    before = inner.emit(REGISTRY["make_struct"], tuple(params[:n]), {"type": p.type(t, full(t))})
+    before = inner.emit(REGISTRY["make_struct"], params[:n], {"type": p.type(t, full(t))})
     new_body.output = _select(p, inner, going, t, out, before)
     result = b.emit(node.fn, (*inputs, *extra), {"cond": new_test, "body": new_body, "carried": n})
     return result, full(node.type)

@@ -76,9 +76,9 @@ def one_by_one(b: Builder, args: Sequence[Node], graph: Graph, flags: Sequence[F
     carry = [body.add_parameter(f"out{i}", s.type) for i, s in enumerate(starts)]
     given = [body.add_parameter(p.name, a.type) for p, a in zip(graph.params, args, strict=True)]
     values = [example(inner, x, p.type, f, k) for x, p, f in zip(given, graph.params, flags, strict=True)]
-    outs = _leaves(inner, inner.call(graph, tuple(values)))
+    outs = _leaves(inner, inner.call(graph, values))
     new = [_stored(inner, place, out, k) for place, out in zip(carry, outs, strict=True)]
-    body.output = inner.emit(REGISTRY["make_struct"], tuple(new), {"type": tuple_of(*[n.type for n in new])})
+    body.output = inner.emit(REGISTRY["make_struct"], new, {"type": tuple_of(*[n.type for n in new])})
     stop = b.emit(REGISTRY["dim_size"], (), {"dim": size}) if isinstance(size, Dim) else b.constant(size, INT)
     bounds = (b.constant(0, INT), stop, b.constant(1, INT))
     done = b.emit(REGISTRY["for_loop"], (*bounds, *starts, *args), {"body": body, "carried": len(starts)})

@@ -147,7 +147,6 @@ def _loop(activity: Activity, node: Apply, acts) -> Act:
 SPECIAL = {
     "get_item": lambda activity, node, acts: item(acts[0], node.attrs["index"]),
     "make_struct": lambda activity, node, acts: acts,
-    "tape_push": lambda activity, node, acts: acts[0] is not False or acts[1] is not False,
     "tape_pop": lambda activity, node, acts: (acts[0], acts[0] and activity.full(node.type.elems[1])),
     "cond": _cond,
     "for_loop": _loop,

@@ -99,7 +99,7 @@ def _into_branches(b: Builder, a: Node, node: Apply, k: int) -> None:
         out = inline(inner, old, [env[p] for p in old.params])
         parts = [inner.emit(REGISTRY["get_item"], (out,), {"index": i}) for i in range(len(out.type.elems))]
         parts[k] = add_lists(inner, total, parts[k])
-        new.output = inner.emit(REGISTRY["make_struct"], tuple(parts), {"type": out.type})
+        new.output = inner.emit(REGISTRY["make_struct"], parts, {"type": out.type})
         attrs[name] = new
     node.args, node.attrs = (*node.args, a), attrs
 

@@ -228,7 +228,7 @@ class Forward:
 
 def pack(b: Builder, nodes: Sequence[Node]) -> Node:
     """A tuple."""
-    return b.emit(REGISTRY["make_struct"], tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+    return b.emit(REGISTRY["make_struct"], nodes, {"type": tuple_of(*[n.type for n in nodes])})
 
 
 def parts(b: Builder, node: Node, indices: Sequence[int]) -> list[Node]:

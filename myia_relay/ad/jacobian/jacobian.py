@@ -88,7 +88,7 @@ def inline_jacobian(
     else:
         parts = compressed(b, args, graph, ends, outs, forward, found, sparse is not None)
     parts = by_result(parts, len(ends), forward)
-    return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": tuple_of(*[p.type for p in parts])})
+    return b.emit(REGISTRY["make_struct"], parts, {"type": tuple_of(*[p.type for p in parts])})
 
 
 def by_result(parts: Sequence, seeds: int, forward: bool) -> list:

@@ -57,7 +57,7 @@ def _parts(builder: Builder, node: Node, indices: Sequence[int]) -> list[Node]:
 
 def _pack(builder: Builder, nodes: Sequence[Node]) -> Node:
     """A tuple."""
-    return builder.emit(REGISTRY["make_struct"], tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+    return builder.emit(REGISTRY["make_struct"], nodes, {"type": tuple_of(*[n.type for n in nodes])})
 
 
 def _flow(adjoint: Adjoint, node: Apply, args: Sequence[int], patterns: Sequence[Pattern], result: Node) -> None:
@@ -76,13 +76,12 @@ def _call(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     saved: list[Node] = []
     if split.residuals or split.threads:
         with adjoint.before(node):
-            both = b.call(split.forward, tuple(args))
+            both = b.call(split.forward, args)
             saved = _parts(b, both, range(1, 1 + len(split.residuals)))
         adjoint.replace(node, "get_item", (both,), {"index": 0})
     douts = leaf_nodes(b, ct, split.dout, node.type)
-    if split.threads or any(p is not None for p in split.patterns):
-        result = b.call(split.backward, (*(args[i] for i in split.reused), *saved, *douts))
-        _flow(adjoint, node, range(len(args)), split.patterns, result)
+    result = b.call(split.backward, (*(args[i] for i in split.reused), *saved, *douts))
+    _flow(adjoint, node, range(len(args)), split.patterns, result)
 
 
 def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
@@ -103,8 +102,6 @@ def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
             saved = _parts(b, both, range(1, 1 + len(slots)))
         adjoint.replace(node, "get_item", (both,), {"index": 0})
     patterns = [union(p, q) for p, q in zip(splits[0].patterns, splits[1].patterns, strict=True)]
-    if all(p is None for p in patterns) and not threads:
-        return
     reused = sorted({*splits[0].reused, *splits[1].reused})
     inputs = [*(operands[i] for i in reused), *saved, *leaf_nodes(b, ct, dout, node.type)]
     then, orelse = [
@@ -220,7 +217,7 @@ def _forward_for(b: Builder, node: Apply, split: Split, args: list[Node]) -> Nod
     inner = Builder(graph, body.origin)
     both = inline(inner, split.forward, [index, *rest[:n], *rest[n + r :]])
     _advance(inner, both, n, rest[n : n + r], [])
-    return b.emit(REGISTRY["for_loop"], tuple(args), {"body": graph, "carried": n + r})
+    return b.emit(REGISTRY["for_loop"], args, {"body": graph, "carried": n + r})
 
 
 def _forward_while(b: Builder, node: Apply, split: Split, args: list[Node]) -> Node:
@@ -237,7 +234,7 @@ def _forward_while(b: Builder, node: Apply, split: Split, args: list[Node]) -> N
     params = [condition.add_parameter(name, a.type) for name, a in zip(names, args, strict=True)]
     test = inline(Builder(condition, condition.origin), node.attrs["cond"], [*params[:n], *params[n + r + 1 :]])
     condition.output = test
-    return b.emit(REGISTRY["while_loop"], tuple(args), {"cond": condition, "body": graph, "carried": n + r + 1})
+    return b.emit(REGISTRY["while_loop"], args, {"cond": condition, "body": graph, "carried": n + r + 1})
 
 
 def _advance(b: Builder, both: Node, n: int, tapes: Sequence[Node], more: Sequence[Node]) -> None:

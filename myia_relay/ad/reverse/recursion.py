@@ -254,7 +254,7 @@ def unchanged_parameters(members: frozenset[Graph], entry: Graph) -> set[Paramet
 
 def pack(b: Builder, nodes: Sequence[Node]) -> Node:
     """A tuple."""
-    return b.emit(REGISTRY["make_struct"], tuple(nodes), {"type": tuple_of(*[n.type for n in nodes])})
+    return b.emit(REGISTRY["make_struct"], nodes, {"type": tuple_of(*[n.type for n in nodes])})
 
 
 def items(b: Builder, node: Node, stop: int, start: int = 0) -> list[Node]:

@@ -337,7 +337,7 @@ def slice_add(x, v, start, *, axis):
 
 def _infer_window(name):
     def infer(x, v, start, *, axis):
-        if not isinstance(v, Array) or len(v.shape) != len(x.shape):
+        if len(v.shape) != len(x.shape):
             raise ShapeError(f"{name}: {v} into {x}")
         _require_part(name, x, v, (*x.shape[:axis], v.shape[axis], *x.shape[axis + 1 :]))
         _require_index(name, start)

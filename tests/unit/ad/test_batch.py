@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tuple_of
-from myia_relay.ad.expand import vmap_graph
+from myia_relay.ad.batch.batch import Batcher
+from myia_relay.ad.expand import expand, vmap_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Builder, Var
+from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
-from myia_relay.utils.errors import TypeError_
+from myia_relay.utils.errors import InternalError, TypeError_
 from tests.typed_graphs import (
     P,
     apply,
@@ -111,6 +113,48 @@ def test_structures_part_by_part():
     assert b.shape == (4, 2) and c.shape == (4,)
 
 
+@pytest.mark.parametrize("flags", [((True, (False, False)), True), ((False, (True, False)), True), ((False, (False, True)), True),
+                                   ((True, (True, True)), True), (False, True)], ids=str)  # fmt: skip
+def test_structures_that_only_some_examples_use(flags):
+    """A branch, a loop with different bounds and one with different conditions; the value and all of its derivatives."""
+    t = tuple_of(FLOAT, tuple_of(vec(2), Scalar("float64")))
+
+    def f(p, y):
+        def turns(p, y):
+            n = P["cast"](y * 2.0, dtype="int64", weak=True)
+            body = lambda i, q, y: staged(y.builder, ((sin(q[0]) + 0.5, (q[1][0] * y, q[1][1] + q[0])),))  # noqa: E731
+            return for_((0, n, 1), body, (p,), (y,))[0]
+
+        def until(p, y):
+            test = lambda q, y: q[0] > y  # noqa: E731
+            body = lambda q, y: staged(y.builder, ((q[0] - 0.75, (q[1][0] * q[0], q[1][1] * q[0])),))  # noqa: E731
+            return while_(test, body, (p,), (y,))[0]
+
+        q = cond(y > 0.0, turns, until, p, y)
+        return q[0] + reduce_sum(q[1][0] * q[1][0], axes=(0,)) * q[1][1]
+
+    def both(p, y):
+        return vag(f, p, y, wrt=(0, 1))
+
+    many = verify(expanded(vmap_graph(build(both, t, FLOAT), flags, N)), "vmap")
+    one, rng = expanded(build(both, t, FLOAT)), np.random.default_rng(0)
+
+    def draw(t, flag):
+        if isinstance(t, Struct):
+            return tuple(draw(e, flag if isinstance(flag, bool) else flag[k]) for k, e in enumerate(t.elems))
+        drawn = rng.uniform(0.5, 1.0, (N, *t.shape) if flag else t.shape)
+        return drawn if drawn.shape else float(drawn) if t.weak else np.float64(drawn)
+
+    def pick(x, t, flag, k):
+        if isinstance(t, Struct):
+            return tuple(pick(x[i], e, flag if isinstance(flag, bool) else flag[i], k) for i, e in enumerate(t.elems))
+        return x if not flag else x[k] if not getattr(t, "weak", False) else float(x[k])
+
+    p = draw(t, flags[0])
+    want = stack([run(one, [pick(p, t, flags[0], k), float(X[k])]) for k in range(N)])
+    compare(want, run(many, [p, X]))
+
+
 def branchy(x, y):
     return cond(x > 0.0, lambda x, y: sin(x) * y, lambda x, y: exp(x) + y * x, x, y)
 
@@ -187,6 +231,18 @@ def test_a_loop_that_would_not_end_where_it_is_not_taken():
 def test_calls():
     inner = build(branchy, FLOAT, FLOAT, name="inner")
     check(lambda x, y: call(inner, x, y) + call(inner, y, y), (FLOAT, FLOAT), (True, False), X, 2.0)
+
+
+def test_a_chain_of_calls_is_batched_once(monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        Batcher, "build", lambda self, new, g, *rest, _f=Batcher.build: built.append(g) or _f(self, new, g, *rest)
+    )
+    f = build(branchy, FLOAT, FLOAT, name="f0")
+    for k in range(10):
+        f = build(lambda x, y, inner=f: call(inner, x, y) * y, FLOAT, FLOAT, name=f"f{k}")
+    check(lambda x, y: call(f, x, y), (FLOAT, FLOAT), (True, False), X, 2.0)
+    assert len(built) == len(set(built))
 
 
 # With gradients, in both orders.
@@ -271,6 +327,14 @@ def test_checks_where_only_some_examples_run():
 
     check(h, (FLOAT, INT), (True, True), X, np.array([1, 0, 2, 0]))
 
+    def of_what_is_shared(x, y):
+        return cond(x > 0.0, lambda x, y: safe(y) * x, lambda x, y: x, x, y)
+
+    g = verify(vmap_graph(build(of_what_is_shared, FLOAT, FLOAT), (True, False), N), "vmap")
+    with pytest.raises(ValueError, match=r"bad 0\.25"):
+        run(g, [X, 0.25])
+    np.testing.assert_array_equal(run(g, [-np.abs(X), 0.25]), -np.abs(X))
+
 
 def test_raise_where_no_example_goes():
     def f(x):
@@ -283,6 +347,47 @@ def test_raise_where_no_example_goes():
     with pytest.raises(ValueError, match=r"bad 0\.5"):
         run(g, [X])
     np.testing.assert_array_equal(run(g, [-np.abs(X)]), -np.abs(X) * 2)
+
+
+def test_what_would_be_computed_behind_a_raise():
+    def f(x, y):
+        def wrong(x, y):
+            return apply("raise", x, exception=ValueError, parts=("bad ", (0, "", "")), type=FLOAT) * y + x
+
+        return cond(x > 0.0, wrong, lambda x, y: x * 2.0, x, y)
+
+    g = verify(vmap_graph(build(f, FLOAT, FLOAT), (True, False), N), "vmap")
+    np.testing.assert_array_equal(run(g, [-np.abs(X), 3.0]), -np.abs(X) * 2)
+
+
+def test_failures_that_show_structures():
+    def f(x, y):
+        pair = staged(x.builder, (x, (y, x * y)))
+        apply("check", x < 0.25, pair, exception=ValueError, parts=("bad ", (0, "", "")))
+        return x
+
+    g = verify(vmap_graph(build(f, FLOAT, FLOAT), (True, False), N), "vmap")
+    with pytest.raises(ValueError, match=r"bad \(0\.5, \(3\.0, 1\.5\)\)"):
+        run(g, [X, 3.0])
+
+
+def test_a_batching_rule_that_gives_something_else_is_an_internal_error(monkeypatch):
+    monkeypatch.setattr(REGISTRY["sin"], "batch_rule", lambda size, batched, x: reduce_sum(x, axes=(0,)))
+    with pytest.raises(InternalError, match="the batching rule of sin gives np.float64 for"):
+        vmap_graph(build(lambda x: sin(x), FLOAT), (True,), N)
+
+
+def test_a_graph_that_uses_what_is_not_there_is_an_internal_error():
+    """Never a wrong program, by whichever transform it is first seen."""
+    g, other = build(lambda x: sin(x), FLOAT), build(lambda x: x * x, FLOAT)
+    g.output = other.output
+    for transformed in (
+        lambda: vmap_graph(g, (True,), N),
+        lambda: expand(build(lambda x: vag(g, x)[0], FLOAT)),
+        lambda: expand(build(lambda x: apply("jvp", x, x, graph=g, wrt=(0,))[1][0], FLOAT)),
+    ):
+        with pytest.raises(InternalError, match="used before it is defined"):
+            transformed()
 
 
 def test_each_example_prints(capsys):

@@ -95,6 +95,20 @@ def test_a_loop_carries_tangents_only_where_they_are():
     assert loop.attrs["carried"] == 3
 
 
+def test_names_say_what_graphs_were_made_of():
+    graph = expanded(build(lambda a, t: jv(nested, a, t)[1][0], FLOAT, FLOAT))
+    assert {g.name for g in all_graphs(graph)} >= {"body.jvp", "then.jvp", "orelse.jvp"}
+
+
+def test_tangents_are_repeated_only_where_they_lack_axes():
+    def names(f):
+        g = expanded(build(lambda a, t: jv(f, a, t)[1][0], vec(), vec()))
+        return [n.fn.name for n in g.nodes]
+
+    assert "broadcast_to" not in names(lambda a: P["sin"](a) * a)
+    assert names(lambda a: a + np.ones((2, 3))).count("broadcast_to") == 1
+
+
 def test_nothing_is_stored():
     graph = expanded(build(lambda a, t: jv(nested, a, t)[1][0], FLOAT, FLOAT))
     names = {getattr(n.fn, "name", "") for g in all_graphs(graph) for n in g.nodes}

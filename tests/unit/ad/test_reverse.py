@@ -305,6 +305,79 @@ def test_only_what_is_needed_goes_on_tapes():
     assert tapes(lambda x: for_((0, 9, 1), lambda i, a, x: staged(x.builder, (a + sin(x) * x,)), (x,), (x,))[0]) == 0
 
 
+def of_a_pair(make):
+    """The second part of a pair does not depend on x; its sine is what is asked for."""
+
+    def f(x, k, n):
+        pair = make(x, k, n)
+        return pair[0] * sin(pair[1])
+
+    return f
+
+
+def loop_with_a_branch(x, k, n):
+    def body(i, a, c):
+        pair = cond(P["eq"](P["mod"](i, 2), 0), lambda a, c: staged(a.builder, (a * a, c + 1.0)),
+                    lambda a, c: staged(a.builder, (c * a, c * 2.0)), a, c)  # fmt: skip
+        return staged(a.builder, (pair[0], pair[1]))
+
+    return for_((0, n, 1), body, (x, k))
+
+
+def as_float(n):
+    return P["cast"](n, dtype="float64", weak=True)
+
+
+NOT_ACTIVE = {
+    "structure": lambda x, k, n: staged(x.builder, (x * x, k * 2.0)),
+    "nested": lambda x, k, n: staged(x.builder, (staged(x.builder, (x, k)), x))[0],
+    "branch": lambda x, k, n: cond(
+        x > 0.5, lambda x, k: staged(x.builder, (x * x, k * 2.0)), lambda x, k: staged(x.builder, (x, k)), x, k
+    ),
+    "for loop": lambda x, k, n: for_((0, n, 1), lambda i, a, c: staged(a.builder, (a * c, c + 1.0)), (x, k)),
+    "while loop": lambda x, k, n: while_(
+        lambda a, c: c < 5.0, lambda a, c: staged(a.builder, (a * c, c + 1.0)), (x, k)
+    ),
+    "loop with a branch": loop_with_a_branch,
+    "call": lambda x, k, n: call(
+        build(lambda a, c: staged(a.builder, (a * c, c + 1.0)), FLOAT, FLOAT, name="g"), x, k
+    ),
+    "stopped": lambda x, k, n: staged(x.builder, (x, P["stop_gradient"](x) * 0.0 + k)),
+    "integer": lambda x, k, n: staged(x.builder, (x, as_float(P["cast"](x, dtype="int64", weak=True)))),
+    "rounded": lambda x, k, n: staged(x.builder, (x, P["floor"](x * 3.0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_ACTIVE)
+def test_what_is_not_active_costs_nothing(name):
+    """No derivative of the sine is computed, by either mode."""
+    f, types, point = of_a_pair(NOT_ACTIVE[name]), (FLOAT, FLOAT, INT), (0.75, 0.5, 3)
+    reverse = build(grad(f), *types)
+    inner = build(f, *types, name="inner")
+    forward = build(lambda x, k, n: apply("jvp", x, k, n, x, graph=inner, wrt=(0,))[1][0], *types)
+    for g in (expanded(reverse), expanded(forward)):
+        assert "cos" not in {getattr(n.fn, "name", "") for h in all_graphs(g) for n in h.nodes}
+    slope = numeric(f, *point)
+    assert run(expanded(reverse), point) == pytest.approx(slope, rel=1e-7)
+    assert run(expanded(forward), point) == pytest.approx(0.75 * slope, rel=1e-7)
+
+
+def test_a_reciprocal_is_divided_once():
+    """y = 1 / x  =>  dx = -dy y y: divisions are slow."""
+    names = [n.fn.name for n in expanded(build(grad(lambda x: 1.0 / x), FLOAT)).nodes]
+    assert names.count("div") == 1
+    assert gradient(lambda x: 1.0 / x, 4.0) == -1 / 16
+
+
+def test_backward_branches_keep_the_names_of_what_they_read():
+    def f(speed, mass):
+        return cond(speed > 0.0, lambda speed, mass: sin(speed) * mass, lambda speed, mass: speed * mass, speed, mass)
+
+    g = expanded(build(lambda speed, mass: vag(f, speed, mass)[1][0], FLOAT, FLOAT))
+    branches = [n.attrs[k] for n in g.nodes if n.fn.name == "cond" for k in ("then", "orelse")]
+    assert all({"speed", "mass"} <= {p.name for p in b.params} for b in branches)
+
+
 # Calls.
 
 

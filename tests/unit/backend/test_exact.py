@@ -140,6 +140,17 @@ def test_float_binary(name, dtype, mode):
         same(run(op, [x, y], [dtype], mode)[0], meaning(x, y))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int64", "int8"])
+def test_extrema_of_other_types(dtype):
+    """Of halves the first of equals, for which NumPy has no vector code; integers have no NaN."""
+    x, y = pairs(
+        [v for v in FLOATS if abs(v) != 2.0**63] if dtype == "float16" else [0, 1, -1, 5, -7, 127, -128], dtype
+    )
+    first, second = run(lambda b, p, q: (exact.maximum(b, p, q), exact.minimum(b, p, q)), [x, y], [dtype] * 2, "scalar")
+    same(first, np.maximum(x, y))
+    same(second, np.minimum(x, y))
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -1.0, 10.0, NAN, INF, -INF, 5e-324])
 def test_float_constants_do_not_fold_wrongly(value, mode):
@@ -369,6 +380,16 @@ def test_libm_equals_cpython(name):
 
     x = np.array(list(FLOATS) + list(np.linspace(-5, 5, 41)))
     same(run(lambda b, v: exact.libm(name, v), [x], ["float64"], "scalar")[0], [meaning(v) for v in x.tolist()])
+
+
+def test_libm_of_vectors():
+    """Lane by lane, where LLVM has the function; of any other it is refused."""
+    x = np.linspace(0.25, 4.0, 16)
+    exp, power = run(lambda b, v: (exact.libm("exp", v), exact.libm("pow", v, v)), [x], ["float64"] * 2, "vector")
+    same(exp, [math.exp(v) for v in x.tolist()])
+    same(power, [v**v for v in x.tolist()])
+    with pytest.raises(ValueError, match="erf has no vector form"):
+        exact.libm("erf", vload(pipeline.param("x", (8,), "float64"), 0, 8))
 
 
 def test_pow_equals_cpython():

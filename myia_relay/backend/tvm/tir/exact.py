@@ -196,7 +196,7 @@ def libm(name: str, *args: Any) -> Any:
     return llvm(name, dtype, *args)
 
 
-# --- comparisons, selection -------------------------------------------------------------------------------------------
+# --- comparisons, extrema -------------------------------------------------------------------------------------------
 
 
 def ne(x: Any, y: Any) -> Any:
@@ -232,11 +232,6 @@ def _extremum(b: Block, wins: Any, x: Any, y: Any) -> Any:
         wins = {tirx.GT: tirx.GE, tirx.LT: tirx.LE}[wins]
     keep = wins(ordered(x), ordered(y))
     return tirx.Select(tirx.Or(keep, isnan(x)) if is_float(x) else keep, x, y)
-
-
-def select(condition: Any, x: Any, y: Any) -> Any:
-    """x where condition else y; both are evaluated, so neither may trap."""
-    return tirx.Select(condition, x, y)
 
 
 # --- casts ------------------------------------------------------------------------------------------------------------
