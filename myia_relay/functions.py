@@ -1,7 +1,9 @@
-"""Public functions with an implementation in `prims.api`: compiled code emits it, and plain Python calls compile themselves."""
+"""Public functions: compiled code emits what they are or parses them, and plain Python calls compile themselves."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .api import Relay
@@ -13,13 +15,42 @@ from .infer.values.values import Val
 from .prims.api.implementations import Implementation
 
 
-class OperatorFunction(Relay):
-    """A public function: its implementation inside of compiled code, a compiled function outside.
+class Sized(Relay):
+    """A function of which some parameters are sizes in one call and arrays in another.
+
+    Attributes:
+        sizes: these parameters: None, ints and shapes there are compile-time constants.
+    """
+
+    def __init__(self, function: Callable, static: Iterable[str], sizes: tuple[str, ...]):
+        self.sizes = sizes
+        super().__init__(function, static=(*static, *sizes))
+
+    @property
+    def positional(self) -> tuple[str, ...]:
+        """The names of the parameters that may be given by position."""
+        return tuple(inspect.signature(self.__wrapped__).parameters)
+
+    def _is_static(self, name: str | int, value: Any) -> bool:
+        return name in self.static and (name not in self.sizes or isinstance(value, int | tuple | list | None))
+
+    def _signature(self, args, kwargs, leaves, structural=False):
+        # From the first static argument on they are named, so that they are known at compile time.
+        names = self.positional
+        known = (i for i, (name, value) in enumerate(zip(names, args, strict=False)) if self._is_static(name, value))
+        first = next(known, len(args))
+        named = dict(zip(names[first:], args[first:], strict=False))
+        if first + len(named) == len(args) and not named.keys() & kwargs.keys():
+            args, kwargs = args[:first], {**named, **kwargs}
+        return super()._signature(args, kwargs, leaves, structural)
+
+
+class OperatorFunction(Sized):
+    """A function with an entry in the tables of `prims.api`.
 
     Attributes:
         operator_name: what it is called.
-        implementation: its entry in the tables of `prims.api`.
-        sizes: parameters that may be sizes: ints and shapes there are compile-time constants.
+        implementation: its entry.
     """
 
     def __init__(self, name: str, implementation: Implementation, doc: str, sizes: tuple[str, ...] = ()):
@@ -31,26 +62,16 @@ class OperatorFunction(Relay):
 
         call.__name__ = call.__qualname__ = name
         call.__doc__ = doc
-        self.sizes = sizes
-        super().__init__(call, static=(*implementation.static, *sizes))
+        super().__init__(call, implementation.static, sizes)
         special(self)(self.compiled)
 
-    def _is_static(self, name: str | int, value: Any) -> bool:
-        return name in self.static and (name not in self.sizes or isinstance(value, int | tuple | list | None))
-
-    def _signature(self, args, kwargs, leaves, structural=False):
-        # From the first static argument on they are named, so that they are known at compile time.
-        names = self.implementation.positional
-        known = (i for i, (name, value) in enumerate(zip(names, args, strict=False)) if self._is_static(name, value))
-        first = next(known, len(args))
-        named = dict(zip(names[first:], args[first:], strict=False))
-        if first + len(named) == len(args) and not named.keys() & kwargs.keys():
-            args, kwargs = args[:first], {**named, **kwargs}
-        return super()._signature(args, kwargs, leaves, structural)
+    @property
+    def positional(self) -> tuple[str, ...]:
+        return self.implementation.positional
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-        """What a call in compiled code emits."""
+        """Emit a call in compiled code."""
         return numeric(engine, frame, self.implementation, args, kwargs, self.implementation.name)
 
 
-__all__ = ["OperatorFunction"]
+__all__ = ["OperatorFunction", "Sized"]

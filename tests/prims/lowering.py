@@ -51,6 +51,11 @@ class NumpyLowering:
     def bitcast(self, x, dtype):
         return np.asarray(x).view(dtype)[()]
 
+    def iterate(self, state, step, active):
+        while active:
+            state, active = step(state)
+        return state
+
     def dtype_of(self, x):
         return np.asarray(x).dtype.name
 

@@ -4,8 +4,6 @@ A key is a number of 64 bits, and so is a counter. The generator, Threefry-2x32 
 counters that looks random: element i of a draw is the word of counter i. It is elementwise, so it fuses into what uses the numbers,
 and nothing is remembered from one draw to the next. What follows from the words is the same to the last bit in every executor:
 integers, and floats by the steps of `rules.portable`.
-
-Source: J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 """
 
 from __future__ import annotations
@@ -14,38 +12,16 @@ import math
 
 import numpy as np
 
-from ...abstract.types import with_dtype
-from ...ir.prim import Primitive
-from ..rules import portable
-from ..rules.relations import const_like, require
-from .elementwise import binary, exp, unary
+from ...abstract.types import Array, with_dtype
+from ...ir.axes import Axes, Relation
+from ...ir.prim import Primitive, primitive
+from ...utils.errors import GradError
+from ..rules import gamma_draws, portable, threefry
+from ..rules.relations import broadcast_shapes, const_like, join_kind, require, require_array
+from .elementwise import binary, exp, pull, unary
+from .special import digamma
 
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
 WORDS = ("uint64",)
-
-
-def _threefry2x32(key, counter):
-    """Threefry-2x32-20 of words: the first halves are the high ones."""
-    shape = np.broadcast_shapes(np.shape(key), np.shape(counter))
-    k0, k1, x0, x1 = (
-        (np.atleast_1d(word) >> np.uint64(shift)).astype(np.uint32)
-        for word in (np.asarray(key, np.uint64), np.asarray(counter, np.uint64))
-        for shift in (32, 0)
-    )
-    keys = (k0, k1, k0 ^ k1 ^ np.uint32(PARITY))
-    x0, x1 = x0 + k0, x1 + k1
-    for i in range(5):
-        for r in ROTATIONS[i % 2]:
-            x0 += x1
-            high = x1 << np.uint32(r)
-            x1 >>= np.uint32(32 - r)
-            x1 |= high
-            x1 ^= x0
-        x0 += keys[(i + 1) % 3]
-        x1 += keys[(i + 2) % 3] + np.uint32(i + 1)
-    out = x0.astype(np.uint64) << np.uint64(32) | x1
-    return out.reshape(shape)[()]
 
 
 def _mul_high(a, b):
@@ -59,7 +35,7 @@ def _mul_high(a, b):
 
 threefry2x32 = binary(
     "threefry2x32",
-    _threefry2x32,
+    threefry.threefry2x32,
     WORDS,
     "Threefry-2x32 with 20 rounds: the random word of a key and a counter.",
     differentiable=False,
@@ -95,7 +71,7 @@ def _steps(name, steps, accepts, doc) -> Primitive:
     """An elementwise primitive that is a function of `rules.portable` on floats."""
 
     def meaning(x):
-        return portable.computed(steps, x, np.asarray(x).dtype.name)
+        return portable.computed(lambda b, x: steps(b, x, x.dtype.name), x)
 
     def infer(x):
         return require(name, x, accepts)
@@ -136,7 +112,7 @@ FLOAT_OF_BITS = {"uint32": "float32", "uint64": "float64"}
 def _normal_from_bits() -> Primitive:
     def meaning(bits):
         """Standard normal numbers from uniform bits: float32 from uint32, float64 from uint64."""
-        return portable.computed(portable.normal_from_bits, bits, FLOAT_OF_BITS[np.asarray(bits).dtype.name])
+        return portable.computed(lambda b, x: portable.normal_from_bits(b, x, FLOAT_OF_BITS[x.dtype.name]), bits)
 
     return Primitive("normal_from_bits", "elementwise", meaning, differentiable=False)
 
@@ -152,3 +128,78 @@ def _(bits):
 @normal_from_bits.lower
 def _(b, bits):
     return portable.normal_from_bits(b, bits, FLOAT_OF_BITS[b.dtype_of(bits)])
+
+
+def _gamma_draw() -> Primitive:
+    def meaning(key, shape):
+        """Gamma numbers of a shape, each from a key of its own; NaN where the shape is not positive."""
+        return portable.computed(gamma_draws.gamma_draw, key, shape)
+
+    return Primitive("gamma_draw", "elementwise", meaning)
+
+
+def _gamma_slope() -> Primitive:
+    def meaning(shape, value, digamma):
+        """The derivative of gamma numbers by their shape, where the probability to be below them stays as it is."""
+        return portable.computed(gamma_draws.gamma_slope, shape, value, digamma)
+
+    return Primitive("gamma_slope", "elementwise", meaning)
+
+
+gamma_draw, gamma_slope = _gamma_draw(), _gamma_slope()
+gamma_draw.lower(gamma_draws.gamma_draw)
+gamma_slope.lower(gamma_draws.gamma_slope)
+
+
+@gamma_draw.infer
+def _(key, shape):
+    require("gamma_draw", key, WORDS)
+    require("gamma_draw", shape, ("float64",))
+    return join_kind("float64", broadcast_shapes("gamma_draw", key.shape, shape.shape), key, shape)
+
+
+@gamma_slope.infer
+def _(*types):
+    for t in types:
+        require("gamma_slope", t, ("float64",))
+    return join_kind("float64", broadcast_shapes("gamma_slope", *(t.shape for t in types)), *types)
+
+
+@gamma_draw.vjp
+@pull
+def _(key, shape, out, dout):
+    return None, dout * gamma_slope(shape, out, digamma(shape))
+
+
+@gamma_slope.vjp
+def _(shape, value, psi, out, dout):
+    raise GradError(
+        "relay.random.gamma has a first derivative by its shape, but no second one; put relay.stop_gradient around one of them"
+    )
+
+
+def _shuffle(shapes, out):
+    leading = tuple(range(len(out) - 1))
+    return Relation(((*leading, None),), (*leading, None))
+
+
+@primitive("opaque", differentiable=False, axes=Axes(_shuffle))
+def shuffled(words):
+    """The numbers 0 ... n - 1 in an order that n random words decide, along the last axis.
+
+    Source: R. Durstenfeld's shuffle, "inside out" (D. Knuth, "The art of computer programming", volume 2, 3.4.2).
+    """
+    words = np.asarray(words)
+    flat = words.reshape(-1, words.shape[-1])
+    out = np.zeros(flat.shape, np.int64)
+    places = _mul_high(flat, np.arange(1, flat.shape[1] + 1, dtype=np.uint64)).astype(np.int64)
+    for row, place in zip(out, places, strict=True):
+        for i, k in enumerate(place.tolist()):
+            row[i] = row[k]
+            row[k] = i
+    return out.reshape(words.shape)
+
+
+@shuffled.infer
+def _(words):
+    return Array("int64", require_array("shuffled", words, accepts=WORDS).shape)

@@ -12,12 +12,15 @@ functions PPND16 for float64 and PPND7 for float32.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...abstract.types import numpy_dtype
+from .threefry import threefry2x32
 
 Expr = Any
 
@@ -126,7 +129,26 @@ _QUANTILES = {
 _SPLIT, _SQUARE, _NEAR, _FAR = 0.425, 0.180625, 1.6, 5.0
 
 
+def _iterate(state: tuple, step: Callable, active: Any) -> tuple:
+    """`iterate` of the protocol: on all elements at once, of which those that are done stay as they are."""
+    state = tuple(np.broadcast_to(x, np.shape(active)) for x in state)
+    while np.any(active):
+        new, go_on = step(state)
+        state = tuple(np.where(active, x, old) for x, old in zip(new, state, strict=True))
+        active = active & go_on
+    return state
+
+
 NUMPY: Any = SimpleNamespace(
+    iterate=_iterate,
+    abs=np.abs,
+    rint=np.rint,
+    lt=np.less,
+    threefry2x32=threefry2x32,
+    logical_and=np.logical_and,
+    logical_or=np.logical_or,
+    logical_not=np.logical_not,
+    left_shift=np.left_shift,
     like=lambda value, x: np.asarray(x).dtype.type(value),
     let=lambda x: x,
     rounded=lambda x: x,
@@ -148,19 +170,19 @@ NUMPY: Any = SimpleNamespace(
 """The protocol `b` as far as this module needs it, computing on NumPy's arrays and numbers."""
 
 
-def computed(steps, x: Any, *attrs: Any) -> Any:
+def computed(steps, *xs: Any) -> Any:
     """What a function of this module makes of numbers.
 
     Args:
-        steps: the function, `(b, x, *attrs)`.
-        x: a NumPy number or array.
-        *attrs: what else it takes.
+        steps: the function, `(b, *xs)`.
+        *xs: NumPy numbers and arrays; they are broadcast.
     """
     with np.errstate(all="ignore"):
-        return steps(NUMPY, np.asarray(x), *attrs)[()]
+        return np.asarray(steps(NUMPY, *np.broadcast_arrays(*xs)))[()]
 
 
-def _product(b: Any, x: Expr, y: Expr) -> Expr:
+def product(b: Any, x: Expr, y: Expr) -> Expr:
+    """A product that no sum is contracted with."""
     return b.rounded(b.mul(x, y))
 
 
@@ -169,7 +191,7 @@ def _polynomial(b: Any, coefficients: tuple, x: Expr) -> Expr:
     terms = [b.like(c, x) if isinstance(c, float) else c for c in coefficients]
     total = terms[-1]
     for term in reversed(terms[:-1]):
-        total = b.add(_product(b, total, x), term)
+        total = b.add(product(b, total, x), term)
     return b.let(total)
 
 
@@ -188,11 +210,33 @@ def log(b: Any, x: Expr, dtype: str) -> Expr:
     u = b.bitcast(b.add(low, b.like(root, moved)), dtype)
     u = b.let(b.sub(u, b.like(1.0, u)))
     s = b.let(b.div(u, b.add(u, b.like(2.0, u))))
-    z = b.let(_product(b, s, s))
-    half = b.let(_product(b, _product(b, u, u), b.like(0.5, u)))
-    rest = b.add(half, _product(b, z, _polynomial(b, f.log, z)))
-    tail = b.sub(half, b.add(_product(b, s, rest), _product(b, k, b.like(f.ln2[1], k))))
-    return b.let(b.add(_product(b, k, b.like(f.ln2[0], k)), b.sub(u, tail)))
+    z = b.let(product(b, s, s))
+    half = b.let(product(b, product(b, u, u), b.like(0.5, u)))
+    rest = b.add(half, product(b, z, _polynomial(b, f.log, z)))
+    tail = b.sub(half, b.add(product(b, s, rest), product(b, k, b.like(f.ln2[1], k))))
+    return b.let(b.add(product(b, k, b.like(f.ln2[0], k)), b.sub(u, tail)))
+
+
+_LOG2E = 1.4426950408889634
+_LOWEST = -1400.0
+_EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(14))
+
+
+def exp(b: Any, x: Expr) -> Expr:
+    """e**x of float64 numbers up to 700, within an ulp or two; 0 far below."""
+    x = b.let(b.where(b.gt(x, b.like(_LOWEST, x)), x, b.like(_LOWEST, x)))
+    n = b.let(b.rint(product(b, x, b.like(_LOG2E, x))))
+    high, low = _FORMATS["float64"].ln2
+    r = b.let(b.sub(b.sub(x, product(b, n, b.like(high, n))), product(b, n, b.like(low, n))))
+    power = _polynomial(b, _EXPONENTIAL, r)
+    # 2**n as two factors, each in range; the last product is rounded once.
+    n = b.let(b.cast(b.cast(n, "int32"), "int64"))
+    half = b.let(b.right_shift(n, b.like(1, n)))
+
+    def factor(k: Expr) -> Expr:
+        return b.bitcast(b.left_shift(b.add(k, b.like(1023, k)), b.like(52, k)), "float64")
+
+    return b.let(product(b, product(b, power, factor(half)), factor(b.sub(n, half))))
 
 
 def normal_upper_quantile(b: Any, p: Expr, dtype: str, far: bool = True) -> Expr:
@@ -206,7 +250,7 @@ def normal_upper_quantile(b: Any, p: Expr, dtype: str, far: bool = True) -> Expr
     """
     rationals = _QUANTILES[dtype]
     q = b.let(b.sub(b.like(0.5, p), p))
-    square = b.let(b.sub(b.like(_SQUARE, p), _product(b, q, q)))
+    square = b.let(b.sub(b.like(_SQUARE, p), product(b, q, q)))
     central = b.let(b.le(q, b.like(_SPLIT, p)))
     root = b.let(b.sqrt(b.neg(log(b, p, dtype))))
     parts, start = rationals.tail, b.like(_NEAR, p)
@@ -219,9 +263,15 @@ def normal_upper_quantile(b: Any, p: Expr, dtype: str, far: bool = True) -> Expr
             for high, low in pairs
         )
     t = b.let(b.sub(root, start))
-    above = b.where(central, _product(b, _polynomial(b, rationals.central[0], square), q), _polynomial(b, parts[0], t))
+    above = b.where(central, product(b, _polynomial(b, rationals.central[0], square), q), _polynomial(b, parts[0], t))
     below = b.where(central, _polynomial(b, rationals.central[1], square), _polynomial(b, parts[1], t))
     return b.let(b.div(above, below))
+
+
+def open_unit(b: Any, bits: Expr) -> Expr:
+    """(k + 1/2) / 2**52 of the first 52 of 64 bits k: a float64 that is neither 0 nor 1."""
+    x = b.cast(b.cast(b.right_shift(bits, b.like(12, bits)), "int64"), "float64")
+    return b.let(product(b, b.add(x, b.like(0.5, x)), b.like(0.5**52, x)))
 
 
 def normal_from_bits(b: Any, bits: Expr, dtype: str) -> Expr:
@@ -240,6 +290,6 @@ def normal_from_bits(b: Any, bits: Expr, dtype: str) -> Expr:
     bits = b.let(bits)
     m = b.bitwise_and(bits, b.like(sign - 1, bits))
     m = b.cast(m if dtype == "float64" else b.cast(m, "int32"), dtype)
-    p = b.let(_product(b, b.add(m, b.like(0.5, m)), b.like(0.5**width, m)))
+    p = b.let(product(b, b.add(m, b.like(0.5, m)), b.like(0.5**width, m)))
     size = b.bitcast(normal_upper_quantile(b, p, dtype, far=dtype == "float64"), kind)
     return b.bitcast(b.bitwise_or(size, b.bitwise_and(bits, b.like(sign, bits))), dtype)

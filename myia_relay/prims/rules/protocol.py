@@ -11,6 +11,7 @@ work as well (`//` and `%` floor), also with Python ints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 Expr = Any
@@ -43,6 +44,16 @@ class LoweringProtocol(Protocol):
 
     def let(self, x: Expr) -> Expr:
         """`x`, computed here once: what is used several times is named."""
+
+    def iterate(self, state: tuple, step: Callable, active: Expr) -> tuple:
+        """`state` after `state, active = step(state)` for as long as `active` holds.
+
+        Args:
+            state: expressions.
+            step: gives the next ones, and whether to go on.
+            active: whether to begin.
+        """
+        ...
 
     def select(self, c: Expr, x: Expr, y: Expr) -> Expr:
         """`x` if `c` else `y`; both may be evaluated."""

@@ -13,6 +13,7 @@ from tvm import tirx
 from ....abstract.dims import Dim, DimLike, product
 from ....abstract.types import Array
 from ....ir.node import Apply
+from ....ir.prim import REGISTRY
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ....utils.switches import is_left_out
@@ -419,6 +420,20 @@ def _cumsum(c: Call) -> None:
             block.store(out, load(total, 0), place)
 
 
+def _shuffled(c: Call) -> None:
+    *leading, n = c.types[0].shape
+    words, out = c.operand(0)[0], c.result()[0]
+    b, block, size = c.b, c.block, c.b.dim(n)
+    with block.loop(c.dim(product(leading))) as o:
+        start = block.let(tirx.Mul(o, size))
+        with block.loop(size) as i:
+            word = load(words, tirx.Add(start, i))
+            count = tirx.Cast("uint64", tirx.Add(i, idx(1)))
+            place = block.let(tirx.Add(start, tirx.Cast("int64", REGISTRY["mul_high"].lower_rule(b, word, count))))
+            block.store(out, load(out, place), tirx.Add(start, i))
+            block.store(out, i, place)
+
+
 def _scatter_add(c: Call) -> None:
     x_type, indices, updates = c.types
     axis = c.attrs["axis"]
@@ -465,6 +480,7 @@ TABLE = {
     "argmax": lambda c: _position_of_extreme(c, True),
     "argmin": lambda c: _position_of_extreme(c, False),
     "cumsum": _cumsum,
+    "shuffled": _shuffled,
     "scatter_add": _scatter_add,
     "operator_kernel": user_kernels.emit,
 }

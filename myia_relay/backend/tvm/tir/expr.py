@@ -17,7 +17,21 @@ from tvm import tirx
 from ....abstract.dims import Dim, evaluate
 from ....opt.analysis.intervals import Interval
 from . import exact, random_bits, vecmath
-from .block import Block, broadcast, call, const, dtype_of, element, idx, is_leaf, lanes_of, load, ramp, with_lanes
+from .block import (
+    Block,
+    broadcast,
+    call,
+    const,
+    dtype_of,
+    element,
+    idx,
+    is_leaf,
+    lanes_of,
+    llvm,
+    load,
+    ramp,
+    with_lanes,
+)
 
 _VECMATH = ("exp", "expm1", "tanh", "sigmoid", "log", "sin", "cos", "erf")
 _LIBM = {
@@ -338,6 +352,26 @@ class Expr:
 
     def bitcast(self, x, dtype: str):
         return call("tirx.reinterpret", with_lanes(dtype, lanes_of(dtype_of(x))), x)
+
+    def iterate(self, state, step, active):
+        """A loop over vectors: as long as there is a lane that goes on."""
+        block, lanes = self.block, max(lanes_of(dtype_of(x)) for x in (*state, active))
+        cells = [block.cell(broadcast(x, lanes) if lanes_of(dtype_of(x)) < lanes else x) for x in state]
+        flags = with_lanes("int32", lanes)
+        active = active if lanes_of(dtype_of(active)) == lanes else broadcast(active, lanes)
+        going = block.cell(tirx.Cast(flags, active))
+        zero = tirx.IntImm("int32", 0)
+
+        def some():
+            return load(going, 0) if lanes == 1 else llvm("vector.reduce.or", "int32", load(going, 0))
+
+        with block.while_(tirx.NE(some(), zero)):
+            new, go_on = step(tuple(block.let(load(cell, 0)) for cell in cells))
+            here = block.let(exact.ne(load(going, 0), exact.like(0, load(going, 0))))
+            for cell, x in zip(cells, new, strict=True):
+                block.store(cell, tirx.Select(here, x, load(cell, 0)), 0)
+            block.store(going, tirx.Cast(flags, self.logical_and(here, go_on)), 0)
+        return tuple(block.let(load(cell, 0)) for cell in cells)
 
     def dtype_of(self, x) -> str:
         return element(dtype_of(x))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ....prims.ops.random import PARITY, ROTATIONS
+from ....prims.rules.threefry import PARITY, ROTATIONS
 from .block import Block, broadcast, const, dtype_of, lanes_of, llvm, with_lanes
 from .exact_int import wrapping_add
 
