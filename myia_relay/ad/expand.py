@@ -55,7 +55,7 @@ def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
     dout = new.add_parameter("dout", tangent(graph.output.type))
     b = Builder(new, graph.origin)
     acts = tuple(full(p.type) if i in wrt else False for i, p in enumerate(graph.params))
-    context = Expansion()
+    context = Expansion(Functions())
     adjoint = Adjoint(context, b, context.entered(graph), args, acts)
     out = adjoint.forward()
     cts = adjoint.backward(split(b, dout))

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 import myia_relay.prims as prims
+from myia_relay.abstract.dims import symbol
 from myia_relay.abstract.types import Array, Scalar, numpy_dtype
-from myia_relay.ir.build import as_type, type_of_constant
+from myia_relay.ir.build import Builder, as_type, type_of_constant
+from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.prims.ops.shape import stack
 from myia_relay.prims.rules.broadcast import match_kind, reduce_sum
 
 from .examples import EXAMPLES, NO_GRADIENT, UNTESTED
 from .lowering import lower
-from .staged import assert_has_type, coerce, evaluate, reverse, stage
+from .staged import assert_has_type, coerce, evaluate, execute, reverse, stage
 
 CASES = [
     pytest.param(REGISTRY[name], args, attrs, id=f"{name}-{i}")
@@ -161,6 +163,54 @@ def test_batching_is_a_loop(prim, args, attrs):
         batched = evaluate(builder.graph, stacked, out)[0]
         loop = np.stack([np.asarray(compute(prim, e, attrs)) for e in examples])
         np.testing.assert_allclose(batched, loop, rtol=1e-10, atol=1e-12, err_msg=f"batched {mask}")
+
+
+SIZES = symbol("size")
+OF_KNOWN_SIZE = ("broadcast_to", "conv2d", "conv2d_grad_input")  # attributes of the examples are numbers that must fit
+
+
+def named(t, sizes):
+    """A type with names for sizes, which are noted with what they are."""
+    if not isinstance(t, Array):
+        return t
+    sizes.update({f"n{d}": d for d in t.shape})
+    return Array(t.dtype, tuple(d if d == 1 else symbol(f"n{d}") for d in t.shape))
+
+
+@pytest.mark.parametrize("prim, args, attrs", [c for c in CASES if c.values[1] and not c.values[2].get("weak")])
+def test_batching_by_a_size_that_is_not_known_yet(prim, args, attrs):
+    stacked, examples = _spread(args, (1,) * len(args), 3)
+    graph = Graph("test")
+    builder = Builder(graph)
+    types, sizes = [type_of_constant(a) for a in stacked], {"size": 3}
+    if prim.name not in (*OF_KNOWN_SIZE, "reshape", "triangular_dot"):
+        types = [named(t, sizes) for t in types]
+    xs = [builder.var(graph.add_parameter("x", Array(t.dtype, (SIZES, *t.shape[1:])))) for t in types]
+    out = prim.batch_rule(SIZES, (True,) * len(args), *xs, **{**prim.attr_defaults, **attrs})
+    loop = np.stack([np.asarray(compute(prim, e, attrs)) for e in examples])
+    np.testing.assert_allclose(execute(graph, stacked, out, sizes), loop, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("prim, args, attrs", [c for c in DIFFERENTIABLE if c.values[0].name not in OF_KNOWN_SIZE])
+def test_derivatives_of_arrays_of_any_size(prim, args, attrs):
+    """The rules with names for sizes give what they give with numbers."""
+    attrs = {**prim.attr_defaults, **attrs}
+    t = infer(prim, args, attrs)
+    dout = as_type(np.random.default_rng(3).uniform(0.5, 1.5, t.shape), t)
+    results = []
+    for symbolic in (False, True):
+        graph, sizes, xs = Graph("test"), {}, []
+        builder = Builder(graph)
+        for a in args:
+            t = type_of_constant(a)
+            xs.append(builder.var(graph.add_parameter("x", named(t, sizes) if symbolic else t)))
+        out = prim(*xs, **attrs)
+        grads = prim.vjp_rule(*xs, out, builder.var(graph.add_parameter("d", out.type)), **attrs)
+        results.append([g if g is None else execute(graph, [*args, dout], g, sizes) for g in grads])
+    for one, other in zip(*results, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("flags", list(np.ndindex(2, 2)), ids=str)

@@ -14,6 +14,7 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import emit_like, inline
+from ...prims.ops.data_functions import Functions
 from ...prims.ops.registered import refuse_derivative
 from ..common.activity import full
 from ..common.cotangents import Cotangent, Pattern, leaf_types, materialise, pattern, unflatten, union, zeros
@@ -122,7 +123,7 @@ def _custom_vjp(f: Forward, b: Builder, node: Apply, args, tangents):
     n = len(args) + len(results)
     acts = (*(False,) * n, *(full(t) for t in floats))
     b.origin = node.origin.derive("jvp")
-    adjoint = Adjoint(Expansion(), b, rule, [*args, *results, *starts], acts)
+    adjoint = Adjoint(Expansion(Functions()), b, rule, [*args, *results, *starts], acts)
     adjoint.forward()
     cts = adjoint.backward(tuple(directions))[n:]
     return out, unflatten(own, iter([materialise(b, c, t) for c, t in zip(cts, floats, strict=True)]))

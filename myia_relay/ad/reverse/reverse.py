@@ -43,8 +43,8 @@ class Expansion:
         owners: how many recursions have been.
     """
 
-    def __init__(self, functions: Functions | None = None, trees: bool = True):
-        self.functions = functions or Functions()
+    def __init__(self, functions: Functions, trees: bool = True):
+        self.functions = functions
         self.recursion = RecursiveComponents()
         self.activity = Activity(self.recursion, trees)
         self.effects = Effects()
