@@ -1,9 +1,9 @@
-"""Functions that differentiation treats in a way of their own: with a vjp rule that the user wrote, or checkpointed.
+"""Functions that are differentiated in a special way: with a vjp rule that the user wrote, or checkpointed.
 
     y = custom(x; f, rule)  =>  dx = rule(x, y, dy)             y = checkpoint(x; f)  =>  dx = f.vjp(x, dy), f run again
 
-Both keep their nodes until everything is differentiated, so that they are what they are at every order; `without_custom`
-then makes them calls.
+Both keep their nodes until everything is differentiated, so that they apply at every order; then `without_custom` turns
+them into calls.
 
 Source: T. Chen et al., "Training deep nets with sublinear memory cost" (2016) for checkpoints.
 """

@@ -3,10 +3,10 @@
     t = Node(l, r)    =>   dl = dt.left;  dr = dt.right         (zero where dt is None)
     l = t.left        =>   dt = Node(dl, None)
 
-A cotangent (or tangent) of a tree is a tree of the tangents' family (see `abstract.family`), of the same shape but for None, the
-zero of a whole subtree. What a branch reads of a record becomes one record when the branch is done (`cotangents.Record`); sums of
-cotangents are functions that call themselves (`prims.ops.data_functions`). All of this is made of ordinary operations, whose
-derivatives are made in the same way.
+A cotangent (or tangent) of a tree is a tree of the tangents' family (see `abstract.family`). It has the same shape,
+except that None stands for the zero of a whole subtree. What a branch reads of a record becomes one record at the end
+of the branch (`cotangents.Record`). Sums of cotangents are recursive functions (`prims.ops.data_functions`). All of
+this consists of ordinary operations, which can be differentiated again in the same way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Expansion of transforms: `value_and_grad`, `vmap`, `jvp`, `vjp` and their kin become ordinary operations.
+"""Expansion of transforms: `value_and_grad`, `vmap`, `jvp`, `vjp` and others become ordinary operations.
 
-Innermost first: what is differentiated has its own transforms expanded before, so that every order of derivative is the
-derivative of an ordinary program, and no two perturbations can be confused.
+Transforms are expanded innermost first. Each order of derivative is therefore the derivative of an ordinary program,
+and perturbations cannot be confused.
 """
 
 from __future__ import annotations

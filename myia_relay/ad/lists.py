@@ -3,9 +3,9 @@
     ys = push(xs, x)     =>   dx = at(dys, len(xs));  dxs = truncate(dys, len(xs))
     x = get(xs, i)       =>   dxs = accumulate(dxs, i, dx)
 
-A cotangent (or tangent) of a list is a list that may be shorter: entries that it lacks are zero, so that a zero costs nothing and
-grows as it is written to. What the adjoint needs of a list is its length alone, which is taken when the list is at hand; lists
-are never kept for the backward pass.
+A cotangent (or tangent) of a list is a list that may be shorter: the entries that it lacks are zero. A zero thus costs
+nothing and grows when it is written to. The adjoint needs only the length of a list, which is computed in the forward
+pass; lists are never kept for the backward pass.
 
 Sums of such cotangents are in `ad.common.list_sums`.
 """

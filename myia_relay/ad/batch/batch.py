@@ -2,23 +2,23 @@
 
     vmap(f)(xs) = stack([f(x) for x in xs])
 
-Each value is followed with a flag: whether it has a batch axis (always the first) or is the same for all examples;
-for a structure the flag is a tuple, part by part. What is the same for all examples is computed once. Primitives
-are batched by their own rules; control by the rules of `ad.batch.control`:
+Each value has a flag: whether it has a batch axis (always the first) or is the same for all examples; the flag of a
+structure is a tuple, one for each part. What is the same for all examples is computed once. Primitives are batched by
+their own rules, control flow by the rules of `ad.batch.control`:
 
-- a branch on a condition that is the same for all stays a branch; on one that differs, both sides run, and `where`
-  selects;
-- a loop with the same bounds for all stays a loop over batched values; one with different numbers of iterations runs to the
-  longest, and examples that have finished keep their values;
-- where examples have data types or run-time lists of their own, print, or go different ways through a recursion, the whole is a
-  loop over the examples (`ad.batch.recursion`).
+- A branch stays a branch if its condition is the same for all examples. Otherwise both sides run, and `where` selects.
+- A loop with the same bounds for all examples stays a loop over batched values. A loop with different numbers of
+  iterations runs to the longest, and examples that have finished keep their values.
+- If examples have data types or run-time lists of their own, print, or take different paths through a recursion, the
+  whole is a loop over the examples (`ad.batch.recursion`).
 
-In code that only some examples run everything is batched and masked, the same or not: a loop's adjoint finds on its
-tapes what the loop put there, so both must take the same decisions, and what a masked loop saves is batched.
+In code that only some examples run, everything is batched and masked, even values that are the same for all. The
+adjoint of a loop pops what the loop pushed, so both must make the same decisions, and what a masked loop saves is
+batched.
 
-Effects: a check holds if it holds for all examples, and shows the first that fails; in code that only some examples
-run, the others do not count. Each example prints what it has to print. An update of a model with values that differ
-between examples is refused.
+Effects: a check holds if it holds for all examples, and reports the first that fails; in code that only some examples
+run, the others do not count. Each example prints its own output. An update of a model with values that differ between
+examples is refused.
 
 Source: "batching" in J. Bradbury et al., JAX (2018); masked loops as in A. Radul et al., "Automatically batching
 control-intensive programs for modern accelerators" (MLSys 2020).

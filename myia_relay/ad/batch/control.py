@@ -1,15 +1,16 @@
 """Batching of branches and loops; see `ad.batch.batch`.
 
-A loop whose examples run different numbers of times runs to the longest, and a mask says who is still running:
+A loop whose examples run different numbers of iterations runs to the longest, with a mask of the examples that are
+still running:
 
     for i in range(a, b, s): c = body(i, c)
 
         =>  n = ceil((b - a) / s);  for k in range(max(n)): c = where(k < n, body(a + k s, c), c)
 
-Tapes are pushed on, and popped from, in every iteration and for all examples alike. The adjoint of a loop runs its iterations the
-other way round, so where a loop's missing iterations are its last ones, those of its adjoint are its first (`k >= max(n) -
-n`). `ad.reverse.control` says which loops are which: the body of an adjoint has the flag "late" where the loop's own body has
-not.
+Every iteration pushes on tapes, or pops from them, for all examples alike. The adjoint of a loop runs its iterations in
+reverse order. The iterations that an example lacks are the last ones of the loop, so they are the first ones of its
+adjoint (`k >= max(n) - n`). `ad.reverse.control` marks the bodies: the body of an adjoint has the flag "late" where the
+loop's own body does not have it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Batching of functions that call themselves.
 
-Where all examples take the same way through a recursion, it is one recursion over batched values: its functions get batched
-versions that call each other. Which parts of their results are batched is a least fixpoint.
+If all examples take the same path through a recursion, it is one recursion over batched values: its functions get
+batched versions that call each other. Which parts of their results are batched is a least fixpoint.
 
-Where the way depends on the example, one recursion cannot follow them all; nor has a data type or a run-time list room for
-those of all examples. The batched function is then a loop over the examples, each of which takes its own way:
+If the path depends on the example, one recursion cannot follow them all. Nor can a value of a data type or a run-time
+list hold those of all examples. The batched function is then a loop over the examples:
 
     for k in range(size): out[k] = f(*(x[k] for batched x))
 """

@@ -1,8 +1,9 @@
 """Activity: which values depend, through floating-point paths, on what is differentiated by.
 
-An activity is False, True (a float, an array, a tape that depends), or, for a structure, a tuple with the activity of
-each part; a structure without an active part is False. It is found by one walk forwards, with a fixpoint around
-loops, and spares the adjoint everything that cannot matter: integers, comparisons, data, parameters that stay fixed.
+The activity of a value is False, True (a float, an array, a tape that depends) or, for a structure, a tuple with the
+activity of each part; a structure without an active part is False. It is found by one forward walk, with a fixpoint
+around loops. The adjoint leaves out everything that is not active: integers, comparisons, data, parameters that stay
+fixed.
 
 Source: "varied" variables in A. Griewank and A. Walther, Evaluating Derivatives (2nd ed., 2008), section 6.2.
 """

@@ -1,12 +1,14 @@
 """Cotangents with symbolic zeros.
 
-A cotangent is None (zero: nothing flows here), a node, or, for a structure, a tuple of cotangents of its parts. So the
-adjoint of taking a part of a structure costs nothing, and a zero becomes a value only where two paths must agree on
-what they return: the branches of a condition, the iterations of a loop.
+A cotangent is None (zero), a node or, for a structure, a tuple of the cotangents of its parts. The adjoint of taking a
+part of a structure therefore costs nothing. A zero becomes a value only where two paths must agree on what they return:
+the branches of a condition, the iterations of a loop.
 
-A cotangent of a tree of which only fields of one variant have been read is a `Record`, which becomes a value where it must.
+A cotangent of a tree of which only fields of one variant have been read is a `Record`, which becomes a value where
+necessary.
 
-A *pattern* is a cotangent's shape: None, True for a node, or a tuple of patterns; it tells graphs what is passed.
+A *pattern* is a cotangent's structure: None, True for a node, or a tuple of patterns. It says which cotangents a graph
+takes and returns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sums of the cotangents of run-time lists.
 
-A sum of which one term is made by accumulating into zeros accumulates into the other instead, through branches and loops:
-a loop that reads a list is then as fast backwards as forwards.
+If one term of a sum was made by accumulating into zeros, it accumulates into the other term instead, through branches
+and loops. The adjoint of a loop that reads a list is then as fast as the loop.
 """
 
 from __future__ import annotations

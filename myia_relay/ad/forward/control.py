@@ -1,10 +1,10 @@
-"""Forward mode of control: branches, loops, calls; functions with a rule of their own, checkpoints.
+"""Forward mode of control flow: branches, loops, calls; functions with a rule of their own, checkpoints.
 
     y = f(x) if c else g(x)              =>   (y, dy) = f.jvp(x, dx) if c else g.jvp(x, dx)
     for i in range(n): c = body(i, c)    =>   for i in range(n): (c, dc) = body.jvp(i, c, dc)
 
-The condition of a loop sees primal values alone. A function whose vjp rule the user wrote is linear in the cotangent
-there, so its tangent is the rule transposed:  <w, dy> = <rule(x, y, w), dx> for all w.
+The condition of a loop only gets primal values. A vjp rule that the user wrote is linear in its cotangent, so the
+tangent of its function is the transposed rule:  <w, dy> = <rule(x, y, w), dx> for all w.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Forward mode on a typed graph: each application is followed by that of its tangent.
+"""Forward mode on a typed graph: each application is followed by its tangent.
 
     y = f(a, b)   =>   dy = f.jvp(a, b, y, (da, db))
 
-Tangents are symbolic like cotangents (`ad.common.cotangents`): None for zero, a node, or a tuple of the parts' tangents for a
-structure, so what does not depend on the input costs nothing. Graphs that run conditionally, repeatedly or from several
-places get a version that takes and returns tangents beside the primal values; which of them are not zero is known when
-it is made, and around a loop it is a least fixpoint. Nothing is stored: memory is at most twice the program's, time at
-most about three times.
+Tangents are symbolic like cotangents (`ad.common.cotangents`): None for zero, a node, or for a structure a tuple of the
+tangents of its parts. What does not depend on the input therefore costs nothing. Graphs that run conditionally,
+repeatedly or from several places get a version that takes and returns tangents together with the primal values. Which
+tangents are not zero is known when the version is made; around a loop it is a least fixpoint. Nothing is stored: memory
+is at most twice the program's, time at most about three times.
 
-Control is in `ad.forward.control`. What is differentiated has its own transforms expanded before, so perturbations of
-different orders are different values and cannot be confused.
+Control flow is in `ad.forward.control`. The transforms inside a differentiated graph are expanded before, so
+perturbations of different orders are different values and cannot be confused.
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2nd ed., 2008), chapter 3; as a source transformation with
 structured control, Elsman et al., "Combinatory adjoints and differentiation" (2022).

@@ -1,11 +1,12 @@
-"""Colouring of Jacobians: directions of which no element of the result depends on two share one pass.
+"""Colouring of Jacobians: directions can share one pass if no element of the result depends on two of them.
 
     J e_j for all j = 1 ... n          =>          J s_c for colours c = 1 ... k,   s_c = sum of the e_j of colour c
 
-Every entry of J then stands in one of the k products, alone: compressing costs k passes in place of n, and is exact.
+Each entry of J is then an entry of one of the k products. Compression takes k passes in place of n, and is exact.
 
-Source: A. Curtis, M. Powell, J. Reid, "On the estimation of sparse Jacobian matrices" (1974); the order of the columns after
-D. Welsh and M. Powell (1967); A. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian?" (SIAM Review, 2005).
+Source: A. Curtis, M. Powell, J. Reid, "On the estimation of sparse Jacobian matrices" (1974); the order of the columns
+after D. Welsh and M. Powell (1967); A. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian?" (SIAM Review,
+2005).
 """
 
 from __future__ import annotations

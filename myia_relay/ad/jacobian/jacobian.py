@@ -1,10 +1,10 @@
-"""Jacobians: one program for all directions, as a batch of them.
+"""Jacobians: one program for all directions, as a batch.
 
     J[:, j] = jvp(f, x, e_j)        J[i, :] = vjp(f, x, e_i)
 
-The request holds a graph that is linear in its last parameters, the seeds: it takes a tangent to a tangent, or a
-cotangent to cotangents. Where sizes are known, its sparsity pattern is found (`ad.jacobian.sparsity`) and directions
-that do not meet share a pass (`ad.jacobian.colouring`); then the entries are put where they belong among zeros, or
+The request holds a graph that is linear in its last parameters, the seeds: it maps a tangent to a tangent, or a
+cotangent to cotangents. If sizes are known, its sparsity pattern is computed (`ad.jacobian.sparsity`), and directions
+that affect no common element share a pass (`ad.jacobian.colouring`). The entries are then scattered into zeros, or
 returned as they are.
 """
 

@@ -1,13 +1,13 @@
 """Sparsity patterns: which elements of a result depend on which elements of some arguments, without computing either.
 
-A `Pattern` holds the inputs that each element of a value depends on. It goes through an application by links, pairs
-(element of an operand, element of the result): the pattern of the result is the product of two Boolean matrices. What
-moves elements around has the links that its own NumPy reference implementation shows when it is given the numbers of
-the elements in place of their values; the rest has those of its declared axes (`ir.axes`), where what is not mapped
-depends on everything, so a pattern is never too small.
+A `Pattern` holds the inputs that each element of a value depends on. It is propagated through an application by links,
+pairs (element of an operand, element of the result): the pattern of the result is the product of two Boolean matrices.
+For primitives that rearrange elements, the links are found by running their NumPy reference implementation on the
+numbers of the elements in place of their values. For the other primitives they follow from the declared axes
+(`ir.axes`); along axes that are not mapped, everything depends on everything, so a pattern is never too small.
 
-Positions have to be known when the program is compiled: integers are followed by value, from constants through
-arithmetic and through the iterations of counted loops. Loops whose iterations are not known are taken to a fixpoint.
+Positions must be known at compile time: integers are evaluated, from constants through arithmetic and through the
+iterations of counted loops. Loops whose iterations are not known are iterated to a fixpoint.
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2nd ed., 2008), section 7.1 (dependence by index domains).
 """

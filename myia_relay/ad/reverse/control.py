@@ -1,4 +1,4 @@
-"""Adjoints of control: branches, loops and calls.
+"""Adjoints of control flow: branches, loops and calls.
 
     y = f(*xs) if c else g(*xs)
 
@@ -10,10 +10,10 @@
         for i in range(a, b, s):   (c, r) = body.forward(i, c, k);            tape = push(tape, r)
         for i in reversed(...):    (tape, r) = pop(tape);                     dc, dk += body.backward(i, k, r, dc)
 
-A `while` loop counts its iterations forwards and is a counted loop backwards. Each residual has a tape of its own, so that
-an optimiser can drop one without the others and a back end can stack values of one type. Which parts of the carried
-values have a cotangent at all is a fixpoint over the body. Everything here is made of ordinary operations, whose
-adjoints are made in the same way: of the tape's, pushing and popping are each other's transposes.
+A `while` loop counts its iterations in the forward pass and is a counted loop in the backward pass. Each residual has a
+tape of its own, so that an optimiser can drop one without the others, and a back end can stack values of one type.
+Which parts of the carried values have a cotangent at all is a fixpoint over the body. Everything here consists of
+ordinary operations, whose adjoints are made in the same way; the tape's push and pop are each other's transposes.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023).
 """

@@ -1,25 +1,25 @@
-"""Adjoints of functions that call themselves, directly or in turn.
+"""Adjoints of functions that call themselves, directly or through each other.
 
-A recursion has no bound on its depth, so what its backward version needs cannot be handed over as a fixed number of
-residuals. Each function of the recursion pushes its residuals, as one record, on a tape that is threaded through all of
-them; the backward version takes the record off again. Calls of the backward versions come in the opposite order, so a
-stack is enough:
+The depth of a recursion has no bound, so its backward version cannot get a fixed number of residuals. Each function of
+the recursion pushes its residuals, as one record, on a tape that is threaded through all of them; the backward version
+pops the record. Backward versions are called in the opposite order, so a stack is enough:
 
     f(x): a; y = f(b); c         f.forward(x, tape):  a; (y, tape) = f.forward(b, tape); c;  push(tape, residuals)
                                  f.backward(dout, tape):  (tape, residuals) = pop(tape);  c'; (db, tape) = f.backward(dy, tape); a'
 
-Both are made in two steps. First each function is cut as any other is (`ad.reverse.split`), with calls of what does not
-exist yet, and no tapes. When all versions are known, and with them what each has to keep, the tapes are threaded
-through everything that
-calls them: branches and loops too. Outside of the recursion, a call starts with empty tapes and ends with full ones,
-which are residuals like any other. The tapes are ordinary values, so adjoints of adjoints are made in the same way.
+Both are made in two steps. First each function is split like any other (`ad.reverse.split`), with calls of versions
+that do not exist yet, and without tapes. When all versions are known, and with them what each has to keep, the tapes
+are threaded through everything that calls them, including branches and loops. A call from outside the recursion starts
+with empty tapes and returns full ones, which are residuals like any other. The tapes are ordinary values, so adjoints
+of adjoints are made in the same way.
 
-What is decided before the functions are looked at: all floats of a result have a cotangent, if any has, and so have all
-active floats among the arguments. Arguments that every call within the recursion passes on unchanged are not kept: the
-backward version is given them again.
+Two things are decided in advance: if any float of a result has a cotangent, all of them have one, and the same holds
+for the active floats among the arguments. Arguments that every call within the recursion passes on unchanged are not
+kept: the backward version is given them again.
 
 Source: the stack of a tape-based adjoint, as in L. Hascoet and V. Pascual, "The Tapenade automatic differentiation
-tool" (TOMS 2013); residuals as in B. Pearlmutter and J. Siskind (TOPLAS 2008)."""
+tool" (TOMS 2013); residuals as in B. Pearlmutter and J. Siskind (TOPLAS 2008).
+"""
 
 from __future__ import annotations
 

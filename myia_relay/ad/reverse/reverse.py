@@ -2,10 +2,10 @@
 
     y = f(a, b)   =>   (da, db) += f.vjp(a, b, y, dy)
 
-Straight-line code needs no tape and no closure: the backpropagator is inlined at once, and what it captured are
-simply the forward values. Control operations get a forward and a backward version (`ad.reverse.control`), made when their
-cotangent is known, so that a forward version saves exactly what the backward one reads; until then the plain
-operation stands in its place.
+Straight-line code needs no tape and no closure: the backpropagator is inlined at once, and its captured variables are
+the forward values. Control operations get a forward and a backward version (`ad.reverse.control`). They are made when
+their cotangent is known, so that a forward version saves exactly what the backward one reads; until then the original
+operation is in its place.
 
 Source: van Merriënboer et al., "Automatic differentiation in ML: where we are and where we should be going" (NeurIPS
 2018); B. Pearlmutter and J. Siskind, "Reverse-mode AD in a functional framework" (TOPLAS 2008), closure converted.

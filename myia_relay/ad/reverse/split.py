@@ -1,16 +1,16 @@
-"""Forward and backward versions of a graph: its adjoint, cut in two.
+"""Forward and backward versions of a graph: its adjoint, split in two.
 
-For graphs that run conditionally, repeatedly or from several places, forward and adjoint applications cannot stand in
-one straight line. The adjoint of the graph is first emitted as if they could (`ad.reverse.reverse`), and then cut:
+In graphs that run conditionally, repeatedly or from several places, forward and adjoint applications cannot be in one
+straight line. The adjoint of the graph is first emitted as if they could (`ad.reverse.reverse`), and then split:
 
     forward:  params -> (out, residuals)            backward:  (params it may see again, residuals, dout) -> dparams
 
-Residuals are the forward values that live adjoint applications read, after the following choice, which is closure
-conversion of the backpropagator with three economies:
+Residuals are the forward values that live adjoint applications read. This is closure conversion of the backpropagator,
+with three economies:
 
-- what the backward version may be given again (operands of a branch, constants of a loop) is not saved;
-- structure operations, constants, views and, in loops, whatever depends only on loop constants are computed again;
-- cheap elementwise values of which all operands are at hand are computed again.
+- what the backward version can be given again (operands of a branch, constants of a loop) is not saved;
+- structure operations, constants, views and, in loops, whatever depends only on loop constants are recomputed;
+- cheap elementwise values whose operands are all available are recomputed.
 
 Source: closure conversion as in Pearlmutter and Siskind (2008); recomputation against storing as in M. Peng and C.
 Dubach, "LAGrad" (CC 2023), section 3.2.

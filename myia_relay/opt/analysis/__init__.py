@@ -1,1 +1,3 @@
-"""Facts about a typed graph, none of which changes it: ranges of integers, fusion groups, the axes that rows run along."""
+"""Analyses of typed graphs, none of which changes a graph: ranges of integers, fusion groups, the axes that rows run
+along.
+"""

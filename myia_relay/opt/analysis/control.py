@@ -1,4 +1,4 @@
-"""What can be read off branches and loops: known iterations, which parts are put together, taken and read."""
+"""Properties of branches and loops that follow from their graphs: trip counts, which parts are assembled, taken and read."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Fusion groups: which values of a typed graph never reach memory.
 
-Idea (Relay, Roesch et al. 2019, section 4.1): a chain or diamond of elementwise and injective operations that all ends in one
-kernel is computed inside of that kernel. Walking the graph backwards, each value knows the kernels of its users; if it is but
-one kernel, which is the post-dominator of the value, the value is fused into it. A value with users in several kernels is
-computed again in each where that is cheaper than a round through memory, and is materialised otherwise.
+Idea (Relay, Roesch et al. 2019, section 4.1): a chain or diamond of elementwise and injective operations that ends in
+one kernel is computed inside that kernel. The graph is walked backwards, and each value knows the kernels of its users.
+If there is only one, the post-dominator of the value, the value is fused into it. A value with users in several kernels
+is recomputed in each of them if that is cheaper than a round trip through memory, and is materialised otherwise.
 
-Input: a closed typed graph. Output: a `Fusion`: a role for each array-valued application. Pure analysis, linear in the graph.
-Scalars are registers and have no role here.
+Input: a closed typed graph. Output: a `Fusion`: a role for each array-valued application. Pure analysis, linear in the
+graph. Scalars are registers and have no role here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Intervals of integers: what an operation makes of the ranges of its operands.
+"""Intervals of integers: the range of an operation's result from the ranges of its operands.
 
-An interval is a pair `(low, high)` of Python ints, both of them possible bounds; a bool is one within (0, 1). `TRANSFER` has for
-each primitive a function of its operands' intervals. It may return bounds outside of the dtype, where the operation can wrap:
-`clip` makes the whole dtype of that.
+An interval is a pair `(low, high)` of Python ints, both inclusive; a bool is an interval within (0, 1). `TRANSFER` has
+for each primitive a function of its operands' intervals. It may return bounds outside the dtype, if the operation can
+wrap: `clip` replaces these by the whole range of the dtype.
 
-Source: P. Cousot, R. Cousot, "Abstract interpretation" (POPL 1977); W. Harrison, "Compiler analysis of the value ranges for
-variables" (IEEE TSE 1977); H. Warren, "Hacker's Delight", chapter 4, for the logical operations.
+Source: P. Cousot, R. Cousot, "Abstract interpretation" (POPL 1977); W. Harrison, "Compiler analysis of the value ranges
+for variables" (IEEE TSE 1977); H. Warren, "Hacker's Delight", chapter 4, for the logical operations.
 """
 
 from __future__ import annotations

@@ -4,15 +4,17 @@
         for i in range(j + 1, n):
             at = (n - 1) j - j (j - 1) / 2 + (i - j - 1)      lies in 0 ... n (n - 1) / 2 - 1
 
-Intervals lose that `i` and `j` belong together; a polynomial keeps it. Its greatest value is found by taking away its variables,
-the innermost loop's first: where the polynomial rises with one throughout, the greatest value is at the end of that one's range,
-which is a polynomial of the outer variables. What is left at last is a number. A quadratic in a variable whose range is two
-numbers has its greatest value at an end or at its vertex. All bounds hold for real variables too, so signs of derivatives can be
-decided in the same way.
+Intervals lose the relation between `i` and `j`; a polynomial keeps it. The maximum is found by eliminating the
+variables, the innermost loop's first. If the polynomial is increasing in a variable throughout, its maximum is at the
+end of that variable's range, which is a polynomial of the outer variables. In the end a number is left. A quadratic in
+a variable whose range is given by two numbers has its maximum at an end or at its vertex. All bounds hold for real
+variables too, so signs of derivatives are decided in the same way.
 
-Output of `most` and `least`: a bound that no value passes, or None where this way leads nowhere.
-Source: R. van Engelen, J. Birch, Y. Shou, B. Walsh and K. Gallivan, "A unified framework for nonlinear dependence testing and
-symbolic analysis" (ICS 2004); M. Haghighat and C. Polychronopoulos, "Symbolic analysis for parallelizing compilers" (TOPLAS 1996).
+Output of `most` and `least`: a bound that no value exceeds, or None if this method finds none.
+
+Source: R. van Engelen, J. Birch, Y. Shou, B. Walsh and K. Gallivan, "A unified framework for nonlinear dependence
+testing and symbolic analysis" (ICS 2004); M. Haghighat and C. Polychronopoulos, "Symbolic analysis for parallelizing
+compilers" (TOPLAS 1996).
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
-"""Range analysis: between which bounds each integer of a typed graph lies, and which checks therefore cannot fail.
+"""Range analysis: bounds of each integer of a typed graph, and the checks that therefore cannot fail.
 
-Idea: the graph is run on intervals (`intervals`). What is known to hold refines what it speaks of: behind a check, in the branch
-of a condition, in the body of a `while`. A loop is run on the ranges of what it carries: those of the initial values, then wider
-ones, until the body stays inside; bounds that still grow go to the end of their dtype, then the last run takes back what
-was too much. The counter of a `for_loop` lies in its range. Values without bounds are compared by name: `i < n` holds in
-`for i in range(n)`, whatever `n` is. Inside of loops integers are polynomials of the indices as well (`polynomials`, `forms`).
+Idea: the graph is evaluated on intervals (`intervals`). Conditions that are known to hold refine the intervals of their
+operands: behind a check, in the branch of a condition, in the body of a `while`. A loop is evaluated on the ranges of
+what it carries, first those of the initial values, then wider ones, until the body stays inside. Bounds that still grow
+are widened to the limits of their dtype, and a last evaluation narrows what became too wide. The counter of a
+`for_loop` lies in its range. Values without numeric bounds are compared symbolically: `i < n` holds in `for i in
+range(n)`, whatever `n` is. Inside loops, integers are also polynomials of the indices (`polynomials`,
+`scalar_evolution`).
 
-A call is run with unknown arguments, once for each function. Loops that carry no integer are run once; a loop within three
-others goes to the widest range directly. So the analysis is linear in the program.
+A function is evaluated once, with unknown arguments. Loops that carry no integer are evaluated once; a loop within
+three others is widened directly. The analysis is thus linear in the program.
 
 Input: a closed typed graph without transforms. Output: a `Ranges`. Pure analysis.
-Source: P. Cousot, R. Cousot, "Abstract interpretation" (POPL 1977); the refinement by conditions as in the e-SSA form of R. Bodik,
-R. Gupta and V. Sarkar, "ABCD: eliminating array bounds checks on demand" (PLDI 2000).
+
+Source: P. Cousot, R. Cousot, "Abstract interpretation" (POPL 1977); the refinement by conditions as in the e-SSA form
+of R. Bodik, R. Gupta and V. Sarkar, "ABCD: eliminating array bounds checks on demand" (PLDI 2000).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which values of a graph are computed row by row: along one axis, which no operation mixes.
+"""Which values of a graph are computed row by row: along one axis whose positions no operation mixes.
 
-A row is what an array holds at one position of the axis; for a batch of 3,000 points, `x[:, 0] * y` of shapes (3000, 2) and
-(3000,) is 3,000 times the product of two numbers. `RowValues` walks a graph and finds, for one extent, the applications of
-which every row follows from the same row of their operands (and from operands that have no such axis), and where in each of them
-the axis is. Loops whose bodies are such, and which run as often for all rows, are among them; so is `take`, whose rows are rows of
-another array, wherever its indices point.
+A row is what an array holds at one position of the axis. For a batch of 3,000 points, `x[:, 0] * y` of shapes (3000, 2)
+and (3000,) is 3,000 times the product of two numbers. `RowValues` walks a graph and finds, for one extent, the
+applications each row of which follows from the same row of their operands (and from operands without such an axis), and
+the place of the axis in each of them. It includes loops with such bodies that run equally often for all rows, and
+`take`, whose rows are rows of another array, whatever its indices are.
 
 Input: a typed graph and an extent. Output: `Rows.place`. Used by `opt.kernels.soa_kernels`.
 """

@@ -1,12 +1,12 @@
-"""Which polynomials the integers inside of loops are, and what follows for their bounds: range analysis with
+"""Scalar evolution: which polynomials the integers inside loops are, and the bounds that follow; range analysis with
 polynomials.
 
-A loop's index is a variable between the polynomials that its bounds are; sums, products and exact quotients of
-polynomials are polynomials, as long as nothing wraps. Any other integer is a variable of its own between the numbers
-that its interval has, so `i - j` is known to be positive where `i` begins at `j + 1`, whatever `j` is.
+A loop's index is a variable between two polynomials, its bounds. Sums, products and exact quotients of polynomials are
+polynomials, as long as nothing wraps. Any other integer is a variable of its own, within the numbers of its interval.
+For example, `i - j` is known to be positive if `i` begins at `j + 1`, whatever `j` is.
 
 Input: applications with intervals, in the order of `ranges`. Output: narrower intervals; for each integer its
-polynomial, and for each loop the variable that its index is.
+polynomial, and for each loop the variable that is its index.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Passes that find work for special kernels: rows as structures of arrays, blocks of rows, triangular matrices."""
+"""Passes that prepare special kernels: structures of arrays, blocks of rows, triangular matrices."""

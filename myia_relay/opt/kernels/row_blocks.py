@@ -1,26 +1,27 @@
-"""Sums over many rows of data, block by block: what is kept of a block is small, stays in the cache, and is not kept
-for the next.
+"""Sums over many rows of data, block by block: what is kept of a block is small, stays in the cache, and is reused for the
+next.
 
     for k in range(K): y[k] = x @ L[k]; t[k] = f(y[k])          for s in range(0, n, B):
     loss = sum(g(t))                                                block = x[s : s + B]
     for k in reversed(range(K)):                         =>         for k in range(K): y[k] = block @ L[k]; t[k] = f(y[k])
         dL[k] = x.T @ h(y[k], ...)                                  loss += sum(g(t))
-                                                                    for k in reversed(range(K)): dL[k] += block.T @
-                                                                    h(y[k], ...)
+                                                                    for k in reversed(range(K)):
+                                                                        dL[k] += block.T @ h(y[k], ...)
 
-Reverse mode keeps for each row what each iteration of a loop has computed of it, K times the data, though the rows have
-nothing to do with each other but for sums in the end. B rows at a time need B / n of that memory: strip mining, for the
-adjoint of a loop around which there is none. `opt.kernels.sharding` says which parts of a program may do so.
+Reverse mode keeps for each row what each iteration of a loop computed for it, K times the data, although the rows are
+only combined by sums at the end. With B rows at a time this takes B / n of the memory. It is strip mining, applied to
+an adjoint that has no loop over the rows. `opt.kernels.sharding` says which parts of a program can be computed in this
+way.
 
-Worth it where loops carry many bytes of each row, and blocks have more rows than the matrices that they are multiplied
-with: what a loop computes without the rows, such as L[k] from parameters, is computed for each block again. (To keep it
-for all blocks took as
-long: it is read from memory then.)
+It pays if loops carry many bytes for each row, and if blocks have more rows than the matrices that they are multiplied
+with: what a loop computes independently of the rows, such as L[k] from parameters, is recomputed for each block.
+(Keeping it for all blocks took as long, because it is then read from memory.)
 
-Input: an optimised graph without transforms, whose tapes are arrays. Output: the same program; sums over rows are
-added in another order. Sources: M. Wolfe, "More iteration space tiling" (Supercomputing 1989), for strip mining; that a
-sum's adjoint can be taken part by part is A. Griewank and A. Walther, "Evaluating Derivatives" (2nd ed., SIAM 2008),
-section 12.
+Input: an optimised graph without transforms, whose tapes are arrays. Output: the same program; sums over rows are added
+in another order.
+
+Sources: M. Wolfe, "More iteration space tiling" (Supercomputing 1989), for strip mining; A. Griewank and A. Walther,
+"Evaluating Derivatives" (2nd ed., SIAM 2008), section 12, for computing the adjoint of a sum part by part.
 """
 
 from __future__ import annotations

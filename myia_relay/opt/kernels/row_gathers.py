@@ -1,15 +1,14 @@
-"""Rows that are gathered from arrays which are computed row by row: these alone, each once, in the order of memory.
+"""Rows that are gathered from arrays which are computed row by row: only these are computed, each once, in memory order.
 
-    posed = skin(vertices)                      d = distinct(corners)         # the vertices, and where each corner's is among them
+    posed = skin(vertices)                      d = distinct(corners)         # the vertices, and the place of each corner's
     x = points - posed[corners]         =>      posed = skin(vertices)[d.rows]
                                                 x = points - posed[d.slots]
 
-Corners of triangles meet in vertices, and what rows need is often alike for neighbours, such as the bones that a vertex
-hangs
-on: a block of rows skips what is zero for all of its rows (`opt.kernels.zero_blocks`). Where a row is too little work
-for that, gathers from one array are joined at least, so that all are rows of one kernel.
+Several corners of triangles share a vertex, and neighbouring rows often need the same data, such as the bones that a
+vertex is attached to: a block of rows skips what is zero for all of its rows (`opt.kernels.zero_blocks`). If a row is
+too little work for that, gathers from one array are at least merged, so that all are rows of one kernel.
 
-Indices are clamped: to gather before they are checked does no harm.
+Indices are clamped, so gathering before they are checked does no harm.
 
 Input: the kernels of a graph. Output: the graph with other gathers. Used by `opt.kernels.soa_kernels`.
 """

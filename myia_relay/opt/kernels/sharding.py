@@ -1,10 +1,10 @@
-"""What the values of a program are when the rows of its data come block by block: the analysis behind
+"""The sharding of a program's values when the rows of its data are processed block by block: the analysis for
 `opt.kernels.row_blocks`.
 
-Kinds (`opt.kernels.sharding_rules`) go from operands to results, and into the bodies of loops and back until they
-agree. Whole arrays that
-meet blocks become blocks themselves where they can: arguments with as many rows, and what is filled with one number. A
-`Demand` carries that out of the body of a loop, to where the array comes from.
+Kinds (`opt.kernels.sharding_rules`) are propagated from operands to results, and through the bodies of loops until they
+agree. If a whole array meets a block, it is divided into blocks too where possible: arguments with as many rows, and
+arrays filled with one number. A `Demand` carries this request out of the body of a loop, to the place where the array
+is made.
 
 Input: an optimised graph, and an axis of an argument. Output: a `Division` of its applications.
 """

@@ -1,15 +1,16 @@
-"""Block by block: what a value may be in a block of rows, and a rule for each primitive.
+"""Sharding: the kinds of a value within a block of rows, and a rule for each primitive.
 
-The rows lie along one axis of some arguments; a block is a stretch of it. In each block a value is one of
+The rows lie along one axis of some arguments; a block is a range of them. Within a block a value is one of
 
 - `WHOLE`: it does not depend on the rows, and is the same in all blocks;
-- `Along` an axis: the block's rows of what it is otherwise;
+- `Along` an axis: the block's rows of the whole value;
 - `SUM`: the block's part of a sum over all rows;
-- `Added`: something carried from block to block, to which each adds a `SUM`;
+- `Added`: a value carried from block to block, to which each block adds a `SUM`;
 
-or a structure of such, a tuple of kinds. A rule says what kind a result has, for the kinds of its operands. What has no rule does
-not go block by block: the order of rows, maxima over rows, all that a sum over all rows goes into. A sum may be multiplied only
-where differentiation has made the product, for which numbers are reals: elsewhere 0 * infinity would be decided in another order.
+or a structure of these, a tuple of kinds. A rule gives the kind of a result for the kinds of its operands. An operation
+without a rule cannot be done block by block: sorting rows, maxima over rows, everything that uses a sum over all rows.
+A sum may be multiplied only if differentiation made the product, because derived code treats numbers as reals;
+otherwise 0 * infinity would be evaluated in another order.
 
 Used by `opt.kernels.sharding`.
 """

@@ -1,19 +1,21 @@
-"""Row kernels: arrays of many short rows, computed row by row, all operations at once.
+"""Structure-of-arrays kernels: arrays of many short rows, computed row by row, all operations at once.
 
     x = points[which] - cameras[seen, 3:6]            for r in range(n):             in the lanes of vectors
     y = np.sum(x * x, axis=1)                 =>          x0, x1, x2 = points[which[r], 0] - cameras[seen[r], 3], ...
     z = x / y[:, None]                                    y = x0 * x0 + x1 * x1 + x2 * x2
                                                           z[r, 0], z[r, 1], z[r, 2] = x0 / y, x1 / y, x2 / y
 
-What `vmap` makes of functions of a few numbers, and what geometry is full of: arrays whose last axes have two, three or eleven
-positions, in which vectors cannot run, and dozens of passes over memory. A kernel here takes eight rows into the lanes of vectors,
-keeps everything between in registers, and knows every entry by itself: what the seed of a Jacobian has made zero is not computed.
+`vmap` of functions of a few numbers makes such arrays, and geometry is full of them: their last axes have two, three or
+eleven positions, too few for vectors, and computing them takes dozens of passes over memory. A kernel here computes
+eight rows in vector lanes and keeps everything between in registers. Every entry of a row is a value of its own, so
+entries that the seed of a Jacobian has made zero are not computed.
 
-A kernel grows along program order with what `row_places` finds; a value that leaves it and comes back through something else ends
-it, as does an effect that needs one of its values. Kernels that would not pay are given up.
+A kernel grows in program order by what `row_axes` finds. It ends at a value that leaves it and comes back through
+something else, and at an effect that needs one of its values. Kernels that would not pay are dropped.
 
-Input: an optimised graph. Output: the same, with applications of `map_rows`; for the native executor alone. Source: the idea of
-structure-of-arrays code by lanes is ispc's (M. Pharr, W. Mark, "ispc: a SPMD compiler for high-performance CPU programming", 2012).
+Input: an optimised graph. Output: the same, with applications of `map_rows`; for the native executor only. Source:
+structure-of-arrays code by lanes as in ispc (M. Pharr, W. Mark, "ispc: a SPMD compiler for high-performance CPU
+programming", 2012).
 """
 
 from __future__ import annotations

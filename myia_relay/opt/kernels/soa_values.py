@@ -1,11 +1,12 @@
-"""The numbers of one row: what an array program computes along one axis, as a graph of numbers.
+"""The numbers of one row: the computation of an array program along one axis, as a graph of numbers.
 
-Every array becomes an array of nodes, with one position left of the rows' axis, and NumPy itself does what moves numbers about:
-slices, transposes, concatenation, broadcasting. What computes is emitted number by number through the simplifier, so zeros and
-ones that a seed of a derivative has brought fold away, and common parts are computed once. Parts of arrays in memory stay
-positions (`Lazy`) until a number of them is needed.
+Every array becomes an array of nodes with one position along the rows' axis, and NumPy itself does what only moves
+numbers: slices, transposes, concatenation, broadcasting. Computations are emitted number by number through the
+simplifier, so zeros and ones from a derivative's seed are folded, and common parts are computed once. Parts of arrays
+in memory stay positions (`Lazy`) until one of their numbers is needed.
 
-Input: `RowValues` of a graph, and a builder for the numbers. Output: `Scope.value(node)`. Used by `opt.kernels.soa_kernels`.
+Input: `RowValues` of a graph, and a builder for the numbers. Output: `Scope.value(node)`. Used by
+`opt.kernels.soa_kernels`.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
-"""Products of triangular matrices: what is known to be zero is not multiplied, and what nobody reads is not computed.
+"""Products of triangular matrices: known zeros are not multiplied, and results that are never read are not computed.
 
     for j in range(n):                              for j in range(n):
         for i in range(j, n):                           for i in range(j, n):
             L[i, j] = f(i, j)                 =>            L[i, j] = f(i, j)
     y = x @ L.T                                     y[:, j] = x[:, :j + 1] @ L[j, :j + 1]          half the work
 
-A matrix is a triangle where it comes from `np.tril` or `np.triu`, or begins as zeros and is written on one side of the diagonal
-alone: the row and the column of each write are polynomials of the indices of the loops around it (`forms`), whose difference has
-a sign. In the same way the adjoint of such loops reads one side of the cotangent only, so that the product which makes it is
-needed on that side.
+A matrix is triangular if it comes from `np.tril` or `np.triu`, or if it begins as zeros and is only written on one side
+of the diagonal. To decide that, the row and the column of each write are described as polynomials of the loop indices
+(`scalar_evolution`), whose difference has a sign. Likewise the adjoint of such loops reads only one side of the
+cotangent, so only that side of the product that computes it is needed.
 
-Zero times infinity is not zero: `backend.tvm.kernels.triangular_products` looks whether that matters, and gives what NumPy gives.
+Zero times infinity is not zero: `backend.tvm.kernels.triangular_products` tests whether that matters, and computes what
+NumPy computes.
 
 Input: a program without transforms, for an executor with kernels for triangles. Output: the same program.
-Source: "active sparsity" of M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023),
-section 4.
+
+Source: "active sparsity" of M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR"
+(CC 2023), section 4.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""What a row kernel need not compute for a whole block of rows, or for any: multiples of tangents that are zero.
+"""What a structure-of-arrays kernel can skip for a whole block of rows, or for all: multiples of tangents that are zero.
 
-A direction of a Jacobian touches few of the parts that a program goes through: a finger's angle moves the bones of that
-finger. What differentiation adds to a number of a row for it is a sum of multiples of a few elements of memory, which
-are the same for all rows; where these are zero, so is the sum. A jump that all rows take or leave costs next to
-nothing. Only for what differentiation has made, since 0 times infinity is not 0.
+A direction of a Jacobian only affects some parts of the model: a finger's angle moves the bones of that finger. For
+each direction, differentiation adds to a number of a row a sum of multiples of a few elements of memory, which are the
+same for all rows. If these are zero, so is the sum. A jump that all rows take or leave costs next to nothing. This is
+only done to code that differentiation made, since 0 times infinity is not 0.
 
 Input: the graphs of numbers that `opt.kernels.soa_kernels` makes. Output: groups of carried numbers of a loop
-(`skippable`), and terms of sums (`terms`), each with the stretch of memory to look at. Used by
-`backend.tvm.kernels.soa`.
+(`skippable`), and terms of sums (`terms`), each with the range of memory to test. Used by `backend.tvm.kernels.soa`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Sums go on where they stand, in derived code: what is added to a sum is not summed apart first.
+"""Sums are continued where they are, in derived code: no separate sum is made and added.
 
     s + for(..., sum=0: sum + v)             =>  for(..., sum=s: sum + v)
     s + index_add(index_add(0, u, i), v, j)  =>  index_add(index_add(s, u, i), v, j)
 
-The adjoint of a loop adds up the cotangents of its constants, from zero, and what it finds is added to the sum of the loop
-around it. Carried through instead, the sum of the innermost iteration is the outermost one: no array of zeros is made for each
-inner loop, and none is added as a whole where an iteration has changed one element (LAGrad's accumulation in place). The order of
-the terms of a sum changes, so sums that users wrote are left alone.
+The adjoint of a loop sums up the cotangents of its constants, starting from zero, and the result is added to the sum of
+the enclosing loop. If the sum is carried through instead, the innermost and the outermost loop use one sum. No array of
+zeros is made for each inner loop, and no whole array is added when an iteration has changed one element (LAGrad's
+in-place accumulation). The order of the terms changes, so sums that users wrote are left alone.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023), section 4.
 """

@@ -1,19 +1,20 @@
-"""Arrays that loops overwrite from end to end need not be filled before; a sum with one term for each entry is a store.
+"""Arrays that loops overwrite from end to end need no initial fill; a sum with one term for each entry is a store.
 
     s = zeros(n (n - 1) / 2)                          s = memory
     for j in range(n):                                for j in range(n):
         for i in range(j + 1, n):             =>          for i in range(j + 1, n):
             s[at(j, i)] += v                                  s[at(j, i)] = v
 
-where at(j, i) meets each entry once. The adjoint of a loop that reads each entry of an array once adds to zeros, once
-each: the array would be written twice and read once more than needed.
+where at(j, i) is each entry once. The adjoint of a loop that reads each entry of an array once adds once to each of its
+zeros: the array would be written twice and read once more than necessary.
 
-Each entry is met once where the innermost loop meets `lo ... hi - 1`, polynomials of the outer loops' indices
-(`forms`), and the loop around it goes on where the last iteration has ended, hi(j) = lo(j + 1), or the other way round;
-and so on to the outermost, which must go from 0 to the size of the array. No iteration may go backwards: hi >= lo,
-throughout.
+Each entry is written once if the innermost loop writes `lo ... hi - 1`, polynomials of the outer loops' indices
+(`scalar_evolution`), and each iteration of the loop around it continues where the previous one ended, hi(j) = lo(j +
+1), or the reverse. The same must hold for each further loop, and the outermost must go from 0 to the size of the array.
+No range may be negative: hi >= lo throughout.
 
 Input: a program without transforms, for an executor that changes arrays in place. Output: the same program.
+
 Source: array region analysis as in B. Creusillet and F. Irigoin, "Interprocedural array region analyses" (IJPP 1996).
 """
 

@@ -1,11 +1,12 @@
-"""Updates of arrays come after what reads the old values, for executors that change arrays in place.
+"""Updates of arrays are moved behind the reads of the old values, for executors that change arrays in place.
 
     y = update(x, v, i); z = f(x)    =>    z = f(x); y = update(x, v, i)
 
-An update writes into the array that it changes if nobody looks at the old one again (`backend/tvm/host/inplace.py`), and copies it
-otherwise. Who looks at it is often written later for no reason: the forward pass of a loop keeps the old rows of its state after
-it has computed the new ones. So the applications of a graph are put in an order in which updates wait, where data and effects let
-them: the first one of those that are ready and do not have to wait, in program order.
+An update writes into the array that it changes if the old value is dead (`backend/tvm/host/inplace.py`), and copies it
+otherwise. Often the old value is read later for no good reason: the forward pass of a loop saves the old rows of its
+state after it has computed the new ones. The applications of a graph are therefore reordered, as far as data and
+effects allow, so that updates wait: the next application is always the first, in program order, that is ready and does
+not have to wait.
 
 Input: a closed typed graph without transforms. Output: the same applications in another order.
 """

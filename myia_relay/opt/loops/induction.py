@@ -1,14 +1,14 @@
-"""Counters that loops carry become formulas of the loop's index, before differentiation.
+"""Induction variables: counters that loops carry become formulas of the loop's index, before differentiation.
 
     at = a                                     at = a
     for j in range(n):                         for j in range(n):
         for i in range(j + 1, n):      =>          for i in range(j + 1, n):
             use(at); at = at + 1                       use(a + (n - 1) j - j (j - 1) / 2 + (i - j - 1))
 
-A position that is a function of the indices is computed again on the way back; a carried one would be kept for every
-iteration. An integer that an iteration increases by what is linear in the index is a polynomial of the iteration's
-number (of degree two at most). What
-checks the user's additions for overflow stays: before one fails, the formula and the sum are the same number.
+A position that is a function of the indices can be recomputed in the backward pass; a carried one would be kept for
+every iteration. An integer that each iteration increases by an amount linear in the index is a polynomial of the
+iteration number (of degree two at most). The checks of the user's additions for overflow stay: as long as none fails,
+the formula and the sum are the same number.
 
 Source: "induction variables" as in A. Aho, R. Sethi, J. Ullman, "Compilers" (1986), 10.7; O. Bachmann, P. Wang and E.
 Zima, "Chains of recurrences" (ISSAC 1994).

@@ -1,8 +1,8 @@
 """Loop-invariant code motion: what depends on loop constants alone is computed once, before the loop.
 
-Only operations that are pure, cannot raise and do not loop themselves move (a loop that does not run then computes
-them for nothing, which is cheap and harmless). Views and broadcasts stay, and are repeated outside where something
-that moves needs them: moved on their own, they would turn into memory.
+Only operations move that are pure, cannot raise and contain no loop (if the loop does not run, they are computed for
+nothing, which is cheap and harmless). Views and broadcasts stay, and are repeated outside where something that moves
+needs them: moved on their own, they would be materialised.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What is added to a part of a sum is added there, in derived code.
+"""A term that covers only a part of a sum is added to that part alone, in derived code.
 
     s + (pad(u) + pad(v))                  =>  s[a:b] += u; s[c:d] += v
     index_add(s, pad(u) + pad(v), i)       =>  s[i, a:b] += u; s[i, c:d] += v
 
-The adjoint of `x[i, 0]` is a cotangent with zeros around it. Where a loop adds such cotangents to the sum that it carries, only
-the part itself need be touched, and in place (LAGrad's read, update and write of slices). A part that lies in one piece of memory
-is some neighbouring rows of the sum, seen as an array of such rows: one update along the first axis, of a reshaped sum, writes it.
+The adjoint of `x[i, 0]` is a cotangent with zeros around it. If a loop adds such cotangents to a sum that it carries,
+only the part itself has to be changed, in place (LAGrad's read, update and write of slices). A part that is contiguous
+in memory is a range of rows of the reshaped sum: one update along the first axis writes it.
 
-Input: a closed typed graph, differentiated, after `accumulate`. Output: the same, the padding to be dropped as dead code. The
-order in which the terms of a sum are added changes, so sums that users wrote are left alone.
+Input: a closed typed graph, differentiated, after `accumulate`. Output: the same; the padding is left to dead-code
+elimination. The order of the terms changes, so sums that users wrote are left alone.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023), section 4.
 """

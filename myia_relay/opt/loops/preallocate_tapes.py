@@ -3,9 +3,9 @@
     for i in range(n): tape = push(tape, r)           for i in range(n): kept[i] = r
     for i in reversed(range(n)): tape, r = pop(tape)  for i in reversed(range(n)): r = kept[i]
 
-The tapes of loops inside of loops become one array, through which all of them go, at the iteration's number among all
-iterations. What the backward pass needs is then in the memory plan, nothing grows, and the inner loop is free of calls
-and of headers of records.
+The tapes of nested loops become one array that is carried through all of them, indexed by the number of the iteration
+among all iterations. What the backward pass needs is then in the memory plan, nothing grows, and the inner loop has no
+calls and no record headers.
 
 Source: M. Peng and C. Dubach, "LAGrad: statically optimized differentiable programming in MLIR" (CC 2023), section 4.
 """

@@ -1,16 +1,16 @@
-"""Loops and branches of which everything is a part of others are not run a second time.
+"""Loops and branches that compute only what others compute too are eliminated.
 
     tangents, total = loop(i, x, dx): x * i, dx * i            tangents, total = loop(i, x, dx): x * i, dx * i
     again = loop(i, x): x * i                            =>    again = total
 
-A function and its derivative, used side by side, compute the function twice: the loop of the derivative has the iterations of the
-function's own loop in it, but is a larger one, so they are not equal (equal ones `simplify` merges). Each application of the
-smaller is looked up among those of the larger, with the same operands, through branches and inner loops; what it carries starts
-and goes on as something that the larger one carries. So the larger one, which stands before it or can be put there, raises what
-it would raise.
+A function and its derivative, used side by side, compute the function twice. The loop of the derivative contains the
+function's own loop but computes more, so the two are not equal (equal loops are merged by `simplify`). Each application
+of the smaller loop is looked up among those of the larger, with the same operands, through branches and inner loops;
+each value that it carries must start and continue like a value that the larger one carries. The larger loop comes
+before the smaller one, or can be moved there, so it raises what the smaller one would raise.
 
-Source: value numbering over regions; "congruence of loops" as in B. Alpern, M. N. Wegman, F. K. Zadeck, "Detecting equality of
-variables in programs" (POPL 1988): assume that what is carried is equal, and see whether it stays so.
+Source: value numbering over regions; "congruence of loops" as in B. Alpern, M. N. Wegman, F. K. Zadeck, "Detecting
+equality of variables in programs" (POPL 1988): assume that the carried values are equal, and check that they stay so.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Several iterations of a loop at once, where each waits for a chain of operations: unroll and jam, for inner `while` loops
-of numbers.
+"""Unroll and jam for inner `while` loops of numbers, which are bound by the latency of a chain of operations.
 
     for j in range(n):                        for j in range(0, n, 4):
         x = f(j)                                  x0, x1, x2, x3 = f(j), f(j + 1), f(j + 2), f(j + 3)
@@ -7,17 +6,19 @@ of numbers.
             x = g(x)                                  x0 = g(x0) if c(x0) else x0; x1 = g(x1) if c(x1) else x1; ...
         y = h(y, x)                               y = h(h(h(h(y, x0), x1), x2), x3)
 
-The iterations of the inner loop depend on each other, and a processor waits for every result; four such loops wait together,
-in the lanes of vectors (`backend.tvm.host.vector_while`). A loop that has ended keeps its values. What is carried from
-iteration to iteration of the outer loop is carried in order, so every result is the same to the last bit.
+The iterations of the inner loop depend on each other, so a processor waits for every result. Four such loops wait
+together, in the lanes of vectors (`backend.tvm.host.vector_while`). A loop that has ended keeps its values. What the
+outer loop carries is computed in order, so every result is the same to the last bit.
 
-Legal where nothing in the outer loop has an effect (it could come too late, after a loop that does not end), where the
-inner loop starts from values that no iteration before has made, and where its operations can be computed for nothing: no
-division of integers, no array, no loop. The iterations that are left over are run one by one.
+This is legal if nothing in the outer loop has an effect (it could come too late, after a loop that does not end), if
+the inner loop starts from values that do not come from an earlier iteration, and if its operations are safe to execute
+speculatively: no division of integers, no array, no loop. The remaining iterations run one by one.
 
-Input: an optimised graph. Output: the same program, with such loops jammed; for the native executor alone, since others
-compute one thing at a time. Source: D. Callahan, S. Carr, K. Kennedy, "Improving register allocation for subscripted
-variables" (PLDI 1990); masks as in J. Allen et al., "Conversion of control dependence to data dependence" (POPL 1983).
+Input: an optimised graph. Output: the same program, with such loops jammed; for the native executor only, since others
+compute one thing at a time.
+
+Source: D. Callahan, S. Carr, K. Kennedy, "Improving register allocation for subscripted variables" (PLDI 1990); masks
+as in J. Allen et al., "Conversion of control dependence to data dependence" (POPL 1983).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tables of rules: arithmetic, logic, kinds of numbers, shapes, products, structures.
 
-Each line states an equation. Those about floats were checked for NaN, infinities and both zeros (the tests do): x
-- 0 is x for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
+Each line states an equation. Those about floats hold for NaN, infinities and both zeros (tests check this): x - 0 is x
+for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Tell what raises or prints inside of branches and loops through which calls it is reached.
+"""The call path of what raises or prints inside branches and loops.
 
-Inlining notes the call in the origin of every application that it copies, but not in the graphs of branches and loops,
-which it shares. Here, once and last, each of these graphs that can raise learns the calls around its application:
+Inlining records the call in the origin of every application that it copies, but not in the graphs of branches and
+loops, which it shares. This last pass gives each of these graphs that can raise the calls around its application:
 
     f: g(x)    g: if c: raise ...    =>    the raise's origin is g's line, then f's
 
-A called function stays one function for all its callers and shows its own lines alone, unless they are lines of this
-package (`library`), of which the user must see the caller's.
+A function that is not inlined is one function for all its callers and shows only its own lines, unless they are lines
+of this package (`library`); then the user must see the caller's.
 
-Input: the final typed graph. Output: the same program, with more to tell in its errors.
+Input: the final typed graph. Output: the same program, with longer origins.
 """
 
 from __future__ import annotations

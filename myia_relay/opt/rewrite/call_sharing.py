@@ -1,19 +1,22 @@
-"""Calls of a recursive function that are equal on a path are computed once, after several levels of calls have become one.
+"""Equal calls of a recursive function on one path are computed once, after several levels of calls have been inlined.
 
     fib(n) = n if n < 2 else fib(n - 1) + fib(n - 2)
     =>  fib(n) = n if n < 2 else 1 if n < 3 else 2 if n < 4 else
                  let a = fib(n - 3), b = fib(n - 4), c = a + b in (c + a) + c
 
-Inlined into itself, such a function computes fib(n - 3) in one branch and again after it. Where branches meet, nothing would be
-known of either. So they do not meet: what follows a branch with calls in it is written once for each branch, and the function
-becomes a tree of paths. On a path, a call that has been evaluated before is its value, what a condition has shown is known (the
-ranges of integers decide most of the further conditions), and `n - 1 - 2` is `n - 3`. Nothing moves: only what would be evaluated
-a second time with equal arguments is not, so what raises first, and where, stays.
+Inlined into itself, such a function computes fib(n - 3) in one branch and again after it. If the branches joined,
+nothing would be known of either call. They therefore do not join: the code after a branch that contains calls is copied
+into each of its sides, and the function becomes a tree of paths. On a path, a call that was evaluated before is
+replaced by its value, conditions that were tested are known (the ranges of integers decide most of the further
+conditions), and `n - 1 - 2` is `n - 3`. Nothing moves. Only what would be evaluated a second time with equal arguments
+is left out, so the first exception, and its place, stay the same.
 
-Only for functions of scalars that neither print nor write; a tree of paths that would be too large is not made.
+This is done for functions of scalars that neither print nor write, unless the tree of paths would be too large.
 
-Input: a function that calls itself. Output: the function as a tree, or None where no call is saved.
-Source: R. Bodik, R. Gupta, M. L. Soffa, "Complete removal of redundant expressions" (PLDI 1998); the unfolding as in `unfold`.
+Input: a function that calls itself. Output: the function as a tree, or None if no call is saved.
+
+Source: R. Bodik, R. Gupta, M. L. Soffa, "Complete removal of redundant expressions" (PLDI 1998); the inlining as in
+`recursive_inlining`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What range analysis proves need not be computed: comparisons and overflow flags become constants, checks that cannot fail go.
+"""Check elimination: comparisons and overflow flags that range analysis decides become constants, checks that cannot fail
+are dropped.
 
     for i in range(1000): x[i]      =>  no IndexError, no i + 1000, no flag of i + 1, for an `x` of at least 1,000 elements
 
-Runs when everything is differentiated. What is left of a product's overflow is one comparison where its range allows.
+Runs when everything is differentiated. The overflow check of a product becomes one comparison if its range allows.
 """
 
 from __future__ import annotations

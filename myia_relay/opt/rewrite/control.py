@@ -1,16 +1,17 @@
-"""Thinner interfaces of control: what branches and loops take, carry and return.
+"""Narrower interfaces of control operations: what branches and loops take, carry and return.
 
 For `cond`, `while_loop` and `for_loop`, in one walk:
 
 - constants among the operands move inside; an operand given twice is given once; structures are passed as their parts;
 - operands that no graph reads are dropped;
-- results that nobody takes are dropped; a result that is one operand, or one constant, on both branches is that;
+- results that are never used are dropped; a result that is the same operand, or the same constant, on both branches is
+  replaced by it;
 - a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself, perhaps through
-  inner loops, is dropped (so a tape disappears from both loops once nobody reads what is popped);
-- a loop that cannot run is its initial values, one that runs once is its body.
+  inner loops, is dropped (so a tape disappears from both loops when what is popped is never read);
+- a loop that does not run is replaced by its initial values, one that runs once by its body.
 
-Each replacement keeps types outside: the old result is put together again from parts, `undef` for what was dropped, and
-taking parts of it folds away.
+Each replacement keeps the types outside: the old result is assembled again from parts, with `undef` for what was
+dropped, and taking parts of it folds away.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Small branches become a choice between two integers: both are computed, and no jump is there to be mispredicted.
+"""If-conversion: a small branch becomes a select between two integers; both are computed, and no jump can be mispredicted.
 
     n // 2 if even else 3 * n + 1   =>   check(even or n <= limit); where(even, n >> 1, 3 * n + 1)
 
-A branch qualifies if it has a few cheap operations on numbers, which never raise by themselves, and at most one check, which
-is made conditional. Conditions that compute a truth value stay: `and` and `or` decide jumps anyway.
+A branch qualifies if it has a few cheap operations on numbers, which never raise by themselves, and at most one check,
+which is made conditional. Branches that compute a truth value stay: `and` and `or` control jumps anyway.
 
-Runs last, since in a branch more is known of ranges. Source: J. Allen et al., "Conversion of control dependence to data dependence"
-(POPL 1983).
+Runs last, since more is known of ranges inside a branch. Source: J. Allen et al., "Conversion of control dependence to
+data dependence" (POPL 1983).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Like terms of sums are collected, in derived code: adjoints meet the same value on several ways.
+"""Like terms of sums are collected, in derived code: adjoints reach the same value on several paths.
 
     3 x + x 3 = 6 x        (a + x) - x = a        2 (0.5 x) = x        (3 x) y = 3 (x y)
 
-A sum is taken apart into terms, a number times a value each, through the additions that differentiation emitted. It is put
-together again only where some of its values are the same. Reals, not floats: what is written by users is never touched.
+A sum is decomposed into terms, each a number times a value, through the additions that differentiation emitted. It is
+rebuilt only if some of its values are the same. This treats numbers as reals, not floats: what users write is never
+touched.
 
 Source: "collecting" of polynomials as in computer algebra systems.
 """

@@ -1,6 +1,7 @@
 """`debug_nans`: after every operation that can make a NaN, a check that raises at the user's line.
 
-The last pass: the optimiser would move operations across checks, but not what they depend on.
+This is the last pass. The optimiser could otherwise move operations across the checks, except those that they depend
+on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Small recursive functions do several levels of calls at once: they are inlined into themselves.
+"""Small recursive functions are inlined into themselves, so that one call does several levels of the recursion.
 
     fib(n) = n if n < 2 else fib(n - 1) + fib(n - 2)
     =>  fib(n) = n if n < 2 else (n - 1 if n - 1 < 2 else fib(n - 2) + fib(n - 3)) + (n - 2 if n - 2 < 2 else ...)
 
-So the price of a call (its frame, the guards of the stacks, the way of results through memory) is paid once for several. What
-happens, and in which order, stays. Runs once, when everything is differentiated and tail calls are loops.
+The cost of a call (its frame, the guards of the stacks, passing results through memory) is then paid once for several
+levels. Operations and their order stay the same. Runs once, when everything is differentiated and tail calls are loops.
 
 Source: C. Rugina, M. Rinard, "Recursion unrolling for divide and conquer programs" (LCPC 2000).
 """

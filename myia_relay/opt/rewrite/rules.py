@@ -1,11 +1,11 @@
 """Rewrite rules as data, and the engine that applies them.
 
-A rule is a pattern over applications, a replacement and, where the pattern cannot say it, a condition. Rules are
+A rule is a pattern over applications, a replacement and, where the pattern is not enough, a condition. Rules are
 indexed by the primitive at their head and are tried when an application is about to be emitted, so a replaced
 application never exists.
 
-A rule without further mark holds for every float, NaN, infinities and signed zeros included, to the last bit; one
-marked `exact=False` changes rounding or the sign of a zero, and is used on derived code (adjoints) and under
+A rule without further marks is exact to the last bit for every float, including NaN, infinities and signed zeros. A
+rule marked `exact=False` changes rounding or the sign of a zero; it is used on derived code (adjoints) and under
 `fastmath` only.
 """
 

@@ -1,10 +1,9 @@
 """Simplification: inlining, folding, rewrite rules, common subexpressions and dead code, in one walk.
 
-Everything happens where an application is emitted: `Simplifier.emit` first folds (constants, parts of known
-structures), then tries the rules, then looks whether the same value was computed before (value numbering: an
-application is its primitive, its attributes and its arguments). Since `Graph.nodes` is in program order, what was
-computed before is at hand. Whatever a rule emits goes through the same gate. One walk is linear; the pipeline repeats
-it to a fixpoint.
+Everything happens where an application is emitted. `Simplifier.emit` first folds (constants, parts of known
+structures), then tries the rules, then looks for an equal application that was emitted before (value numbering: an
+application is its primitive, its attributes and its arguments). `Graph.nodes` is in program order, so earlier values
+are available. What a rule emits is treated in the same way. One walk is linear; the pipeline repeats it to a fixpoint.
 
 Source: value numbering as in C. Click, "Global code motion, global value numbering" (PLDI 1995).
 """

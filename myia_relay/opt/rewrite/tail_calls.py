@@ -2,9 +2,10 @@
 
     f(x) = x if c(x) else f(g(x))   =>   f(x): while going: going, result, x = (False, x, _) if c(x) else (True, _, g(x))
 
-A call is in tail position where its result is the function's, through the branches of conditions, and no effect follows. Calls
-elsewhere stay calls. Functions that call each other in turn are one function after inlining. Like the recursion it was, the
-loop ends with a RecursionError when it goes too deep: CPython's limit is 1,000, this one 2**20.
+A call is in tail position if its result is the function's result, possibly through branches, and no effect follows.
+Other calls stay calls. Functions that call each other in tail position are one function after inlining. Like the
+recursion that it replaces, the loop raises RecursionError when it goes too deep: CPython's limit is 1,000, this one is
+2**20.
 
 Source: G. Steele, "Lambda: the ultimate GOTO" (1977).
 """
