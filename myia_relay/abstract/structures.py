@@ -44,9 +44,9 @@ class Items:
     """One version of a list.
 
     Attributes:
-        entries: its entries, for the newest version; else None, and
-        newer: the version made of it, and
-        undo: `(entries) -> None` iterations the newer version's entries back into these.
+        entries: its entries, for the newest version; otherwise None, and
+        newer: the version that was made from it, and
+        undo: `(entries) -> None` turns the newer version's entries back into those of this one.
     """
 
     __slots__ = ("entries", "newer", "undo")

@@ -1,1 +1,1 @@
-"""Executors: each iterations a typed graph into something that runs."""
+"""Executors: each turns a typed graph into something that runs."""

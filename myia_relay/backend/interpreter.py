@@ -1,11 +1,11 @@
-"""The reference evaluator: typed graphs on NumPy, by the primitives' reference implementations. The oracle of all tests.
+"""The reference interpreter: typed graphs on NumPy, by the primitives' reference implementations. The oracle of all tests.
 
-Runs before and after any pass, expansion of transforms excepted. Nothing clever: each graph becomes a list of steps
-over a list of slots, once per run; loops are Python loops, so that a million iterations need no stack. A tape is a
-chain of cells (below, entry), never changed in place: whoever holds an older tape still sees it.
+It runs graphs before and after any pass, except graphs with unexpanded transforms. It is deliberately simple: each
+graph becomes, once per run, a list of steps over a list of slots. Loops are Python loops, so that a million iterations
+need no stack. A tape is a chain of cells (below, entry) that is never changed in place, so an older tape stays valid.
 
-Whatever can reach a recursive function runs on a stack of our own (`Machine.deep`): a step that runs graphs is then a generator
-that yields what it wants run, and is sent the results.
+Whatever can reach a recursive function runs on an explicit stack (`Machine.deep`): a step that runs graphs is then a
+generator that yields what it wants run, and is sent the results.
 """
 
 from __future__ import annotations

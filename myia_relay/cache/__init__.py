@@ -1,1 +1,1 @@
-"""Compiled programs in files: found again by another process, or given to one that has no compiler."""
+"""Compiled programs in files: used again by other processes, or exported to machines without a compiler."""

@@ -1,9 +1,11 @@
-"""Descriptions of Python objects that hold in other processes: two objects of one description compile to the same code.
+"""Descriptions of Python objects that are valid in other processes: two objects with the same description compile to the
+same code.
 
-Idea: compiled code depends on functions, classes and values that inference met. Within a process their identity tells whether
-they are still the same; between processes their contents do: the code and the text of functions, what classes consist of, numbers
-by their exact text. What a function reads from elsewhere is not part of it; inference has written that down by itself. Whatever
-cannot be described with certainty is `Unportable`, and programs that depend on it are not kept.
+Idea: compiled code depends on functions, classes and values that inference used. Within a process their identity tells
+whether they are still the same. Between processes their contents do: the code and the text of functions, the contents
+of classes, numbers by their exact text. What a function reads from elsewhere is not part of its description; inference
+has recorded it separately. Whatever cannot be described with certainty is `Unportable`, and programs that depend on it
+are not kept.
 
 Input: an object. Output: nested lists of strings, the same in every process.
 """

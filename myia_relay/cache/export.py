@@ -1,10 +1,10 @@
-"""Libraries: compiled programs that are given away as files, and run where there is no compiler.
+"""Libraries: compiled programs that are exported as files, and run where there is no compiler.
 
     f.save("f.so", 2.0, np.ones(3))             # for arguments of these types
     relay.export_model(model).save("m.so")      # with the model's parameters in it
     relay.load_compiled("m.so")(x)              # in any process, with TVM's runtime alone
 
-Unlike files of the cache a library is on its own: free names have the values they had when it was written.
+Unlike a file of the cache, a library is self-contained: free names have the values that they had when it was written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a compiled program was compiled for, as one hash: the machine, the versions, the settings, the function, its arguments.
+"""The key of a compiled program, one hash: the machine, the versions, the settings, the function, its arguments.
 
-Everything that changes code and is no dependency (see `program`) is in it. It is found without inference, in milliseconds.
+It includes everything that influences the code and is not a dependency (see `program`). It is computed without
+inference, in milliseconds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Where objects are found: the way from the decorated function to a function, a module's names, a cell, a container.
+"""Paths to objects: from the decorated function to a function, a module's names, a cell, a container.
 
-Idea: inference reads free names, and what it finds leads it to more of them: a function has globals and cells, a module names, a
-decorated function the one that it decorates. So the place of every dependency is reached from the function and from the values
-of earlier dependencies, by steps that another process can take as well.
+Idea: inference reads free names, and their values lead to more of them: a function has globals and cells, a module has
+names, a decorated function refers to the function that it decorates. The place of every dependency can therefore be
+reached from the function and from the values of earlier dependencies, by steps that another process can repeat.
 
-Input: roots and dependencies, in order. Output: paths: where to begin (the number of a root, or of a dependency, whose value it
-is), and steps.
+Input: roots and dependencies, in order. Output: paths: a start (the number of a root, or of a dependency, whose value
+it is), and steps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Compiled programs as bytes, and back: machine code, what Python has to know of it, and what it depends on.
+"""Serialisation of compiled programs: machine code, what Python has to know of it, and its dependencies.
 
-A file is a shared object. Its payload, which no loader looks at, is a length, a description in JSON, and the arrays that the code
-refers to. Free names are written with the way to their places and what they held; a program is good where all of that is found
-again. The dependencies of a program that is unpacked are checked at every call like those of one that was compiled.
+A file is a shared object. Its payload, which no loader reads, is a length, a description in JSON, and the arrays that
+the code refers to. Free names are stored with their paths and descriptions of their values; a program is valid if all
+of these match. The dependencies of a program from a file are checked at every call, like those of one that was
+compiled.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Compiled programs found in files, and put there.
+"""Looking up compiled programs in files, and storing them.
 
-`find` answers a call of a decorated function from the folder of programs, `keep` puts there what was compiled. What cannot be
-described, read or written is compiled as if there were no files. (Objects of users may do anything when they are looked at,
-hence the wide `except`.) Nothing is raised but warnings of files that are not trusted, where these are made errors.
+`find` looks for the program of a call in the folder of programs; `keep` stores a compiled one. What cannot be
+described, read or written is compiled as if there were no files. (Users' objects may do anything when they are
+inspected, hence the broad `except`.) The only exceptions are warnings about files that are not trusted, if warnings are
+errors.
 """
 
 from __future__ import annotations

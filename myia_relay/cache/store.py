@@ -1,15 +1,16 @@
-"""The folder of compiled programs: files by the hash of what they were compiled for.
+"""The folder of compiled programs: files named by the hash of what they were compiled for.
 
-Many processes may use it at once, and anybody may delete it at any time. Files are written whole or not at all; one that is
-damaged, or that cannot be read or loaded, is none. Where the folder cannot be written, programs are just not kept. When there is
-more in it than wanted, what was used longest ago goes.
+Many processes may use it at once, and it may be deleted at any time. Files are written atomically; a file that is
+damaged, or that cannot be read or loaded, is ignored. If the folder cannot be written, programs are not kept. If it
+grows too large, the least recently used files are deleted.
 
-What is in the folder is run as code. So folders and files must belong to this user (or to root), nobody else may be able to write
-them, and no link is followed below `programs`. What fails this is refused with a warning; programs are then kept in the user's
-default cache. Each file is opened once, checked by its descriptor, and that descriptor is what is read and loaded.
+The contents of the folder are executed. Folders and files must therefore belong to this user (or to root) and be
+writable by nobody else, and no link is followed below `programs`. What fails this is refused with a warning; programs
+are then kept in the user's default cache. Each file is opened once, checked by its descriptor, and read and loaded
+through that descriptor.
 
-Input: keys, bytes. Output: bytes and descriptors. Layout: `programs/AB/KEY.DIGEST.so`, where AB are the first letters of the key,
-and a key has several files where one function was compiled with several values of a free name.
+Input: keys, bytes. Output: bytes and descriptors. Layout: `programs/AB/KEY.DIGEST.so`, where AB are the first letters
+of the key. A key has several files if one function was compiled with several values of a free name.
 """
 
 from __future__ import annotations

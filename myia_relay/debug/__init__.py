@@ -1,1 +1,1 @@
-"""Looking inside: the IR as text and pictures."""
+"""Inspection: the IR as text and pictures."""

@@ -1,8 +1,8 @@
-"""Named arrays in one file: safetensors, written whole or not at all.
+"""Named arrays in one file: safetensors, written atomically.
 
 The format (https://github.com/huggingface/safetensors) is a length, a JSON header and the arrays' bytes; nothing in it
-is ever executed. It sorts the arrays by type and name, so their order, which a model's parameters have, is kept in
-the metadata.
+is ever executed. The format sorts the arrays by type and name. Their order matters for a model's parameters, so it is
+stored in the metadata.
 """
 
 from __future__ import annotations

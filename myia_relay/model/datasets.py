@@ -1,8 +1,8 @@
 """Datasets of labelled images: MNIST, Fashion-MNIST, and digits, which needs no network.
 
 Each loader returns `(train, test)`, two `Dataset`s over stacked arrays. The files are looked for in
-`$MYIA_RELAY_DATA/<name>/`, then in the user's cache, and are downloaded into the cache otherwise; what was downloaded
-is written only once its checksum is right, and under its final name only once it is complete.
+`$MYIA_RELAY_DATA/<name>/`, then in the user's cache, and otherwise downloaded into the cache. A download is stored only
+if its checksum is right, and gets its final name only when it is complete.
 
 Sources: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits"; H. Xiao, K. Rasul, R. Vollgraf,
 "Fashion-MNIST" (arXiv:1708.07747); E. Alpaydin, C. Kaynak, "Optical Recognition of Handwritten Digits" (UCI, 1998).

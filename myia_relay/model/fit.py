@@ -1,8 +1,8 @@
 """Training loops: `relay.fit`.
 
-A compiled chunk of steps runs natively over stacked arrays; Python comes in between chunks only, to draw the progress bar,
-to hear Ctrl-C, and to write checkpoints. Every epoch's order of examples follows from the seed and the epoch's number, so a
-killed run resumes exactly: parameters, optimiser state and position are all there is.
+A compiled chunk of steps runs natively over stacked arrays. Between chunks Python draws the progress bar, handles
+Ctrl-C, and writes checkpoints. The order of examples of an epoch follows from the seed and the epoch's number, so an
+interrupted run resumes exactly from parameters, optimiser state and position.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""parameters: which arrays a model function needs, found by inference, named by where they are used.
+"""Hidden parameters: which arrays a model function needs, found by inference and named by where they are used.
 
-A parameter belongs to the static call path from the model's root: the chain of call sites in the source. `Collector` writes
-down every request while the model function is inferred once; the `ModelSpec` that results answers the same requests in
+A parameter belongs to the static call path from the model's root: the chain of call sites in the source. `Collector`
+records every request while the model function is inferred once; the resulting `ModelSpec` answers the same requests in
 every later compilation.
 """
 

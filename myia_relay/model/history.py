@@ -1,4 +1,4 @@
-"""What happened during training: the loss of every step, a row for every epoch; draws itself in a notebook."""
+"""The record of a training run: the loss of every step, a row for every epoch; it plots itself in a notebook."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Layers and neural-network operators as users call them: `relay.conv2d`, `relay.linear`, `relay.tanh`, ...
 
-A layer that is given no weight takes parameters from the model it is called in. Outside of compiled code every
+A layer that is given no weight takes parameters from the model in which it is called. Outside compiled code every
 operator works on NumPy arrays too: it compiles itself, once per signature, like any decorated function.
 """
 

@@ -1,6 +1,6 @@
-"""Figure 4 of the Relay paper: LeNet on MNIST, and what the command line trains.
+"""LeNet on MNIST, figure 4 of the Relay paper; the command line trains it.
 
-A user's program that is part of the package: it uses the public names as any other program does.
+This is a user's program that is part of the package: it uses the public names like any other program.
 
 Source: J. Roesch et al., "Relay: A New IR for Machine Learning Frameworks" (MAPL 2018), figure 4.
 """

@@ -1,4 +1,4 @@
-"""Models: arrays with a function, the one mutable thing of the language."""
+"""Models: arrays with a function, the one mutable thing in the language."""
 
 from __future__ import annotations
 

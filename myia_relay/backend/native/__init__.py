@@ -1,1 +1,1 @@
-"""Calling native programs: all that a compiled program needs when it runs, and nothing of the compiler that made it."""
+"""Calling native programs: all that a compiled program needs at run time, and nothing of the compiler that made it."""

@@ -1,8 +1,9 @@
-"""The state area: what a call of a native program shares with Python beside its arguments.
+"""The state area: what a call of a native program shares with Python besides its arguments.
 
-One block of memory for each call in flight: 64-bit slots first, then the block of arguments, the arena behind them. Slots hold
-the status of a failed call, what native code asks of Python, the operands of messages, scalar results, addresses of constant
-arrays, the memory of tapes. `backend/tvm/host/state.py` is the other side: how compiled code gets at them.
+There is one block of memory for each call in progress: 64-bit slots first, then the block of arguments, then the arena.
+Slots hold the status of a failed call, requests of native code to Python, operands of messages, scalar results,
+addresses of constant arrays, and the memory of tapes. `backend/tvm/host/state.py` is the other side: how compiled code
+accesses them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments as native code takes them: arrays contiguous, aligned, of canonical dtype."""
+"""Arguments in the form that native code accepts: arrays that are contiguous, aligned and of canonical dtype."""
 
 from __future__ import annotations
 

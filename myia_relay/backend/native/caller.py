@@ -1,7 +1,7 @@
-"""The caller of a native program, written out as Python source and run by `exec`.
+"""The caller of a native program, generated as Python source and run by `exec`.
 
-Two forms. With a packed `main` it is called with the arguments. Without, they are stored in the block of arguments of the state
-area, and the function that the area is bound to is called.
+There are two forms. A packed `main` is called with the arguments. Otherwise the arguments are stored in the block of
+arguments of the state area, and the function that the area is bound to is called.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""A linker for one object: the relocatable file that LLVM writes becomes a shared object.
+"""A linker for one object: turns the relocatable file that LLVM writes into a shared object.
 
-Idea: compiled programs are one object each, so linking is no search for symbols, only layout: sections are gathered by what may
-be done with their memory (read, run, write), places are resolved, and what other libraries define goes through a global offset
-table that the system's loader fills. The result can be opened by `dlopen`, linked into C programs, looked at by any tool. It
-needs no C compiler, which machines that run programs often lack.
+Idea: a compiled program is a single object, so linking is no search for symbols, only layout. Sections are grouped by
+the protection of their memory (read, execute, write), relocations are resolved, and symbols of other libraries go
+through a global offset table that the system's loader fills. The result can be opened by `dlopen`, linked into C
+programs, and inspected with standard tools. It needs no C compiler, which machines that run programs often lack.
 
-Input: an ELF relocatable object of x86-64, position independent. Output: an ELF shared object, with a payload of ours in a
-section that is not loaded, and a checksum at the end of the file.
+Input: an ELF relocatable object of x86-64, position independent. Output: an ELF shared object, with a payload of ours
+in a section that is not loaded, and a checksum at the end of the file.
+
 Source: System V Application Binary Interface, and its AMD64 supplement (relocations: section 4.4).
 """
 

@@ -1,11 +1,12 @@
-"""The Python side of a native program: state areas, requests of native code, and what happens when a call fails.
+"""The Python side of a native program: state areas, requests of native code, and the handling of failed calls.
 
-Idea: everything that can be known when compiling is written out as one Python function (`caller`): where the leaves of the
-arguments are, which arrays to allocate, how results are put together. A call takes a state area from a list (or makes one), so
-several threads may call at once and nothing is allocated again.
+Idea: everything that is known at compile time is generated as one Python function (`caller`): where the leaves of the
+arguments are, which arrays to allocate, how results are assembled. A call takes a state area from a list (or makes
+one), so several threads may call at once and nothing is allocated again.
 
-Native code asks Python for something (a print, whether there are signals) by calling `next` on the generator of its area. A
-signal is handled as soon as Python code runs; in a generator that is inside of its `try`, so nothing escapes into native code.
+Native code makes a request to Python (to print, to check for signals) by calling `next` on the generator of its area. A
+signal is handled as soon as Python code runs; in a generator this happens inside its `try`, so no exception escapes
+into native code.
 
 Input: machine code and its `ProgramSignature`. Output: `call(*values)` and `into(out, *values)`.
 """

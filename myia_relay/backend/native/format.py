@@ -1,7 +1,7 @@
 """What Python has to know of a native program, as JSON: types, signatures, sites.
 
-Input: a `ProgramSignature` (and other things made of types). Output: lists and strings for JSON, arrays apart; and
-back. What has no form in JSON raises `Unportable`. Nothing of TVM is in it.
+Input: a `ProgramSignature` (and other things made of types). Output: lists and strings for JSON, with arrays separate;
+and the reverse. What has no form in JSON raises `Unportable`. This module contains nothing of TVM.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The memory of records, and how Python's objects get into it and out.
+"""The memory of records, and the conversion of Python objects to records and back.
 
-Idea: a heap is address space, reserved once, of which only what is written becomes memory; heaps are kept for later calls. A tree
-is walked once when it is passed, without recursion: objects are taken in the order in which they are found, which is the order of
-their records, so a record's fields are known when it is written. An object that is found twice is one record. Results are read back
-from the leaves up, as a record is newer than what it refers to; what refers to an argument's record gets that very object.
+Idea: a heap is address space that is reserved once, and only what is written uses memory; heaps are kept for later
+calls. A tree is walked once when it is passed, without recursion: objects are visited in the order in which they are
+found, which is the order of their records, so the addresses in a record's fields are known when it is written. An
+object that is found twice is one record. Results are read from the leaves up, because a record is newer than what it
+refers to. A reference to an argument's record gives the original object.
 
-Input: objects and a `Data` type. Output: references as `records` has them, and objects again.
+Input: objects and a `Data` type. Output: references in the form of `records`, and objects again.
 """
 
 from __future__ import annotations

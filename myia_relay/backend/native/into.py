@@ -1,4 +1,4 @@
-"""Results into arrays that the caller owns: where native code may write them directly, and what is copied afterwards."""
+"""Results into arrays of the caller: where native code may write them directly, and what is copied afterwards."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""NumPy arrays read by native code: addresses, types, flags and sizes straight from the objects.
+"""NumPy arrays as native code reads them: addresses, types, flags and sizes directly from the objects.
 
-Idea: handing an array over by DLPack costs 0.2 us each; its `id` costs a tenth. Native code then looks at the fields of the
-array object itself (their order is part of NumPy's stable ABI) and leaves with a status if the array is not what the
-program was compiled for; the slow path in Python then converts or complains. `supported()` holds the assumed layout against this
-interpreter (other builds of Python have other object headers); where it does not hold, addresses are passed instead.
+Idea: passing an array by DLPack costs 0.2 us; passing its `id` costs a tenth. Native code then reads the fields of the
+array object itself (their order is part of NumPy's stable ABI). If the array is not what the program was compiled for,
+it returns a status, and the slow path in Python converts the array or raises. `supported()` compares the assumed layout
+with this interpreter (other builds of Python have other object headers); where it differs, addresses are passed
+instead.
 """
 
 from __future__ import annotations

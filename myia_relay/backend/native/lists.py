@@ -1,9 +1,10 @@
-"""Blocks of run-time lists: their layout, and what native code has left in one as a Python list.
+"""Blocks of run-time lists: their layout, and the conversion of a block to a Python list.
 
     block = [previous | next | references | length | capacity | - | entries]
 
-The blocks of a call are chained. An entry is the leaves of its type: a number alone as it is in an array, otherwise 8 bytes for a
-number or list, arrays as they are. `backend/tvm/host/lists.py` is the other side: how compiled code makes and changes them.
+The blocks of a call are chained. An entry consists of the leaves of its type: a number alone as it is in an array,
+otherwise 8 bytes for a number or list, arrays inline. `backend/tvm/host/lists.py` is the other side: how compiled code
+makes and changes them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What native code built with checks of its accesses to memory leaves behind when one of them fails.
+"""The report of a failed memory check, in native code built with such checks.
 
-Such code stores what it found in slots of the state area and leaves with the status `VIOLATED`; see `backend/tvm/tir/bounds.py`.
+Such code stores what it found in slots of the state area and returns the status `VIOLATED`; see
+`backend/tvm/tir/bounds.py`.
 """
 
 from __future__ import annotations

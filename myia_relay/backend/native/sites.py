@@ -1,6 +1,6 @@
 """Places of a program where Python takes over: a check that failed, a `print`; and the operands that are shown there.
 
-A `Site` is made when compiling, and is data: it is kept with the machine code in files.
+A `Site` is made at compile time and is plain data: it is kept with the machine code in files.
 """
 
 from __future__ import annotations

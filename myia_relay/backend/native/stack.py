@@ -1,7 +1,7 @@
-"""C stacks: how far the one of this thread reaches, and going on on a larger one.
+"""C stacks: the bounds of this thread's stack, and continuing on a larger one.
 
-Recursive functions of native code look at the address of their C frame. Near the end of the stack they ask Python to continue
-them on a thread with a large stack, which happens once in some tens of thousands of nested calls.
+Recursive functions of native code check the address of their C frame. Near the end of the stack they ask Python to
+continue them on a thread with a large stack, which happens once in some tens of thousands of nested calls.
 """
 
 from __future__ import annotations

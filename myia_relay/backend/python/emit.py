@@ -1,11 +1,12 @@
-"""Typed graphs as Python syntax: real `if`, `while` and `for`, the user's variable names, operators where these
-mean the same.
+"""Typed graphs as Python syntax: real `if`, `while` and `for`, the user's variable names, operators where these mean the
+same.
 
-A value is an expression, or the list of its parts where it is a structure that was just put together, so that tuples of
-carried values never exist. An arithmetic expression with one user in the same block stands where it is used.
+A value is an expression or, for a structure that was just assembled, the list of its parts, so that tuples of carried
+values never exist. An arithmetic expression with one user in the same block is written where it is used.
 
-Operators mean the same as primitives but where Python's numbers differ: Python's integers do not wrap (`wrap`), its
-float division raises (so `ops.div`); NumPy functions of Python numbers give NumPy scalars (so `float(np.sin(x))`).
+Operators mean the same as primitives except where Python's numbers differ: Python's integers do not wrap (`wrap`), its
+float division raises (hence `ops.div`), and NumPy functions of Python numbers return NumPy scalars (hence
+`float(np.sin(x))`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values as expressions of Python syntax: numbers to the last bit, arrays, attributes, structures, places."""
+"""Values as expressions of Python syntax: exact numbers, arrays, attributes, structures, source places."""
 
 from __future__ import annotations
 

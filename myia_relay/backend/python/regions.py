@@ -1,4 +1,4 @@
-"""Outlining: straight-line groups of array operations become graphs of their own, which a compiler may take over."""
+"""Outlining: straight-line groups of array operations become graphs of their own, which another compiler may take over."""
 
 from __future__ import annotations
 

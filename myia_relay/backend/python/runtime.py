@@ -1,4 +1,4 @@
-"""What generated source calls besides NumPy: a few helpers with the names that it uses."""
+"""What generated source calls besides NumPy: a few helpers, under the names that it uses."""
 
 from __future__ import annotations
 

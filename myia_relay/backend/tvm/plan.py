@@ -1,9 +1,10 @@
-"""Memory: what each array lives in, for how long, and where in the arena.
+"""The memory plan: the storage of each array, its live range, and its place in the arena.
 
-Idea: code is emitted in one pass against storages whose addresses are variables. Every kernel that is emitted advances a
-clock and touches the storages it reads and writes, so that afterwards each has an interval of life; storages used inside of
-a loop that were made before it live to the loop's end. A first-fit over the intervals then places all of them in one arena,
-and an output may take the place of an input of the same kernel that dies there, where the kernel says that this is safe.
+Idea: code is emitted in one pass against storages whose addresses are variables. Every emitted kernel advances a clock
+and touches the storages that it reads and writes, which gives each storage a live range. A storage that was made before
+a loop and is used inside it lives to the end of the loop. A first-fit over the live ranges then places all of them in
+one arena. An output may take the place of an input of the same kernel that dies there, if the kernel says that this is
+safe.
 
 Input: storages with their events. Output: offsets (ints, or expressions over symbolic dimensions) and the arena's size.
 """

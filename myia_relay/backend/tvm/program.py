@@ -5,8 +5,8 @@
     program.into(out, 2.0, x)       # results into arrays of the caller
     print(program.explain())        # kernels, memory, times
 
-The main function holds the control flow and the scalars, private functions the kernels; see `lower`, `control`, `nests`, `opaque`
-for the code, `plan` for memory, `state` and `entry` for the way in and out.
+The main function holds the control flow and the scalars, private functions are the kernels. The code is in `lower`,
+`control`, `nests` and `opaque`, memory in `plan`, the interface to Python in `state` and `entry`.
 """
 
 from __future__ import annotations

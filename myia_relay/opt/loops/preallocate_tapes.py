@@ -45,7 +45,7 @@ class Chain:
     """A tape that one loop fills and others empty.
 
     Attributes:
-        iterations: of the loop that fills it; the others iteration the other way round.
+        iterations: of the loop that fills it; the others run in the opposite direction.
         filled: the loop that pushes, and the tape's place among its carried values.
         emptied: the loops that pop, likewise.
         push: in the body of the first.

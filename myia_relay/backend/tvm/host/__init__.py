@@ -1,1 +1,1 @@
-"""The main function: control flow, effects, lists, records, recursion, updates in place."""
+"""The main function: control flow, effects, lists, records, recursion, in-place updates."""

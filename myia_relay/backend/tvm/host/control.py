@@ -1,11 +1,11 @@
 """Branches and loops of the main function.
 
-Values that cross from one iteration or branch to the outside live in fixed places: scalars in one-element locals, arrays in
-storages of their own, or in those of the initial values where nobody needs these again. A loop's new carried values go straight
-into the place of the old ones where nothing still needs those, and through a copy otherwise.
+Values that leave an iteration or a branch are in fixed places: scalars in one-element locals, arrays in storages of
+their own, or in those of the initial values if these are dead. New carried values are written directly into the place
+of the old ones if the old ones are dead, and through a copy otherwise.
 
-Long loops ask Python for signals now and then, at the end of an iteration, and only where no update of a model is half
-done around them: Ctrl-C leaves whole steps.
+Long loops poll for signals at intervals, at the end of an iteration, and only where no update of a model is in progress
+around them: Ctrl-C leaves whole steps.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Algebraic data types natively: tagged references to records in a heap that only grows.
 
-Idea: a reference is one word. Its low bits are the number of the variant, 0 for None alone; the others are the address of the
-record, so telling variants apart reads no memory, and a field's place is the reference plus a constant. A variant without fields
-is its number: it takes no memory. Records are immutable and made by moving the top of the heap; where a loop's iteration or a
-function cannot hand records on, the top goes back to where it was (`mark`, `release`). Python owns the heap (`native/heap.py`);
-`native/records.py` says where the leaves are.
+Idea: a reference is one word. Its low bits are the number of the variant, 0 for None alone; the others are the address
+of the record. Testing for a variant therefore reads no memory, and the address of a field is the reference plus a
+constant. A variant without fields is its number and takes no memory. Records are immutable and are allocated by moving
+the top of the heap. If no record of a loop iteration or of a function can escape, the top is reset afterwards (`mark`,
+`release`). Python owns the heap (`native/heap.py`); `native/records.py` has the layout of the leaves.
 
 Input: applications of the primitives of `prims.ops.data`. Output: statements.
 """

@@ -1,10 +1,10 @@
-"""Effects of the main function: failing, printing, reading and writing a model's arrays, hearing Ctrl-C.
+"""Effects of the main function: failing, printing, reading and writing a model's arrays, polling for Ctrl-C.
 
-A failed check stores its site's number and operands in the state area and leaves the program with a status; Python
-formats the message (`entry`). Printing and polling for signals call Python and leave the program if that raised.
+A failed check stores its site's number and operands in the state area and returns a status; Python formats the message
+(`entry`). Printing and polling for signals call Python, and leave the program if that raised.
 
-Source of the rule for reading a reference: the value is an alias of the model's array, copied only if it is still
-looked at after an update of that array.
+The value of a read of a reference is an alias of the model's array. It is copied only if it is still needed after an
+update of that array.
 """
 
 from __future__ import annotations

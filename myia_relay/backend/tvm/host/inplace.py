@@ -1,13 +1,12 @@
-"""Updates in place: `x[i] = v` writes one element where nobody looks at the old `x` again, and copies the array
-otherwise.
+"""In-place updates: `x[i] = v` writes one element if the old `x` is dead, and copies the array otherwise.
 
-Idea: memory may be overwritten by an application if all values that live in it are dead behind that application. What
-lives where is noted as values are made (`Env`); what is dead follows from the last uses in the scope. A scope's
-parameter is dead behind its last use if its caller has given it away (`given`): a loop gives its carried values to its
-body, and a loop, a branch or a call is given the arguments whose last use it is. So an array keeps its place through
-nested loops and branches, and an update in them costs what it writes.
+Idea: an application may overwrite memory if all values that live in it are dead after that application. `Env` records
+which values live where as they are made; which values are dead follows from the last uses in the scope. A parameter of
+a scope is dead after its last use if the caller has donated it (`given`): a loop donates its carried values to its
+body, and a loop, a branch or a call is given the arguments whose last use it is. An array thus keeps its place through
+nested loops and branches, and an update in them costs only what it writes.
 
-Updates of a part of a part (`x[i, j] = v` is a row with a new element, in an array with a new row) are one: see
+Updates of a part of a part (`x[i, j] = v` is a row with a new element, in an array with a new row) are merged: see
 `opt.analysis.fusion`.
 """
 

@@ -1,4 +1,4 @@
-"""The code that reads NumPy's array objects: see `backend.native.layout`."""
+"""The generated code that reads NumPy's array objects: see `backend.native.layout`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Blocks of run-time lists in native code: making, freeing, owning, and reading their words.
+"""Blocks of run-time lists in native code: allocation, release, ownership, and access to their words.
 
-The functions that do more than a few instructions are private functions of the module, shared by all lists whose entries hold no
-lists. All blocks of a call are chained, so that what a failed call has left is freed by the next; `backend/native/lists.py` has
-their layout.
+Functions of more than a few instructions are private functions of the module, shared by all lists whose entries hold no
+lists. All blocks of a call are chained, so that blocks that a failed call has left are freed by the next one;
+`backend/native/lists.py` has their layout.
 """
 
 from __future__ import annotations

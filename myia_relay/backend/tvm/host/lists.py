@@ -1,9 +1,9 @@
 """Run-time lists in native code: growable blocks with reference counts.
 
-Idea: a list is the address of a block (`list_blocks`). Whoever holds it owns one reference (`references`): the value of a node
-until its last use, a loop's cell, a record of a tape, an entry of another list. An operation that changes a list is given its
-reference where that is the last use, and changes the block where no other reference is left; else it makes a copy. So `append` in a
-loop is a store, amortised.
+Idea: a list is the address of a block (`list_blocks`). Each holder owns one reference (`references`): the value of a
+node until its last use, a loop's cell, a record of a tape, an entry of another list. An operation that changes a list
+gets its reference if that is the last use. It changes the block in place if no other reference is left, and copies it
+otherwise. `append` in a loop is therefore a store, amortised.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""From a typed graph to the program's main function: the walk that all parts of the native back end hang on.
+"""From a typed graph to the program's main function: the walk that calls all other parts of the native back end.
 
-Idea: one pass in program order. Scalars become locals of the main function, control flow its statements (`control`), arrays
-become calls of private kernels (`nests`, `opaque`). Elementwise kernels are not emitted where their node stands but held back
-until something needs them, so that kernels of one shape become one (`Pending`); whatever is emitted first flushes those that
-it depends on, and those that read what it overwrites.
+Idea: one pass in program order. Scalars become locals of the main function, control flow becomes statements
+(`control`), and arrays become calls of private kernels (`nests`, `opaque`). Elementwise kernels are not emitted at once
+but held back until something needs their results, so that kernels of one shape are merged (`Pending`). Whatever is
+emitted first flushes the kernels that it depends on, and those that read what it overwrites.
 
-Values of nodes: a scalar's is an expression, an array's a `View`, a structure's a tuple, a reference's a `RefValue`; None
-stands for None.
+Values of nodes: a scalar's is an expression, an array's a `View`, a structure's a tuple, a reference's a `RefValue`;
+None stands for None.
 """
 
 from __future__ import annotations

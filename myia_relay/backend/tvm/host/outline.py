@@ -1,8 +1,8 @@
-"""Which functions stay functions in native code: those that would be written out again and again.
+"""Which functions stay functions in native code: those that would otherwise be inlined many times.
 
-A call is lowered by writing out its function's body in place, which is what fast code wants, until a program is a graph of calls:
-a function that calls another one twice, which calls another one twice, is exponentially long. So a function of some size that is
-called from several places is compiled once, as recursive functions are (`recursion`).
+A call is usually lowered by emitting the body of its function in place, which gives fast code. But if a function calls
+another one twice, which calls another one twice, and so on, the code grows exponentially. A function of some size that
+is called from several places is therefore compiled once, like a recursive function (`recursion`).
 
 Input: an optimised typed graph. Output: a set of the graphs that it calls.
 """

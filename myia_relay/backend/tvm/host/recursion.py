@@ -1,18 +1,19 @@
-"""Functions that are called: private functions of native code, recursive ones above all, with frames in memory of our own.
+"""Functions that are called: private functions of native code, mostly recursive ones, with frames in memory of our own.
 
-Idea: a function takes scalars by value and arrays by address. Its frame (results first, then copies of its arguments, then its
-arrays) begins where the caller's ends, in a region that Python allocated; so a call is a call and a few moves, and the caller
-finds the results behind its own frame. A private function cannot return a status in this version of TVM: it leaves one in the
-state area, and its callers look there.
+Idea: a function takes scalars by value and arrays by address. Its frame (results first, then copies of its arguments,
+then its arrays) begins where the caller's ends, in a region that Python allocated. A call is thus a call instruction
+and a few moves, and the caller finds the results behind its own frame. A private function cannot return a status in
+this version of TVM: it stores the status in the state area, where its callers read it.
 
     frame = [results: 8 bytes each | arguments: 8 bytes each | arrays]
 
-Two guards at each entry. A frame that does not fit into the region is a RecursionError at the user's call. A C stack that nears
-its end is continued on a thread with a large one: the function leaves its arguments in its frame and asks Python to run it
-there (`deeper`), which happens once in some tens of thousands of nested calls, and takes a tenth of a millisecond.
+There are two guards at each entry. A frame that does not fit into the region is a RecursionError at the user's call.
+Near the end of the C stack, the function continues on a thread with a large stack: it leaves its arguments in its frame
+and asks Python to run it there (`deeper`). This happens once in some tens of thousands of nested calls, and takes a
+tenth of a millisecond.
 
-Functions that are not recursive but too long to be written out at every call (`outline`) are called in the same way; where nothing
-is recursive, nothing needs a guard.
+Functions that are not recursive but too large to be inlined at every call (`outline`) are called in the same way; if
+nothing is recursive, no guards are needed.
 
 Input: a typed graph with such functions in it. Output: more functions of the module.
 """

@@ -1,8 +1,8 @@
-"""Who owns a reference to a run-time list, and until when.
+"""Ownership of references to run-time lists.
 
-A scope owns the lists that its applications make, until their last use; what uses a list last may take the reference over
-(`given`), otherwise it is dropped there. Parameters are borrowed unless the caller has handed them over. Nothing here has to be
-right for results to be: a reference too many costs a copy, and memory until the call ends.
+A scope owns the lists that its applications make, until their last use. The last user of a list may take the reference
+over (`given`); otherwise it is dropped there. Parameters are borrowed unless the caller has passed the reference on.
+Results do not depend on any of this: a superfluous reference costs a copy, and memory until the call ends.
 
 Source: S. Ullrich and L. de Moura, "Counting Immutable Beans" (IFL 2019); A. Reinking et al., "Perceus" (PLDI 2021).
 """

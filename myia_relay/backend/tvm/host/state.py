@@ -1,4 +1,4 @@
-"""The state area, seen from compiled code: slots are given out, read and written; see `backend.native.area`."""
+"""The state area in compiled code: allocation of slots, and their reads and writes; see `backend.native.area`."""
 
 from __future__ import annotations
 

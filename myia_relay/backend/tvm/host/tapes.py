@@ -1,17 +1,17 @@
 """Tapes: what an adjoint's forward pass leaves for its backward pass.
 
 Idea: entries of one type live in one growable region of equal records, and a tape is the number of its last entry, or
--1. Each record holds the number of the one below it, so any number of tapes, tapes within tapes and tapes from either
-branch of a condition share a region without knowing of each other. Records are handed out like a stack: a popped record
-is free, and free records at the top are given back, which for the nested order of adjoints is all of them.
+-1. Each record holds the number of the record below it, so any number of tapes can share a region: tapes within tapes,
+and tapes from either branch of a condition. Records are allocated like a stack: a popped record is marked free, and
+free records at the top are released, which for the nested order of adjoints is all of them.
 
-A loop's iteration pushes a residual on each of its tapes, one after the other, and the iteration of its adjoint pops
-them alike. Such a
-run is one thing for its region: whether there is memory is looked at once, and free records are given back once.
+An iteration of a loop pushes a residual on each of its tapes, one after the other, and the iteration of its adjoint
+pops them in the same way. A region treats such a run as one: the capacity is checked once, and free records are
+released once.
 
 Regions are kept between calls: the steady state allocates nothing.
 
-    record = [below: int64 | free: int64 | leaves of the entry: 8 bytes for a number, arrays as they are]
+    record = [below: int64 | free: int64 | leaves of the entry: 8 bytes for a number, arrays inline]
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Counted loops of the main function that run in the lanes of vectors.
+"""Vectorised loops: counted loops of the main function that run in vector lanes.
 
     for i in range(a, n):                          for i in range(a, n - 7, 8):
         s = s + x[i] * y[i + k]           =>           s8 = s8 + x[i : i + 8] * y[i + k : i + k + 8]
         z[i] = z[i] - x[i]                             z[i : i + 8] = z[i : i + 8] - x[i : i + 8]
                                                    the rest, one by one; s = s + sum(s8)
 
-Legal where no iteration looks at what another has made: arrays are read and written at positions that go on with the
-index, and one that is written is read at the same position alone. What users sum up is summed in their order, by the
-loop as it is; sums of adjoints are summed in lanes (and in several accumulators, so that no sum waits for the one
-before). A loop goes up or down as it did: memory is fetched ahead in one direction. Every operation is one on all
-lanes, and rounds as it does on a number.
+This is legal if no iteration reads what another one wrote: arrays are accessed at positions that advance with the
+index, and an array that is written is read at the same position only. Sums that users wrote keep their order, and are
+computed by the original loop. Sums of adjoints are summed in lanes (and in several accumulators, to hide latency). The
+direction of a loop is kept, because memory is prefetched in one direction. Every operation is one on all lanes, and
+rounds as it does on a number.
 
-Input: a `for_loop` all of whose operations are on numbers and cannot fail, with indices that range analysis has found
-to be within
-the arrays. Output: statements.
+Input: a `for_loop` whose operations are all on numbers and cannot fail, with indices that range analysis has shown to
+be in bounds. Output: statements.
+
 Source: R. Allen and K. Kennedy, "Automatic translation of FORTRAN programs to vector form" (TOPLAS 1987).
 """
 

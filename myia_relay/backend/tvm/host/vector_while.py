@@ -1,15 +1,14 @@
-"""Loops of numbers that run together in the lanes of vectors (`vector_while`, which
-`opt.loops.unroll_and_jam` makes).
+"""Loops of numbers that run together in vector lanes (`vector_while`, made by `opt.loops.unroll_and_jam`).
 
     x = (x0, x1, x2, x3)
     while any(c(x)):
         x = select(c(x), g(x), x)
 
-Every operation is one on all lanes, and rounds as it does on a number. Branches inside are computed both and chosen
-from; what an ended loop computes is thrown away.
+Every operation is one on all lanes, and rounds as it does on a number. Both sides of inner branches are computed, and
+one is selected; what a finished loop computes is discarded.
 
-Input: the application, whose operations `opt.loops.unroll_and_jam` has found to be free of effects and
-traps. Output: statements.
+Input: the application, whose operations `opt.loops.unroll_and_jam` has shown to be free of effects and traps. Output:
+statements.
 """
 
 from __future__ import annotations

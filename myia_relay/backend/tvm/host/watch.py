@@ -1,7 +1,7 @@
-"""What the lowering notes for the checks of accesses to memory (`tir.bounds`); there is a `Watch` only where they are wanted.
+"""What the lowering records for the checks of memory accesses (`tir.bounds`); a `Watch` exists only if they are requested.
 
-It leaves marks in the code (where in the user's source it belongs, how far the memory plan's clock is), says how large arrays are,
-and looks at the finished memory plans: nothing may be placed where something else lives.
+It leaves marks in the code (the place in the user's source, the clock of the memory plan), records the sizes of arrays,
+and checks the finished memory plans: nothing may be placed where something else is live.
 """
 
 from __future__ import annotations

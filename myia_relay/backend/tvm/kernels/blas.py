@@ -1,8 +1,8 @@
 """Matrix products by OpenBLAS, as statements of compiled code.
 
-Idea: PyPI's `scipy-openblas32` brings an optimised BLAS for every platform we support. Once opened with global
-symbols, compiled code calls it by name. It is set to one thread: several TVM workers call it at once, each on its own
-part (OpenBLAS's own threads would fight with TVM's, and cost more than they bring below a millisecond).
+Idea: PyPI's `scipy-openblas32` provides an optimised BLAS for every platform that we support. Once it is opened with
+global symbols, compiled code calls it by name. It is set to one thread: several TVM workers call it at once, each on
+its own part (OpenBLAS's own threads would compete with TVM's, and below a millisecond cost more than they gain).
 
 Input: buffers (of any shape, contiguous) with element offsets; dimensions as ints or expressions; row-major matrices.
 Output: statements emitted into a `Block`.

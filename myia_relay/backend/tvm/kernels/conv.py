@@ -1,16 +1,19 @@
 """Two-dimensional convolution, forward and both gradients, as statements: patches as columns, and BLAS.
 
 Idea: with the patches of one sample as the columns of `col` (see `patches`),
+
     y = w @ col,    dw += dy @ col.T,    dx = col2im(w.T @ dy).
-The products run at 85 to 110 GFLOP/s a core for LeNet's shapes (peak about 118), which no tiling of ours would beat
-much; `col` of one sample stays in the second-level cache. A 1x1 kernel of stride 1 needs no `col` at all.
 
-Input: operands are (flat buffer, element offset) pairs. x is (N, C, H, W), w (O, C, kh, kw), y (N, O, oh, ow), row-
-major, float32 or float64, not overlapping. Output: statements emitted into a `Block`.
+The products run at 85 to 110 GFLOP/s a core for LeNet's shapes (peak about 118), which leaves little to gain from
+tiling of our own; `col` of one sample stays in the second-level cache. A 1x1 kernel of stride 1 needs no `col` at all.
 
-Two levels: `*_sample` functions on one sample (or a range of its channels), to be placed in one's own parallel loop
-so that several layers run while a sample is in cache; and whole batches, split over `tasks` threads by sample, or by
-channel for a batch of one. Scratch is the caller's, `scratch_size` elements, since memory is planned statically.
+Input: operands are (flat buffer, element offset) pairs. x is (N, C, H, W), w (O, C, kh, kw), y (N, O, oh, ow),
+row-major, float32 or float64, not overlapping. Output: statements emitted into a `Block`.
+
+There are two levels. The `*_sample` functions work on one sample (or a range of its channels) and are meant for a
+parallel loop of the caller, so that several layers run while a sample is in cache. The others work on whole batches,
+split over `tasks` threads by sample, or by channel for a batch of one. Scratch memory, `scratch_size` elements, is the
+caller's, since memory is planned statically.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """One kernel: a private function of pointers and scalars, and the evaluation of fused expressions in it.
 
-Idea: the program's main function holds the control flow and the scalars; each loop nest over arrays is a private function
-of its own. That keeps functions small (TVM's passes are superlinear in their size) and lets equal kernels be compiled once.
-A kernel asks for an array (`buffer`) or a scalar (`scalar`) by what it is in the caller, and gets a parameter.
+Idea: the program's main function holds the control flow and the scalars; each loop nest over arrays is a private
+function of its own. This keeps functions small (TVM's passes are superlinear in their size) and lets equal kernels be
+compiled once. A kernel asks for an array (`buffer`) or a scalar (`scalar`) by its value in the caller, and gets a
+parameter.
 
 `Evaluator.value(node, index)` is an expression for one element, or a vector of elements, of a typed graph's node: fused
-applications are evaluated in place, anything else is read from memory or is a parameter.
+applications are evaluated in place; anything else is read from memory or is a parameter.
 """
 
 from __future__ import annotations

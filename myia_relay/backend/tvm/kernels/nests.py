@@ -1,10 +1,10 @@
 """Loop nests: elementwise kernels with several results, and reductions.
 
-Idea: find which neighbouring axes all accesses treat alike, and make one loop of them; run the innermost loop over vectors,
-with a shorter vector for the rest (a scalar loop where sizes are symbolic); run the outermost on all cores where the work is
-worth a launch (`threads`). Short rows are one vector of any length: LLVM takes it apart into registers, whose chains of
-operations then run side by side, and loads and stores just what is there.
-Reductions over the innermost axis keep several vector accumulators, those over outer axes run vectors along the inner.
+Idea: neighbouring axes that all accesses treat alike are merged into one loop. The innermost loop runs over vectors,
+with a shorter vector for the rest (a scalar loop where sizes are symbolic). The outermost loop runs on all cores if the
+work is worth a launch (`threads`). Short rows are one vector of any length: LLVM splits it into registers, whose chains
+of operations then run side by side, and loads and stores only what is there. Reductions over the innermost axis keep
+several vector accumulators; those over outer axes run vectors along the inner axis.
 
 Input: nodes and their targets in memory, in a `Kernel`. Output: its body.
 """

@@ -1,13 +1,13 @@
-"""Stores past the caches, for results that are larger than they are.
+"""Non-temporal stores, for results that are larger than the caches.
 
-A processor reads a line of memory before it changes a part of it, and a result that no cache holds pushes out what is still needed.
-A store of whole vectors with LLVM's mark `!nontemporal` does neither: at 64 MiB, a copy takes 0.6 of the time.
+A processor reads a cache line before it changes a part of it, and a result that fits no cache evicts what is still
+needed. A store of whole vectors with LLVM's mark `!nontemporal` does neither: at 64 MiB, a copy takes 0.6 of the time.
 
-TVM has no such store. It links modules in LLVM's own language, though, so that a store is a function in one, always written out
-where it is called. Its vector has to lie at a multiple of its size, which nothing promises of a result: where loops over vectors
-begin is chosen at run time.
+TVM has no such store. But it links modules in LLVM's own language, so the store is a function in such a module, which
+is always inlined. Its vector has to be aligned to its size, which is not guaranteed for a result: where loops over
+vectors begin is therefore chosen at run time.
 
-Input: views of results. Output: statements. Processors order such stores after all others only when asked: `finish`.
+Input: views of results. Output: statements. Processors order such stores after all others only on request: `finish`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Kernels that are not loop nests over one expression: products, convolutions, pooling, and what is searched or scattered.
+"""Kernels that are not loop nests over one expression: products, convolutions, pooling, searching and scattering.
 
-One function for each primitive in `TABLE`; it gets a `Call`, asks it for operands, result and scratch, and emits into its
-kernel. Products and convolutions go to BLAS by `blas` and `conv`; other element types and odd cases are plain loops.
+There is one function for each primitive in `TABLE`. It gets a `Call`, asks it for operands, result and scratch memory,
+and emits into its kernel. Products and convolutions go to BLAS by `blas` and `conv`; other element types and unusual
+cases are plain loops.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The shape of a convolution, and its patches as columns of a matrix (im2col, col2im).
 
-Idea: `col`, of C*kh*kw rows and oh*ow columns, holds under each output position the input elements its window sees;
-the convolution is then a matrix product. Rows of the image are copied as vectors; padding is a property of whole rows
-(tested at run time) and of columns (known at compile time).
+Idea: `col`, of C*kh*kw rows and oh*ow columns, holds for each output position the input elements in its window; the
+convolution is then a matrix product. Rows of the image are copied as vectors. Padding is decided for whole rows (at run
+time) and for columns (at compile time).
 
 Input: (flat buffer, element offset) pairs: one-dimensional buffers, so that they may lie in one arena. Output:
 statements emitted into a `Block`.

@@ -1,6 +1,6 @@
-"""Products, convolutions and pooling by plain loops: other element types than BLAS has, any padding, empty arrays.
+"""Products, convolutions and pooling by plain loops: element types that BLAS does not have, any padding, empty arrays.
 
-Each takes an `opaque.Call`, which hands out operands, the result and sizes, and emits into its kernel.
+Each takes an `opaque.Call`, which provides operands, the result and sizes, and emits into its kernel.
 """
 
 from __future__ import annotations

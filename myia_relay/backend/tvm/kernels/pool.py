@@ -1,13 +1,13 @@
 """Max pooling, forward and backward, as statements.
 
-Idea: each window is scanned in row-major order with "later wins only if larger", so the FIRST of equal maxima is the
-maximum, and alone gets the gradient, as in PyTorch. A NaN in a window is its maximum (the first NaN). The scan is
-branch-free code, on vectors of windows where these lie side by side. The backward pass scans again instead of
-storing indices. Windows that do not overlap write their gradients once; overlapping ones add into zeros.
+Idea: each window is scanned in row-major order, and a later element replaces the maximum only if it is larger. The
+first of equal maxima is thus the maximum and alone gets the gradient, as in PyTorch. A NaN in a window is its maximum
+(the first NaN). The scan is branch-free code, on vectors of windows where these are adjacent. The backward pass scans
+again instead of storing indices. Windows that do not overlap write their gradients once; overlapping ones add to zeros.
 
 Input: (flat buffer, element offset) operands, one-dimensional buffers; x is (planes, H, W), where planes is samples
-times channels. Output: statements emitted into a `Block`. No scratch. Padding counts as absent, never as zero; a
-window must see at least one element, so padding must be smaller than the kernel.
+times channels. Output: statements emitted into a `Block`. No scratch memory. Padding counts as absent, never as zero; a
+window must contain at least one element, so padding must be smaller than the kernel.
 """
 
 from __future__ import annotations

@@ -1,19 +1,25 @@
-"""Products of matrices of few rows, such as a layer's and its gradients' over a mini-batch, without copies.
+"""Products of matrices of few rows, such as those of a layer and its gradients over a mini-batch, without copies.
 
-A BLAS copies its operands into the order in which it reads them, which pays when each number is used hundreds of times. A batch
-uses a layer's weights as often as it has rows: here they are read where they lie. A tile of the result stays in registers:
+A BLAS copies its operands into the order in which it reads them, which pays if each number is used hundreds of times. A
+batch uses a layer's weights as often as it has rows, so here they are read in place. A tile of the result stays in
+registers:
 
-- `X @ W` and `X.T @ Y`: rows of the right matrix are vectors, to multiples of which each row of a tile sums up. A panel of its
-  columns, as wide as a tile, stays in the second cache while the left matrix goes by; meanwhile the next one is fetched.
-- `X @ W.T`: rows of both are vectors, whose products are summed up lane by lane; a panel of rows of W stays in the first cache.
+- `X @ W` and `X.T @ Y`: rows of the right matrix are vectors, and each row of a tile is a sum of multiples of them. A
+  panel of its columns, as wide as a tile, stays in the second-level cache while the left matrix is traversed; meanwhile
+  the next one is prefetched.
+- `X @ W.T`: rows of both are vectors, whose products are summed lane by lane; a panel of rows of W stays in the
+  first-level cache.
 
-A tile is a function of its own, of any strides, which all products of a program share: LLVM needs tens of milliseconds for one.
+A tile is a function of its own, for any strides, which all products of a program share: LLVM needs tens of milliseconds
+for one.
 
-Input: an `opaque.Call`, static sizes. Output: statements in its kernel, and functions. Source: K. Goto and R. van de Geijn,
-"Anatomy of high-performance matrix multiplication" (TOMS 2008), section 4, without its packing.
-Measured (Zen 5, one thread, float32, OpenBLAS's AVX-512 kernels in the same run): for 64 rows and sides of 256 to 2048, OpenBLAS
-takes 0.95 to 1.2 times as long for `X @ W`, 1.1 to 1.14 for `X.T @ Y`, 1.04 to 1.33 for `X @ W.T`; for 16 rows 1.5, 1.0 and 1.9;
-for 128 rows 1.14, 1.1 and 1.02. With vectors of less than 512 bits nothing was measured, and the BLAS multiplies.
+Input: an `opaque.Call`, static sizes. Output: statements in its kernel, and functions. Source: K. Goto and R. van de
+Geijn, "Anatomy of high-performance matrix multiplication" (TOMS 2008), section 4, without its packing.
+
+Measured (Zen 5, one thread, float32, OpenBLAS's AVX-512 kernels in the same run): for 64 rows and sides of 256 to 2048,
+OpenBLAS takes 0.95 to 1.2 times as long for `X @ W`, 1.1 to 1.14 for `X.T @ Y`, 1.04 to 1.33 for `X @ W.T`; for 16 rows
+1.5, 1.0 and 1.9; for 128 rows 1.14, 1.1 and 1.02. With vectors of less than 512 bits nothing was measured, and the BLAS
+multiplies.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Products of small matrices, written out: BLAS takes longer to find out what to do than to do it.
+"""Products of small matrices, written out: the overhead of a BLAS call would exceed the work.
 
-A row of the result is one vector, to which each element of a row of the left matrix adds its multiple of a row of the right
-one, kept in registers. A product with a vector takes the columns of the matrix instead.
+A row of the result is one vector, to which each element of a row of the left matrix adds its multiple of a row of the
+right one, kept in registers. A product with a vector takes the columns of the matrix instead.
 
-Of the directions of a Jacobian most do not touch most of what a program goes through: there, their tangents are zero. Where
-differentiation has made products of many directions, those of zeros are zeros, without being computed.
+Most directions of a Jacobian do not affect most parts of a program; their tangents are zero there. In products of many
+directions that differentiation made, multiples of zeros are zeros without being computed.
 """
 
 from __future__ import annotations

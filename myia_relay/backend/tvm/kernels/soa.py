@@ -1,10 +1,10 @@
-"""Kernels that compute arrays row by row (`map_rows`, which `opt.kernels.soa_kernels` makes): a loop over blocks of
-rows, in the lanes of vectors.
+"""Kernels that compute arrays row by row (`map_rows`, made by `opt.kernels.soa_kernels`): a loop over blocks of rows, in
+vector lanes.
 
 Every number of a row is a vector here, of that number in each row of the block; what is the same for all rows stays a
-number. Integers that grow evenly from lane to lane are kept as a start and a stride (`Even`), so reading is a vector
-load, a strided load, or a gather, as the index tells. A last block that would not be full is moved back over rows that
-were computed before: results are nobody's operands.
+number. Integers that increase evenly from lane to lane are kept as a start and a stride (`Even`), so a read is a vector
+load, a strided load, or a gather, depending on the index. A last block that would not be full is moved back over rows
+that were computed before; this is safe because results are never operands.
 
 Input: the application. Output: one kernel.
 """

@@ -1,16 +1,20 @@
-"""Products of triangular matrices, by panels: each is a product of the library, of the part that is not zero.
+"""Products of triangular matrices, by panels: each is a library product of the part that is not zero.
 
-Rows of a lower triangle end at the diagonal, so the products of eight of them with another matrix end there too: with d / 8
-panels, half the work of the whole product and an eighth of it for d = 64. Narrow panels are fast only where the library needs
-not copy its operands for each of them, so a right triangle that is stored transposed is turned first, and large ones are cut
-into eight.
+Rows of a lower triangle end at the diagonal, so the products of eight of them with another matrix end there too: with d
+/ 8 panels, this is half the work of the whole product plus an eighth of it for d = 64. Narrow panels are fast only if
+the library does not have to copy its operands for each of them, so a right triangle that is stored transposed is
+transposed first, and large ones are cut into eight.
 
-Zero times infinity is NaN, and what is beside the triangle is not multiplied. But the row (or column) of the triangle that goes
-from end to end has met all numbers of the other matrix: if what comes out there is finite, all of them are, and zeros times them
-are zeros. If not, the missing multiples of zero are added, which makes NaN of what NumPy makes NaN of.
+Zero times infinity is NaN, but nothing outside the triangle is multiplied. The row (or column) of the triangle that
+goes from end to end meets all numbers of the other matrix: if its results are finite, all these numbers are finite, and
+their products with zeros are zeros. If not, the missing multiples of zero are added, which gives NaN where NumPy gives
+NaN.
 
-Used by `opaque`. Input: an `opaque.Call` of `triangular_dot`. Sizes may have names: panels are cut when the sizes are known.
-Measured (float64, 1000 rows, one Zen 4 core, whole product by the same library): d = 32: 29 us (52), 64: 96 (181), 128: 399 (668).
+Used by `opaque`. Input: an `opaque.Call` of `triangular_dot`. Sizes may be symbolic: panels are cut when the sizes are
+known.
+
+Measured (float64, 1000 rows, one Zen 4 core, whole product by the same library): d = 32: 29 us (52), 64: 96 (181), 128:
+399 (668).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     dx = transpose(w) @ g   ...   w' = w - lr * outer(g, x)
 
-Both read all of w, which for layers of some size is most of the memory traffic of a step. Where an update of a matrix follows its
-last transposed product, and nothing in between can tell, the update moves up, and each row is read once: its
-share of dx is added, the new row is written. The update may be any fused elementwise expression.
+Both read all of w, which for large layers is most of the memory traffic of a step. If an update of a matrix follows its
+last transposed product, and nothing in between can observe the difference, the update moves up and each row is read
+once: its contribution to dx is added, and the new row is written. The update may be any fused elementwise expression.
 
 Input: a scope (graph and fusion). Output: `find`: product -> `Update`; `emit`: the kernel.
 """

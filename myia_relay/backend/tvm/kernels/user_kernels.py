@@ -1,8 +1,8 @@
 """Kernels of operators that users lower by themselves, in TVM's tensor expressions.
 
-Idea: the user's function makes a TE tensor of placeholders; TVM makes loops of it, whose buffers become memory of our plan. TE's
-buffers begin at multiples of 64 bytes, which arrays of callers need not do: operands are copied in, and the result out. With
-batch axes the loops stand in loops over the examples.
+Idea: the user's function makes a TE tensor from placeholders. TVM makes loops of it, whose buffers become memory of our
+plan. TE's buffers are aligned to 64 bytes, which arrays of callers need not be: operands are copied in, and the result
+is copied out. With batch axes the loops are nested in loops over the examples.
 
 Input: a `Call` of `operator_kernel`. Output: statements in its kernel.
 """

@@ -1,1 +1,1 @@
-"""Expressions and statements of tirx: exact arithmetic, vector transcendentals, the way to machine code."""
+"""Expressions and statements of tirx: exact arithmetic, vector transcendentals, code generation."""

@@ -1,9 +1,9 @@
-"""A collector of tirx statements, and the few helpers by which expressions stay small.
+"""A collector of tirx statements, and a few helpers that keep expressions small.
 
 Idea: TVM's mutators do not memoise, so an expression used twice is walked (and printed, and compiled) twice, and a
-chain of `x = x * x + x` explodes exponentially. `Block.let` gives a value a name the cheap way: a one-element buffer
-in local memory, which LLVM promotes to a register. Statement and expression builders of this package take a Block
-first and emit into it.
+chain of `x = x * x + x` grows exponentially. `Block.let` names a value at little cost: by a one-element buffer in local
+memory, which LLVM promotes to a register. Statement and expression builders of this package take a Block as their first
+argument and emit into it.
 
 Input: expressions and statements. Output: `Block.stmt()`, one statement.
 

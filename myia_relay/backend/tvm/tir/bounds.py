@@ -1,18 +1,19 @@
-"""Checks of every access to memory: a pass over finished functions, for finding miscompilations (`MYIA_RELAY_CHECKED=1`).
+"""Checks of every memory access: a pass over finished functions, for finding miscompilations (`MYIA_RELAY_CHECKED=1`).
 
-Idea: every pointer carries where its memory begins and ends. Private functions take both for each pointer beside it; a buffer
-declared over a pointer has a least and a greatest index then, and each load and store, each lane of a vector, and each copy is
-compared with them right before it runs. What fails is written down, and all functions leave. Nothing that the compiler has proved
-is used: extents come from NumPy's array objects, from the sizes of the memory plan's storages, and from arrays' shapes.
+Idea: every pointer has the bounds of its memory. Private functions take both bounds with each pointer, so a buffer that
+is declared over a pointer has a least and a greatest index. Each load and store, each lane of a vector, and each copy
+is compared with them before it runs. A failure is recorded, and all functions return. Nothing that the compiler has
+proved is used: extents come from NumPy's array objects, from the sizes of the memory plan's storages, and from the
+shapes of arrays.
 
-Memory whose life begins or ends is filled with a poison: a NaN, in integers a large odd number. A value that is read before it
-was written, or after its life, then changes the answer.
+Memory is filled with a poison value where a live range begins or ends: a NaN, or for integers a large odd number.
+Reading a value before it is written, or after its live range, then changes the answer.
 
-Addresses that are numbers in between (the blocks of lists, records, frames, tapes) say nothing of where their memory ends: of such
-only arrays' shapes and the indices of lists' entries are checked.
+Addresses that are stored as numbers (the blocks of lists, records, frames, tapes) have no known bounds: there only the
+shapes of arrays and the indices of list entries are checked.
 
-Input: a module, and what `Memory` tells. Output: a module whose main function may leave with the status `VIOLATED`. Loops run in
-one thread and element by element where they said "vectorized"; other vectors stay vectors.
+Input: a module, and what `Memory` records. Output: a module whose main function may return the status `VIOLATED`. Loops
+run in one thread, and element by element where they were "vectorized"; other vectors stay vectors.
 """
 
 from __future__ import annotations

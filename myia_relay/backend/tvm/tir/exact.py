@@ -1,17 +1,16 @@
-"""Arithmetic that comes out of TVM and LLVM exactly as CPython and NumPy have it.
+"""Arithmetic that TVM and LLVM compile exactly as CPython and NumPy compute it.
 
 Idea: build raw tirx nodes (operator overloads fold and simplify), keep constants where TVM's folder cannot see them
-(`block.const`), and know what LLVM may assume: signed integer nodes carry "no wrap", so integers that may wrap are
-added as unsigned; a product feeding a sum is fused into one rounding unless `llvm.arithmetic.fence` stands between;
-comparisons are ordered, so a negated one is written as its negation. LLVM itself gets no fast-math flags and is
-exact.
+(`block.const`), and respect what LLVM may assume. Signed integer nodes carry "no wrap", so integers that may wrap are
+added as unsigned. A product that feeds a sum is fused into one rounding unless `llvm.arithmetic.fence` is between them.
+Comparisons are ordered, so a negated one is written as its negation. LLVM itself gets no fast-math flags and is exact.
 
-Input: a `Block` (temporaries are emitted into it) and expressions, scalars or vectors of equal dtype.
-Output: expressions. To be compiled by `pipeline.build`; TVM's default pipeline breaks them.
-Measured on apache-tvm 0.27 (LLVM 22). The tests hold every claim below against CPython or NumPy.
+Input: a `Block` (temporaries are emitted into it) and expressions, scalars or vectors of equal dtype. Output:
+expressions. They must be compiled by `pipeline.build`; TVM's default pipeline breaks them. Measured on apache-tvm 0.27
+(LLVM 22). The tests check every claim below against CPython or NumPy.
 
-Cost: each function is linear; a result used twice should go through `Block.let` (the functions do so for their own
-operands). LLVM does not auto-vectorise a serial loop that has an arithmetic fence in it: use vector dtypes or a
+Cost: each function is linear; a result that is used twice should go through `Block.let` (the functions do so for their
+own operands). LLVM does not auto-vectorise a serial loop with an arithmetic fence in it: use vector dtypes or a
 vectorized loop.
 """
 

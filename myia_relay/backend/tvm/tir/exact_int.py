@@ -1,9 +1,10 @@
-"""Integers exactly: wrapping, checked, floor division, shifts. (Reached through `exact`, which re-exports all of it.)
+"""Exact integer arithmetic: wrapping, checked, floor division, shifts. (Reached through `exact`, which re-exports all of
+it.)
 
 Idea: TVM marks sums, differences and products of 32 bits and more "no signed wrap" (signed) or "no unsigned wrap"
 (unsigned!), so `a + b < a` folds to False, and `x + minimum` becomes `x | minimum`. Wrapping arithmetic is therefore
 done in twice the width and truncated, which LLVM narrows to one plain instruction, scalar or vector. Overflow is read
-off the sign bits of the wrapped sum, and off the double-width product (LLVM makes a multiplication and a flag of it).
+from the sign bits of the wrapped sum, and from the double-width product (LLVM makes a multiplication and a flag of it).
 
 Input: expressions of equal signed integer dtype, scalars or vectors. Output: (value, flag expression) or value.
 """

@@ -1,10 +1,11 @@
 """The `b` of lowering rules: one method for each elementwise primitive, on tirx expressions.
 
-Two modes, one class. In the control code scalars are exact: products are fenced, transcendentals are libm's, as CPython has
-them. In array kernels (`array=True`) products may fuse into FMAs and transcendentals are vector polynomials (`vecmath`).
-Operands may be vectors; a scalar among vectors is broadcast.
+One class has two modes. In the main function, scalars are exact: products are fenced, and transcendentals are libm's,
+as in CPython. In array kernels (`array=True`) products may fuse into FMAs, and transcendentals are vector polynomials
+(`vecmath`). Operands may be vectors; a scalar among vectors is broadcast.
 
-Input: a `Block`, into which temporaries go, and expressions. Output: expressions. Protocol: `prims.rules.protocol.Lowering`.
+Input: a `Block`, into which temporaries go, and expressions. Output: expressions. Protocol:
+`prims.rules.protocol.Lowering`.
 """
 
 from __future__ import annotations

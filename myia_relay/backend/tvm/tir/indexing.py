@@ -1,9 +1,9 @@
-"""Where in an array: indices of loops as groups of axes, so that loops over contiguous axes are one loop.
+"""Positions in arrays: indices of loops for groups of axes, so that loops over contiguous axes are one loop.
 
-An `Index` says which element of an array of some shape is meant: one expression for each group of neighbouring axes that the
-loops of a kernel treat as one. The expression of the innermost group may be a vector (`Ramp`), and then it means several
-elements. `address` turns it into a position in row-major memory, told apart by how vectors read: contiguous, one
-element for all lanes, strided, or gathered.
+An `Index` identifies an element of an array of some shape: one expression for each group of neighbouring axes that the
+loops of a kernel treat as one. The expression of the innermost group may be a vector (`Ramp`), and then it means
+several elements. `address` converts it to a position in row-major memory, and distinguishes how vectors read:
+contiguous, one element for all lanes, strided, or gathered.
 """
 
 from __future__ import annotations

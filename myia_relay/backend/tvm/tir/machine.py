@@ -1,4 +1,5 @@
-"""Machine code of a built module: linked and loaded here where that is possible, else by TVM's just-in-time loader.
+"""Machine code of a built module: linked and loaded by our own linker where that is possible, else by TVM's just-in-time
+loader.
 
 Input: a module that TVM has built. Output: `backend.native.entry.Code`.
 """

@@ -1,20 +1,22 @@
-"""Our own way from tirx to machine code: structural passes only, no arithmetic simplification.
+"""Our own pipeline from tirx to machine code: structural passes only, no arithmetic simplification.
 
-Idea: TVM's default pipeline rewrites user arithmetic as if floats were reals and integers never wrapped
-(`x - x -> 0`, `x == x -> True`, `a + b < a -> False`). Everything those rewrites win on indices, LLVM wins
-too, and LLVM is exact. So this pipeline only flattens buffers, vectorises, unrolls and builds the packed
-ABI; arithmetic reaches LLVM as it was written. `exact.py` writes it so that it survives. (Buffers have one axis
-from the start, but without the flattening, which takes as long as all other passes together, code is slower: an
-LSTM's gradient takes 1.4 times as long.)
+Idea: TVM's default pipeline rewrites user arithmetic as if floats were reals and integers never wrapped (`x - x -> 0`,
+`x == x -> True`, `a + b < a -> False`). What those rewrites gain on indices, LLVM gains too, and LLVM is exact. This
+pipeline therefore only flattens buffers, vectorises, unrolls and builds the packed ABI; arithmetic reaches LLVM as it
+was written, and `exact.py` writes it so that it survives. (Buffers have one axis from the start, but without the
+flattening, which takes as long as all other passes together, code is slower: an LSTM's gradient takes 1.4 times as
+long.)
 
 Input: a PrimFunc, a dict of name -> PrimFunc, or an IRModule. Output: a runtime module, `module["name"](*arrays)`.
-Source: the passes of `tvm.tirx.compilation_pipeline`, minus StmtSimplify, NarrowDataType, CommonSubexprElim and
-StorageRewrite (see docs on silent differences); measured on apache-tvm 0.27.
 
-Two rules for whoever writes PrimFuncs for it:
-  - Allocate small buffers with `block.local` (annotation `disable_lower_builtin`). A plain AllocBuffer becomes a call
-    of TVMBackendAllocWorkspace, which is slow, keeps LLVM from using registers, and fails in private functions.
-  - Buffers that callers own need `data_alignment=<itemsize>` (see `param`), or plain NumPy memory segfaults.
+Source: the passes of `tvm.tirx.compilation_pipeline`, minus StmtSimplify, NarrowDataType, CommonSubexprElim and
+StorageRewrite; measured on apache-tvm 0.27.
+
+Two rules for the PrimFuncs that are given to it:
+
+- Allocate small buffers with `block.local` (annotation `disable_lower_builtin`). A plain AllocBuffer becomes a call of
+  TVMBackendAllocWorkspace, which is slow, keeps LLVM from using registers, and fails in private functions.
+- Buffers that callers own need `data_alignment=<itemsize>` (see `param`), or plain NumPy memory segfaults.
 """
 
 from __future__ import annotations

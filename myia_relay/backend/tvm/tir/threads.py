@@ -1,22 +1,23 @@
-"""How many threads native code uses, decided on purpose.
+"""The number of threads that native code uses.
 
-Idea: TVM's pool takes half the hardware threads it sees and may pin the process to cores. Here the number comes from
-the caller, TVM_NUM_THREADS, OMP_NUM_THREADS or the CPU affinity mask, in that order, pinning is off unless
-TVM_BIND_THREADS asks for it, and BLAS is kept to the calling thread, since we parallelise around it.
+Idea: by default TVM's pool takes half the hardware threads it sees and may pin the process to cores. Here the number
+comes from the caller, TVM_NUM_THREADS, OMP_NUM_THREADS or the CPU affinity mask, in that order. Pinning is off unless
+TVM_BIND_THREADS asks for it, and BLAS runs in the calling thread, since we parallelise around it.
 
-Input: environment and affinity. Output: `configure()` sets up TVM's pool; `count()` says how many.
+Input: environment and affinity. Output: `configure()` sets up TVM's pool; `count()` returns the number.
+
 Measured (2 cores, apache-tvm 0.27): a parallel loop costs 1.0 us when workers are awake (they spin for a while after a
-launch), several microseconds more when they sleep or share their core. So parallelise from about 10 us of work on.
+launch), and several microseconds more when they sleep or share their core. It pays from about 10 us of work on.
 
-Two threads within one small sample (LeNet's training step, batch of one: 5,700 steps/s with one thread, 9,700 with
-two, on an idle machine): each owns the same channels or rows from layer to layer, makes its own columns of patches,
-and partial results are added afterwards. Split matrices by rows: a pass over w split by columns took 24 us with two
-threads and 21 with one. Align buffers to 64 bytes. While other processes hold the second core, two threads lose to
+Two threads within one small sample (LeNet's training step, batch of one: 5,700 steps/s with one thread, 9,700 with two,
+on an idle machine): each owns the same channels or rows from layer to layer, makes its own columns of patches, and
+partial results are added afterwards. Split matrices by rows: a pass over w split by columns took 24 us with two threads
+and 21 with one. Align buffers to 64 bytes. While other processes occupy the second core, two threads are slower than
 one.
 
-TVM makes one pool for every Python thread that launches; its size is read from TVM_NUM_THREADS, which `configure` sets. Compiling
-makes none, so that a process that runs no parallel loop has no idle workers to wait for when it ends. After a fork the child has no
-workers: its loops then run in the thread that forked (`native.library`).
+TVM makes one pool for every Python thread that launches; its size is read from TVM_NUM_THREADS, which `configure` sets.
+Compiling makes none, so a process that runs no parallel loop has no idle workers to wait for when it ends. After a fork
+the child has no workers: its loops then run in the thread that forked (`native.library`).
 """
 
 from __future__ import annotations

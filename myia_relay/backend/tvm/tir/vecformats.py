@@ -1,9 +1,9 @@
-"""What `vecmath` needs to know of float32 and float64: layout, range limits, polynomials.
+"""The constants that `vecmath` needs for float32 and float64: layout, range limits, polynomials.
 
-Sources: log's, sin's and cos's polynomials are fdlibm's (float64), musl's logf and Cephes's (float32). The others
-were fitted with mpmath at 40 digits: exp's is the Chebyshev fit of (e**r - 1 - r) / r**2 for |r| <= log(2) / 2; erf's
-are the Chebyshev fit of erf(x) / x - 1 in x**2 for |x| <= 1, and a minimax fit (Lawson's iteration, weighted by erfc)
-of -log(erfc(x)) from 1 to `erf_max`, in |x| - 1.
+Sources: the polynomials of log, sin and cos are fdlibm's (float64), musl's logf and Cephes's (float32). The others were
+fitted with mpmath at 40 digits: exp's is the Chebyshev fit of (e**r - 1 - r) / r**2 for |r| <= log(2) / 2; erf's are
+the Chebyshev fit of erf(x) / x - 1 in x**2 for |x| <= 1, and a minimax fit (Lawson's iteration, weighted by erfc) of
+-log(erfc(x)) from 1 to `erf_max`, in |x| - 1.
 """
 
 from __future__ import annotations
