@@ -1,7 +1,7 @@
 """The layout of records and references; both sides of a native program must agree on it.
 
-    reference = address of the record + number of the variant      (0 for None alone; a variant without leaves is its number)
-    record    = [leaf: 8 bytes for a number or a reference, arrays inline, rounded up to 8]
+reference = address of the record + number of the variant      (0 for None alone; a variant without leaves is its number)
+record    = [leaf: 8 bytes for a number or a reference, arrays inline, rounded up to 8]
 """
 
 from __future__ import annotations
