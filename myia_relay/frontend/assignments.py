@@ -45,7 +45,7 @@ def bind(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
 
 
 def _check_captures(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
-    """Rebinding a captured variable: an inner function that captured it sees the new value.
+    """Handle the rebinding of a captured variable: an inner function that captured it must see the new value.
 
     Ours has a pointer to the old one, which is the same thing only if it is not used any more. Where a live variable IS such a
     function, the variable becomes a cell; where one may hold it, inference will know (`recapture`).
@@ -71,7 +71,7 @@ def _check_captures(p: ParseContext, name: str, value: Node, at: ast.AST) -> Non
 
 
 def remedy(p: ParseContext, cells: set[str], name: str) -> syntax.Again:
-    """Makes a variable a cell when the function is parsed next."""
+    """Make a variable a cell when the function is parsed again."""
 
     def again() -> None:
         cells.add(name)
@@ -134,7 +134,7 @@ def bind_target(p: ParseContext, target: ast.AST, value: Node) -> None:
 
 
 def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
-    """The elements of a display `a, b` with so many elements: what one is has nothing to do with the others."""
+    """The elements of a display `a, b` of the given length; its elements are unrelated objects."""
     if not isinstance(value, Apply) or not isinstance(value.fn, Constant) or len(value.args) != count:
         return None
     if value.fn.value not in (syntax.make_tuple, syntax.make_list):
@@ -144,7 +144,7 @@ def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
 
 
 def change(p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
-    """Rebind a variable to its value changed by `op`, refused where something else can see the old one."""
+    """Rebind a variable to its value changed by `op`; refused if something else can see the old value."""
 
     node = p.apply(op, old, *args, at=at, attrs={"name": name})
 
@@ -171,7 +171,9 @@ def change(p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node
 def change_list(
     p: ParseContext, call: ast.AST, base: ast.Name, method: str, args: list[Node], keywords: tuple[str, ...] = ()
 ) -> Node:
-    """A call of a method that changes a list: the variable is bound to the list afterwards; returns what the method returns."""
+    """A call of a method that changes a list: binds the variable to the list afterwards, and returns what the method
+    returns.
+    """
     name = base.id
     old = p.load(name, base)
     pair, new, result = _changed_by(p, call, method, name, old, args, keywords)
@@ -192,7 +194,7 @@ def change_list(
 
 
 def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
-    """`x[i].append(v)`, or another method that changes a list, of an entry: as `x[i]` taken out, changed, and put back."""
+    """A method that changes a list, called on an entry (`x[i].append(v)`): the entry is taken out, changed, and put back."""
     method, name = call.func, base.id
     assert isinstance(method, ast.Attribute) and isinstance(method.value, ast.Subscript)
     target = method.value
@@ -234,7 +236,7 @@ _READ_BEFORE = (
 
 
 def _read_before(p: ParseContext, call: ast.AST, name: str, entries: bool = False) -> bool:
-    """Whether the expression around a method that changes a list (or an entry of it) reads the whole list before.
+    """Whether the expression around a method that changes a list (or an entry of it) has read the whole list before.
 
     In `f(xs, xs.pop())` Python gives the function the list as it is after the pop. Elements, lengths and truth values are taken at
     once, so those may be read; but elements not where it is one of them that is changed.
@@ -244,7 +246,7 @@ def _read_before(p: ParseContext, call: ast.AST, name: str, entries: bool = Fals
     while not isinstance(top, (ast.stmt, ast.comprehension)) and top in parents:
         below, top = top, parents[top]
     parts = [below] if isinstance(top, (ast.If, ast.While, ast.For, ast.Match)) else [top]
-    own = set(ast.walk(call))  # what the method itself is given is read in time
+    own = set(ast.walk(call))  # the receiver of the method itself is read in time
     for node in (n for part in parts for n in ast.walk(part)):
         if node in own or not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
@@ -288,7 +290,8 @@ def delete(p: ParseContext, stmt: ast.Delete) -> None:
 def assign(p: ParseContext, stmt: ast.Assign) -> None:
     """`a = b = e`."""
     if isinstance(stmt.value, ast.Lambda) and isinstance(stmt.targets[0], ast.Name):
-        # A lambda with a name may call itself by it, and refer to names that are bound later, as a `def` may.
+        # A lambda that is assigned to a name may call itself by it and refer to names that are bound later, as a `def`
+        # may.
         value: Node = closure(p, stmt.value, stmt.targets[0].id)
     else:
         value = p.looked_up(stmt.value)
@@ -324,7 +327,7 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
         node = p.apply(op, old, p.expr(stmt.value), at=stmt)
 
         def report(reasons: list[ownership.Conflict]) -> None:
-            # Of numbers and tuples `+=` makes new ones; only for arrays and lists inference has to look at this.
+            # `+=` on numbers and tuples makes new ones; only for arrays and lists inference has to check this.
             if reasons:
                 node.attrs["shared"] = reasons
 

@@ -51,7 +51,7 @@ class OpenBranch:
 
 @dataclass(eq=False)
 class Continuation:
-    """What is left of a statement, to be parsed as if it were a statement of its own.
+    """The rest of a statement, to be parsed as if it were a statement of its own.
 
     Attributes:
         stmt: the statement.
@@ -124,7 +124,7 @@ def _start(p: ParseContext, item, more: bool, live_end: set[str]):
 
 
 def _recover(p: ParseContext, stmt: ast.stmt, error: ParseError) -> None:
-    """Note a refusal and go on with the next statement, so that all of them are reported together."""
+    """Record a refusal and continue with the next statement, so that all refusals are reported together."""
     p.errors.append(error)
     for name in bindings([stmt]) & p.scope.locals:
         p.state.env[name] = Constant(None)
@@ -132,14 +132,14 @@ def _recover(p: ParseContext, stmt: ast.stmt, error: ParseError) -> None:
 
 
 def _guard(p: ParseContext, origin: Origin) -> OpenBranch:
-    """Open the branch in which the status is normal."""
+    """Open the branch that runs if the status is normal."""
     base = p.state
     cond = p.apply(operator.eq, base.env["$status"], Constant(NORMAL), at=origin)
     skipped = p.fork("skipped", origin)
     if p.loops:
         skipped.jumped = True
     else:
-        skipped.jump(RETURN)  # outside of loops there is no other way to leave
+        skipped.jump(RETURN)  # outside loops, control cannot leave in another way
     p.state = p.fork("rest", origin)
     p.state.jump(NORMAL)
     return OpenBranch(base, cond, skipped, True, origin)
@@ -156,7 +156,7 @@ def _close(p: ParseContext, frame: OpenBranch, live_end: set[str], kind: str) ->
 
 
 def _at_loop_end(state: BlockState) -> None:
-    """At the end of a loop's body, `continue` and falling off the end are one."""
+    """At the end of a loop's body, `continue` and reaching the end are the same."""
     if state.dead is None and state.status == CONTINUE:
         state.jump(NORMAL)
 
@@ -183,7 +183,7 @@ def branches(p: ParseContext, cond: Node, then, other, more: bool, live: set[str
     left = p.state
     p.state = base
     p.state = right = p.fork(f"{label}.else", at)
-    # A chain of `elif`s whose bodies return needs no joins at all: the rest of the chain goes on in the open side.
+    # A chain of `elif`s whose bodies return needs no joins: the rest of the chain continues in the open side.
     if more and left.reach == "no" and (left.dead is None or other):
         return OpenBranch(base, cond, left, False, at, list(other))
     if other:
@@ -215,7 +215,7 @@ def if_statement(p: ParseContext, stmt: ast.If, more: bool, live_end: set[str]):
 
 
 def live_after(p: ParseContext, stmt: ast.stmt) -> set[str]:
-    """Variables that are needed where control goes after a statement, be it by a jump out of it."""
+    """Variables that are live after a statement, also if control leaves it by a jump."""
     live = p.live.after(stmt)
     if p.loops and jumps([stmt]) & {"break", "continue"}:
         live |= p.loops[-1]

@@ -19,7 +19,7 @@ Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 
 @handles(EXPRESSIONS, ast.ListComp)
 def comprehension(p: ParseContext, node: ast.ListComp | ast.GeneratorExp) -> Node:
-    """`[e for x in xs if c]`  =>  `comprehension(xs, body)`; `body(x)` is the list of what one element contributes."""
+    """`[e for x in xs if c]`  =>  `comprehension(xs, body)`; `body(x)` is the list of the contributions of one element."""
     return _generator(p, node, 0)
 
 
@@ -30,13 +30,13 @@ def dict_comprehension(p: ParseContext, node: ast.DictComp) -> Node:
 
 
 def _generator(p: ParseContext, node: Comprehension, k: int) -> Node:
-    """The list that the generators from `k` on make."""
+    """The list that the generators from number `k` on make."""
     iterable, graph = _body(p, node, k, lambda: _condition(p, node, k, 0))
     return p.apply(syntax.comprehension, iterable, Constant(graph), at=node)
 
 
 def _body(p: ParseContext, node: Comprehension, k: int, inside: Callable[[], Node], more=()) -> tuple:
-    """The iterable of a generator, and the graph that takes an item (and parameters named `more`) and does `inside`."""
+    """The iterable of a generator, and a graph that takes an item (and parameters named `more`) and runs `inside`."""
     gen = node.generators[k]
     if gen.is_async:
         raise p.refuse("'async for' is not part of the language; write an ordinary comprehension", node)
@@ -65,7 +65,8 @@ def _body(p: ParseContext, node: Comprehension, k: int, inside: Callable[[], Nod
     out = inside()
     for name in targets:
         if p.captured_by.get(name):
-            # A lambda made here sees, in Python, the last value of the variable: where it gets out, that is a cell.
+            # In Python a lambda made here sees the last value of the variable; if the lambda escapes, the variable is a
+            # cell.
             attrs = {"name": name, "graphs": p.captured_by[name], "again": remedy(p, cells, name)}
             p.apply(syntax.recapture, out, at=gen.target, attrs=attrs)
         p.captured_by[name] = outer_captures[name]
@@ -118,7 +119,7 @@ def search(p: ParseContext, call: ast.Call) -> Node | None:
 
 
 def _search(p: ParseContext, node: ast.GeneratorExp, k: int, some: bool) -> Node:
-    """The search through the generators from `k` on."""
+    """The search through the generators from number `k` on."""
 
     def decide(c: int) -> Node:
         gen = node.generators[k]

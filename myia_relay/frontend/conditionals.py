@@ -12,9 +12,9 @@ from .context import BlockState, ParseContext
 
 
 def condition(p: ParseContext, node: ast.expr) -> Node:
-    """An expression of which only the truth is asked: `a and b`  =>  `if_(a, bool(b), False)`.
+    """An expression of which only the truth value is used: `a and b`  =>  `if_(a, bool(b), False)`.
 
-    So the operands of `and` and `or` may be of different types, where the value of the whole could be of none.
+    The operands of `and` and `or` may then differ in type; the value of the expression itself would have no type.
     """
     if not isinstance(node, ast.BoolOp):
         return p.expr(node)

@@ -44,7 +44,7 @@ def handles(table: dict[type, Any], *kinds: type):
 
 
 class BlockState:
-    """One straight run of code.
+    """One straight-line piece of code.
 
     Attributes:
         graph: receives the nodes.
@@ -77,7 +77,7 @@ class BlockState:
         return "yes" if self.status == NORMAL else "no"
 
     def jump(self, status: int) -> None:
-        """Leave: nothing after this runs until somebody looks at the status."""
+        """Leave: nothing after this runs until something tests the status."""
         self.env["$status"] = Constant(status)
 
 
@@ -176,7 +176,7 @@ class ParseContext:
         return handler(self, node)
 
     def looked_up(self, node: ast.AST) -> Node:
-        """The node that computes an expression; a name from outside is looked up here, whether or not its value is used."""
+        """The node that computes an expression; a name from outside is looked up here, even if its value is never used."""
         value = self.expr(node)
         if isinstance(value, Constant) and isinstance(value.value, syntax.FreeName):
             attrs = {"name": value.value.name, "free": True}
@@ -227,7 +227,7 @@ class ParseContext:
         base.jumped = base.status is None and all(side.reach == "no" for side in sides)
 
     def parts(self, result: Apply, names: list[str], at: Origin, single: bool = True) -> list[Node]:
-        """The values in a result: itself where it is one (and `single`), else the elements of the tuple."""
+        """The elements of a result that is a tuple; a result that is one value (`single`) is itself the only one."""
         if len(names) == 1 and single:
             result.name = _shown(names[0])
             return [result]
@@ -244,11 +244,13 @@ class ParseContext:
         return name in self.scope.locals or name in self.hidden
 
     def is_free(self, name: str) -> bool:
-        """Whether CPython calls a variable free here: one of a function around, as seen from comprehensions of this one too."""
+        """Whether CPython calls a variable free here: one of an enclosing function, also as seen from comprehensions of
+        this one.
+        """
         return not self.is_local(name) or (self.own_scopes > 0 and name not in self.hidden)
 
     def cell(self, name: str) -> Node | None:
-        """The cell of a variable, of this function or of one around it, that has one (see `Scope.cells`); else None."""
+        """The cell of a variable (see `Scope.cells`) of this function or of an enclosing one; None if it has none."""
         context: ParseContext | None = self
         while context is not None:
             if name in context.hidden:
@@ -284,19 +286,20 @@ class ParseContext:
             attrs = {"name": name, "free": self.is_free(name)}
             node = self.apply(syntax.check_bound, flag, node, at=at, attrs=attrs, name=name)
             if self.is_local(name):
-                # Past this point it is bound: checking again would only cost.
+                # From here on it is bound: checking again would only cost time.
                 self.state.env[name] = node
                 del self.state.env[f"$bound.{name}"]
         self.settle(node, at)
         return node
 
     def settle(self, node: Node, at: ast.AST | Origin) -> None:
-        """Parse an inner function that waits for names, as its value is about to be used."""
+        """Parse an inner function that waits for names, because its value is about to be used."""
         if isinstance(node, Constant) and isinstance(node.value, Graph) and node.value in self.pending:
             self.pending[node.value].resolve(self, at)
 
     def _unbound(self, name: str, at: ast.AST) -> Node:
-        """A read of a variable that is certainly not bound: an error now if it certainly runs, else when it runs.
+        """A read of a variable that is certainly not bound: an error at compile time if it certainly runs, else at run
+        time.
 
         Raises:
             NameError_: the read certainly runs.
@@ -314,12 +317,12 @@ class ParseContext:
 
 
 def _shown(name: str) -> str | None:
-    """The name to print for a variable: pseudo-variables have none of the user's."""
+    """The name to print for a variable; pseudo-variables have none."""
     return None if name == "$value" else name
 
 
 def _value_in(side: BlockState, name: str) -> Node:
-    """What a variable is at the end of a branch, for the join."""
+    """The value of a variable at the end of a branch, for the join."""
     if name.startswith("$bound."):
         if name in side.env:
             return side.env[name]
@@ -328,7 +331,7 @@ def _value_in(side: BlockState, name: str) -> Node:
 
 
 def _merge(base: BlockState, sides: list[BlockState], live: set[str] | None) -> tuple[dict[str, Node], list[str]]:
-    """What holds after a join: (variables that need no flow, names of those that do)."""
+    """The bound variables after a join: (those that need no flag, the names of those that do)."""
     merged: dict[str, Node] = {}
     flowing: list[str] = []
     names = list(dict.fromkeys(name for side in sides for name in side.env if not name.startswith("$bound.")))
@@ -355,7 +358,7 @@ def _merge(base: BlockState, sides: list[BlockState], live: set[str] | None) -> 
 
 
 def _visible(node: Node | None, base: BlockState) -> bool:
-    """Whether a node may be used in the graph of `base`: it is not from a graph nested in it."""
+    """Whether a node may be used in the graph of `base`: it must not be in a graph nested in that one."""
     owner = getattr(node, "graph", None)
     scope: Graph | None = base.graph
     while owner is not None and scope is not None:

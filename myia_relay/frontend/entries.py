@@ -48,7 +48,7 @@ def _chain(target: ast.Subscript) -> list[ast.Subscript]:
 
 
 def taken(p: ParseContext, target: ast.Subscript, x: Node, indices: list[Node]) -> list[Node]:
-    """`x`, `x[i]`, `x[i][j]`: the last to be changed, the others without the entries that follow."""
+    """`x`, `x[i]`, `x[i][j]`: the last one is to be changed, the others are given without the entries that follow."""
     levels = [x]
     for part, index in zip(_chain(target), indices):
         whole = levels.pop()
@@ -61,7 +61,7 @@ def taken(p: ParseContext, target: ast.Subscript, x: Node, indices: list[Node]) 
 
 
 def note_holders(p: ParseContext, target: ast.Subscript, node: Apply, whole: Node, entry: Node) -> None:
-    """Write down at a node what else may hold an entry that is about to be changed where it is.
+    """Record at a node what else may hold an entry that is about to be changed in place.
 
     Args:
         p: the function.
@@ -80,7 +80,7 @@ def note_holders(p: ParseContext, target: ast.Subscript, node: Apply, whole: Nod
 
 
 def put_back(p: ParseContext, target: ast.Subscript, levels: list[Node], indices: list[Node], value: Node) -> Node:
-    """What to assign to `x[i]` so that `x[i][j]` is a value; `levels` as `taken` gives them."""
+    """The new value of `x[i]` that makes `x[i][j]` a given value; `levels` is what `taken` returns."""
     for whole, index in zip(reversed(levels[1:]), reversed(indices[1:])):
         value = p.apply(syntax.setitem, whole, index, value, at=target, attrs={"name": "", "shared": (), "back": True})
     return value

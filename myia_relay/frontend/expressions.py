@@ -76,7 +76,9 @@ def binary(p: ParseContext, node: ast.BinOp) -> Node:
 
 
 def whole_number(node: ast.expr) -> int | None:
-    """An int that literals spell out by way of numbers of more than 64 bits: `2**63 - 1`, `-2**63`; None for all else."""
+    """An int that literals compute from numbers of more than 64 bits: `2**63 - 1`, `-2**63`; None for all other
+    expressions.
+    """
     wide = False
 
     def value(part: ast.expr, depth: int = 0) -> int | None:
@@ -223,7 +225,7 @@ def list_(p: ParseContext, node: ast.List) -> Node:
 @handles(EXPRESSIONS, ast.Dict)
 def dict_(p: ParseContext, node: ast.Dict) -> Node:
     """`{"a": x, k: y, **d}`  =>  `{"a": x} | dict([(k, y)]) | d`."""
-    parts: list = []  # dicts of what has literal keys, in which as in Python the last of equal keys counts; nodes of others
+    parts: list = []  # dicts with literal keys, of which the last of equal ones counts, as in Python; nodes of others
     for key, value in zip(node.keys, node.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             if not parts or not isinstance(parts[-1], dict):
@@ -284,7 +286,7 @@ def call(p: ParseContext, node: ast.Call) -> Node:
         if keyword.arg is not None:
             named[keyword.arg] = value
             continue
-        if named:  # keyword arguments are in the order in which they are written
+        if named:  # Keyword arguments are in the order in which they are written.
             before = p.apply(syntax.make_dict, *named.values(), at=node, attrs={"keys": tuple(named)})
             spread.append(p.apply(syntax.double_star, before, at=node))
             named = {}

@@ -47,7 +47,7 @@ class InnerFunction:
         return [node for node, _ in self.inner.captures.values() if node is not None]
 
     def capture(self, name: str, value: Node, flag: Node | None) -> None:
-        """Let a name of the outer functions mean a node."""
+        """Bind a name of the outer functions to a node."""
         self.inner.captures[name] = value, flag
         owner: ParseContext | None = self.definer
         while owner is not None and not owner.is_local(name):
@@ -58,7 +58,7 @@ class InnerFunction:
             owner.captured_by.setdefault(name, []).append((self.graph, self.definer.origin(use).loc))
 
     def resolve(self, user: ParseContext, at: ast.AST | Origin) -> None:
-        """Parse it now: it is about to be used, so everything it captures must be bound.
+        """Parse it: it is about to be used, so everything that it captures must be bound.
 
         Raises:
             NameError_: a variable that it captures is not bound yet.
@@ -129,7 +129,7 @@ def closure(
             record.missing.append(free)
         else:
             record.capture(free, captured, flag)
-    # A function that calls a pending one waits too: the pending one may need the name that this one gets only now.
+    # A function that calls a pending one waits too: the pending one may need the name that is bound to this one.
     waits = any(
         isinstance(v, Constant) and isinstance(v.value, Graph) and v.value in p.pending
         for v in record.captured_values()
@@ -171,7 +171,7 @@ def parse_body(p: ParseContext) -> None:
     run(block(p, p.node.body, set(), "function"))
     end: BlockState = p.state
     for record in [r for r in p.pending.values() if r.definer is p]:
-        # Never used; it is parsed all the same if it can be, for what it may contain that must be refused.
+        # It is never used. It is parsed anyway if possible, because it may contain what must be refused.
         if all(_value_of(p, name)[0] is not None for name in record.missing):
             record.resolve(p, record.node)
     graph.output = end.dead if end.dead is not None else triangular(p, end.env["$ret"], notes.get(-1), p.node)
@@ -179,7 +179,7 @@ def parse_body(p: ParseContext) -> None:
 
 
 def triangular(p: ParseContext, value: Node, note, at: ast.AST) -> Node:
-    """A value with what its annotation says of zeros, which is looked at and known from there on."""
+    """A value with the zeros that its annotation declares; they are checked here and known from here on."""
     if isinstance(note, TensorAnnotation):
         return p.apply(TRIANGLES[note.triangle.name], value, at=at) if note.triangle else value
     hidden = hidden_triangle(note)
@@ -191,7 +191,7 @@ def triangular(p: ParseContext, value: Node, note, at: ast.AST) -> Node:
 
 
 def _shape(node: FunctionNode) -> dict:
-    """What a signature says of the names alone."""
+    """The parts of a signature that follow from the names alone."""
     a = node.args
     names = [p.arg for p in scopes.parameters(node)]
     positional = len(a.posonlyargs) + len(a.args)
@@ -245,7 +245,7 @@ def outer_signature(source: Source) -> Signature:
 
 
 def annotation(p: ParseContext, node: ast.expr):
-    """The value of an annotation inside a function; it may only use names from outside of the functions."""
+    """The value of an annotation inside a function; it may only use names from outside the functions."""
     for name in sorted(scopes.loads([node])):
         if p.is_local(name) or name in p.captures:
             raise p.refuse(

@@ -44,11 +44,13 @@ class Liveness:
         self._live = self._solve()
 
     def after(self, stmt: ast.AST) -> set[str]:
-        """Variables that are live where control goes on after a statement."""
+        """Variables that are live where control continues after a statement."""
         return self._names(self._live[self._after[stmt]]) if stmt in self._after else set()
 
     def during(self, stmt: ast.AST) -> set[str]:
-        """Variables that are live after what a statement evaluates itself: its expression, its test, its iterable."""
+        """Variables that are live after the parts that a statement evaluates itself: its expression, its test, its
+        iterable.
+        """
         if stmt not in self._main:
             return set()
         live = 0
@@ -75,7 +77,7 @@ class Liveness:
 
     def _reads(self, parts: Iterable[ast.AST]) -> int:
         names = scopes.loads(parts)
-        # Whoever reads the name of an inner function may call it, and then reads what it captures.
+        # Code that reads the name of an inner function may call it, and thereby reads what it captures.
         for name in list(names):
             names |= self._captures.get(name, set())
         return self._set(names)
@@ -158,7 +160,7 @@ class Liveness:
 
 
 def _certainly_bound(stmt: ast.stmt) -> set[str]:
-    """Names that a simple statement binds whatever happens; a walrus may hide in an operand that is skipped."""
+    """Names that a simple statement certainly binds; a walrus may be in an operand that is skipped."""
     if isinstance(stmt, ast.Assign):
         return scopes.bindings(stmt.targets)
     if isinstance(stmt, ast.AugAssign) or (isinstance(stmt, ast.AnnAssign) and stmt.value is not None):
@@ -167,7 +169,7 @@ def _certainly_bound(stmt: ast.stmt) -> set[str]:
 
 
 def _inner_functions(node: FunctionNode) -> list[tuple[str, FunctionNode]]:
-    """Names and trees of the functions that are bound to a name by `def` or by assignment of a lambda."""
+    """Names and trees of the functions that are bound to a name by `def` or by assigning a lambda."""
     found: list[tuple[str, FunctionNode]] = []
     stack = list(scopes.body_of(node))
     while stack:
@@ -199,7 +201,7 @@ def _captures_of_functions(node: FunctionNode, scope: scopes.Scope) -> dict[str,
 
 
 def _counts_of_functions(node: FunctionNode) -> dict[str, int]:
-    """How often a name is bound by an inner `def`; 2 stands for "not by one `def` alone"."""
+    """How often a name is bound by an inner `def`; 2 stands for "not by exactly one `def`"."""
     counts: dict[str, int] = {}
     for name, part in _inner_functions(node):
         counts[name] = counts.get(name, 0) + (1 if isinstance(part, ast.FunctionDef) else 2)

@@ -77,7 +77,7 @@ def _enter(p: ParseContext, graph: Graph, carried: Carried, origin: Origin) -> l
 
 
 def _ends(p: ParseContext, carried: Carried, params: list[Parameter], at: Origin, more: Sequence[Node] = ()) -> None:
-    """Close a body: it returns the carried values as they are now."""
+    """Close a body: it returns the current values of what the loop carries."""
     state = p.state
     if state.dead is not None:
         state.graph.output = state.dead
@@ -96,7 +96,7 @@ def _ends(p: ParseContext, carried: Carried, params: list[Parameter], at: Origin
 
 
 def _leave(p: ParseContext, carried: Carried, result: Apply, params: list[Parameter], origin: Origin) -> None:
-    """Bind what comes out of the loop."""
+    """Bind the results of the loop."""
     for name, value, param in zip(
         carried.names, p.parts(result, carried.names, origin, single=False), params, strict=True
     ):
@@ -150,7 +150,7 @@ def while_statement(p: ParseContext, stmt: ast.While):
     """`while c: ... else: ...`."""
     origin, base = p.origin(stmt), p.state
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
-    # A condition that binds variables is moved into the body, where they are seen: `while True: if not c: exhausted;
+    # A condition that binds variables is moved into the body, where they are visible: `while True: if not c: exhausted;
     # ...`
     moved = bool((scopes.bindings([stmt.test]) | scopes.mutated([stmt.test])) & p.scope.locals) or _may_change(
         p, stmt.test
@@ -200,7 +200,7 @@ def while_statement(p: ParseContext, stmt: ast.While):
     result = p.apply(syntax.while_, Constant(head), Constant(graph), *carried.initial, at=origin, attrs=attrs)
     _leave(p, carried, result, params, origin)
     if forever and "break" not in carried.leaves:
-        # Only a return leaves, so what follows is never reached.
+        # Only `return` leaves the loop, so what follows is never reached.
         p.state.env.setdefault("$ret", Constant(syntax.UNBOUND))
         p.state.jump(RETURN)
         return
@@ -228,7 +228,7 @@ def _both(p: ParseContext, going: Node, test: ast.expr) -> Node:
 
 
 def _after(p: ParseContext, stmt: ast.For | ast.While, carried: Carried, moved: bool, origin: Origin):
-    """The `else` clause, and the status with which the program goes on; a step."""
+    """The `else` clause, and the status after the loop; a step."""
     env = p.state.env
     status = env["$status"]
     if isinstance(status, Constant):
@@ -238,7 +238,7 @@ def _after(p: ParseContext, stmt: ast.For | ast.While, carried: Carried, moved: 
         return
 
     def outward() -> Node | Constant:
-        """3 where the loop was left by return, else 0."""
+        """3 if the loop was left by `return`, else 0."""
         if "return" not in carried.leaves:
             return Constant(NORMAL)
         returned = p.apply(operator.eq, status, Constant(RETURN), at=origin)
@@ -265,5 +265,5 @@ def _after(p: ParseContext, stmt: ast.For | ast.While, carried: Carried, moved: 
 
 
 def _outer_live(p: ParseContext) -> set[str]:
-    """What the loop around needs, to which an `else` clause may jump."""
+    """What the enclosing loop needs, to which an `else` clause may jump."""
     return p.loops[-1] if p.loops else set()

@@ -33,7 +33,7 @@ IN_PLACE = {
 SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.list_append, syntax.list_change}
 # Operations whose result is a view or an element of their first argument.
 PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
-# Operators of which the result may hold what the operands hold, as that of `xs + ys`, or be what a class's own method
+# Operators whose result may hold what the operands hold, like that of `xs + ys`, or be what a class's own method
 # returns.
 OPERATORS = {
     *IN_PLACE.values(),
@@ -44,7 +44,7 @@ OPERATORS = {
 _HOLDING = {syntax.make_tuple, syntax.make_list, syntax.make_dict, syntax.star}
 _HOLDING_NAMES = frozenset("enumerate zip reversed iter".split())
 _COPYING_NAMES = frozenset("tuple list sorted".split())
-# Methods whose result is, or holds, parts of what they are called on.
+# Methods whose result is or holds parts of the receiver.
 _PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
 # NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list
 # holds it.
@@ -56,7 +56,7 @@ Objects = frozenset[Node]
 
 
 class ParseFacts(Protocol):
-    """What is asked here of the function that is being parsed: attributes of `frontend.context.Context`."""
+    """What this module uses of the function that is being parsed: attributes of `frontend.context.ParseContext`."""
 
     root: Graph
     families: Families
@@ -71,14 +71,15 @@ class ParseFacts(Protocol):
 
 
 def objects(p: ParseFacts, node: Node, through: syntax.Handing | None = None) -> tuple[Objects, Objects]:
-    """The objects, by the node that made them, that a value may be (or be a view of), and that it may be or hold.
+    """The objects, given by the nodes that made them, that a value may be (or be a view of), and that it may be or
+    hold.
 
-    Loops make these equations recursive, so they are iterated to the least solution; what is solved is kept.
+    Loops make these equations recursive, so they are iterated to the least solution; solutions are cached.
 
     Args:
         p: the function.
         node: the value.
-        through: the calls that may hand on what they are given; none by default.
+        through: the calls that may return or hold their arguments; none by default.
     """
     known = _solved(p, through).objects
     node = origin_of(p, node, through)
@@ -113,12 +114,13 @@ def objects(p: ParseFacts, node: Node, through: syntax.Handing | None = None) ->
 
 
 def _solved(p: ParseFacts, through: syntax.Handing | None) -> syntax.Solved:
-    """What is known already."""
+    """The solution that is already known."""
     return p.solved if through is None else through.solved
 
 
 def origin_of(p: ParseFacts, node: Node, through: syntax.Handing | None = None) -> Node:
-    """The value before that a value surely is the same object as, on every way that it can have come here; or itself.
+    """The earlier value that is certainly the same object as a value, on every path that leads here; or the value
+    itself.
 
     As redundant φ functions are removed in M. Braun et al., "Simple and Efficient Construction of Static Single
     Assignment Form" (CC 2013), section 3.1: programs of many changes stay as small as those of none.
@@ -135,7 +137,7 @@ def origin_of(p: ParseFacts, node: Node, through: syntax.Handing | None = None) 
             waiting.add(top)
             stack.extend(s for s in same if s not in known and s not in waiting)
             continue
-        # One that still waits is around a loop: it stands for itself.
+        # A value that is still being solved belongs to an enclosing loop: it stands for itself.
         origins = set() if any(others) else {_end(known, s) for s in same} - {top}
         known[top] = origins.pop() if len(origins) == 1 else top
     return _end(known, node)
@@ -154,7 +156,7 @@ class Sources(NamedTuple):
     Attributes:
         same: what it may be the same as. part: what it may be a part of. held: what it holds.
         copied: of what it is a copy that holds the same elements.
-        given: what it may be the same as, a part of or hold, if what is called returns what it is given.
+        given: what it may be the same as, a part of or hold, if callees return their arguments.
     """
 
     same: tuple[Node, ...] = ()
@@ -165,7 +167,7 @@ class Sources(NamedTuple):
 
 
 def _through(sources: Sources, node: Node, through: syntax.Handing | None) -> Sources:
-    """Where a value may come from if only these calls hand on what they are given."""
+    """Where a value may come from if only the given calls return or hold their arguments."""
     if not sources.given:
         return sources
     given = () if through is None else through.calls.get(node, ())
@@ -173,7 +175,7 @@ def _through(sources: Sources, node: Node, through: syntax.Handing | None) -> So
 
 
 def is_literal(node: Node) -> bool:
-    """Whether a value is a number, a string, ...: nobody sees that it is the same one."""
+    """Whether a value is a number, a string, ...: its identity cannot be observed."""
     return isinstance(node, Constant) and (
         node.value is None or isinstance(node.value, (int, float, complex, str, bytes))
     )
@@ -237,7 +239,7 @@ def _is_dict(node: Node) -> bool:
 
 
 def is_array(p: ParseFacts, node: Node) -> bool:
-    """Whether a value is, on every way that it can have come here, an array that a NumPy function made."""
+    """Whether a value is, on every path that leads here, an array that a NumPy function made."""
     known = p.solved.arrays
     if node not in known:
         known[node] = _is_array(p, node)
@@ -245,7 +247,7 @@ def is_array(p: ParseFacts, node: Node) -> bool:
 
 
 def _is_array(p: ParseFacts, node: Node) -> bool:
-    """What `is_array` keeps."""
+    """The computation that `is_array` caches."""
     seen: set[Node] = set()
     stack = [node]
     while stack:
@@ -268,15 +270,15 @@ def _is_array(p: ParseFacts, node: Node) -> bool:
     return True
 
 
-DEEPEST = 3  # levels of nesting that are told apart
+DEEPEST = 3  # levels of nesting that are distinguished
 Place = tuple[Node, bool]
-"""An object, by the node that makes it; and whether it is of an earlier iteration of the loop that makes one in each iteration."""
+"""An object, given by the node that makes it; and whether it is from an earlier iteration of the loop around that node."""
 
 
 def levels(
     p: ParseFacts, node: Node, most: bool, views: bool = False, through: syntax.Handing | None = None
 ) -> dict[Place, int]:
-    """How deep inside of which objects a value may lie, or what it holds: 0 the object itself, 1 an element of it, ...
+    """How deep inside which objects a value may be, or what it holds: 0 the object itself, 1 an element of it, ...
 
     A list is no element of itself, so a value that lies deeper in an object than a list cannot be or hold that list.
 
@@ -296,10 +298,10 @@ def levels(
 
 
 def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: syntax.Handing | None) -> dict[Place, int]:
-    """What `levels` keeps."""
+    """The computation that `levels` caches."""
     out: dict[Place, int] = {}
-    # With the outermost loop around of those through the end of whose iteration the way goes: what is in it was made in
-    # an earlier iteration.
+    # With the outermost of the loops that the path passes through the end of: the content was made in an earlier
+    # iteration.
     stack: list[tuple[Node, int, Graph | None]] = [(node, 0, None)]
     seen = set(stack)
     while stack:
@@ -318,12 +320,12 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
         ]
         steps += [
             (s, DEEPEST if most else max(level - 1, 0), iteration) for s in given
-        ]  # it may be any part, or hold it
+        ]  # It may be any part, or hold it.
         if not (same or part):
             place = top, iteration is not None
             out[place] = max(out.get(place, level), level) if most else min(out.get(place, level), level)
         if level or not most:
-            pairs = most and _is_dict(top)  # its entries may be elements of elements of what it was made of
+            pairs = most and _is_dict(top)  # Its entries may be elements of elements of what it was made from.
             steps += [(s, DEEPEST if pairs else max(level - 1, 0), iteration) for s in held]
             steps += [(s, DEEPEST if pairs else max(level, 1), iteration) for s in copied]
         for source, at, around in steps:
@@ -340,9 +342,8 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
 
 
 class Families:
-    """Values that may have to do with each other, whatever calls do with what they are given: each is of one family
-    with all that it comes from. That is more than need be, and found out in hardly more than linear time (union-find),
-    however long a program is.
+    """Values that may be related to each other, whatever calls return: each value is in one family with all that it
+    comes from. This is a coarse answer, but computed in almost linear time (union-find), however long a program is.
 
     Attributes:
         parent: value -> another one of its family, on the way to the one that stands for it.
@@ -356,7 +357,7 @@ class Families:
         self.joined: dict[Node, None] = {}
 
     def of(self, p: ParseFacts, node: Node) -> Node:
-        """The family of a value: the value that stands for it."""
+        """The family of a value: its representative."""
         stack = [node]
         while stack:
             top = stack.pop()
@@ -373,7 +374,7 @@ class Families:
         return self.find(node)
 
     def find(self, node: Node) -> Node:
-        """Who stands for the family that a value is in so far."""
+        """The representative of a value's family so far."""
         while (above := self.parent.get(node, node)) is not node:
             self.parent[node] = node = self.parent.get(above, above)
         return node
@@ -394,7 +395,7 @@ def applies(node: Any, operations: Any) -> TypeGuard[Apply]:
 
 
 def _is_named(node: Node, names: frozenset[str]) -> bool:
-    """Whether a value is one of some names of attributes."""
+    """Whether a value is an attribute with one of some names."""
     return isinstance(node, Constant) and node.value in names
 
 
@@ -409,7 +410,7 @@ def is_slice(node: Node) -> bool:
 
 
 def is_own(p: ParseFacts, root: Node) -> bool:
-    """Whether an object is one that a function has made itself."""
+    """Whether an object was made by the function itself."""
     if isinstance(root, Apply):
         return is_within(root.graph, p.root)
     return isinstance(root, Constant) and not is_free(root)
@@ -423,7 +424,7 @@ def is_within(graph: Graph | None, root: Graph) -> bool:
 
 
 def loop_begins(p: ParseFacts, initial: list[Node]) -> None:
-    """Note what is known: what is found out in a loop may be other when its end is known.
+    """Save what is known: results inside a loop may change when its end is known.
 
     Args:
         p: the function.
@@ -436,7 +437,7 @@ def loop_begins(p: ParseFacts, initial: list[Node]) -> None:
 
 
 def loop_ends(p: ParseFacts) -> None:
-    """Forget what was found out in a loop, now that it is complete, and run the checks again once all are."""
+    """Forget results found inside a loop, now that it is complete; when all loops are, run the checks again."""
     solved, joined = p.marks.pop()
     p.solved.forget(solved)
     syntax.forget(p.families.joined, joined)

@@ -35,12 +35,12 @@ from .objects import (
 
 
 class Conflict(NamedTuple):
-    """Why a change could be seen.
+    """A reason why a change could be seen.
 
     Attributes:
         reason: in words.
-        other: the other variable's value, where its type tells whether this is a conflict.
-        arrays: whether it is one for arrays alone.
+        other: the other variable's value, if its type decides whether this is a conflict.
+        arrays: whether it is a conflict for arrays only.
         confirm: where it rests on calls that return what they are given, or put it into what they return: whether it is one, of
             arrays (or else of lists), if such calls do.
     """
@@ -54,7 +54,7 @@ class Conflict(NamedTuple):
 def shared(
     p: ParseContext, name: str, node: Node, others: dict[str, Node], iterated: list[Node], entry: bool = False
 ) -> list[Conflict]:
-    """Why a change of `name` in place could be seen from elsewhere.
+    """Why an in-place change of `name` could be seen from elsewhere.
 
     Args:
         p: the function.
@@ -107,7 +107,7 @@ def shared(
 
 
 def _meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
-    """Whether a value may be, or be held by, another one: as a list, as an array."""
+    """Whether a value may be or be held by another one: as a list, as an array."""
     if objects(p, node, through)[0].isdisjoint(objects(p, other, through)[1]):
         return False, False
     own, theirs = levels(p, node, True, through=through), levels(p, other, False, through=through)
@@ -122,12 +122,14 @@ def _comes_from(p: ParseContext, node: Node, root: Node, arrays: bool, through: 
 
 
 def _outer(root: Node, entry: bool) -> Node | None:
-    """What comes from outside, where its type tells whether it can be what is changed: the `np` of `np.reshape(x, 4)` cannot."""
+    """What comes from outside, if its type decides whether it can be what is changed: the `np` of `np.reshape(x, 4)`
+    cannot.
+    """
     return root if isinstance(root, Constant) or entry and isinstance(root, Parameter) else None
 
 
 def _foreign(p: ParseContext, root: Node, name: str) -> str | None:
-    """Why a variable that may be an object must not be changed in place, where that is not the function's own."""
+    """Why a variable that may be an object must not be changed in place, if the object is not the function's own."""
     if is_own(p, root):
         return None
     if isinstance(root, Parameter):
@@ -141,14 +143,14 @@ def _foreign(p: ParseContext, root: Node, name: str) -> str | None:
 def _unconfirmed(
     p: ParseContext, name: str, node: Node, surely: set[Node], named: list[tuple[str, Node]], entry: bool
 ) -> list[Conflict]:
-    """The conflicts that there are if calls return what they are given, or hold it in what they return."""
+    """The conflicts that exist if calls return their arguments, or hold them in what they return."""
     family = p.families.of(p, node)
     found = []
     for root in sorted(p.families.outsiders.get(family, {}).values(), key=lambda r: r.name or ""):
         if root not in surely:
             seen = lambda calls, arrays, root=root: _comes_from(p, node, root, arrays, calls)  # noqa: E731
             reason = _foreign(p, root, name)
-            assert reason is not None  # outsiders are not the function's own
+            assert reason is not None  # Outsiders are not the function's own.
             found.append(Conflict(reason, _outer(root, entry), confirm=seen))
     for reason, value in named:
         if p.families.of(p, value) is p.families.find(family):
@@ -161,7 +163,9 @@ def _unconfirmed(
 
 
 def _is_surely(p: ParseContext, node: Node, objects: Objects) -> bool:
-    """Whether a value may be or hold one of some objects, whatever types there are: not as an element of something."""
+    """Whether a value may itself be or hold one of some objects, whatever the types are: not only as an element of
+    something.
+    """
     seen, stack = {node}, [node]
     while stack:
         top = stack.pop()
@@ -178,13 +182,13 @@ def _is_surely(p: ParseContext, node: Node, objects: Objects) -> bool:
 def check(
     p: ParseContext, name: str, node: Node, report: Callable[[list[Conflict]], None], within: Node | None = None
 ) -> None:
-    """Report `shared` now, and again after each loop around: what flows around a loop is known at its end only.
+    """Report `shared` now, and again after each enclosing loop: what flows around a loop is known at its end only.
 
     Args:
         p: the function.
         name: the variable that is changed.
         node: what is changed: its value, or an entry of that.
-        report: takes the conflicts.
+        report: called with the conflicts.
         within: where it is an entry, what it is an entry of.
     """
     live = set(p.here)
@@ -205,7 +209,7 @@ def check(
 
 
 def _entries_differ(p: ParseContext, node: Node) -> bool:
-    """Whether no two entries of a structure may be, or hold, the same object.
+    """Whether no two entries of a structure can be, or hold, the same object.
 
     Each time something is put into it, or all that something holds, that is to be another object: made by another operation, and
     anew in each iteration of the loops in which it is put there. What calls return is left to inference.
@@ -225,7 +229,7 @@ def _entries_differ(p: ParseContext, node: Node) -> bool:
 
 
 def _placed(p: ParseContext, node: Node, made_here: bool = False) -> list[tuple[Node, Node]] | None:
-    """All that may have been put into a structure, and into which operation's result; None where that cannot be told.
+    """All that may have been put into a structure, with the operation that put it there; None if that is not known.
 
     Args:
         p: the function.
@@ -257,12 +261,12 @@ def _placed(p: ParseContext, node: Node, made_here: bool = False) -> list[tuple[
 
 
 def is_made_here(p: ParseContext, node: Node) -> bool:
-    """Whether a structure and its entries come from displays, comprehensions, operators and what changes lists: from no call."""
+    """Whether a structure and its entries come from displays, comprehensions, operators and list methods, not from a call."""
     return _placed(p, node, made_here=True) is not None
 
 
 def _is_maker(p: ParseContext, node: Node) -> bool:
-    """Whether a value is surely no result of a call that may hand on something."""
+    """Whether a value is certainly not the result of a call that may return its arguments."""
     known = (*SAME, *OPERATORS, syntax.check_bound, syntax.make_list, syntax.make_tuple, syntax.comprehension)
     if node in p.flows or node in p.items or _is_entry(node) or applies(node, known) or is_array(p, node):
         return True
@@ -270,12 +274,12 @@ def _is_maker(p: ParseContext, node: Node) -> bool:
 
 
 def _is_entry(node: Node) -> bool:
-    """Whether a node is `x[i]`, to be looked at or changed."""
+    """Whether a node is an `x[i]` that is read or changed."""
     return applies(node, (operator.getitem, syntax.item_to_change)) and not is_slice(node)
 
 
 def _is_put_back(node: Node) -> bool:
-    """Whether a value is an entry, changed, that goes where it was."""
+    """Whether a value is an entry that was changed and is put back into its place."""
     while applies(node, SAME) or applies(node, (operator.getitem,)) and applies(node.args[0], (syntax.list_change,)):
         node = node.args[0]
     taken = applies(node, (operator.getitem,)) and applies(node.args[0], (syntax.take_entry,))
@@ -283,7 +287,7 @@ def _is_put_back(node: Node) -> bool:
 
 
 def _carried(p: ParseContext, node: Node) -> set[Node]:
-    """The parameters of loops through which a value may have come."""
+    """The parameters of loops through which a value may have passed."""
     seen, stack = {node}, [node]
     while stack:
         fresh = set(sources_of(p, stack.pop()).same) - seen
@@ -293,7 +297,7 @@ def _carried(p: ParseContext, node: Node) -> set[Node]:
 
 
 def _outlives_an_iteration(p: ParseContext, node: Node, holder: Node) -> bool:
-    """Whether a value stays the same while a loop runs in which it is put into something; loops have parameters, branches none."""
+    """Whether a value stays the same while a loop runs that puts it into something; loops have parameters, branches none."""
     above: list[Graph] = []
     graph = node.graph if isinstance(node, Apply | Parameter) else p.root
     while graph is not None:

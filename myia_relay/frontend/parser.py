@@ -18,7 +18,7 @@ _GRAPHS_KEPT = 1024
 
 
 def parse(function: types.FunctionType) -> Graph:
-    """The parsed graph of a function; the same one as long as code and defaults of the function stay the same.
+    """The parsed graph of a function; the same graph as long as the function's code and defaults stay the same.
 
     Args:
         function: a plain Python function (not a bound method, not a class).
@@ -50,7 +50,7 @@ def parse(function: types.FunctionType) -> Graph:
 
 
 def _flat(version: tuple) -> tuple:
-    """Defaults as they are compared: one by one, by identity."""
+    """Defaults in the form in which they are compared: one by one, by identity."""
     return (version[1], *(value for pair in version[2] for value in pair))
 
 

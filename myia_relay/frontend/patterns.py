@@ -30,7 +30,7 @@ Captures = list[tuple[str, Node, ast.AST]]
 
 @handles(STATEMENTS, ast.Match)
 def match_statement(p: ParseContext, stmt: ast.Match, more: bool, live_end: set[str]):
-    """`match subject: case ...`; where no case matches nothing happens."""
+    """`match subject: case ...`; if no case matches, nothing happens."""
     subject = p.expr(stmt.subject)
     if stmt.cases:
         frame = yield _case(p, stmt, subject, 0, more, live_end)
@@ -39,7 +39,7 @@ def match_statement(p: ParseContext, stmt: ast.Match, more: bool, live_end: set[
 
 
 def _case(p: ParseContext, stmt: ast.Match, subject: Node, k: int, more: bool, live_end: set[str]):
-    """The cases from `k` on; a step."""
+    """The cases from number `k` on; a step."""
     case = stmt.cases[k]
     live = live_after(p, stmt)
     names = bindings([case.pattern])
@@ -60,7 +60,7 @@ def _case(p: ParseContext, stmt: ast.Match, subject: Node, k: int, more: bool, l
         cond = p.expr(case.guard)
 
         def prepare() -> None:
-            """Nothing is left to do: the guard has had the captures."""
+            """Nothing is left to do: the captures were bound before the guard."""
     elif _single_test(case.pattern) and case.guard is None:
         cond = _test(p, case.pattern, subject)
 
@@ -115,7 +115,7 @@ def _irrefutable(pattern: ast.pattern) -> bool:
 
 
 def _single_test(pattern: ast.pattern) -> bool:
-    """Whether the pattern is one test with nothing but captures below."""
+    """Whether the pattern is a single test with nothing but captures inside."""
     inner = _plain(pattern)
     if isinstance(inner, ast.MatchClass):
         return all(_irrefutable(part) for part in [*inner.patterns, *inner.kwd_patterns])
@@ -145,7 +145,7 @@ def _test(p: ParseContext, pattern: ast.pattern, subject: Node) -> Node:
 def _attempt(
     p: ParseContext, pattern: ast.pattern, subject: Node, captures: Captures, matched: Callable[[], Node]
 ) -> Node:
-    """Test a whole pattern; where it holds the result is `matched()`, else False."""
+    """Test a whole pattern; the result is `matched()` if it matches, else False."""
     inner = _plain(pattern)
     if _irrefutable(inner):
         return _open(p, pattern, subject, captures, matched)
@@ -170,7 +170,7 @@ def _attempt(
 
 
 def _open(p: ParseContext, pattern: ast.pattern, subject: Node, captures: Captures, matched: Callable):
-    """Look into a subject whose outermost test holds, and go on with the patterns inside."""
+    """Take a subject apart whose outermost test succeeded, and continue with the patterns inside."""
     while isinstance(pattern, (ast.MatchAs, ast.MatchStar)):
         if pattern.name is not None:
             captures.append((pattern.name, subject, pattern))

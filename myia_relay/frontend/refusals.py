@@ -69,7 +69,7 @@ def check_kind(p: ParseContext) -> None:
     """  # noqa: DOC501 (a function makes the exception)
     if isinstance(p.node, ast.AsyncFunctionDef):
         raise refuse_statement(p, p.node)
-    # Looked for everywhere: a `yield` that is never reached makes a generator all the same.
+    # All parts are searched: a `yield` that is never reached still makes a generator.
     stack = list(reversed(body_of(p.node)))
     while stack:
         part = stack.pop()
@@ -81,5 +81,5 @@ def check_kind(p: ParseContext) -> None:
 
 @handles(EXPRESSIONS, *[kind for kind in _ADVICE if issubclass(kind, ast.expr)])
 def refused_expression(p: ParseContext, node: ast.expr):
-    """An expression that the language leaves out."""
+    """An expression that is outside the language."""
     raise p.refuse(_ADVICE[type(node)], node)

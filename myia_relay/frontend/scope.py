@@ -32,7 +32,7 @@ def body_of(node: FunctionNode) -> Sequence[ast.AST]:
 
 
 def outside_parts(node: FunctionNode) -> list[ast.expr]:
-    """The parts of a `def` or `lambda` that are evaluated where it stands (annotations are looked at apart)."""
+    """The parts of a `def` or `lambda` that are evaluated where it is defined (annotations are handled separately)."""
     defaults = [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
     return defaults + getattr(node, "decorator_list", [])
 
@@ -53,7 +53,7 @@ def bindings(nodes: Iterable[ast.AST]) -> set[str]:
         elif isinstance(node, ast.ClassDef):
             out.add(node.name)
         elif isinstance(node, COMPREHENSIONS):
-            # Targets of a comprehension are its own; a walrus in it binds in the function.
+            # The targets of a comprehension are its own; a walrus in it binds in the function.
             out.update(n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr))
         else:
             if isinstance(node, ast.alias):
@@ -77,7 +77,7 @@ def appended(stmt: ast.AST) -> ast.Name | None:
 
 
 CHANGING = frozenset(("extend", "insert", "pop", "remove", "clear", "reverse", "sort"))
-"""Methods that change a list; of other objects they may be anything, which inference knows."""
+"""Methods that change a list; on other objects these names may mean anything, which inference decides."""
 
 
 def base_of(node: ast.AST) -> ast.AST:
@@ -150,7 +150,8 @@ def loads(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 class NeedsCell(Exception):
-    """A variable that an inner function has captured is bound anew: it must be a cell, so the function is parsed again.
+    """A variable that an inner function has captured is bound again: it must be a cell, so the function is parsed
+    again.
 
     Args:
         cells: names of the scope that are cells.
@@ -226,12 +227,12 @@ def assigned_outside(node: FunctionNode) -> set[str]:
 
 
 def free_names(node: FunctionNode) -> set[str]:
-    """Names that a `def` or `lambda` takes from outside."""
+    """Names that a `def` or `lambda` uses from outside."""
     return analyse(node).free
 
 
 def jumps(nodes: Iterable[ast.AST]) -> set[str]:
-    """How these statements may leave: "break", "continue" (of the loop around them) and "return"."""
+    """How these statements may leave: "break", "continue" (of the enclosing loop) and "return"."""
     out: set[str] = set()
     stack = [(node, False) for node in nodes]
     while stack:

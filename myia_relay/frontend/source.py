@@ -40,7 +40,7 @@ class Source:
 
 
 def _no_source(function: types.FunctionType, here: Loc) -> ParseError:
-    """What to say of a function that has no source text."""
+    """The error for a function without source text."""
     return ParseError(
         f"the source of '{function.__name__}' cannot be found (it was made by exec, eval, or typed at the prompt); "
         "the compiler reads source text: put the function into a file or a notebook cell",
@@ -64,7 +64,8 @@ def find(function: types.FunctionType) -> Source:
     candidates = [node for node in nodes.get(_place(code), ()) if _could_be(node, code)]
     matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
     if not matching and code.co_filename == "<string>":
-        # From Python 3.13 on this name has the text of `python -c`, whatever code is made by exec under the same name.
+        # From Python 3.13 on, this file name refers to the text of `python -c`, whatever code exec made under the same
+        # name.
         raise _no_source(function, here)
     if not matching:
         raise ParseError(
@@ -86,7 +87,7 @@ def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
     Raises:
         ParseError: the file does not parse any more, or is nested too deeply.
     """
-    flags = function.__code__.co_flags & (0x1000000 | 0x2000000)  # "from __future__ import annotations" and its kin
+    flags = function.__code__.co_flags & (0x1000000 | 0x2000000)  # "from __future__ import annotations" and similar
     key = (file, text, flags)
     known = _FILES.get(key)
     if known is not None:
@@ -128,7 +129,7 @@ def _first_line(node: FunctionNode) -> int:
 
 
 def _could_be(node: FunctionNode, code: types.CodeType) -> bool:
-    """Whether the parameters of a function of the same name and first line are those of the code."""
+    """Whether the parameters of a function with the same name and first line are those of the code."""
     a = node.args
     plain = [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]]
     stars = [p.arg for p in (a.vararg, a.kwarg) if p]
@@ -138,7 +139,7 @@ def _could_be(node: FunctionNode, code: types.CodeType) -> bool:
 
 
 def _mangle(module: ast.Module) -> None:
-    """Give private names inside classes the class's name, as Python's compiler does: `__x` => `_C__x`."""
+    """Mangle private names inside classes, as Python's compiler does: `__x` => `_C__x`."""
     stack: list[tuple[ast.AST, str | None]] = [(module, None)]
     while stack:
         node, cls = stack.pop()
