@@ -1,11 +1,11 @@
-"""Machine code in shared objects: loading it, binding what it calls, calling it.
+"""Machine code in shared objects: loading one, giving it what it calls, calling it.
 
-Idea: the system's loader maps the file and binds what the code uses of the C library, OpenBLAS and TVM's runtime (which
-are opened with global symbols before). What differs between processes, the function that serves requests and the one
-that starts threads, goes through variables of the shared object that are set here. Calls go through `ctypes`; if TVM's
-Python packages are loaded anyway, they make a faster callable (`use_packer`).
+Idea: the system's loader maps the file and binds what the code takes from the C library, OpenBLAS and TVM's runtime (opened
+with global symbols before). What differs from process to process, the function that serves requests and the one that starts
+threads, goes through variables of the shared object that are set here. Calls go through `ctypes`; where TVM's Python packages
+are loaded anyway they make a quicker callable (`use_packer`).
 
-Input: a file, or the bytes of one. Output: `Library`, which unloads the code when nothing refers to it any more.
+Input: a file, or the bytes of one. Output: `Library`, which unloads the code when nobody has it any more.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
 
 
 def union_of(annotation: Any) -> tuple | None:
-    """The alternatives of `int | float`, `Optional[Float]`, `Float | None` and their kin; None for other annotations."""
-    if isinstance(annotation, tuple):  # how myia_relay's own scalar annotations print a union
+    """The alternatives of `int | float`, `Optional[Float]`, `Float | None` and similar; None for other annotations."""
+    if isinstance(annotation, tuple):  # unions of myia_relay's own scalar annotations
         return tuple(a for part in annotation for a in (union_of(part) or (part,)))
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return tuple(type(None) if a is None else a for a in typing.get_args(annotation))
@@ -63,7 +63,7 @@ def union_of(annotation: Any) -> tuple | None:
 
 
 def check_union(value: Val, annotation: Any, alternatives: tuple, names: dict, what: str) -> None:
-    """Check a value against a union: each thing that it may be must fit one of the alternatives.
+    """Check a value against a union: each possible option must fit one of the alternatives.
 
     Raises:
         TypeError_: it fits none.

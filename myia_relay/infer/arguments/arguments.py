@@ -30,13 +30,13 @@ SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
 DTYPES = frozenset({"bool", "bfloat16", *(f"{kind}{bits}" for kind, all_bits in SIZES.items() for bits in all_bits)})
 
 
-MOST_LEAVES = 2000  # of a tree whose structure is in its type
+MOST_LEAVES = 2000  # leaves of a tree whose structure is in its type
 
 
 class ReturnedFunction:
     """A function that compiled code made and returned: its code, and copies of what it captured.
 
-    Calling it compiles it for its arguments, once per signature whatever it captured; it can be passed to compiled code and
+    A call compiles it for its arguments, once per signature whatever it captured. It can be passed to compiled code and
     to `grad` like any function.
 
     Attributes:
@@ -52,7 +52,7 @@ class ReturnedFunction:
         self.__name__ = treedef.info[0].name if treedef.tag == "closure" else "function"
 
     def __relay_value__(self, engine: Any, frame: Any) -> Val:
-        """The closure inside of compiled code that finds this object in a free name: what it captured never changes."""
+        """The closure, inside compiled code that finds this object in a free name: what it captured never changes."""
         nodes = []
         for leaf in self.leaves:
             nodes.append(engine.from_python(frame, leaf, None).node)
@@ -65,7 +65,7 @@ class ReturnedFunction:
         return f"<compiled function {self.__name__}>"
 
 
-CODES = {float: "d", int: "q"}  # of `array.array`
+CODES = {float: "d", int: "q"}  # type codes of `array.array`
 
 
 def as_numbers(values: list) -> np.ndarray | None:
@@ -82,11 +82,11 @@ def as_numbers(values: list) -> np.ndarray | None:
     return np.frombuffer(array(CODES[kind], values), np.float64 if kind is float else np.int64)
 
 
-FEW = 4  # ints in a tuple that are faster looked at one by one
+FEW = 4  # ints in a tuple: fewer are checked faster one by one
 
 
 def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
-    """A key that equal argument types share, made without building treedefs; the leaves are appended.
+    """A key that equal argument types share, computed without building treedefs; the leaves are appended.
 
     Arrays count by dtype and shape, so one program with symbolic sizes has many such keys.
 
@@ -165,7 +165,7 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
 
 @functools.lru_cache(256)
 def parts_of(kind: type) -> Callable[[Any], tuple] | None:
-    """What takes the fields out of a record of a class; None where there are no such records."""
+    """The function that takes the fields out of a record of a class; None if the class has no such records."""
     fields = record_fields(kind)
     if fields is None or len(fields) > 1:
         return None if fields is None else operator.attrgetter(*fields)
@@ -345,7 +345,7 @@ def resolve_again(treedef: TreeDef, nodes: list, position: Iterator) -> Val:
 
 
 def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:
-    """The arrays of a tree shaped like a result, in the order of its leaves.
+    """The arrays of a tree with the shape of a result, in the order of its leaves.
 
     Raises:
         TypeError_: the tree is no such tree.
@@ -373,7 +373,7 @@ def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:
 
 
 def refuse_overlaps(targets: list) -> None:
-    """Refuse arrays for several results that share memory: what is written last would be all of them.
+    """Refuse arrays for several results if they share memory: the last result written would overwrite the others.
 
     Raises:
         ValueError_: two of them overlap, or one overlaps itself.
@@ -390,7 +390,7 @@ def refuse_overlaps(targets: list) -> None:
 
 
 def _share_memory(first: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays have an element in common, or may have one where it takes long to tell."""
+    """Whether two arrays have an element in common, or may have one if deciding that takes too long."""
     if not np.may_share_memory(first, other):
         return False
     try:
@@ -473,7 +473,7 @@ def python_value(treedef: TreeDef, leaves: Iterator):
 
 
 def require_plain_array(value: np.ndarray) -> None:
-    """Refuse an array of a class that may calculate otherwise: arrays with units, masked ones, matrices.
+    """Refuse an array of a class that may compute differently: arrays with units, masked ones, matrices.
 
     Raises:
         TypeError_: it is of a subclass; those of files (`np.memmap`) are plain.

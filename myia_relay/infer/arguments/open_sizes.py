@@ -29,7 +29,7 @@ from ...abstract.types import Array
 from ...utils.errors import ShapeError, TypeError_
 from ..values.treedef import TreeDef
 
-OPEN = "?"  # in front of the size, in the name of an open dimension
+OPEN = "?"  # prefix of the size in the name of an open dimension
 
 _HINTS: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
 
@@ -114,14 +114,14 @@ def _hints(cls: type) -> dict[str, Any]:
         for base in reversed(cls.__mro__):
             try:
                 known.update(inspect.get_annotations(base, eval_str=True))
-            except Exception:  # a name that is not there (yet) says nothing of sizes
+            except Exception:  # a name that is not defined (yet) says nothing about sizes
                 continue
         _HINTS[cls] = known
     return known
 
 
 def settle(treedefs: list[TreeDef], names: list, leaves: list) -> list[TreeDef]:
-    """Give every open size its symbol or number; and check that each named dimension has one size.
+    """Give every open size its symbol or number, and check that each named dimension has one size.
 
     Args:
         treedefs: the arguments.
@@ -176,7 +176,7 @@ def settle(treedefs: list[TreeDef], names: list, leaves: list) -> list[TreeDef]:
 
 
 def exact(treedefs: list[TreeDef]) -> list[TreeDef]:
-    """The arguments with every open size the number that it is."""
+    """The arguments with every open size replaced by its number."""
 
     def closed(treedef: TreeDef) -> TreeDef:
         if treedef.tag == "dyn" and isinstance(treedef.info, Array):

@@ -46,7 +46,7 @@ async def branch(
         values[i] = await arms[i](regions[i])
 
     def leaving(i: int) -> Val:
-        """What leaves an arm: its value and the cells that the branch changes."""
+        """What an arm passes on: its value and the cells that the branch changes."""
         value = values[i]
         assert value is not None
         return value if value is NEVER else with_contents(regions[i], value, cells)
@@ -63,7 +63,8 @@ async def branch(
     if engine.with_cells:
         cells.extend(changed_in_branch(frame, regions, values, len(done) == 2))
     try:
-        # One arm still waits for the result of a recursion: the other's type, with its value forgotten, is that result.
+        # One arm still waits for the result of a recursion: that result is assumed to have the other arm's type, with
+        # known values forgotten.
         treedef = (
             unknown(treedef_of_type(tasks.index(done[0])))
             if len(done) == 1
@@ -107,7 +108,7 @@ async def branch(
                 )
             except CompileError as error:
                 engine.late_errors.append(error.at(node.origin))
-            except Exception as error:  # a bug of ours, which nobody who waits would hear of
+            except Exception as error:  # a bug of ours, which would otherwise be lost
                 engine.late_errors.append(error)
 
         engine.loop.spawn(later())
@@ -132,9 +133,9 @@ async def branch(
 
 
 def give_imports(apply: Apply, first: Sequence[Node], regions: list[Frame]) -> None:
-    """Give an application what its graphs take from the enclosing frame, after its first arguments.
+    """Add what its graphs use of the enclosing frame to the operands of an application, after its first arguments.
 
-    So again whenever one of the graphs takes more: a branch inside that waits for a recursion is completed later.
+    This is repeated whenever one of the graphs uses more: a branch inside that waits for a recursion is completed later.
     """
 
     def give() -> None:

@@ -39,20 +39,20 @@ from ..values.values import (
 )
 from .frames import Frame
 
-PERHAPS_UNBOUND = UnboundVal()  # in a cell that only one of two branches has filled
+PERHAPS_UNBOUND = UnboundVal()  # the content of a cell that only one of two branches has set
 NOT_IN_THIS_ITERATION = (
     UnboundVal()
-)  # in a cell that was not filled before the loop around, in the part of an iteration that has not done so
+)  # the content of a cell that was not set before the enclosing loop, before the iteration sets it
 UNCERTAIN = (PERHAPS_UNBOUND, NOT_IN_THIS_ITERATION)
 
 
 def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
-    """The cells that values hold, directly or in what their cells hold, each once, in a fixed order."""
+    """The cells that values hold, directly or through other cells, each once, in a fixed order."""
     return [v for v in held(frame, values) if isinstance(v, Cell)]
 
 
 def held(frame: Frame, values: Iterable[Val]) -> Iterator[Val]:
-    """Values and all that they hold, directly or in cells: each cell once, in a fixed order."""
+    """Values and all that they hold, directly or through cells: each cell once, in a fixed order."""
     found: set[Cell] = set()
     stack = list(values)[::-1]
     while stack:
@@ -79,9 +79,9 @@ def held(frame: Frame, values: Iterable[Val]) -> Iterator[Val]:
 
 
 def frozen(frame: Frame, values: list[Val]) -> list[Val]:
-    """Values with the contents of cells in place of the cells, where none of the functions that they hold assigns to them.
+    """Replace cells in values by their contents, if none of the functions that they hold assigns to the cells.
 
-    So a function that only reads a variable can be differentiated, batched and returned to Python, like any other.
+    A function that only reads a variable can then be differentiated, batched and returned to Python, like any other.
     """
     parts = list(held(frame, values))
     if not any(isinstance(part, Cell) for part in parts):
@@ -132,7 +132,7 @@ def frozen(frame: Frame, values: list[Val]) -> list[Val]:
 
 
 def require_bound(frame: Frame, cells: list[Cell], where: str) -> None:
-    """Refuse cells of which it is not known whether anything is in them.
+    """Refuse cells that may or may not have a content.
 
     Raises:
         NameError_: with advice.
@@ -143,7 +143,7 @@ def require_bound(frame: Frame, cells: list[Cell], where: str) -> None:
 
 
 def with_contents(frame: Frame, value: Val, cells: list[Cell]) -> Val:
-    """A value together with the contents of cells, as it leaves a graph."""
+    """A value together with the contents of cells, in the form in which it leaves a graph."""
     if not cells:
         return value
     contents = (frame.cell(c) if frame.has_cell(c) else UNBOUND_VAL for c in cells)
@@ -151,10 +151,10 @@ def with_contents(frame: Frame, value: Val, cells: list[Cell]) -> Val:
 
 
 def changed_in_branch(frame: Frame, regions: list[Frame], values: list[Val | None], complete: bool) -> list[Cell]:
-    """The cells whose contents come out of a branch.
+    """The cells that a branch returns.
 
     Args:
-        frame: the frame around.
+        frame: the enclosing frame.
         regions: the frames of the arms.
         values: their results; None where an arm is not done.
         complete: whether all arms are done; if not, every cell may still be changed.
@@ -174,7 +174,9 @@ def changed_in_branch(frame: Frame, regions: list[Frame], values: list[Val | Non
 def after_branch(
     frame: Frame, regions: list[Frame], values: list[Val | None], cells: list[Cell], contents: Iterable[Val]
 ) -> None:
-    """Put what comes out of a branch into the cells; `values` are the arms' results, NEVER where they do not return."""
+    """Set the cells to the contents that a branch returned; `values` are the arms' results, NEVER where they do not
+    return.
+    """
     for cell, content in zip(cells, contents, strict=True):
         new = not frame.has_cell(cell)
         found = [
@@ -191,7 +193,7 @@ def after_branch(
 
 
 def changed_in_loop(frame: Frame, iteration: Frame, cells: list[Cell], results: list[Val]) -> list[Cell]:
-    """The cells that a loop must carry beside those that it does.
+    """The cells that a loop must carry in addition to those that it already carries.
 
     Raises:
         TypeError_: a cell made by one iteration would be found by the next.
@@ -202,7 +204,7 @@ def changed_in_loop(frame: Frame, iteration: Frame, cells: list[Cell], results: 
         if cell not in new and iteration.cell(cell) is not NOT_IN_THIS_ITERATION:
             frame.set_cell(
                 cell, PERHAPS_UNBOUND
-            )  # not read before it is bound in each iteration, so it need not be carried
+            )  # it is not read before it is bound in each iteration, so it need not be carried
     if iteration.cells:
         for cell in reachable(iteration, [*results, *[iteration.cell(c) for c in (*cells, *new)]]):
             if not frame.has_cell(cell):
@@ -214,7 +216,7 @@ def changed_in_loop(frame: Frame, iteration: Frame, cells: list[Cell], results: 
 
 
 def open_iteration(frame: Frame, iteration: Frame, cells: list[Cell], contents: list[Val]) -> None:
-    """Tell a frame that runs once per iteration what is in the cells: the carried ones, and those that are not bound yet."""
+    """Set the cells at the beginning of an iteration: the carried ones, and those that are not bound yet."""
     iteration.cells.update(
         dict.fromkeys((c for c in frame.known_cells() if isinstance(frame.cell(c), UnboundVal)), NOT_IN_THIS_ITERATION)
     )
@@ -230,7 +232,7 @@ class MoreCells(Exception):
 
 
 async def carrying(engine, frame: Frame, init: list[Val], names: tuple[str, ...], loop):
-    """Run `loop(init, names, cells)` with the cells that its body turns out to change as further carried values."""
+    """Run `loop(init, names, cells)`; the cells that its body turns out to change become further carried values."""
     cells: list[Cell] = []
     while True:
         contents = [frame.cell(c) for c in cells]
@@ -247,7 +249,7 @@ async def carrying(engine, frame: Frame, init: list[Val], names: tuple[str, ...]
 
 
 def refreshed(treedef: TreeDef, fresh: dict[Cell, Cell]) -> TreeDef:
-    """A treedef with other cells: each call of a function makes its cells anew."""
+    """A treedef with other cells: each call of a function makes new cells."""
     if treedef.tag == "cell":
         return TreeDef("cell", fresh.get(treedef.info, treedef.info))
     if not treedef.parts:
@@ -256,7 +258,7 @@ def refreshed(treedef: TreeDef, fresh: dict[Cell, Cell]) -> TreeDef:
 
 
 def mark_stored(engine, frame: Frame, args: list[Val]) -> None:
-    """Mark arrays that a called function may have kept in a cell, here and in the frames they come from."""
+    """Mark arrays that a called function may have stored in a cell, here and in the frames they come from."""
     for node in (n for a in args for n in arrays_of(a)):
         engine.shared.add(node)
         inner: Frame | None = frame
@@ -288,7 +290,7 @@ def unseen(name: str) -> CompileError:
 
 
 def out_of_reach(name: str) -> CompileError:
-    """The error for a cell that a transformed function reaches from outside of the transform."""
+    """The error for a cell that a transformed function reaches from outside the transform."""
     return TypeError_(
         f"'{name}', which changes while an inner function holds it, cannot be used inside of a function that is differentiated or "
         "batched; pass its value as an argument"
@@ -296,10 +298,10 @@ def out_of_reach(name: str) -> CompileError:
 
 
 class Recaptured(CompileError):
-    """A variable is bound anew though a function that captured it is still there: it must become a cell.
+    """A variable is bound again while a function that captured it still exists: it must become a cell.
 
     Attributes:
-        make_cell: does that, for the next parsing of the function.
+        make_cell: makes it a cell, for the next parsing of the function.
     """
 
     def __init__(self, name: str, make_cell: Callable[[], None], origin):

@@ -14,7 +14,7 @@ from .frames import Frame, located
 
 
 def refuse_shared(engine, frame: Frame, node: Apply, value: Val) -> None:
-    """Refuse a change that another variable would show.
+    """Refuse a change that another variable would see.
 
     The front end notes what may be the same object as far as names tell. Whether it can be is a question of types: an entry of a
     list of numbers is no list.
@@ -52,7 +52,8 @@ def refuse_conflicts(
     error: Callable[[str], CompileError],
     whatever: bool = False,
 ) -> None:
-    """Refuse a change that the front end's conflicts at a node say is seen: now, or, if calls decide, when all are known.
+    """Refuse a change that the front end's conflicts at a node report: now, or, if calls decide, when all calls are
+    known.
 
     Args:
         engine: the engine.
@@ -60,7 +61,7 @@ def refuse_conflicts(
         node: the change.
         arrays: whether an array is changed, or else a list.
         error: makes the error of a reason.
-        whatever: whether it is one whatever the other variable's type.
+        whatever: whether it is a conflict whatever the other variable's type is.
 
     Raises:
         CompileError: `error`.

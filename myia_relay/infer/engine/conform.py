@@ -35,7 +35,7 @@ from .records import adapt
 
 
 def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
-    """The values in a string, an exception, a slice or an iterator, as in its treedef."""
+    """The parts of a string, an exception, a slice or an iterator, as in its treedef."""
     if isinstance(value, Text):
         return value.operands
     if isinstance(value, Raised):
@@ -44,7 +44,7 @@ def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
 
 
 def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
-    """The leaf nodes of a value in the form that a joined treedef prescribes.
+    """The leaf nodes of a value in the form of a joined treedef.
 
     Known numbers become leaves where the treedef has forgotten them, unbound parts become placeholders.
     """
@@ -86,7 +86,7 @@ def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
     return nodes
 
 
-LONG = 32  # entries: `[x] * n` with a larger known n is a run-time list from the start
+LONG = 32  # number of entries: `[x] * n` with a larger known n is a run-time list from the start
 
 
 def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
@@ -121,7 +121,7 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
 
 
 def leaf_node(frame: Frame, value: Val, t: Type) -> Node:
-    """The node of a leaf of a joined type: a list is promoted where it must be."""
+    """The node of a leaf of a joined type: a list is promoted if necessary."""
     if isinstance(t, List) and not isinstance(value, Dyn):
         value = promoted(frame, value, t.elem)
     assert isinstance(value, Dyn)
@@ -210,7 +210,7 @@ def has_entry_type(frame: Frame, value: Val) -> bool:
 
 
 def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
-    """The leaves of a value in the form of a choice: the tag, then the leaves of every option."""
+    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option."""
     tag_treedef, *option_treedefs = treedef.parts
     nodes: list = []
     if isinstance(value, TaggedUnion):
@@ -235,7 +235,7 @@ def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
 
 
 def place_of(options: list[TreeDef], have: TreeDef) -> int:
-    """Which option of a choice a value is.
+    """The index of the option of a union that a value belongs to.
 
     Raises:
         Mismatch: it is none of them.

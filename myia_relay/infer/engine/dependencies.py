@@ -34,7 +34,7 @@ def type_of_hidden(value: Any) -> Type | None:
 
 
 def content(value: Any) -> tuple | None:
-    """What a container holds: keys and values; None where the value is no container that can change."""
+    """The content of a container: keys and values; None if the value is not a mutable container."""
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict):
@@ -45,7 +45,8 @@ def content(value: Any) -> tuple | None:
 
 
 def refuse_nesting(value: Any, dependency: Dependency | None) -> None:
-    """Refuse a container in a free name that contains itself, or is nested too deeply; what is inside of one has been looked at.
+    """Refuse a container in a free name that contains itself, or is nested too deeply. Its content is checked before
+    this.
 
     Raises:
         TypeError_: it cannot be taken apart.
@@ -55,24 +56,24 @@ def refuse_nesting(value: Any, dependency: Dependency | None) -> None:
 
 
 def code_of(function: types.FunctionType) -> tuple:
-    """What calling a function runs: its code and defaults, which tools that reload modules replace in place."""
+    """What a call of a function runs: its code and defaults, which tools that reload modules replace in place."""
     named = function.__kwdefaults__  # a dict, which may be changed in place
     return (function.__code__, function.__defaults__, *((tuple(named), *named.values()) if named else ()))
 
 
 def classes_of(cls: type) -> list[type]:
-    """A class of records and its bases, but for Python's own, which stay as they are."""
+    """A class of records and its bases, except Python's own, which do not change."""
     return [c for c in cls.__mro__ if c.__module__ not in ("builtins", "typing", "abc")]
 
 
 def members(cls: type) -> tuple:
-    """What is written in a class: names, then values; without what Python, or this package, notes there on the way."""
+    """The members of a class: names, then values; without what Python or this package stores there."""
     own = {k: v for k, v in vars(cls).items() if k not in NOTED and not k.startswith(("_abc_", "__relay_"))}
     return (*own, *own.values())
 
 
 def same(now: Any, then: Any) -> bool:
-    """Whether compiled code cannot tell two values apart."""
+    """Whether compiled code cannot distinguish two values."""
     if now is then:
         return True
     if type(now) is not type(then):
@@ -99,14 +100,14 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Dependency:
-    """A free name that was read while compiling, and what it held: compiled code is good while it still does.
+    """A free name that was read at compile time, with its value: compiled code is valid as long as it has that value.
 
     Attributes:
         kind: how it is read: one of `READERS`.
         place: the cell, dictionary, object, container, function or class.
         name: the name, where the kind has one.
         value: what it held.
-        type: for an array or model: any other of this type will do, as it is passed in anew.
+        type: for an array or model: any other of this type is accepted, because it is passed in at each call.
     """
 
     kind: str
@@ -116,22 +117,22 @@ class Dependency:
     type: Type | None = None
 
     def read(self) -> Any:
-        """What the name holds now."""
+        """The present value of the name."""
         return READERS[self.kind](self.place, self.name)
 
     def holds(self) -> bool:
-        """Whether the name still holds what compiled code was made for."""
+        """Whether the name still has the value that the code was compiled for."""
         try:
             now = READERS[self.kind](self.place, self.name)
         except (KeyError, ValueError, AttributeError):
             return False
-        if self.type is not None:  # an array's shape may have been changed in place, so identity does not suffice
+        if self.type is not None:  # The shape of an array may have been changed in place, so identity does not suffice.
             return type_of_hidden(now) == self.type
         return same(now, self.value)
 
 
-# The same as expressions over a place `p{i}` and a value `v{i}`, for calls that take about a microsecond; where one does
-# not hold, `holds` decides.
+# The same conditions as expressions over a place `p{i}` and a value `v{i}`, for calls that take about a microsecond.
+# Where one of them fails, `holds` decides.
 CHECKS = {
     "cell": "p{i}.cell_contents is v{i}",
     "dict": "p{i}[{name!r}] is v{i}",
@@ -149,7 +150,7 @@ def checker(dependencies: list[Dependency], count: int, run: Callable, again: Ca
         dependencies: what `run` was compiled for.
         count: the number of arguments.
         run: the compiled program.
-        again: what to call where a dependency does not hold, or an int does not fit into 64 bits.
+        again: what to call if a dependency does not hold, or an int does not fit into 64 bits.
         ints: which arguments are ints.
     """
     names: dict[str, Any] = {"run": run, "again": again}
@@ -161,7 +162,9 @@ def checker(dependencies: list[Dependency], count: int, run: Callable, again: Ca
             names[f"v{i}"] = dict(vars(d.place)) if d.holds() else None
         if d.kind in CHECKS and d.type is None and (d.kind != "attribute" or d.name.isidentifier()):
             conditions.append(CHECKS[d.kind].format(i=i, name=d.name))
-            if d.kind == "code" and d.value[0].co_kwonlyargcount:  # defaults of what no parameter takes change nothing
+            if (
+                d.kind == "code" and d.value[0].co_kwonlyargcount
+            ):  # Defaults for positions without a parameter change nothing.
                 conditions.append(f"not p{i}.__kwdefaults__")
         else:
             names[f"d{i}"] = d
@@ -183,7 +186,7 @@ def checker(dependencies: list[Dependency], count: int, run: Callable, again: Ca
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """An implicit argument of the whole program: an array or model found in a free name, or made when it is called.
+    """An implicit argument of the whole program: an array or model found in a free name, or made for each call.
 
     Attributes:
         dependency: the free name it is found in, read at every call; or
@@ -196,7 +199,7 @@ class Hidden:
     make: Callable | None = None
 
     def fetch(self, values: list) -> Any:
-        """The value to pass now; `values` are the program's arguments before this one."""
+        """The value to pass in this call; `values` are the program's arguments before this one."""
         if self.make is not None:
             return self.make(values)
         return self.value if self.dependency is None else self.dependency.read()

@@ -28,7 +28,7 @@ class TypeDrift(TypeError_):
 
 
 class Exhausted(TypeError_):
-    """A loop is too long to be unrolled; with notes where the user is told."""
+    """A loop is too long to be unrolled; it has notes if the error is complete."""
 
     def public(self) -> TypeError_:
         """The error as the user gets it."""
@@ -37,7 +37,7 @@ class Exhausted(TypeError_):
 
 @contextmanager
 def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
-    """What was emitted and written to cells inside is undone where the block is left by such an exception."""
+    """Undo what was emitted and written to cells inside, if the block is left by such an exception."""
     nodes, cells = frame.graph.nodes, frame.emitting().cells
     count, before = len(nodes), dict(cells)
     try:
@@ -50,7 +50,7 @@ def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
 
 
 async def settling(frame: Frame, attempts: list[Callable]) -> Val:
-    """The first of the ways to infer a loop under which its types settle; the first one's complaint where there is none."""
+    """Run the ways to infer a loop in order until its types settle; if none does, raise the error of the first."""
     first: TypeDrift | None = None
     for attempt in attempts:
         try:

@@ -58,7 +58,7 @@ from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, RecursionAssumptions
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
 
-# Operations, where trees have their shapes in their types: shapes multiply in loops and branches.
+# Operations that are evaluated at most where trees have their shapes in their types: shapes multiply in loops.
 MOST_OF_SHAPES = 20_000
 # `x += y` changes an array itself, where numbers and tuples are bound anew.
 IN_PLACE = frozenset(
@@ -73,7 +73,7 @@ class Engine:
     Attributes:
         language: what constructs and calls mean.
         parse: `(function) -> Graph`, the front end.
-        compress: `(linear graph, seeds, forward) -> Compression`: the type of a sparse Jacobian depends on it.
+        compress: `(linear graph, seeds, forward) -> Compression`; the type of a sparse Jacobian depends on it.
         dependencies: free names read so far.
         recursion: what is assumed of the results of recursive functions.
         structural: whether values of recursive dataclasses keep their structure in their types.
@@ -107,7 +107,7 @@ class Engine:
         self.unrolled_until: int | None = None  # how many operations may be evaluated before the outermost of them ends
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
-        self.handed: list[Handed] = []  # calls that may hand on what they are given, until it is known whether they do
+        self.handed: list[Handed] = []  # calls that may return their arguments, until it is known whether they do
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
 
     # Entry.
@@ -151,12 +151,12 @@ class Engine:
                 "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
             )
         params.output = pack(frame, nodes)
-        # The parameters of a model whose specification is being found have none.
+        # The parameters of a model have none while its specification is being found.
         hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
         return Program(params, treedef, hidden, list(self.dependencies.values()))
 
     def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> tuple:
-        """Infer a call until what is assumed of recursive functions holds: (the first error, its parts where there is none)."""
+        """Infer a call until the assumptions about recursive functions hold: (the first error or None, its parts)."""
         count = len(params.params)
         for _ in range(MAX_PASSES):
             self.recursion.start_pass()
@@ -182,7 +182,7 @@ class Engine:
         return problem, spec, result, frame
 
     def start_over(self, params: Graph, count: int) -> None:
-        """Forget everything but what is assumed of recursive functions."""
+        """Forget everything except the assumptions about recursive functions."""
         del params.params[count:]
         params.nodes.clear()
         self.loop = Loop(self.break_deadlock)
@@ -192,7 +192,7 @@ class Engine:
         self.handed.clear()
 
     def seen_changes(self) -> Iterator[CompileError]:
-        """The changes in place that something else would show, now that it is known what the calls return."""
+        """The in-place changes that something else would see, now that it is known what the calls return."""
         origins = Origins()
         for call in self.handed if self.suspected else ():
             call.decide(self.shared, origins)
@@ -232,24 +232,24 @@ class Engine:
             value = free.read()
         except CompileError as error:
             raise error.at(origin) from None
-        # A builtin: a global of that name would come first.
+        # A builtin: a global with its name would take precedence.
         if place is not free.function.__globals__ and kind == "dict":
             self.depend("absent", free.function.__globals__, free.name, True)
         return self.from_python(frame, value, self.depend(kind, place, free.name, value))
 
     def depend(self, kind: str, place: Any, name: str, value: Any) -> Dependency:
-        """Write down that what is compiled is good only while this name holds this value."""
+        """Record that the compiled program is valid only while this name has this value."""
         dependency = Dependency(kind, place, name, value, type_of_hidden(value))
         return self.dependencies.setdefault((kind, id(place), name), dependency)
 
     def source_of(self, function: types.FunctionType) -> Graph:
-        """The parsed graph of a Python function, on whose code and defaults the result then depends."""
+        """The parsed graph of a Python function; the result then depends on the function's code and defaults."""
         graph = self.parse(function)
         self.depend("code", function, "", code_of(function))
         return graph
 
     def from_python(self, frame: Frame, value: Any, dependency: Dependency | None) -> Val:
-        """The value that a Python object is in compiled code.
+        """The abstract value of a Python object.
 
         Raises:
             TypeError_: an integer that does not fit into 64 bits.
@@ -264,7 +264,7 @@ class Engine:
             require_plain_array(value)
             name = getattr(dependency, "name", "array")
             return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
-        kind = type(value)  # objects may answer every attribute, classes have what they have
+        kind = type(value)  # instances may answer every attribute; classes have only what they define
         if hasattr(kind, "__relay_value__"):
             return value.__relay_value__(self, frame)
         if hasattr(kind, "__relay_ref__"):
@@ -438,7 +438,7 @@ class Engine:
         return result
 
     def cell_of(self, frame: Frame, made: Cell | Apply) -> Cell:
-        """A new cell for one that a called function made, or for a variable; the same in every pass, as keys hold cells."""
+        """A new cell for one of a callee's, or for a variable; the same in every pass, because keys hold cells."""
         count = frame.spec.made[made] = frame.spec.made.get(made, 0) + 1
         name = made.name if isinstance(made, Cell) else made.attrs["name"]
         return self.cells.setdefault((frame.spec.key, made, count), Cell(name))
@@ -543,7 +543,7 @@ class Engine:
             spec.outcome = treedef
             if spec.result is not None:
                 agreed = self.recursion.check(spec, treedef, source)
-                nodes = conform(frame, result, spec.result) if agreed else []  # where not, this pass is dropped
+                nodes = conform(frame, result, spec.result) if agreed else []  # if not, this pass is discarded
             else:
                 spec.result = treedef
             spec.graph.output = pack(frame, nodes)
@@ -558,7 +558,7 @@ class Engine:
     def finish(self, spec: Specialisation) -> None:
         """Give the calls that were emitted early their implicit arguments."""
         changed = True
-        while changed:  # giving a call inside of this very function an argument may add a parameter to it
+        while changed:  # adding an argument to a call inside this function may add a parameter to the function
             changed = False
             for frame, call in spec.sites:
                 missing = list(spec.implicit.items())[len(call.args) - (len(spec.graph.params) - len(spec.implicit)) :]
@@ -591,7 +591,7 @@ class Engine:
                 self.loop.resolve(pending.forced)
                 return True
         for spec in reversed(self.specs.values()):
-            if not spec.known.done:  # no branch can go on: what if its recursive calls never return?
+            if not spec.known.done:  # No branch can continue: assume that its recursive calls never return.
                 spec.result = TreeDef("never")
                 self.recursion.bottoms.append(spec)
                 self.loop.resolve(spec.known)

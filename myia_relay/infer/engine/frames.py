@@ -111,7 +111,7 @@ class Specialisation:
         return self.result
 
     def depth(self) -> int:
-        """How many specialisations of the same parsed graph are under way around this one."""
+        """How many specialisations of the same parsed graph are in progress around this one."""
         count, spec = 0, self.caller
         while spec is not None:
             count += spec.source is self.source
@@ -121,7 +121,7 @@ class Specialisation:
 
 @dataclass(frozen=True)
 class Ambient:
-    """Ambient facts that a specialisation depends on beside its arguments.
+    """Ambient facts that a specialisation depends on in addition to its arguments.
 
     Attributes:
         models: model functions that have parameters here: (function, specification) pairs.
@@ -181,7 +181,7 @@ class Frame:
         return frame
 
     def known_cells(self) -> list[Cell]:
-        """The cells of this frame and of those around it."""
+        """The cells of this frame and of its enclosing frames."""
         frame = self.emitting()
         return list(dict.fromkeys((*frame.before, *frame.cells))) if frame.before or frame.cells else []
 
@@ -190,7 +190,7 @@ class Frame:
         return cell in frame.cells or cell in frame.before
 
     def cell(self, cell: Cell) -> Val:
-        """What is in a cell now."""
+        """The present content of a cell."""
         frame = self.emitting()
         if cell in frame.cells:
             return frame.cells[cell]
@@ -227,7 +227,7 @@ class Frame:
             return None
         value = frame.env[node]
         for inner in reversed(chain):
-            value = inner.env[node] = inner.bring(value)  # the next one need not look so far
+            value = inner.env[node] = inner.bring(value)  # the next search is shorter
         return value
 
     @overload
@@ -243,7 +243,7 @@ class Frame:
         if isinstance(value, KnownRecord):
             return KnownRecord(self.import_node(value.node), value.variants)
         if isinstance(value, Bound):
-            return Bound(self.bring(value.receiver), value.function)  # a receiver stays of the class that is known
+            return Bound(self.bring(value.receiver), value.function)  # a receiver keeps its known class
         nodes: list[Node] = []
         if isinstance(value, ClosureVal) and value.env is None:
             return value  # its free variables are looked up from here when it is called
@@ -297,7 +297,7 @@ class Frame:
         for node in free_variables(closure.graph, self.spec.free):
             value = frame.find(node)
             if value is None:
-                continue  # a variable that is bound later; a call that needs it fails there
+                continue  # it is bound later; a call that needs it fails
             for inner in reversed(chain):
                 value = inner.bring(value)
             env.append((node, value))
@@ -306,7 +306,9 @@ class Frame:
     # Implicit values.
 
     def implicit(self, key: Hashable, type: Type, name: str) -> Node:
-        """A value that comes from the context: from a provider around here, else a parameter added to this function."""
+        """A value that comes from the context: from an enclosing provider, else a parameter that is added to this
+        function.
+        """
         if key in self.providers:
             return self.providers[key]
         if self.parent is not None:
@@ -333,7 +335,7 @@ class Frame:
         return Frame(self.spec, Graph(f"{self.graph.name}.{name}", origin=self.builder.origin or NOWHERE), self)
 
     def leave(self, value: Val) -> Val:
-        """A value that leaves this scope: closures made here take along what they captured."""
+        """A value that leaves this scope: closures made here keep what they captured."""
         if isinstance(value, ClosureVal) and value.frame is self:
             return ClosureVal(value.graph, None, self.captured(value))
         if isinstance(value, Seq):
@@ -353,7 +355,7 @@ class Frame:
 
 
 def is_active(spec: Specialisation | None, graph: Graph) -> bool:
-    """Whether a specialisation of this parsed graph is under way around here."""
+    """Whether a specialisation of this parsed graph is in progress around here."""
     while spec is not None:
         if spec.source is graph:
             return True
@@ -369,7 +371,7 @@ def located(origin: Origin, spec: Specialisation | None) -> Origin:
 
 
 def explode(frame: Frame, node: Node, treedef: TreeDef) -> Val:
-    """A value from the packed result of a call or control node: one leaf bare, several as a tuple."""
+    """A value from the packed result of a call or control node: a single leaf unpacked, several as a tuple."""
     leaves = list(treedef.leaves())
     if len(leaves) == 1:
         return rebuild(treedef, iter([node]))
@@ -378,7 +380,7 @@ def explode(frame: Frame, node: Node, treedef: TreeDef) -> Val:
 
 
 def pack(frame: Frame, nodes: list[Node]) -> Node:
-    """The node that carries leaves out of a graph: one leaf bare, several (or none) as a tuple."""
+    """The node that returns leaves from a graph: a single leaf unpacked, several (or none) as a tuple."""
     if len(nodes) == 1:
         return nodes[0]
 
@@ -425,6 +427,6 @@ def emit(frame: Frame, name: str, *values: Dyn) -> Dyn:
 
 
 def raising(frame: Frame, exception: type[Exception], message: str) -> Val:
-    """What raises whatever happens, when it is reached, as in Python."""
+    """Emit something that always raises when it is reached, as in Python."""
     frame.builder.emit(raise_, (), {"exception": exception, "parts": (message,), "type": tuple_of()})
     return NEVER

@@ -33,9 +33,9 @@ from ..values.values import (
 
 
 def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
-    """Write down which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`.
+    """Record which arguments a call may have returned, or put into what it returned; see `ir.syntax.Handing`.
 
-    Of what is inferred this is decided later (`Handed`): a recursive function may still lack the arms that wait for it.
+    For inferred functions this is decided later (`Handed`): a recursive function may still lack the arms that wait for it.
     """
     if not may_hand_on(fn, result):
         return
@@ -46,21 +46,21 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
     elsewhere = False
     if isinstance(fn, ClosureVal):
         defaults = [frame.find(d) for d in fn.graph.signature.defaults.values() if not isinstance(d, Constant)]
-        elsewhere = None in defaults  # of a function that was made in another one
+        elsewhere = None in defaults  # a function that was made in another one
         captured = [value for _, value in frame.captured(fn)]
         given[0] = Seq("tuple", (*captured, *(v for v in defaults if v is not None)))
     numpy = numpy_name(fn)
     if numpy is None:
         places = {0} if elsewhere else set()
         engine.handed.append(Handed(frame.spec, node, given, result))
-    else:  # what a function returns in compiled code says nothing of NumPy's
+    else:  # The results of a function in compiled code do not tell what NumPy's do.
         views = numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
         places = set(range(len(given))) if views else set()
     note_places(frame.spec, node, places)
 
 
 def note_places(spec: Any, node: Apply, places: set[int]) -> None:
-    """Write down the arguments at some positions, of which the first is what is called."""
+    """Record the arguments at some positions; position 0 is the callee."""
     if places:
         nodes = (node.fn, *node.args)
         spec.handing.calls.setdefault(node, set()).update(nodes[k] for k in places)
@@ -68,12 +68,12 @@ def note_places(spec: Any, node: Apply, places: set[int]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Handed:
-    """A call whose result may be, or hold, what it was given; decided when all graphs are complete.
+    """A call whose result may be, or hold, one of its arguments; decided when all graphs are complete.
 
     Attributes:
         spec: the function in which it is.
         node: the call.
-        given: what is called, with what it has captured, and its arguments.
+        given: the callee with what it has captured, and the arguments.
         result: what it returned.
     """
 
@@ -83,12 +83,12 @@ class Handed:
     result: Val
 
     def decide(self, shared: set[Node | Seq], origins: Origins) -> None:
-        """Write down which."""
+        """Record which arguments they are."""
         note_places(self.spec, self.node, hands_on_given(shared, self.given, self.result, origins))
 
 
 def numpy_name(fn: Val) -> str | None:
-    """The name of a NumPy function, or of a method of an array; None for what is neither."""
+    """The name of a NumPy function, or of a method of an array; None for everything else."""
     if isinstance(fn, Bound) and isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array):
         return fn.function if isinstance(fn.function, str) else None
     if isinstance(fn, Static) and (lookup(IMPLEMENTATIONS, fn.value) or lookup(SOURCES, fn.value)) is not None:
@@ -97,20 +97,20 @@ def numpy_name(fn: Val) -> str | None:
 
 
 def may_hand_on(fn: Val, result: Val) -> bool:
-    """Whether to ask for `hands_on_given`: the front end does not know what is called, and the result can hold something."""
+    """Whether `hands_on_given` must be asked: the front end does not know the callee, and the result can hold something."""
     if isinstance(result, Static | Text | NeverVal) or isinstance(result, Dyn) and not _holds(result.type):
         return False
     return not isinstance(fn, Derived) and not (isinstance(fn, Static) and any(fn.value is known for known in KNOWN))
 
 
 KNOWN = (operator.getitem, list, tuple, dict, sorted, reversed, zip, enumerate, iter)
-"""Of which the front end knows what their results hold."""
+"""Operations whose results the front end knows."""
 
 
 def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val, origins: Origins) -> set[int]:
     """Which of the values given to a call it may have returned, in whole or in part, or put into what it returned.
 
-    What is not taken apart here (run-time lists of lists, data types, functions, iterators) is taken to hold what it can.
+    What is not taken apart here (run-time lists of lists, data types, functions, iterators) is assumed to hold anything.
 
     Returns:
         their positions.
@@ -124,7 +124,7 @@ def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val, origi
             constants = {n for leaves in own.values() for n in leaves if isinstance(n, Constant)}
             if any(
                 isinstance(n, Constant) and n not in constants for n in same
-            ):  # it may be a part of another one, folded
+            ):  # it may be a part of another one, after folding
                 same |= constants
         else:
             everything = not isinstance(leaf, Seq) or leaf in shared
@@ -134,7 +134,7 @@ def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val, origi
 
 
 def _mutable(value: Val) -> Iterator[Node | Val]:
-    """The arrays and run-time lists of a value by their nodes, its lists of known length, and what is not taken apart."""
+    """The arrays and run-time lists of a value, by their nodes; its lists of known length; and what is not taken apart."""
     stack = [value]
     while stack:
         top = stack.pop()

@@ -22,7 +22,8 @@ from ...utils.errors import TypeError_
 from ..values.values import Iter, TaggedUnion, Val
 from .frames import Frame
 
-# What looks at an object and does not run over it, and constructs whose first argument alone is run over.
+# Operations that inspect an object without iterating over it, and constructs that iterate over their first argument
+# only.
 LOOKS = (operator.is_, operator.is_not, operator.not_, isinstance, type, bool)
 WHOLE = (S.star, S.unpack, S.make_tuple, S.make_list, S.make_dict, S.format_)
 FIRST = (S.for_, S.comprehension)
@@ -35,7 +36,7 @@ def iterators_in(value: Val) -> list[Iter]:
 
 
 def note_made(engine: Any, node: Apply, value: Val) -> Val:
-    """Note where an iterator was made, if the value of an application is one; returns the value."""
+    """Record where an iterator was made, if the value of an application is one; returns the value."""
     if isinstance(value, Iter | TaggedUnion):
         for iterator in iterators_in(value):
             engine.iterators = True
@@ -44,7 +45,7 @@ def note_made(engine: Any, node: Apply, value: Val) -> Val:
 
 
 def refuse_captured(function: Graph, captured: Iterable[Val]) -> None:
-    """Refuse a call of an inner function that uses an iterator of the function around it.
+    """Refuse a call of an inner function that uses an iterator of the enclosing function.
 
     Raises:
         TypeError_: with advice.
@@ -57,7 +58,7 @@ def refuse_captured(function: Graph, captured: Iterable[Val]) -> None:
 
 
 def use_up(engine: Any, frame: Frame, node: Apply) -> None:
-    """Note what an application uses.
+    """Record the iterators that an application uses.
 
     Raises:
         TypeError_: it is an iterator that is used up, or may be.
@@ -77,7 +78,7 @@ def use_up(engine: Any, frame: Frame, node: Apply) -> None:
 
 
 def _repeated(graph: Graph | None, made: Graph) -> bool:
-    """Whether what stands in a graph may run several times for each time that the graph around it, `made`, runs."""
+    """Whether code in a graph may run several times for each run of the graph `made` around it."""
     while graph is not None and graph is not made:
         if graph.flags.get("repeats"):
             return True
@@ -86,7 +87,7 @@ def _repeated(graph: Graph | None, made: Graph) -> bool:
 
 
 def used_up(iterator: Iter) -> TypeError_:
-    """The complaint about a second use."""
+    """The error for a second use."""
     what = {"iterator": "an iterator"}.get(iterator.kind, f"what {iterator.kind}() makes")
     return TypeError_(
         f"{what} can be gone over only once, and this is, or may be, a second time; make a list of it first"

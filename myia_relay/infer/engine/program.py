@@ -11,7 +11,7 @@ from .dependencies import Dependency, Hidden
 
 @dataclass
 class Program:
-    """What inference makes of an entry function.
+    """The result of inferring an entry function.
 
     Attributes:
         graph: the typed entry graph; parameters are the argument leaves, then the hidden arguments. None in a loaded program.
@@ -20,7 +20,7 @@ class Program:
         dependencies: the free names it read.
     """
 
-    graph: Any  # a `Graph`, but None where only the code was loaded, which nothing compiles again
+    graph: Any  # a `Graph`; None where only the code was loaded, which is never compiled again
     result: TreeDef
     hidden: list[Hidden]
     dependencies: list[Dependency]

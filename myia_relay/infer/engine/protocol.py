@@ -18,8 +18,8 @@ class Language:
     """The handlers of one language.
 
     Attributes:
-        constructs: what each construct means: a coroutine `(engine, frame, node) -> Val`.
-        call: what calling a value means: a coroutine `(engine, frame, fn, args, kwargs, origin, site) -> Val`.
+        constructs: the handler of each construct: a coroutine `(engine, frame, node) -> Val`.
+        call: the handler of calls: a coroutine `(engine, frame, fn, args, kwargs, origin, site) -> Val`.
     """
 
     constructs: Mapping[Syntax, Callable]

@@ -22,7 +22,7 @@ def is_record_class(value: Any) -> bool:
 
 
 def watch(depend: Callable, cls: type) -> None:
-    """Write down that what is compiled is good only while a class has the members that it has now.
+    """Record that the compiled program is valid only while a class has its present members.
 
     `depend` is `Engine.depend`. Of an algebraic data type these are the members of all of its variants.
     """

@@ -24,7 +24,7 @@ def record(frame: Frame, family: Family, variant: Variant, values) -> KnownRecor
 
 
 def field_nodes(frame: Frame, value: Val, t: Type, what: str) -> list[Node]:
-    """The leaves of a value that is to have a type.
+    """The leaves of a value, converted to a type.
 
     Raises:
         FieldError: it has another.
@@ -52,7 +52,7 @@ def field_nodes(frame: Frame, value: Val, t: Type, what: str) -> list[Node]:
 
 
 def adapt(frame: Frame, value: Val, t: Data, what: str = "the value") -> Node:
-    """The node of a value as one of a `Data` type: None, a variant, or a record that is still taken apart.
+    """A value converted to a node of a `Data` type: None, a variant, or a record that is still taken apart.
 
     Raises:
         FieldError: it is not of the family, or may be None where that has no place.

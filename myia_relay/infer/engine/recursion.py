@@ -22,11 +22,11 @@ from ..values.treedef import Mismatch, TreeDef, join, unknown
 from ..values.values import Cell
 from .frames import Specialisation, SpecialisationSource
 
-MAX_PASSES = 12  # of inferring the whole program until the results of its recursive functions stand still
-MAX_NESTING = (
-    40  # specialisations of one function within each other before its arguments' types are taken to grow for ever
+MAX_PASSES = (
+    12  # how often the whole program is inferred until the result types of its recursive functions no longer change
 )
-MAX_LEAVES = 2000  # in the arguments of a recursive function, likewise
+MAX_NESTING = 40  # nested specialisations of one function after which its argument types are assumed to grow for ever
+MAX_LEAVES = 2000  # the same limit for the leaves in the arguments of a recursive function
 
 
 class RecursionAssumptions:
@@ -34,10 +34,10 @@ class RecursionAssumptions:
 
     Attributes:
         assumed: key of a specialisation -> its result, and the cells that it makes (`infer.engine.cells`), after an earlier pass.
-        before: `assumed` as the current pass found it.
+        before: `assumed` at the beginning of the current pass.
         waiting: keys of the functions that waited when a branch went on without them.
-        unsettled: whether a branch has gone on with a type that was too narrow.
-        bottoms: functions that were taken not to return, so that others could go on.
+        unsettled: whether a branch has continued with a type that was too narrow.
+        bottoms: functions that were assumed not to return, so that others could continue.
         failures: graphs of functions in which errors were found, with these.
     """
 
@@ -62,7 +62,7 @@ class RecursionAssumptions:
         return spec.key in self.assumed
 
     def check(self, spec: Specialisation, outcome: TreeDef, source: SpecialisationSource) -> bool:
-        """Whether the outcome of a function is what was assumed; if not, a wider result is assumed from now on.
+        """Whether the outcome of a function is the assumed one; if not, a wider result is assumed from now on.
 
         Raises:
             TypeError_: the two do not join.
@@ -82,7 +82,7 @@ class RecursionAssumptions:
         return False
 
     def revised(self, specs: dict[Hashable, Specialisation]) -> bool:
-        """Whether another pass is needed, as results have turned out otherwise than this pass assumed."""
+        """Whether another pass is needed, because results differ from the assumptions of this pass."""
         self.specs = specs
         for key in self.waiting if self.unsettled else ():
             spec = specs.get(key)
@@ -93,12 +93,12 @@ class RecursionAssumptions:
         return self.assumed != self.before
 
     def lost(self, program: Graph) -> list[Exception]:
-        """Errors in functions that a program calls, found after what they return was known, so that no caller heard of them."""
+        """Errors in called functions that were found after their result types were known, so that no caller received them."""
         reached = set(graphs_reachable(program)) if self.failures else set()
         return [error for graph, error in self.failures if graph in reached]
 
     def growing(self) -> CompileError:
-        """The error for a function whose result has another type after every pass."""
+        """The error for a function whose result type changes in every pass."""
         key, (treedef, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
         spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
         return TypeError_(
@@ -129,7 +129,7 @@ class RecursionAssumptions:
 
 
 def fits(treedefs: Iterable[TreeDef], limit: int) -> bool:
-    """Whether treedefs have at most so many parts."""
+    """Whether treedefs have at most a given number of parts."""
     stack = list(treedefs)
     while stack and limit:
         limit -= 1

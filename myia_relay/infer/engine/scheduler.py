@@ -35,7 +35,7 @@ class Future:
 
 
 class Task(Future):
-    """A coroutine under way; as a future it holds the coroutine's result."""
+    """A coroutine in progress; as a future it holds the coroutine's result."""
 
     __slots__ = ("coroutine",)
 
@@ -45,7 +45,7 @@ class Task(Future):
 
 
 class Join:
-    """A branch whose arms are being inferred: may go on with one arm's result when everyone waits."""
+    """A branch whose arms are being inferred; it may continue with one arm's result when all tasks wait."""
 
     def __init__(self, arms: tuple[Task, ...]):
         self.arms = arms
@@ -84,7 +84,7 @@ class Loop:
             RecursionError: every task waits for another one: a recursion without a base case.
         """
         main = self.spawn(coroutine)
-        # What waits when the result is known runs too: the second arm of a branch that was let go on with its first.
+        # Tasks that wait when the result is known run too: the second arm of a branch that continued with its first.
         while True:
             if not self.ready:
                 if self.on_deadlock():

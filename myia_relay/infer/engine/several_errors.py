@@ -19,10 +19,10 @@ from ...utils.source import PACKAGE
 from ..values.values import POISON, Seq
 from .frames import Frame
 
-MOST = 10  # errors
-HOLDING = (S.make_tuple, S.make_list)  # whose results hold their operands as they are
-PASSING = (*HOLDING, operator.getitem, S.unpack)  # which do not look at the elements of a structure
-LARGEST = 100  # specialisations of a program of which more than one error is looked for
+MOST = 10  # errors that are reported at most
+HOLDING = (S.make_tuple, S.make_list)  # constructs whose results hold their operands as they are
+PASSING = (*HOLDING, operator.getitem, S.unpack)  # constructs that do not inspect the elements of a structure
+LARGEST = 100  # the largest number of specialisations of a program whose further errors are searched
 
 
 def poisoned(frame: Frame, node: Apply) -> bool:
@@ -39,7 +39,7 @@ def poisoned(frame: Frame, node: Apply) -> bool:
 
 
 def with_others(first: CompileError, ignored: set, again: Callable[[], CompileError | None]) -> CompileError:
-    """An error, with the others that are independent of it as notes.
+    """An error, with the other errors that are independent of it as notes.
 
     Args:
         first: the error.
@@ -58,9 +58,9 @@ def with_others(first: CompileError, ignored: set, again: Callable[[], CompileEr
         ignored.add(error.node)
         try:
             error = again()
-        except Exception:  # what a program with holes leads to is no news for the user
+        except Exception:  # follow-up errors of unknown values are not reported
             break
-    # What follows a refusal of the package's own library in that function is no mistake of the user's.
+    # What follows a refusal inside the package's own library is not the user's mistake.
     own = [e for e in found[1:] if e.loc is not None and not e.loc.file.startswith(PACKAGE)]
     first.notes.extend((f"also wrong: {e.message}", e.loc) for e in own)
     return first

@@ -22,12 +22,12 @@ from .frames import Frame, emit, raising, reach
 
 
 def first_choice(values: list[Val]) -> int | None:
-    """The position of the first choice among values."""
+    """The position of the first tagged union among values."""
     return next((i for i, v in enumerate(values) if isinstance(v, TaggedUnion)), None)
 
 
 async def dispatch(engine: Engine, frame: Frame, choice: TaggedUnion, run, node: Apply | None, origin) -> Val:
-    """`run(frame, option)` for whichever option it is at run time.
+    """`run(frame, option)` for the option that the value is at run time.
 
     Args:
         engine, frame: as everywhere.
@@ -47,8 +47,8 @@ async def dispatch(engine: Engine, frame: Frame, choice: TaggedUnion, run, node:
                 raise
             failed.append(error)
             if len(failed) == len(choice.options):
-                raise failed[0] from None  # whichever it is
-            # CPython would find out when it gets here with this option, and not before.
+                raise failed[0] from None  # for any option
+            # CPython would only raise when it gets here with this option.
             return raising(region, kind, error.message)
 
     async def options(region: Frame, tag: Dyn, rest: tuple[Val, ...], first: int) -> Val:
@@ -71,7 +71,7 @@ async def dispatch(engine: Engine, frame: Frame, choice: TaggedUnion, run, node:
 
 
 def nested_choice(values: list[Val]) -> tuple[int, ...] | None:
-    """The path to the first choice among values, in structures and in strings made at run time too."""
+    """The path to the first tagged union among values, also inside structures and strings made at run time."""
     for i, value in enumerate(values):
         if isinstance(value, TaggedUnion):
             return (i,)
@@ -86,7 +86,7 @@ def _inside(value: Val) -> list[Val]:
 
 
 def _replaced(values: list[Val], path: tuple[int, ...], new: Val) -> list[Val]:
-    """Values with the one at a path replaced."""
+    """Values in which the one at a path is replaced."""
     first, *rest = path
     value = values[first]
     if not rest:
@@ -99,9 +99,9 @@ def _replaced(values: list[Val], path: tuple[int, ...], new: Val) -> list[Val]:
 
 
 async def without_choices(engine: Engine, frame: Frame, values: list[Val], run) -> Val:
-    """`run(frame, values)` with every choice in the values, however deep, replaced by what it is at run time.
+    """`run(frame, values)` with every tagged union in the values, however deep, replaced by its option at run time.
 
-    For those who look into their arguments: NumPy functions, messages, `print`.
+    For operations that inspect their arguments: NumPy functions, messages, `print`.
     """
     path = nested_choice(values)
     if path is None:
@@ -119,7 +119,7 @@ async def without_choices(engine: Engine, frame: Frame, values: list[Val], run) 
 
 
 def each_option(values: tuple[int, ...] | int = 0):
-    """Make a construct's meaning, `(engine, frame, node, values) -> Val`, one that is tried option by option.
+    """Apply a handler `(engine, frame, node, values) -> Val` to each option of its arguments.
 
     Args:
         values: which of the values of the node's arguments may be choices.
@@ -152,7 +152,7 @@ def each_option(values: tuple[int, ...] | int = 0):
 
 
 async def single_float(engine: Engine, frame: Frame, value: Val) -> Val:
-    """A choice between real scalars as one NumPy float; any other value as it is. For derivatives, whose kind is that."""
+    """A union of real scalars as one NumPy float; any other value unchanged. For derivatives, which are NumPy floats."""
     if not isinstance(value, TaggedUnion) or not are_leaves(options := value.options):
         return value
     if not all(isinstance(o.type, Scalar | Array) and o.type.shape == () for o in options):
@@ -174,9 +174,9 @@ async def single_float(engine: Engine, frame: Frame, value: Val) -> Val:
 
 
 def merged(frame: Frame, values: list[Val]) -> list[Val]:
-    """Values with choices between a Python float and a NumPy float of one dtype made one NumPy float, without a branch.
+    """Replace unions of a Python float and a NumPy float of one dtype in values by one NumPy float, without a branch.
 
-    For NumPy functions and arithmetic. Beside numbers and arrays that are all of NumPy's and of that dtype, both mean the same.
+    For NumPy functions and arithmetic. If all other operands are NumPy's and of that dtype, both options give the same result.
     """
     others = [v for v in values if not isinstance(v, TaggedUnion)]
     if len(others) == len(values) or not are_leaves(others):
@@ -194,7 +194,7 @@ def merged(frame: Frame, values: list[Val]) -> list[Val]:
 
 
 def as_one_float(frame: Frame, choice: TaggedUnion) -> Dyn:
-    """A choice between floats of one dtype as a NumPy float."""
+    """A union of floats of one dtype as a NumPy float."""
 
     def emit(name: str, *nodes, **attrs):
         return frame.builder.emit(REGISTRY[name], nodes, attrs)
@@ -208,7 +208,7 @@ def as_one_float(frame: Frame, choice: TaggedUnion) -> Dyn:
         and isinstance(which, Apply)
         and which.fn is REGISTRY["where"]
         and all(isinstance(a, Constant) and a.value == want for a, want in zip(which.args[1:], (1, 0), strict=True))
-    ):  # the tag of `max`, a comparison as an int
+    ):  # the tag of `max` is a comparison converted to an int
         return Dyn(emit("where", which.args[0], result, nodes[0]))
     for tag, node in enumerate(nodes):
         here = emit("eq", which, frame.constant(tag).node)

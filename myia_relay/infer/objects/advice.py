@@ -58,14 +58,14 @@ ARRAY_METHODS = {
     "unsqueeze": "write x[None], or np.expand_dims(x, axis)",
     "view": "write x.reshape(...)",
 }
-"""Attributes that arrays have elsewhere, or not in compiled code."""
+"""Attributes that arrays have in other libraries, or outside compiled code."""
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|", "xor": "^",
     "lshift": "<<", "rshift": ">>", "neg": "unary -", "pos": "unary +", "invert": "unary ~", "iadd": "+=", "isub": "-=",
     "imul": "*=", "itruediv": "/=",
 }  # fmt: skip
-"""How operators are written, by their names in `operator`."""
+"""The symbols of operators, by their names in `operator`."""
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
@@ -84,7 +84,7 @@ def cannot_be_compiled(value: Any, reason: str = "") -> str:
 
     Args:
         value: the callable.
-        reason: what it has in it that compiled code does not know.
+        reason: why it cannot be compiled.
     """
     name = name_of(value)
     if name == "open":
@@ -97,7 +97,7 @@ def cannot_be_compiled(value: Any, reason: str = "") -> str:
 
 
 def has_advice(value: Any) -> bool:
-    """Whether the name of a callable alone tells what to write instead."""
+    """Whether the name of a callable alone determines what to write instead."""
     return _advice(name_of(value)) is not None
 
 
@@ -108,19 +108,19 @@ def _advice(name: str) -> str | None:
 
 
 def is_known_foreign(cls: type) -> bool:
-    """Whether there is advice for a class of Python's or of a library."""
+    """Whether there is advice for a class of Python or of a library."""
     full = f"{cls.__module__}.{cls.__name__}"
     return full in _NAMES or cls.__module__.partition(".")[0] in _MODULES
 
 
 def is_of_library(function: types.FunctionType) -> bool:
-    """Whether a function is written in a library or Python itself, not by the user."""
+    """Whether a function is part of a library or of Python itself, not written by the user."""
     file = function.__code__.co_filename
     return "site-packages" in file or file.startswith(_STANDARD)
 
 
 def unsupported(op, args: list[Val]) -> CompileError:
-    """CPython's words for an operator that does not know its operands."""
+    """CPython's message for an operator that does not support its operands."""
     name = getattr(op, "__name__", str(op))
     kinds = " and ".join("str" if is_text(a) else describe(a) for a in args)
     advice = ""

@@ -26,7 +26,7 @@ from .ranges import range_attribute
 UPDATES = {"set": None, "add": operator.add, "multiply": operator.mul, "divide": operator.truediv}
 
 
-# What these hold stays as it is.
+# Their contents do not change.
 LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")
 
 
@@ -95,7 +95,7 @@ def _static_attribute(obj: Any, name: str) -> Any:
     except AttributeError:
         label = name_of(obj)
         kind = "module" if isinstance(obj, types.ModuleType) else "object"
-        if label == "_Namespace":  # `relay`, which is decorator and module in one
+        if label == "_Namespace":  # `relay` is both a decorator and a module
             kind, label = "module", "relay"
         raise AttributeError_(f"{kind} '{label}' has no attribute '{name}'{nearest(name, dir(obj))}") from None
 
@@ -130,7 +130,7 @@ def class_attribute(engine: Engine, frame: Frame, value: Val, cls: type, fields:
 
 
 class PropertyVal(Val):
-    """A property that must be called to have its value; `builtins.getattr_` does."""
+    """A property, which must be called to get its value; `builtins.getattr_` does that."""
 
     def __init__(self, receiver: Val, function: Any):
         self.receiver, self.function = receiver, function

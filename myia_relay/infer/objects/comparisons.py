@@ -81,17 +81,17 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
 
 
 def _is_tuple(a: Seq) -> bool:
-    """Whether a structure is a tuple; a NamedTuple is one, and equals tuples with its elements."""
+    """Whether a structure is a tuple; a NamedTuple is one, and equals a tuple with the same elements."""
     return a.kind == "tuple" or (a.kind == "record" and issubclass(a.cls, tuple))
 
 
 def sequence_class(a: Seq) -> str:
-    """What kinds of structures are compared as."""
+    """The class as which a structure is compared."""
     return "tuple" if _is_tuple(a) else a.kind
 
 
 def ordering(engine: Engine, frame: Frame, op, a: Seq, b: Seq) -> Dyn | None:
-    """`a < b` of tuples or lists of Python numbers: what the first elements that differ say. None for what has no order."""
+    """`a < b` of tuples or lists of Python numbers: decided by the first elements that differ. None for what has no order."""
     pairs = list(zip(a.elems, b.elems))
     plain = all(isinstance(x, Dyn) and isinstance(x.type, Scalar) and x.type.weak for pair in pairs for x in pair)
     if sequence_class(a) != sequence_class(b) or sequence_class(a) not in ("tuple", "list") or not plain:
@@ -116,9 +116,9 @@ def _both(frame: Frame, a: Dyn, b: Dyn) -> Dyn:
 
 
 def element_equality(engine: Engine, frame: Frame, a: Val, b: Val, reached: Dyn, by_identity: bool = True) -> Dyn:
-    """Whether elements of containers count as equal, as a Python bool: the same object does (`by_identity`), NaN or not.
+    """Whether elements of containers count as equal, as a Python bool: identical objects do (`by_identity`), even NaN.
 
-    Which object a NaN is cannot be told from its value, so that two of them raise ValueError, where the comparison is `reached`.
+    The identity of a NaN does not follow from its value, so comparing two of them raises ValueError, if it is `reached`.
     """
     if by_identity and isinstance(a, Dyn) and isinstance(b, Dyn) and a.node is b.node and isinstance(a.type, Scalar):
         return frame.constant(True)
@@ -140,7 +140,9 @@ def _is_number(x: Dyn) -> bool:
 
 
 def _equal_option(engine: Engine, frame: Frame, choice: TaggedUnion, other: Val) -> Dyn:
-    """Whether a choice equals another value: the option that it is does. Comparing the others' placeholders does no harm."""
+    """Whether a tagged union equals another value: whether its option does. Comparing the placeholders of the others is
+    harmless.
+    """
 
     def emit(name: str, *values: Dyn) -> Dyn:
         return Dyn(frame.builder.emit(REGISTRY[name], tuple(v.node for v in values)))

@@ -42,14 +42,14 @@ from .attributes import PropertyVal, class_attribute
 
 @dataclass(frozen=True)
 class Method:
-    """A method of a value whose variant is not known: found when it is called."""
+    """A method of a value whose variant is not known: looked up when it is called."""
 
     name: str
 
 
 @functools.cache
 def method(name: str) -> Method:
-    """The method of a name; one object each, as treedefs compare functions by identity."""
+    """The method with a name; there is one object for each, because treedefs compare functions by identity."""
     return Method(name)
 
 
@@ -71,7 +71,7 @@ async def construct(engine, frame, family: Family, cls: type, values: tuple[Val,
 
 
 async def settled(engine, frame, value: Val, t: Type, what: str) -> Val:
-    """A field's value with choices between variants, or a variant and None, made one value."""
+    """A field's value in which unions of variants, or of a variant and None, are replaced by one value."""
     if not isinstance(value, TaggedUnion) or not isinstance(t, Data):
         return value
 
@@ -82,19 +82,19 @@ async def settled(engine, frame, value: Val, t: Type, what: str) -> Val:
 
 
 def value_of(engine, nodes: list[Node], t: Type) -> Val:
-    """The value with these leaves; consumes the list from its front."""
+    """The value with these leaves, which are taken from the front of the list."""
     if isinstance(t, Struct):
         return Seq(t.kind, tuple(value_of(engine, nodes, e) for e in t.elems), t.fields, t.cls)
     node = nodes.pop(0)
     if isinstance(t, NoneT):
         return NONE_VAL
     if isinstance(t, Array):
-        engine.shared.add(node)  # the record still holds it
+        engine.shared.add(node)  # The record still holds it.
     return Dyn(node)
 
 
 def field(engine, frame, value: Dyn, variant: Variant, name: str) -> Val:
-    """A field of a value that is of a variant."""
+    """A field of a value whose variant is known."""
     start, t = variant.place(name)
     nodes = []
     for k in range(start, start + len(leaves(t))):
@@ -107,7 +107,7 @@ def field(engine, frame, value: Dyn, variant: Variant, name: str) -> Val:
 
 
 def test(frame, value: Dyn, numbers) -> Dyn | bool:
-    """Whether a value is of one of some variants: a bool where that is known."""
+    """Whether a value is one of the given variants: a bool if that is known."""
     may = possible(value)
     hits = tuple(n for n in may if n in numbers)
     if len(hits) in (0, len(may)):
@@ -134,12 +134,12 @@ def either(frame, condition: Var, a: Node, b: Node) -> Node:
 async def by_variant(
     engine, frame, value: Dyn, groups: list[tuple[int, ...]], run: Callable, site: Apply | None
 ) -> Val:
-    """`run(frame, value narrowed to a group)` for the group that the value is of at run time.
+    """`run(frame, narrowed value)` for the group of variants that the value belongs to at run time.
 
     Args:
         engine, frame: as everywhere.
         value: the value.
-        groups: of variants; together all that it may be of.
+        groups: groups of variants, which together are all possible variants.
         run: coroutine.
         site: the construct, for its place.
     """
@@ -167,7 +167,7 @@ async def by_variant(
 
 
 def found_in(family: Family, number: int, name: str) -> Any:
-    """What an attribute of a variant is: "field", what its class holds, or `MISSING`."""
+    """What an attribute of a variant is: "field", a member of its class, or `MISSING`."""
     if number == 0:
         return MISSING
     variant = family.variants[number - 1]
@@ -177,7 +177,7 @@ def found_in(family: Family, number: int, name: str) -> Any:
 
 
 def having(value: Dyn, name: str) -> Dyn:
-    """A value known to be of one of the variants that have an attribute."""
+    """A value narrowed to the variants that have an attribute."""
     numbers = [n for n in possible(value) if found_in(value.type.family, n, name) is not MISSING]
     return restricted(value, numbers) if numbers else value
 
@@ -186,7 +186,7 @@ MISSING = object()
 
 
 def is_method(found: Any) -> bool:
-    """Whether what a class holds is a function that its objects have as a method."""
+    """Whether a member of a class is a function that its objects have as a method."""
     return isinstance(found, types.FunctionType) or has_own(found, "__relay_function__")
 
 
@@ -203,7 +203,7 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         names = [f for v in family.variants for f in v.fields]
         if may == (0,):
             raise AttributeError_(f"'NoneType' object has no attribute '{name}'")
-        if name in names:  # of another variant: CPython would find out when it gets here, and not before
+        if name in names:  # another variant: CPython would only raise when it gets here
             message = f"'{name_of(family, may[0])}' object has no attribute '{name}'"
             return raising(frame, AttributeError, message)
         raise AttributeError_(
@@ -213,7 +213,7 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         for n in [n for n in may if n not in having]:
             other = test(frame, value, [k for k in may if k != n])
             message = f"'{name_of(family, n)}' object has no attribute '{name}'"
-            if other is True:  # of a constant None: it is not of this variant
+            if other is True:  # a constant None is not of this variant
                 continue
             if other is False:
                 return raising(frame, AttributeError, message)
@@ -240,9 +240,9 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
 
 
 async def call_method(engine, frame, value: Dyn, name: str, args, kwargs, site) -> Val:
-    """A call of a method that depends on the variant: variants that share it are one case.
+    """A call of a method that depends on the variant: variants that share the method are one case.
 
-    The attribute has been found before, but for `__call__`, which nobody names.
+    The attribute was looked up before, except `__call__`, which has no explicit name in the call.
     """
 
     family = value.type.family
@@ -271,7 +271,7 @@ def defines(value: Dyn, name: str) -> bool:
 
 
 async def dispatched(engine, frame, args: list[Val], names, run: Callable, site) -> Val | None:
-    """`run(frame, args)` with the first argument narrowed to one variant whose classes define one of some special
+    """`run(frame, args)` with the first argument narrowed to one variant whose class defines one of the given special
     methods.
 
     Returns:
@@ -287,7 +287,7 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
             inner[position] = narrowed
             try:
                 return await run(region, inner)
-            except TypeError_ as error:  # CPython would find out when it gets here with this variant, and not before
+            except TypeError_ as error:  # CPython would only raise when it gets here with this variant.
                 return raising(region, TypeError, error.message)
 
         return await by_variant(engine, frame, arg, [(n,) for n in possible(arg)], one, site)
@@ -318,12 +318,14 @@ async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> 
 
 
 AS_TUPLES = sys.version_info < (3, 13)
-"""Whether dataclasses compare their fields as tuples, in which an object equals itself, NaN or not; later only a record does."""
+"""Whether dataclasses compare their fields as tuples, where identical objects are equal, even NaN; newer versions of
+Python do not.
+"""
 NAN = "NaN met NaN: whether they are equal in a container depends on whether they are one object; ask math.isnan first"
 
 
 def equality(engine, frame, a: Val, b: Val) -> Dyn:
-    """`a == b` where one of them is of a data type, as dataclasses compare: same class, equal fields."""
+    """`a == b` where one of them is of a data type, as dataclasses compare: same class and equal fields."""
     if not is_data(a):
         a, b = b, a
     assert is_data(a)
@@ -341,7 +343,7 @@ def equality(engine, frame, a: Val, b: Val) -> Dyn:
 
 
 def equality_graph(engine, family: Family) -> Graph:
-    """The typed function `(a, b) -> bool` that compares two values of a family; it calls itself.
+    """The typed function `(a, b) -> bool` that compares two values of a family; it is recursive.
 
     Raises:
         TypeError_: a class compares in a way of its own, or holds arrays.
@@ -415,7 +417,7 @@ def equality_graph(engine, family: Family) -> Graph:
 
         return make
 
-    if AS_TUPLES:  # in which the same object is equal
+    if AS_TUPLES:  # where identical objects are equal
         same = b.emit(data_same, pair)
         graph.output = choose(b, same, lambda b, _: b.constant(True), from_variant(0), pair)
     else:

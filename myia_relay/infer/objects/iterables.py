@@ -23,7 +23,7 @@ from .lists import entry, length
 
 @dataclass
 class Walk:
-    """How to iterate with a counter.
+    """An iteration with a counter.
 
     Attributes:
         start, stop, step: the values of the counter.
@@ -37,7 +37,7 @@ class Walk:
 
 
 def walk(engine: Engine, frame: Frame, value: Val) -> list[Val] | Walk:
-    """How to iterate over a value: its items, where their number is static.
+    """How to iterate over a value; or its items, if their number is static.
 
     Raises:
         TypeError_: it is not iterable.
@@ -139,12 +139,12 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
 
 
 def unwrapped(value: Val) -> Val:
-    """What an iterator runs over, for those that run over all of it; other values as they are."""
+    """The iterable below an iterator that visits all of it; other values unchanged."""
     return value.parts[0] if isinstance(value, Iter) and value.kind == "iterator" else value
 
 
 def _at_run_time(engine: Engine, frame: Frame, steps: list[Val] | Walk) -> Walk:
-    """A walk over items of a static number beside one that is not.
+    """Turn items of a static number into a walk, to be combined with a walk that is not static.
 
     Raises:
         TypeError_: the items differ in type.

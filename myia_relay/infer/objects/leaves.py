@@ -21,7 +21,7 @@ from ..values.values import NONE_VAL, Dyn, Listed, Seq, SliceVal, Static, Val
 
 
 def to_node(frame: Frame, value: Val) -> Node:
-    """A value as one node: structures are put together; strings and None become constants (for messages only).
+    """A value as one node: structures are assembled; strings and None become constants (for messages only).
 
     Raises:
         TypeError_: the value exists at compile time only.
@@ -40,7 +40,7 @@ def to_node(frame: Frame, value: Val) -> Node:
 
 
 def lift(engine: Engine, frame: Frame, result: Any) -> Val:
-    """What a NumPy reference implementation returned, as a value."""
+    """The result of an implementation in `prims.api`, as a value."""
     if isinstance(result, Var):
         return from_node(frame, result.node)
     if isinstance(result, tuple):
@@ -117,5 +117,5 @@ def array_length(frame: Frame, value: Dyn) -> Dyn:
 
 
 def first_axis(frame: Frame, value: Dyn, index: Dyn) -> Dyn:
-    """`value[index]` without a bounds check: the index comes from a loop over the very array."""
+    """`value[index]` without a bounds check: the index comes from a loop over the same array."""
     return Dyn(frame.builder.emit(REGISTRY["dynamic_index"], (value.node, index.node), {"axis": 0}))

@@ -51,7 +51,7 @@ from .truth import truth
 
 
 async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) -> Val | None:
-    """A Python operator with a run-time list among its operands; None where another meaning is to be looked for."""
+    """A Python operator with a run-time list among its operands; None if another handler is to be used."""
     if op is operator.not_:
         decided = await truth(engine, frame, args[0])
         return frame.constant(not decided) if isinstance(decided, bool) else emit(frame, "logical_not", decided)
@@ -81,7 +81,7 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
 
 
 async def _compared(engine: Engine, frame: Frame, op: Callable, a: Val, b: Val) -> Val:
-    """`a < b` of lists of Python numbers, and its kin."""
+    """`a < b` of lists of Python numbers, and the other comparisons."""
     less = operator.lt if op in (operator.lt, operator.le) else operator.gt
     if any(isinstance(x, Seq) and not x.elems for x in (a, b)):
         return arithmetic(frame, op, *[length(engine, frame, x) for x in (a, b)])
@@ -117,7 +117,7 @@ async def equal(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
 
 
 async def place_of(engine: Engine, frame: Frame, xs: Val, x: Val) -> Dyn:
-    """Where an entry is first, or -1."""
+    """The first position of an entry, or -1."""
     return await call_leaf(engine, frame, prelude.place_of, xs, x)
 
 
@@ -148,7 +148,7 @@ async def as_list(engine: Engine, frame: Frame, value: Val) -> Val:
 
 
 async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensated: bool) -> Val:
-    """`sum(xs, start)`; `compensated` as Python floats are added from Python 3.12 on."""
+    """`sum(xs, start)`; `compensated` adds Python floats as Python 3.12 does."""
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return start
@@ -264,7 +264,7 @@ async def list_method(engine: Engine, frame: Frame, value: Val, name: str, args:
 
 
 async def _found(engine: Engine, frame: Frame, value: Val, x: Val, message: str | None) -> Dyn:
-    """Where an entry is; ValueError where it is not."""
+    """The position of an entry; ValueError at run time if there is none."""
     i = frame.constant(-1)
     if isinstance(value, Seq):
         tests = [equality(engine, frame, e, x) for e in value.elems]

@@ -36,13 +36,13 @@ NUMBERS = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 def keeps_static(engine: Engine) -> bool:
-    """Whether a long list of known length is to be static; asking means that it matters."""
+    """Whether a long list of known length stays static; a call of this function records that it matters."""
     engine.promotes.append(True)
     return engine.static_lists
 
 
 def static_items(frame: Frame, value: Val) -> list[Val] | None:
-    """The entries of a run-time list whose length is known after all: `[x] * 100`."""
+    """The entries of a run-time list whose length is known: `[x] * 100`."""
     node = value.node if isinstance(value, Dyn) else None
     if not isinstance(node, Apply) or node.fn is not REGISTRY["list_repeat"]:
         return None
@@ -104,7 +104,7 @@ def length(engine: Engine, frame: Frame, value: Val) -> Dyn:
 
 
 def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
-    """`xs[index]` for an index in range."""
+    """`xs[index]` for an index that is in range."""
     if isinstance(value, Listed):
         found = first_axis(frame, value.array, index)
         cast = {"dtype": value.array.type.dtype, "weak": True}
@@ -116,7 +116,7 @@ def entry(engine: Engine, frame: Frame, value: Val, index: Dyn) -> Val:
 
 
 def mark_entries(engine: Engine, value: Val) -> None:
-    """Arrays and lists that are entries of lists are not changed in place: the lists would show it."""
+    """Mark arrays and lists that are entries of lists: they must not be changed in place, because the lists would show it."""
     engine.shared.update([*arrays_of(value), *lists_of(value)])
 
 
@@ -135,7 +135,7 @@ def as_index(engine: Engine, frame: Frame, value: Val, what: str) -> Dyn:
 
 
 def position(engine: Engine, frame: Frame, value: Val, index: Val, message: str) -> Dyn:
-    """An index of a list (or of what has the length `value`) as one from the front, checked."""
+    """An index of a list (or of something with the length of `value`), checked and converted to one from the front."""
     i = frame.var(as_index(engine, frame, index, "list indices must be integers or slices"))
     n = frame.var(value if isinstance(value, Dyn) and not is_list(value) else length(engine, frame, value))
     where, add = REGISTRY["where"], REGISTRY["add"]
@@ -158,7 +158,8 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
 
 
 def of_table(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val | None:
-    """`value[index]` of a long list of known numbers of one type, which is an array in memory then; None of any other.
+    """`value[index]` for a long list of known numbers of one type, which is kept in memory as an array; None for other
+    lists.
 
     As a run-time list, a global one of 20,000 numbers would be as many operands here, and as many stores in each call. (When the
     global changes, the program that holds its numbers is no longer used: see `engine.dependencies`.)
@@ -187,7 +188,8 @@ def bounds(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> tuple[D
 
 
 def clipped_bounds(engine: Engine, frame: Frame, size: Dyn, index: SliceVal) -> tuple[Dyn, Dyn, Dyn, Dyn]:
-    """Start, stop and step of a slice of so many entries, as `slice.indices` has them, and how many it takes.
+    """Start, stop and step of a slice of a list of given length, as `slice.indices` computes them, and the number of
+    its entries.
 
     Raises:
         TypeError_: the step is known to be zero.
@@ -235,13 +237,13 @@ def sliced(engine: Engine, frame: Frame, value: Val, index: SliceVal) -> Val:
 
 
 def slices_statically(frame: Frame, value: Seq, index: SliceVal) -> bool:
-    """Whether a slice of a structure is one: its bounds are known, or it is no list that can be promoted."""
+    """Whether a slice of a structure is static: its bounds are known, or it is not a list that can be promoted."""
     parts = (index.start, index.stop, index.step)
     known = all(isinstance(p, Static) or getattr(p, "known", False) for p in parts)
     return known or value.kind != "list" or bool(value.elems) and not has_entry_type(frame, value)
 
 
-# Changing: each returns the list as it is afterwards.
+# Changes: each returns the list afterwards.
 
 
 def pushed(engine: Engine, frame: Frame, value: Val, new: Val) -> Val:
@@ -341,7 +343,7 @@ def array_of(frame: Frame, value: Val, what: str) -> Any:
 
 
 async def call(engine: Engine, frame: Frame, function: Callable, *args: Val, site: Apply | None = None) -> Val:
-    """Call a function of the library. A list that it returns is a new one, or, of a method that changes a list, that list."""
+    """Call a function of the library. A list that it returns is new or, for a method that changes a list, that list."""
     result = await engine.call(frame, Static(function), list(args), {}, frame.builder.origin, site)
     if isinstance(result, Dyn) and isinstance(result.type, List):
         engine.shared.discard(result.node)

@@ -62,7 +62,7 @@ async def _length(engine: Engine, frame: Frame, numbers: Iter) -> Dyn:
 
 
 async def _same_numbers(engine: Engine, frame: Frame, a: Iter, b: Iter) -> Dyn:
-    """Whether two ranges have the same numbers."""
+    """Whether two ranges contain the same numbers."""
     count, other = [await _length(engine, frame, r) for r in (a, b)]
 
     def equal_numbers(x: Val, y: Val) -> Dyn:

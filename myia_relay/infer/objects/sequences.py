@@ -27,7 +27,7 @@ def needs_loop(engine: Engine, frame: Frame, value: Val) -> bool:
 
 
 async def mapped(engine: Engine, frame: Frame, value: Iter, origin, site) -> Val:
-    """What the function of a `map` makes of all that it runs over, as a sequence."""
+    """The results of a `map` over everything that it iterates over, as a sequence."""
     fn, *sequences = value.parts
     if len(sequences) == 1 and needs_loop(engine, frame, sequences[0]):
         return await call(engine, frame, prelude.mapped, fn, sequences[0], site=site)
@@ -37,7 +37,7 @@ async def mapped(engine: Engine, frame: Frame, value: Iter, origin, site) -> Val
 
 
 async def plain(engine: Engine, frame: Frame, value: Val, site: Apply | None) -> Val:
-    """What a `map` makes, all at once, as an iterator of it; other values as they are."""
+    """The results of a `map` as an iterator; other values unchanged."""
     if not isinstance(value, Iter) or value.kind != "map":
         return value
     return Iter("iterator", (await mapped(engine, frame, value, frame.builder.origin, site),), value.once)

@@ -30,7 +30,7 @@ from .lists import array_of, static_items
 
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
-    """A value as an argument of an entry of the tables: a plain Python value where the parameter is static, else staged.
+    """A value as an argument of an implementation: a plain Python value if the parameter is static, else staged.
 
     Raises:
         TypeError_: the value is no argument for a function of the tables.
@@ -77,7 +77,7 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
 
 def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
-    """A Python operator where an operand is a structure or compile-time object; None where all are numbers or arrays."""
+    """A Python operator with a structure or compile-time object as an operand; None if all are numbers or arrays."""
     if op is operator.getitem:
         return get(engine, frame, *args)
     if op is operator.not_:
@@ -93,7 +93,7 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
             may = [n for n in possible(tree) if (n == 0) is (op is operator.is_)]
             found = data_test(frame, tree, may)
             return frame.constant(found) if isinstance(found, bool) else found
-        if are_leaves(args) and all(a.type == BOOL for a in args):  # there is one True and one False
+        if are_leaves(args) and all(a.type == BOOL for a in args):  # there is only one True and one False
             if all(a.known for a in args):
                 return frame.constant((args[0].known_value is args[1].known_value) is (op is operator.is_))
             same = REGISTRY["eq"](*map(frame.var, args))
@@ -186,7 +186,7 @@ def _int_of_base(engine: Engine, frame: Frame, text: Val, base: Val) -> Val:
 
 
 def concat_text(a: Text | Static, b: Text | Static) -> Text:
-    """The concatenation of strings of which one is made at run time."""
+    """The concatenation of strings of which at least one is made at run time."""
 
     def parts(x: Text | Static) -> tuple[tuple, tuple[Val, ...]]:
         return ((str(x.value),), ()) if isinstance(x, Static) else (x.parts, x.operands)
@@ -251,7 +251,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
     if isinstance(value, Dyn) and isinstance(value.type, Array):
         return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
     if isinstance(value, Dyn) and isinstance(value.type, Scalar) and not value.type.weak and is_empty(index):
-        return value  # `x[()]`: of an array without axes the number, of a NumPy number itself
+        return value  # `x[()]` of an array without axes is the number, of a NumPy number the number itself
     if isinstance(value, Static) and isinstance(value.value, str):
         try:
             return Static(value.value[to_python(index, "a string index")])
@@ -265,7 +265,7 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
 
 
 def _check_slice(frame: Frame, index: SliceVal) -> Val | None:
-    """What raises where the step of a slice of a sequence is zero; None where the slice is one.
+    """What raises if the step of a slice of a sequence is zero; None if it is not zero.
 
     Raises:
         TypeError_: its parts are no integers.
@@ -301,12 +301,12 @@ def is_empty(value: Val) -> bool:
 
 
 def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
-    """An index that is out of range whatever happens."""
+    """An index that is always out of range."""
     return raising(frame, IndexError, f"{value.kind} index out of range")
 
 
 def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
-    """A tuple indexed at run time: its elements must be alike.
+    """A tuple indexed at run time: its elements must have one type.
 
     Raises:
         TypeError_: the elements differ in type.

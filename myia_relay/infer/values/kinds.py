@@ -23,7 +23,7 @@ def is_data(value: Val | None) -> TypeGuard[Dyn]:
 
 
 def possible(value: Dyn) -> tuple[int, ...]:
-    """The numbers of the variants that a value may be of; 0 is None."""
+    """The numbers of the possible variants of a value; 0 is None."""
     if isinstance(value, KnownRecord):
         return value.variants
     numbers = tuple(v.number for v in value.type.family.variants)
@@ -31,7 +31,7 @@ def possible(value: Dyn) -> tuple[int, ...]:
 
 
 def class_of(value: Dyn) -> type | None:
-    """The class of a value of which the variant is known; None for None."""
+    """The class of a value whose variant is known; None for None."""
     (number,) = possible(value)
     return value.type.family.variants[number - 1].cls if number else None
 
@@ -62,12 +62,12 @@ def instances_of(family: Family, annotation: Any) -> tuple[int, ...] | None:
     )
     try:
         return instances(family, type(None) if annotation is None else annotation) if plain else None
-    except TypeError:  # a part of the union is no class
+    except TypeError:  # a member of the union is not a class
         return None
 
 
 def restricted(value: Dyn, numbers) -> KnownRecord:
-    """A value known to be of one of some variants."""
+    """A value that is known to be one of the given variants."""
     return KnownRecord(value.node, tuple(n for n in possible(value) if n in numbers))
 
 
@@ -91,7 +91,7 @@ def is_index(value: Val | None) -> TypeGuard[Dyn]:
 
 
 def classes_in(wanted: Any) -> tuple[type, ...]:
-    """The classes that the second argument of `isinstance` stands for.
+    """The classes in the second argument of `isinstance`.
 
     Raises:
         TypeError_: it is no class, and no tuple or union of classes.
@@ -108,7 +108,7 @@ def classes_in(wanted: Any) -> tuple[type, ...]:
 
 
 def is_instance(value: Val, classes: Any) -> bool | None:
-    """`isinstance` of an inferred value: a class, a tuple of classes or a union; None where only running it tells."""
+    """`isinstance` of an inferred value: a class, a tuple of classes or a union; None if only run time tells."""
     if is_data(value):
         hits = {n in instances(value.type.family, classes) for n in possible(value)}
         return hits.pop() if len(hits) == 1 else None
@@ -164,13 +164,13 @@ def range_parts(value: Iter) -> tuple[Dyn, Dyn, Dyn]:
 
 
 def known_range(value: Val) -> range | None:
-    """A range of which start, stop and step are known at compile time, as Python's; None for any other value."""
+    """A range whose start, stop and step are known at compile time, as a Python range; None for any other value."""
     parts = range_parts(value) if is_range(value) else ()
     return range(*[p.known_value for p in parts]) if parts and all(p.known for p in parts) else None
 
 
 def are_leaves(values: Sequence[Val]) -> TypeGuard[Sequence[Dyn]]:
-    """Whether all of some values are leaves."""
+    """Whether all of the given values are leaves."""
     return all(isinstance(v, Dyn) for v in values)
 
 

@@ -28,16 +28,16 @@ def output_leaf(graph: Graph, index: int) -> Node:
 
 
 class Origins:
-    """What arrays and run-time lists of a typed graph may be the same as, or views of.
+    """Which values arrays and run-time lists of a typed graph may be identical to, or views of.
 
-    What recursive functions return is a least fixpoint: a call of one that is being looked at gives what is known of it so
-    far, and all is looked at again until what calls were given is what was found. (A recursion may permute its arguments.)
+    The results of recursive functions are a least fixpoint: a call of a function that is being analysed gives what is known so
+    far, and the analysis is repeated until the results no longer change. (A recursion may permute its arguments.)
 
     Attributes:
         known: (graph, leaf of its result) -> the parameters that it may be.
-        found: the same, as far as is known in the round that is under way.
-        begun: those that were looked at in this round.
-        used: what calls were given in it.
+        found: the same, as far as it is known in the current round.
+        begun: the graphs that were analysed in this round.
+        used: the results that calls used in this round.
     """
 
     def __init__(self):
@@ -47,7 +47,7 @@ class Origins:
         self.used: dict[tuple[Graph, int], frozenset[Parameter]] = {}
 
     def result(self, graph: Graph, index: int) -> frozenset[Parameter]:
-        """The parameters that a leaf of a graph's result may be; all of a graph that is not complete."""
+        """The parameters that a leaf of a graph's result may be; all parameters if the graph is not complete."""
         if graph.output is None:
             return frozenset(graph.params)
         key = (graph, index)
@@ -68,14 +68,14 @@ class Origins:
                 return self.known[key]
 
     def look(self, key: tuple[Graph, int]) -> frozenset[Parameter]:
-        """What a leaf of a graph's result may be, by what is known of recursive calls."""
+        """The parameters that a leaf of a graph's result may be, given what is known of recursive calls."""
         self.begun.add(key)
         found = frozenset(n for n in self.of(output_leaf(*key)) if isinstance(n, Parameter))
         self.found[key] = found
         return found
 
     def of(self, node: Node) -> set[Node]:
-        """The nodes of its graph that a node may be, or be a view of; itself among them."""
+        """The nodes of its graph that a node may be identical to, or a view of; including itself."""
         found: set[Node] = set()
         seen: set[tuple[Node, int]] = set()
         stack = [node]
@@ -109,12 +109,14 @@ class Origins:
 
     def given(self, graph: Graph, index: int, args: Sequence[Node]) -> list[Node]:
         """The arguments that a leaf of a call's result may be."""
-        # What a recursive function takes from its context is not among the arguments yet; it is nobody's local.
+        # What a recursive function takes from its context is not yet among the arguments; it is not a local variable.
         operands = dict(zip(graph.params, args))
         return [operands[p] for p in self.result(graph, index) if p in operands]
 
     def of_loop(self, loop: Apply, index: int) -> list[Node]:
-        """The operands that a carried value may be: its first one, as there may be no iteration, or what iterations make it."""
+        """The operands that a carried value may be: its first value, as there may be no iteration, or the results of
+        iterations.
+        """
         args, body, lead = loop.args[LEAD[loop.fn.name] :], loop.attrs["body"], len(loop.attrs["body"].params)
         params = body.params[lead - len(args) :]
         places, todo = {index}, [index]
@@ -149,14 +151,14 @@ def lists_of(value: Val) -> list[Seq]:
 
 
 def hands_on(shared: set[Node | Seq], result: Val) -> bool:
-    """Whether a function's result is, or holds, a list that it was given: those of known length are marked."""
+    """Whether a function's result is, or holds, a list that was passed to it; lists of known length are marked."""
     return any(v in shared for v in lists_of(result)) or any(
         n in shared and isinstance(n.type, List) for n in arrays_of(result)
     )
 
 
 def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[Node]) -> None:
-    """Mark what a call returned where the function may have returned its argument.
+    """Mark the result of a call if the function may have returned its argument.
 
     Args:
         shared: the marked nodes, extended.
@@ -170,7 +172,7 @@ def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[N
 
 
 def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:
-    """Mark the arrays and lists of `targets` where one of those that flow into them is marked."""
+    """Mark the arrays and lists of `targets` if one of those that flow into them is marked."""
     if shared and any(n in shared for v in sources for n in (*arrays_of(v), *lists_of(v))):
         shared.update(n for v in targets for n in (*arrays_of(v), *lists_of(v)))
 

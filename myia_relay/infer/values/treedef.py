@@ -44,7 +44,7 @@ class TreeDef:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
             "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the
             cell), "unbound", "never", "poison".
-        info: what makes two treedefs of a tag differ; hashable.
+        info: what distinguishes treedefs with the same tag; hashable.
         parts: treedefs of the parts.
     """
 
@@ -109,7 +109,7 @@ class Identity:
 
 
 class ConstInfo:
-    """A known number: equal where type and value are equal, telling 0.0 from -0.0, 1 from True, and NaN equal to itself."""
+    """A known number: equal if type and value are equal; 0.0 and -0.0 differ, 1 and True differ, and NaN equals itself."""
 
     __slots__ = ("key", "type", "value")
 
@@ -220,7 +220,7 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
 
 
 class Mismatch(Exception):
-    """Two treedefs that do not join; `why` says what is wrong with them where it is not that they differ."""
+    """Two treedefs that do not join; `why` is a reason other than that they differ."""
 
     def __init__(self, a: TreeDef, b: TreeDef, why: str = ""):
         self.a, self.b, self.why = shown(a), shown(b), why
@@ -234,16 +234,16 @@ def shown(treedef: TreeDef, length: int = 200) -> str:
 
 
 TEXTS = "return the numbers, in a list, and make the string of them outside: ''.join(map(str, numbers))"
-MAX_OPTIONS = 8  # of a choice: what has more is taken for a mistake
-MAX_CHOICES = 1000  # in one value: compile time grows with them
+MAX_OPTIONS = 8  # options of a union; more are considered a mistake
+MAX_CHOICES = 1000  # leaves of one value; compile time grows with them
 
 
 def join(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
-    """The treedef of a value that is one or the other at run time.
+    """The treedef of a value that is one of two values at run time.
 
     Args:
         a, b: the two.
-        wide: whether numbers of different types, and sequences of different lengths, make a choice.
+        wide: whether numbers of different types, and sequences of different lengths, make a union.
 
     Raises:
         Mismatch: there is none.
@@ -271,7 +271,7 @@ def is_data(treedef: TreeDef) -> bool:
 
 
 def join_data(a: TreeDef, b: TreeDef) -> TreeDef | None:
-    """The treedef of a value that is one or the other where one is of an algebraic data type, and the other too, or None."""
+    """The join of two treedefs of which at least one is of an algebraic data type, or None."""
     if not is_data(b):
         a, b = b, a
     if not is_data(b):
@@ -300,7 +300,7 @@ def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
     """
     first, second = entries_of(a), entries_of(b)
     entry = first if second is None else second if first is None else unknown(join(first, second, wide=False))
-    assert entry is not None  # one of two lists of different lengths has entries
+    assert entry is not None  # the largest number of entries of one of two lists of different lengths
     t = type_of(entry)
     if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
         raise Mismatch(a, b)
@@ -308,7 +308,7 @@ def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
 
 
 def entries_of(treedef: TreeDef) -> TreeDef | None:
-    """The treedef that all entries of a list have; None for an empty list.
+    """The common treedef of all entries of a list; None for an empty list.
 
     Raises:
         Mismatch: there is none.
@@ -363,20 +363,20 @@ def from_type(t: Type) -> TreeDef:
 
 
 def alike(a: TreeDef, b: TreeDef) -> bool:
-    """Whether two treedefs join into one of the same form: numbers of a type, structures of a form. An equivalence."""
+    """Whether two treedefs join to one of the same form: numbers of one type, structures of one form. An equivalence."""
     numbers = ("dyn", "const")
     if a.tag in numbers and b.tag in numbers:
         return _type(a) == _type(b)
     if a.tag == b.tag == "iter" and not all(alike(x, y) or x == y for x, y in zip(a.parts, b.parts, strict=False)):
-        return False  # a choice between views, as of dicts with other keys, and no view of a choice
+        return False  # A union of views, as of dicts with other keys, instead of a view of a union.
     return a.tag == b.tag != "choice" and a.info == b.info and len(a.parts) == len(b.parts) and bool(a.parts)
 
 
 def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
-    """The treedef of a choice between values of different forms.
+    """The treedef of a union of values of different forms.
 
-    Two arrays of one dtype and rank but different sizes do not make one: nearly always that is a mistake, which is better
-    said than compiled.
+    Two arrays of one dtype and rank but different sizes do not make one: nearly always that is a mistake, which should be
+    reported rather than compiled.
 
     Raises:
         Mismatch: for those, for too many options, and for types that grow from iteration to iteration.
@@ -409,7 +409,7 @@ def is_text(treedef: TreeDef) -> bool:
 
 
 def _choices(treedef: TreeDef) -> int:
-    """How many choices there are in a value; in a chain of functions each of which holds the one before, they double."""
+    """How many options there are in a value; in a chain of functions each of which holds the previous one, they double."""
     return (treedef.tag == "choice") + sum(map(_choices, treedef.parts))
 
 
@@ -418,7 +418,7 @@ def _type(number: TreeDef) -> Type:
 
 
 def _conflict(a: TreeDef, b: TreeDef, wide: bool) -> bool:
-    """Whether two options that are not alike are taken for a mistake."""
+    """Whether two options that are not alike are considered a mistake."""
     if is_data(a) or is_data(b):
         return False
     if a.tag in ("dyn", "const") and b.tag in ("dyn", "const"):
@@ -443,14 +443,14 @@ def _within(a: TreeDef, b: TreeDef) -> bool:
 
 
 def unknown(treedef: TreeDef) -> TreeDef:
-    """The treedef with every known number forgotten: only its type stays."""
+    """A treedef in which every known number is replaced by its type."""
     if treedef.tag == "const":
         return TreeDef("dyn", treedef.info.type)
     return TreeDef(treedef.tag, treedef.info, tuple(unknown(p) for p in treedef.parts)) if treedef.parts else treedef
 
 
 def name_of(value: Any) -> str:
-    """How to call an object: by its name, if it has one, or that of its class."""
+    """The name by which an object is called in messages: its own, if it has one, or that of its class."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else type(value).__name__  # some objects answer every attribute
 

@@ -28,7 +28,7 @@ class Dyn(Val):
 
     @property
     def type(self) -> Any:
-        """An `abstract.types.Type`; which one no checker can follow, as for `Node.type`."""
+        """An `abstract.types.Type`; like `Node.type`, too dynamic for a type checker."""
         return self.node.type
 
     @property
@@ -45,7 +45,9 @@ class Dyn(Val):
 
 @dataclass(frozen=True, eq=False)
 class KnownRecord(Dyn):
-    """A reference to a record of an algebraic data type, known to be of one of some variants; see `infer.objects.data`."""
+    """A reference to a record of an algebraic data type that is known to be one of the given variants; see
+    `infer.objects.data`.
+    """
 
     variants: tuple[int, ...]
 
@@ -78,7 +80,7 @@ def elements(value: Val) -> list[Val]:
 
 @dataclass(frozen=True, eq=False)
 class Listed(Val):
-    """A list of Python numbers that is given as an array of one dimension: an argument, which nobody may change."""
+    """A list of Python numbers that is passed as an array of one dimension: an argument, which must not be changed."""
 
     array: Dyn
 
@@ -145,7 +147,7 @@ class SliceVal(Val):
 
 @dataclass(eq=False)
 class Once:
-    """Where an iterator is used.
+    """The use of an iterator.
 
     Attributes:
         graph: the parsed graph in which it was made, as soon as that is known.
@@ -158,13 +160,13 @@ class Once:
 
 @dataclass(frozen=True, eq=False)
 class Iter(Val):
-    """An iterable that is only ever iterated, with its parts.
+    """An iterable that can only be iterated over, with its parts.
 
     Attributes:
         kind: "range"; "dict_keys", "dict_values" and "dict_items", which hold a tuple; or an iterator: "zip", "enumerate",
             "reversed", "map" (a function and sequences), "iterator" (of a sequence).
         parts: its parts.
-        once: of an iterator, which its first use uses up.
+        once: for an iterator, which is exhausted by its first use.
     """
 
     kind: str
@@ -173,13 +175,14 @@ class Iter(Val):
 
     @property
     def is_iterator(self) -> bool:
-        """Whether it can be gone over only once."""
+        """Whether it can be iterated over only once."""
         return self.kind in ("zip", "enumerate", "reversed", "map", "iterator")
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen(Val):
-    """What a mask chooses of an array that is about to be changed: `x[mask] += v` is a change of all, of which that part is taken.
+    """The part of an array that a mask selects and that is about to be changed: `x[mask] += v` changes the whole array,
+    then the part is selected.
 
     Attributes:
         part: a `prims.api.array_indices.Masked`.
@@ -233,7 +236,7 @@ NONE_VAL = Static(None)
 
 @dataclass(frozen=True, eq=False)
 class Spread(Val):
-    """A starred argument: its elements take its place."""
+    """A starred argument: it is replaced by its elements."""
 
     value: Val
     double: bool = False
