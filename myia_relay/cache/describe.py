@@ -237,7 +237,7 @@ class _Describer:
         if isinstance(value, functools._lru_cache_wrapper):
             return ["cached", self.any(value.__wrapped__)]
         fields = getattr(kind, "__dataclass_fields__", None)
-        if fields is not None and (kind.__dataclass_params__.frozen or kind.__module__.startswith("myia_relay.")):
+        if fields is not None and kind.__dataclass_params__.frozen:
             return ["record", self.any(kind), *self.items(getattr(value, f) for f in fields)]
         if value is getattr(sys.modules["myia_relay"], "relay", None):
             return ["library", "myia_relay", "relay"]

@@ -55,8 +55,7 @@ def parts(value: Any) -> Iterator[tuple[Step, Any]]:
         for i, base in enumerate(value.__bases__):
             yield ("base", i), base
     elif isinstance(value, list | tuple):
-        if hasattr(value, "_fields"):
-            yield ("class", None), type(value)
+        yield ("class", None), type(value)
         for i, item in enumerate(value):
             yield ("item", i), item
     elif type(value) is dict:

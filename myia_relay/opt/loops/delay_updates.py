@@ -46,7 +46,7 @@ class _Delay(Rewriter):
     def build(self, graph: Graph) -> Graph:
         nodes = ordered(graph, self.effects)
         attrs = {node: self.inner(node) for node in graph.nodes}
-        self.changed |= nodes != list(graph.nodes)
+        self.changed |= nodes != graph.nodes
         new, env = self.interface(graph)
         builder = Builder(new)
         for node in nodes:
@@ -66,7 +66,7 @@ def ordered(graph: Graph, effects: Effects) -> list[Apply]:
             if late:
                 behind[node] = late
     if not behind:
-        return list(graph.nodes)
+        return graph.nodes
     return _scheduled(graph, position, behind, effects)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.dims import symbol
-from myia_relay.abstract.types import INT, Array
+from myia_relay.abstract.types import INT, Array, tuple_of
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.program import compile_program
 from tests.typed_graphs import apply, assert_close, build, cond, for_, vec, while_
@@ -274,6 +274,22 @@ def product(c, i):
     return apply("matvec", apply("dot", c, c, transpose_a=True, transpose_b=False), at(c, i), transpose=False)
 
 
+def row_at_a_constant_index(x, n):
+    return for_((0, few(n), 1), lambda i, a, c: (put(a, product(c, i), 1),), (matrix(x),), (matrix(x + 1.0),))[0]
+
+
+def rows_of_a_loop_that_makes_the_result(x, n):
+    square = apply("dot", matrix(x), matrix(x), transpose_a=True, transpose_b=False)
+    return for_((0, few(n), 1), lambda i, a, c: (put(a, product(c, i), i),), (square,), (matrix(x + 1.0),))[0]
+
+
+def rows_of_two_arrays(x, n):
+    def body(i, a, b, c):
+        return put(a, product(c, i), i), put(b, product(c, 1 - i), i)
+
+    return for_((0, few(n), 1), body, (matrix(x), matrix(x * 3.0)), (matrix(x + 1.0),))
+
+
 def row_at_a_computed_index(x, n):
     def body(i, a, c):
         k = apply("minimum", i * 2, 1)
@@ -435,6 +451,35 @@ def pair_handed_on(x, n):
     return put(pair[0], 5.0, 0), total(pair[0])
 
 
+def held_by_a_tuple(x, n):
+    y = x * 2.0
+    held = apply("make_struct", y, y, type=tuple_of(vec(6), vec(6)))
+    return put(y, 1.0, n), held
+
+
+def of_a_constant(x, n):
+    return apply("dynamic_update", np.arange(6.0), 1.0, n, axis=0) + x
+
+
+def through_a_branch_that_takes_a_tuple(x, n):
+    pair = for_((0, n, 1), lambda i, a, b: (put(a, number(i), i), put(b, 1.0, i)), (x * 2.0, x * 3.0))
+    first = pair[0]
+    s = cond(n > 2, lambda t: total(t[0]) + total(t[1]), lambda t: total(t[1]), pair)
+    new = put(first, 5.0, 0)
+    return new, s, total(pair[1])
+
+
+def tuple_that_is_needed_behind(x, n):
+    pair = for_((0, n, 1), lambda i, a, b: (put(a, number(i), i), put(b, 1.0, i)), (x * 2.0, x * 3.0))
+    new = put(pair[0], 5.0, 0)
+    return new, cond(n > 2, lambda t: total(t[0]), lambda t: total(t[1]), pair)
+
+
+def first_of_a_pair_and_then_the_second(x, n):
+    pair = for_((0, n, 1), lambda i, a, b: (put(a, number(i), i), put(b, 1.0, i)), (x * 2.0, x * 3.0))
+    return put(pair[0], 5.0, 0), put(pair[1], 6.0, 1)
+
+
 PROGRAMS = {
     given: "mul",
     beside_itself: "mul copy",
@@ -472,6 +517,9 @@ PROGRAMS = {
     rows_of_products_kept: "mul copy dot matvec add copy",
     branch_in_a_branch: "mul",
     loop_in_a_branch: "mul",
+    row_at_a_constant_index: "mul dot matvec copy",
+    rows_of_a_loop_that_makes_the_result: "mul dot mul dot matvec dynamic_update",
+    rows_of_two_arrays: "mul dot matvec dot matvec copy copy",
     row_at_a_computed_index: "mul dot matvec copy",
     row_at_an_index_that_comes_later: "mul dot matvec dynamic_update copy",
     row_of_a_product_of_the_array: "mul dot matvec dynamic_update copy",
@@ -499,6 +547,11 @@ PROGRAMS = {
     given_while_a_row_is_needed: "mul copy copy dynamic_update copy",
     of_a_loop_whose_other_result_is_needed: "mul reduce_sum copy",
     pair_handed_on: "mul copy reduce_sum",
+    held_by_a_tuple: "mul copy copy",
+    of_a_constant: "copy add",
+    through_a_branch_that_takes_a_tuple: "mul reduce_sum reduce_sum reduce_sum copy reduce_sum",
+    tuple_that_is_needed_behind: "mul copy reduce_sum reduce_sum",
+    first_of_a_pair_and_then_the_second: "mul copy copy",
 }
 """Program -> the kernels and the copies of its code, in order."""
 

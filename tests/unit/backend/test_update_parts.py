@@ -84,6 +84,10 @@ def updated_in_a_while_loop(x, y, n):
     return while_(lambda k, a, b, n: k < n, step, (n * 0, y, x), (n,))[2]
 
 
+def part_of_a_tuple(x, y, n):
+    return cond(n > 1, lambda a, b: (a, b), lambda a, b: (b, a), x, y)[0]
+
+
 def updated_in_one_branch(x, y, n):
     return cond(n > 1, lambda a, b: a * 2.0, lambda a, b: put(b, 1.0, 0), y, x)
 
@@ -101,9 +105,11 @@ SOURCES = {
     "a while loop": (updated_in_a_while_loop, "x"),
     "one branch": (updated_in_one_branch, "x"),
     "the other branch": (updated_in_the_other_branch, "x"),
+    "a part of a tuple": (part_of_a_tuple, None),
     "a new array": (lambda x, y, n: x + y, None),
     "an update of a new array": (lambda x, y, n: put(x + y, 1.0, n), None),
     "new arrays of two branches": (lambda x, y, n: cond(n > 1, lambda a: a * 2.0, lambda a: a + 1.0, x), None),
+    "a constant": (lambda x, y, n: np.ones(3), None),
     "a computed update": (lambda x, y, n: put(x, 1.0, n) * 1.0, None),
 }
 

@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import pytest
 
+from myia_relay import Float, Tensor, create_model, linear, relay_model
 from myia_relay.abstract.types import Array
 from myia_relay.infer.engine.dependencies import (
     Dependency,
@@ -198,9 +199,36 @@ def test_arrays_that_are_passed_in():
         mapped = np.memmap(file.name, np.float32, "w+", shape=(3,))
         assert type_of_hidden(mapped) == Array("float32", (3,))
     dependency = Dependency("dict", {"a": array}, "a", array, type_of_hidden(array))
-    assert dependency.holds()
+    run = checker([dependency], 0, lambda: "run", lambda: "again", [])
+    assert dependency.holds() and run() == "run"
     array.shape = (3, 2)  # the same object
-    assert not dependency.holds()
+    assert not dependency.holds() and run() == "again"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    value: float
+
+
+@dataclass(frozen=True)
+class Node:
+    left: Tree
+    right: Tree
+
+
+Tree = Leaf | Node
+
+
+def test_trees_and_models_are_passed_in_too():
+    tree = Node(Leaf(1.0), Leaf(2.0))
+    assert type_of_hidden(tree) == type_of_hidden(Leaf(3.0)) and type_of_hidden(tree) is not None
+
+    @relay_model
+    def model(x: Tensor[Float, (1, 2)]):
+        return linear(x, num_hidden=3)
+
+    made = create_model(model)
+    assert type_of_hidden(made) == made.__relay_ref__() and type_of_hidden(made) is not None
 
 
 def test_containers_that_contain_themselves():

@@ -10,7 +10,7 @@ from myia_relay.ir.node import applied
 from myia_relay.ir.rewrite import Effects
 from myia_relay.opt.loops.delay_updates import DelayUpdates, ordered
 from tests.slopes import slopes
-from tests.unit.backend.native_util import P, graph
+from tests.unit.backend.native_util import P, emit, graph
 
 X, V = Array("float64", (3, 4)), Array("float64", (4,))
 
@@ -63,6 +63,78 @@ def test_updates_that_wait_for_each_other():
 def test_a_graph_in_order_is_the_same_graph():
     g = graph([X, V, INT], lambda x, v, i: P.dynamic_update(x, P.add(P.dynamic_index(x, i, axis=0), v), i, axis=0))
     assert DelayUpdates()(g) is g
+
+
+def test_effects_stay_in_order():
+    """Though the first of them has to wait."""
+
+    def body(x, v, i):
+        new = P.dynamic_update(x, v, i, axis=0)
+        said = {"parts": ((0, None, ""),), "end": "\n"}
+        emit(new, "print", P.reduce_sum(new, axes=(0, 1)), **said)
+        emit(new, "print", i, **said)
+        return new, P.reduce_sum(x, axes=(0, 1))
+
+    assert order([X, V, INT], body)[:5] == ["reduce_sum", "dynamic_update", "reduce_sum", "print", "print"]
+    g = graph([X, V, INT], body)
+    assert [n.args[0].type.dtype for n in ordered(g, Effects()) if applied(n) == "print"] == ["float64", "int64"]
+
+
+def test_a_reader_that_something_else_has_to_wait_for():
+    def body(x, v, i):
+        new = P.dynamic_update(x, v, i, axis=0)
+        other = P.dynamic_update(new, P.neg(v), i, axis=0)
+        return other, P.reduce_sum(P.sin(x), axes=(0, 1)), P.reduce_sum(new, axes=(0, 1))
+
+    assert order([X, V, INT], body)[:6] == [
+        "neg",
+        "sin",
+        "reduce_sum",
+        "dynamic_update",
+        "reduce_sum",
+        "dynamic_update",
+    ]
+
+
+def test_an_update_of_what_another_one_has_made():
+    """A reader of an array is no reader of its updated version."""
+
+    def body(x, v, i):
+        new = P.dynamic_update(x, v, i, axis=0)
+        other = P.dynamic_update(new, v, P.add(i, i), axis=0)
+        return P.reduce_sum(other, axes=(0, 1)), P.reduce_sum(x, axes=(0, 1))
+
+    assert order([X, V, INT], body)[:4] == ["add", "reduce_sum", "dynamic_update", "dynamic_update"]
+
+
+def test_what_is_computed_on_the_fly_reads_what_it_is_made_of():
+    """Where its value is used: for every way there, each place is looked at once."""
+
+    def body(x, v, i):
+        new = P.dynamic_update(x, v, i, axis=0)
+        y = x
+        for _ in range(40):
+            y = P.add(P.neg(y), P.sin(y))
+        return new, P.reduce_sum(y, axes=(0, 1))
+
+    assert order([X, V, INT], body)[-3:] == ["reduce_sum", "dynamic_update", "make_struct"]
+
+
+def test_updates_of_tuples_and_of_what_is_not_read_later_stay():
+    def body(x, v, i):
+        early = P.reduce_sum(x, axes=(0, 1))
+        new = P.dynamic_update(x, v, i, axis=0)
+        return early, P.reduce_sum(v, axes=(0,)), new
+
+    assert order([X, V, INT], body)[:3] == ["reduce_sum", "dynamic_update", "reduce_sum"]
+
+
+def test_what_an_update_reads_is_no_reader_of_the_value_that_it_writes():
+    def body(x, v, i):
+        new = P.dynamic_update(x, v, i, axis=0)
+        return new, P.sin(v), P.reduce_sum(v, axes=(0,))
+
+    assert order([X, V, INT], body)[:3] == ["dynamic_update", "sin", "reduce_sum"]
 
 
 def states(w):

@@ -241,20 +241,11 @@ def row_for(lowering: Any, node: Node) -> View | None:
     """
     scope = lowering.scope
     for user in scope.fusion.users.get(node, ()):
-        if (
-            getattr(getattr(user, "fn", None), "name", "") != "dynamic_update"
-            or user.args[1] is not node
-            or user.attrs["axis"]
-        ):
+        if applied(user) != "dynamic_update" or user.attrs["axis"]:
             continue
         array, _, index = user.args
-        known = isinstance(index, Constant | Parameter) or index in scope.env
-        if (
-            not known
-            or array not in scope.given
-            or scope.fusion.users.get(array) != [user]
-            or len(scope.fusion.updates[user]) > 1
-        ):
+        known = isinstance(index, Constant) or index in scope.env
+        if not known or array not in scope.given or scope.fusion.users.get(array) != [user]:
             continue
         view = scope.env.get(array)
         if not isinstance(view, View) or view.storage.kind != "arena" or view.pointer is not None or 0 in view.shape:
