@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, relay
+from myia_relay.abstract.types import INT, tuple_of
+from myia_relay.infer.values.sharing import Origins
+from myia_relay.ir.build import Builder
+from myia_relay.ir.node import Graph
+from tests.property.oracle import function_of
+from tests.typed_graphs import apply, build, call, cond, for_, vec, while_
 
 
 def ident(a):
@@ -158,3 +164,123 @@ def test_a_fresh_result_of_a_recursion_is_changed(executor):
         got, want = relay(executor=executor)(of_a_fresh_recursion)(*args), of_a_fresh_recursion(*args)
         for a, b in zip(got, want, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+# What the refusals say: which of several reasons, and whose object it is.
+
+CALLER = "'y' may be part of the parameter 'p', which belongs to the caller"
+REASONS = {
+    "y = p; y[0] = n; return y": CALLER,
+    "y = p[1:]; y[0] = n; return y": CALLER,
+    "y = q if n > 1 else p; y[0] = n; return y": CALLER,
+    "y = p if n > 1 else q; y[0] = n; return y": CALLER,
+    "p[0] = n; return p": "'p' is the parameter 'p', which belongs to the caller",
+    "xs = [p, q]; xs[0][0] = n; return xs": "'xs' may be part of the parameter 'p', which belongs to the caller",
+    "y = np.asarray(g); y[0] = n; return y": "'y' may be part of 'g', which comes from outside of the function",
+    "y = g; y[0] = n; return y": "'y' may be part of 'g', which comes from outside of the function",
+    "xs = [1, 2]; f = lambda: xs; xs.append(n); return f(), xs": "an inner function captures 'xs'",
+    "xs = [1, 2]; #def f(): #    nonlocal xs; #    xs = [3]; f(); xs.append(n); return xs":
+        "'xs' changes while an inner function holds it",
+    "xs = [[1], [2]]; #def f(): #    nonlocal xs; #    xs = [[3]]; f(); y = xs[0]; y.append(n); return xs":
+        "'y' may be part of 'xs', which changes while an inner function holds it",
+    "xs = [1, 2]; ys = xs; #def f(): #    return ys; xs.append(n); ys = [n]; return f(), xs":
+        "'ys', which changes while an inner function holds it, may be, or hold, the same object as 'xs'",
+    "xs = [1, 2]; b = xs; a = xs; xs.append(n); return a, b, xs": "'a' may be, or hold, the same object as 'xs'",
+    "xs = [1, 2]; #for x in xs: #    xs.append(x); return xs": "the loop around runs over 'xs'",
+    "xs = [[1], [2]]; #for x in xs: #    x.append(n); return xs": "the loop around runs over 'x'",
+    "xs = [[1]] * 2; xs[0].append(n); return xs": "another entry of 'xs' may be, or hold, the same object",
+    "z = p * 1.0; #def f(): #    y = z; #    y[0] = n; #    return y; return f()":
+        "'y' may be part of a value of the function around this one",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REASONS)
+def test_the_reason_that_is_given(text):
+    lines = [line.removeprefix("#") for part in text.split("; ") for line in part.replace(" #", "\n#").split("\n")]
+    source = "def program(n, p, q):\n" + "".join(f"    {line}\n" for line in lines)
+    program = function_of(source, f"<reason {text}>", {"g": np.ones(2)})
+    with pytest.raises(CompileError) as caught:
+        relay(program, executor="interpreter")(3, np.ones(4), np.ones(4))
+    assert REASONS[text] in str(caught.value), str(caught.value)
+
+
+# --- what typed values may be the same as ------------------------------------------------------------------------------
+
+
+def calls(f):
+    return lambda x, y, n: call(build(f, vec(), vec(), INT, name="called"), x, y, n)
+
+
+def looped(*body):
+    """The results of a loop that carries (x, y, x + y)."""
+    step = lambda i, *values: tuple(values[k] if k is not None else values[0] * 2.0 for k in body)  # noqa: E731
+    return lambda x, y, n: for_((0, n, 1), step, (x, y, x + y))
+
+
+def waited(x, y, n):
+    return while_(lambda k, a, b, n: k < n, lambda k, a, b, n: (k + 1, b, a), (n * 0, x, y), (n,))
+
+
+def beside_a_constant(x, y, n):
+    return for_((0, n, 1), lambda i, a, c: (c,), (x + y,), (x,))
+
+
+ORIGINS = {
+    "itself": (lambda x, y, n: x, "x"),
+    "a view": (lambda x, y, n: apply("reshape", x, shape=(3, 1)), "x"),
+    "a view of a view": (lambda x, y, n: apply("reshape", apply("reshape", x, shape=(3, 1)), shape=(1, 3)), "x"),
+    "a cast": (lambda x, y, n: apply("cast", x, dtype="float64", weak=False), "x"),
+    "a new array": (lambda x, y, n: x + y, ""),
+    "a view of a new array": (lambda x, y, n: apply("reshape", x + y, shape=(3, 1)), ""),
+    "a call": (calls(lambda a, b, n: b), "y"),
+    "a call that makes one": (calls(lambda a, b, n: b * 2.0), ""),
+    "a call that returns two": (lambda x, y, n: calls(lambda a, b, n: (b, a * 2.0))(x, y, n)[0], "y"),
+    "the other one of a call": (lambda x, y, n: calls(lambda a, b, n: (b, a))(x, y, n)[1], "x"),
+    "branches": (lambda x, y, n: cond(n > 1, lambda a, b: a, lambda a, b: b, x, y), "xy"),
+    "one branch": (lambda x, y, n: cond(n > 1, lambda a, b: a * 2.0, lambda a, b: b, x, y), "y"),
+    "the other branch": (lambda x, y, n: cond(n > 1, lambda a, b: a, lambda a, b: b * 2.0, x, y), "x"),
+    "a loop that keeps them": (lambda x, y, n: looped(0, 1, 2)(x, y, n)[0], "x"),
+    "a loop that exchanges them": (lambda x, y, n: looped(1, 0, 2)(x, y, n)[1], "xy"),
+    "a loop that passes them on": (lambda x, y, n: looped(1, 2, 2)(x, y, n)[0], "xy"),
+    "a loop that passes them back": (lambda x, y, n: looped(None, 0, 1)(x, y, n)[2], "xy"),
+    "a loop that may not run": (lambda x, y, n: looped(None, None, None)(x, y, n)[0], "x"),
+    "a loop's last one": (lambda x, y, n: looped(None, None, None)(x, y, n)[2], ""),
+    "a while loop": (lambda x, y, n: waited(x, y, n)[2], "xy"),
+    "a constant of a loop": (lambda x, y, n: beside_a_constant(x, y, n)[0], "x"),
+    "a loop's counter": (lambda x, y, n: for_((0, n, 1), lambda i, a, k: (a, i), (x, n))[1], "n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+def test_what_a_result_may_be(name):
+    f, wanted = ORIGINS[name]
+    graph = build(f, vec(), vec(), INT)
+    assert sorted(p.name for p in Origins().result(graph, 0)) == sorted(wanted)
+
+
+def test_a_part_of_a_tuple_may_be_the_tuples():
+    graph = build(lambda t, x: (t[1], x), tuple_of(vec(), vec()), vec())
+    assert [{p.name for p in Origins().result(graph, k)} for k in (0, 1)] == [{"t"}, {"x"}]
+
+
+def test_a_graph_that_is_not_complete_may_return_all():
+    graph = build(lambda x, y: x, vec(), vec())
+    graph.output = None
+    assert Origins().result(graph, 0) == set(graph.params)
+
+
+def test_recursions_that_call_each_other():
+    """Each returns what the other one returns of exchanged arguments, or its first."""
+    graphs = [Graph(name) for name in "fg"]
+    for graph in graphs:
+        b = Builder(graph)
+        x, y, n = (b.var(graph.add_parameter(name, t)) for name, t in (("x", vec()), ("y", vec()), ("n", INT)))
+        graph.output = x.node
+    for graph, other in (graphs, graphs[::-1]):
+        x, y, n = (Builder(graph).var(p) for p in graph.params)
+        again = call(other, y, x, n)
+        graph.output = cond(n > 1, lambda a, b: a, lambda a, b: b, x, again).node
+    origins = Origins()
+    for graph in graphs:
+        assert {p.name for p in origins.result(graph, 0)} == {"x", "y"}
+        assert origins.result(graph, 0) is origins.result(graph, 0)

@@ -25,7 +25,8 @@ ARITHMETIC = {
 TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IDENTITIES = ("sorted", "reversed", "abs", "tuple", "list", "set", "frozenset")
 COMMUTATIVE = {
-    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "add", "mul", "same", "Min", "Max", "BitwiseXor", "BitwiseAnd", "BitwiseOr", "meet", "join",
+    *TWINS, "EQ", "NE", "And", "Or", "Add", "Mul", "Min", "Max", "BitwiseXor", "BitwiseAnd", "BitwiseOr", "meet", "join",
+    "add", "mul", "same",
     "union", "plus", "isinstance", "getattr", "hasattr", "zip", "swapaxes", "maximum", "minimum", "logical_and", "logical_or",
 }  # fmt: skip
 CONTEXT = 70  # characters before and behind what differs

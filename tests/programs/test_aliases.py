@@ -370,6 +370,27 @@ def list_extended_by_itself(n):
     return xs
 
 
+def a_run_time_list_that_a_function_returns(n):
+    xs = [i for i in range(n)]
+    ys = ident(xs)
+    ys.append(1)
+    return xs
+
+
+def a_run_time_list_in_what_a_function_returns(n):
+    xs = [i for i in range(n)]
+    _, ys = pair(n, xs)
+    ys.append(1)
+    return xs
+
+
+def a_record_of_a_run_time_list(n):
+    xs = [i for i in range(n)]
+    ys = named(xs).held
+    ys[0] = 7
+    return xs
+
+
 SEEN = [
     f for name, f in list(globals().items()) if getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("n",)
 ]
