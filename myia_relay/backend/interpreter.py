@@ -55,7 +55,7 @@ def run(graph: Graph, args: Sequence[Any]) -> Any:
 
 Step = Callable[[list], Any]
 Run = Generator[tuple[Graph, list, Any], Any, Any]
-NESTED = 50  # graphs in graphs, up to which Python's own stack will do
+NESTED = 50  # depth of nested graphs up to which Python's own stack is enough
 MAX_DEPTH = 150_000
 """Calls of recursive functions that may be open at once."""
 
@@ -126,7 +126,7 @@ class Machine:
             if wanted not in self.reaching:
                 result = self.call(wanted, values)
                 continue
-            depth += wanted is node.fn  # branches and bodies are no calls
+            depth += wanted is node.fn  # branches and bodies do not count as calls
             if depth > MAX_DEPTH:
                 raise_at(RecursionError, MESSAGE, node.origin)
             stack.append((self.steps_of(wanted, values), depth))
@@ -232,7 +232,8 @@ def _for(m: Machine, node: Apply, inputs):
     return step
 
 
-# The same for graphs that can reach a recursive one: generators of (graph, arguments, node) that are sent results.
+# The same for graphs that can reach a recursive one: generators that yield (graph, arguments, node) and are sent
+# results.
 
 
 def _deep_call(m: Machine, node: Apply, inputs):
@@ -282,7 +283,8 @@ def _deep_for(m: Machine, node: Apply, inputs):
 DEEP = {"call": _deep_call, "cond": _deep_cond, "while_loop": _deep_while, "for_loop": _deep_for}
 
 
-# What the native back end makes of loops and arrays: here, so that its graphs can be run as well.
+# Operations that the native back end makes from loops and arrays; they are here so that its graphs can be interpreted
+# too.
 
 
 def _vector_while(m: Machine, node: Apply, inputs):

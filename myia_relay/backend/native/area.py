@@ -18,14 +18,14 @@ import numpy as np
 from ...abstract.types import Array, Data, Leaf, numpy_dtype
 from .lists import release
 
-ALIGN = 64  # bytes, of the area and of arrays in it
+ALIGN = 64  # alignment in bytes, of the area and of arrays in it
 
 # Slots with a fixed meaning: the site that failed; the object that serves requests, what is requested, and its operands.
 SITE, SERVER, REQUEST, OPERAND, FRAME = 0, 1, 2, 3, 4
 FIRST_FREE = 5
 LAYOUT, FAILED, INTERRUPTED, NO_MEMORY = -1, 1, 2, 3  # statuses
 POLL, PRINT, DEEPER, CALL = 0, 1, 2, 3  # requests
-GO_ON = 1  # what a request answers unless the program is to end
+GO_ON = 1  # the answer to a request, unless the program is to end
 
 _MASK = (1 << 64) - 1
 
@@ -77,7 +77,7 @@ class Slots:
 def _c_free() -> Callable:
     if sys.platform == "win32":
         return ctypes.cdll.msvcrt.free
-    return ctypes.CDLL(None).free  # what `library` gives to the code
+    return ctypes.CDLL(None).free  # what `library` provides to the code
 
 
 free = _c_free()

@@ -119,7 +119,7 @@ class Writer:
                 self.lines += ["r = None"] if self.into else []
         result = self.result(signature.output, iter(signature.results), returned)
         if signature.heap is not None:
-            # Whatever happens, also where an argument does not fit its annotations: the heap is for others then.
+            # This also happens if an argument does not fit its annotations: the heap must become available to others.
             body = ["    " + line for line in [*self.lines[ready:], f"result = {result}"]]
             self.lines[ready:] = ["heap = begin(ws)", "try:", *body, "finally:", "    leave(ws)"]
             result = "result"

@@ -34,11 +34,12 @@ _ABS64, _PC32, _PLT32, _GLOB_DAT, _RELATIVE, _GOTPCREL, _PC64, _GOTPCRELX, _REX_
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 
 
-# Functions of the C library that have several versions. The loader binds a name without a version to the oldest, so `__got_NAME`
-# is exported for whoever loads the code to put in the one that everybody else uses.
+# Functions of the C library that have several versions. The loader binds a name without a version to the oldest one, so
+# `__got_NAME` is exported, and the code that loads the file stores the default version there.
 VERSIONED = tuple(f + kind for f in ("exp", "exp2", "exp10", "log", "log2", "pow", "fmod") for kind in ("", "f"))
-# Memory goes from code to Python and back, so both must use one allocator. A library in front of the C library (glibc's
-# libc_malloc_debug) may offer a version that the loader binds and `dlsym` does not find: these too are put in by who loads.
+# Memory passes from code to Python and back, so both must use one allocator. A library in front of the C library
+# (glibc's libc_malloc_debug) may offer a version that the loader binds and `dlsym` does not find: these too are stored
+# when the file is loaded.
 ALLOCATOR = ("malloc", "realloc", "free")
 
 

@@ -125,13 +125,13 @@ class Entry:
 
     def __init__(self, code: Code, signature: ProgramSignature):
         self.code, self.signature = code, signature
-        self.stopped: set[int] = set()  # state areas of calls that are to end
+        self.stopped: set[int] = set()  # state areas of calls that must end
         self.free: list[tuple] = []
         self.waiting: dict[int, BaseException] = {}
-        self.heaps: dict[int, Heap] = {}  # of calls under way, by their state areas
+        self.heaps: dict[int, Heap] = {}  # heaps of calls in progress, by their state areas
         self.main = code.packed("main")
-        self.kinds: list[str] = []  # of the arguments of `main`: "d" or "q", as `struct` names them
-        self.own: int | None = None  # which of them is the area's own address
+        self.kinds: list[str] = []  # types of the arguments of `main`: "d" or "q", as in `struct`
+        self.own: int | None = None  # the index of the area's own address among them
         self.call = Writer(self, into=False).function()
         self.into = Writer(self, into=True).function()
 
@@ -145,7 +145,7 @@ class Entry:
         signature = self.signature
         head, count = round_up(signature.state_slots * 8), len(self.kinds)
         block = round_up((count + 1) * ARGUMENT) if self.main is None else 0
-        raw: Any = np.zeros(block + head + size + ALIGN, np.uint8)  # a buffer, which stubs say from 3.12 on
+        raw: Any = np.zeros(block + head + size + ALIGN, np.uint8)  # a buffer; type stubs declare that from 3.12 on
         start = -raw.ctypes.data % ALIGN
         address = raw.ctypes.data + start + block
         memory = memoryview(raw[start + block : start + block + head])
@@ -279,7 +279,7 @@ class Entry:
         Raises:
             KeyboardInterrupt: the call was interrupted on another thread.
         """
-        if address in self.stopped:  # on other threads, hear of them here
+        if address in self.stopped:  # interrupts of other threads are delivered here
             raise KeyboardInterrupt
         kind = ints[REQUEST]
         if kind == PRINT:
@@ -287,7 +287,7 @@ class Entry:
             slots = Slots(address, self.signature.state_slots, self.heaps.get(address))
             print(format_parts(site.text, [operand(slots) for operand in site.operands]), end=site.end)
         elif kind == CALL:
-            from ...prims.ops.registered import call_registered  # most programs run without the primitives
+            from ...prims.ops.registered import call_registered  # most programs run without importing the primitives
 
             site = self.signature.sites[ints[OPERAND]]
             slots = Slots(address, self.signature.state_slots, self.heaps.get(address))

@@ -29,7 +29,7 @@ from ...abstract.types import Array, Data, NoneT, Scalar, Struct, Type, numpy_dt
 from ...utils.errors import OverflowError_
 from .records import END, LIMIT, TOP, alignment, layout, nbytes
 
-LEAST = 64 << 20  # bytes of a heap that stay memory between calls
+LEAST = 64 << 20  # bytes of a heap that stay committed between calls
 MOST = 1 << 38
 _CODES = {
     "float64": "d",
@@ -106,7 +106,7 @@ class Heap:
         self.limit = self.base + len(self.memory)
         self.top = self.arguments = self.base
         self.given: list[tuple[int, list, dict[type, tuple[int, int]]]] = []
-        self.ints: Any = None  # the slots of the state area of the call under way
+        self.ints: Any = None  # the slots of the state area of the call in progress
         self.seen: dict[int, int] = {}
         self.objects: dict[int, Any] | None = None
         self.views: dict[str, np.ndarray] = {}
@@ -164,7 +164,7 @@ class Heap:
 
     def take(self, reference: int, t: Data) -> Any:
         """The object of a reference."""
-        # None of what is made here is garbage, and the collector would look at all of it again and again.
+        # Nothing that is made here is garbage, but the collector would visit it all repeatedly.
         collecting = gc.isenabled()
         gc.disable()
         try:

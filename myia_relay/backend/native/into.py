@@ -57,7 +57,7 @@ def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list
         ValueError_: a target is read-only.
     """
     given = _array_leaves(tree, signature.output)
-    types: list[Any] = [t for t in leaves(signature.output) if not isinstance(t, NoneT)]  # `results` say of what class
+    types: list[Any] = [t for t in leaves(signature.output) if not isinstance(t, NoneT)]  # `results` says of what class
     kinds = [k for k in signature.results if k != "none"]
     sources = _held(values, signature.params)
     own = all(type(x) is np.ndarray and x.flags.owndata for x in (*given, *sources))
@@ -87,7 +87,7 @@ class Finish:
 
     def __init__(self, t: Type, signature: Any):
         self.type, self.signature = t, signature
-        self.leaves: list[Any] = leaves(t)  # `results` say of what class each is
+        self.leaves: list[Any] = leaves(t)  # `results` says of what class each is
 
     def __call__(self, out: Any, late: Any, returned: Any, area: Any) -> Any:
         for target, source in late:

@@ -34,7 +34,7 @@ def supported() -> bool:
     """Whether array objects are laid out as assumed here."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return False
-    if "t" in getattr(sys, "abiflags", ""):  # without the global lock: a longer object header
+    if "t" in getattr(sys, "abiflags", ""):  # free-threaded builds have a longer object header
         return False
     for array in (np.zeros((3, 5), np.float32), np.zeros((2, 3, 4), np.int64)[:, 1:, ::2], np.zeros(7, np.bool_)):
         dims = word(array, DIMS)

@@ -62,11 +62,11 @@ def read(address: int, t: List) -> list:
     if not count:
         return []
     record = known_size(size)
-    if not record:  # entries of nothing but None
+    if not record:  # entries that are all None
         return [_assembled(t.elem, iter([None] * len(types))) for _ in range(count)]
     block: Any = (ctypes.c_char * (count * record)).from_address(
         address + HEADER
-    )  # a buffer, which stubs say from 3.12 on
+    )  # a buffer; type stubs declare that from 3.12 on
     raw = np.frombuffer(block, np.uint8).reshape(count, record)
     columns = [_column(raw, known_size(at), leaf) for at, leaf in zip(offsets, types, strict=True)]
     if not isinstance(t.elem, Struct):

@@ -15,7 +15,7 @@ from ...utils.source import Origin
 
 VIOLATED = 4  # a status, beside those of `area`
 SLOTS = 5
-FOUND, INDEX, LEAST, MOST, PLACE = range(SLOTS)  # the numbers of the check and of the place count from one
+FOUND, INDEX, LEAST, MOST, PLACE = range(SLOTS)  # the numbers of the check and of the place start at one
 
 
 @dataclass

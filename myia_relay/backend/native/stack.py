@@ -12,8 +12,8 @@ import sys
 import threading
 from typing import Any
 
-STACK_BYTES = 256 << 20  # of a thread that continues a recursion
-MARGIN = 3 << 19  # of a C stack, left for kernels and for Python
+STACK_BYTES = 256 << 20  # bytes of the stack of a thread that continues a recursion
+MARGIN = 3 << 19  # bytes of a C stack that are left for kernels and for Python
 
 _local = threading.local()
 _starting = threading.Lock()
@@ -21,7 +21,7 @@ _starting = threading.Lock()
 
 def _in_child() -> None:
     global _starting
-    _starting = threading.Lock()  # a thread that is not there may have held the old one
+    _starting = threading.Lock()  # a thread that does not exist in the child may hold the old lock
 
 
 if hasattr(os, "register_at_fork"):

@@ -49,7 +49,7 @@ NUMPY = {
     "div": "true_divide",
 }
 """Primitives whose reference implementation is a NumPy function that keeps dtypes."""
-INLINE_LIMIT = 8  # operations in one expression
+INLINE_LIMIT = 8  # operations in one expression at most
 
 
 @dataclass

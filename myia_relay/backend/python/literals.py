@@ -111,7 +111,7 @@ def constant(value: Any, t: Type, objects: Objects) -> ast.expr:
 
 def array(value: np.ndarray) -> ast.expr:
     """An array."""
-    nothing_nested = not value.size and value.ndim > 1  # whose list says less than its shape
+    nothing_nested = not value.size and value.ndim > 1  # whose nested list does not determine its shape
     if value.size > SMALL or value.dtype.kind not in "fiub" or nothing_nested:
         shape = display([ast.Constant(d) for d in value.shape])
         return call("packed", ast.Constant(pack(value)), ast.Constant(value.dtype.name), shape)

@@ -28,7 +28,7 @@ def _nothing(f: FunctionWriter, node: Apply, body):
 
 
 def _undef(f: FunctionWriter, node: Apply, body):
-    # A zero and not None: operations on it may have moved to where they run on every path, their results unused.
+    # A zero and not None: operations on it may have been moved to where they run on every path, with unused results.
     t = node.type
     if isinstance(t, List):
         return lit.call(lit.attribute(lit.name("ops"), "list_new"))
@@ -106,7 +106,7 @@ def _ref_write(f: FunctionWriter, node: Apply, body):
     return ast.Constant(None)
 
 
-DEEPEST = 40  # blocks in blocks: Python reads a hundred at most, so the branches of deeper ones are functions
+DEEPEST = 40  # nested blocks: Python accepts at most a hundred, so the branches of deeper ones are functions
 
 
 def _cond(f: FunctionWriter, node: Apply, body):

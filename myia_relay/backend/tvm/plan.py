@@ -82,7 +82,7 @@ class MemoryPlan:
     loops: list[tuple[int, int]] = field(default_factory=list)
     in_place: list[tuple[int, Storage, Storage]] = field(default_factory=list)
     size: DimLike = 0
-    watch: Callable[[int], None] | None = None  # hears of each tick
+    watch: Callable[[int], None] | None = None  # called at each tick
 
     def tick(self) -> int:
         """Advance the clock: something is about to be emitted."""
@@ -104,7 +104,7 @@ class MemoryPlan:
     def finish(self) -> None:
         """Extend lives over loops and place the storages."""
         alive = [s for s in self.storages if s.kind == "arena" and s.first >= 0]
-        # Inner loops were closed before outer ones, so one pass in that order carries an extension outwards.
+        # Inner loops were closed before outer ones, so one pass in that order propagates an extension outwards.
         for begin, end in self.loops:
             for s in alive:
                 if s.first < begin <= s.last <= end:

@@ -60,7 +60,9 @@ from .plan import ALIGN, ITEM, View
 from .tir import bounds, machine, pipeline, threads
 from .tir.block import Block, call, dtype_of, idx, load
 
-MANY = 64  # arguments and results: more are words of the state area, since TVM's checks of parameters take time for each pair
+# Arguments and results: further ones are words of the state area, because TVM's checks of parameters take time for each
+# pair.
+MANY = 64
 
 
 def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> NativeProgram:
@@ -92,7 +94,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         raise LoweringError(f"there is no native executor for the target {target!r} yet; use 'cpu'", graph.origin)
     built = pipeline.build(module, target=target)
     signature = writer.signature()
-    code, object_ = machine.load(built)  # this is when LLVM makes machine code
+    code, object_ = machine.load(built)  # LLVM generates machine code here
     signature.needs = needs_of(object_) if object_ is not None else []
     done = time.perf_counter()
     return NativeProgram(
@@ -300,7 +302,7 @@ class _Main:
         if any(map(nontemporal.pays, self.outs)):
             nontemporal.finish(self.block)
         self.private = self.calls.finish() if self.calls is not None else {}
-        # A program of one scalar result that cannot fail returns it; everything else returns a status.
+        # A program with one scalar result that cannot fail returns the result; all others return a status.
         if len(types) == 1 and scalars and not self.needs_state():
             self.results = ["return"]
             state.used = False
@@ -426,7 +428,7 @@ class _Main:
             pointer = call("tirx.reinterpret", pointer_type("uint8"), state.get(slot))
             self.bindings.append(tirx.Bind(view.storage.var, pointer))
         if lowering.plan.size != 0 and not state.used:
-            state.slot()  # the arena lies in the state area, which a program without slots would not be given
+            state.slot()  # the arena is in the state area, which a program without slots would not get
         for slot, array in self.calls.constants if self.calls is not None else ():
             self.presets[slot] = array
         if state.used:

@@ -162,9 +162,7 @@ def checker(dependencies: list[Dependency], count: int, run: Callable, again: Ca
             names[f"v{i}"] = dict(vars(d.place)) if d.holds() else None
         if d.kind in CHECKS and d.type is None and (d.kind != "attribute" or d.name.isidentifier()):
             conditions.append(CHECKS[d.kind].format(i=i, name=d.name))
-            if (
-                d.kind == "code" and d.value[0].co_kwonlyargcount
-            ):  # Defaults for positions without a parameter change nothing.
+            if d.kind == "code" and d.value[0].co_kwonlyargcount:  # without such parameters the defaults are unused
                 conditions.append(f"not p{i}.__kwdefaults__")
         else:
             names[f"d{i}"] = d

@@ -44,7 +44,7 @@ SAME_FOR_BOTH = frozenset(
 async def converting(
     engine: Engine, frame: Frame, init: list[Val], run: Callable, loop: Callable, drift: TypeDrift
 ) -> Val:
-    """A loop of at least one iteration, in which sums have their later types from the start.
+    """Infer a loop of at least one iteration in which sums have their later types from the start.
 
     Args:
         engine, frame: as everywhere.
@@ -52,7 +52,7 @@ async def converting(
         run: `(frame, values) -> values after an iteration`; the body of a user's loop is its `graph`, whose first
         parameter is the item.
         loop: `(initial values, run) -> Val`: infers the loop; it raises TypeDrift where a type does not settle.
-        drift: why it does not with the given initial values.
+        drift: the error of the loop with the given initial values.
 
     Raises:
         TypeDrift: a variable that drifts is not such a sum.
@@ -88,7 +88,7 @@ async def converting(
 
 
 def other_operand(body: Graph, variable: Node) -> Node | None:
-    """What a parsed body adds to a variable, if that is all that it does with it: the other operand."""
+    """The other operand of the only operation that a parsed body does with a variable, if that is a sum, product, ..."""
     found = [u for u in uses(body).get(variable, ()) for operand in operands(u) if operand is variable]
     if len(found) != 1 or found[0] not in body.nodes or body.output is variable:
         return None
@@ -103,7 +103,7 @@ def _is_arithmetic(fn: object) -> bool:
 
 
 def converted(frame: Frame, start: Val, after: TreeDef) -> Dyn | None:
-    """The start of a variable in the type that it has after an iteration; None where that may be another number."""
+    """The start of a variable in the type that it has after an iteration; None if that may be another number."""
     if not isinstance(start, Dyn) or not isinstance(start.type, Scalar) or after.tag != "dyn":
         return None
     target = after.info
@@ -130,6 +130,6 @@ def _exact(value: int, dtype: str) -> bool:
 
 
 def _is_number(engine: Engine, frame: Frame, node: Node) -> bool:
-    """Whether an inferred node of a parsed graph is one number, whose class cannot say what arithmetic means."""
+    """Whether an inferred node of a parsed graph is one number, whose class cannot redefine arithmetic."""
     value = engine.value(frame, node)
     return isinstance(value, Dyn) and isinstance(value.type, Scalar)

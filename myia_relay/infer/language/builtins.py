@@ -72,7 +72,7 @@ async def getattr_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
         result = await data.attribute(engine, frame, args[0], name, site)
         before = frame.find(site.args[0]) if site is not None and site.args else None
         if site is not None and is_data(before) and before.node is args[0].node:
-            # It has the attribute, or has raised: what follows need not look again.
+            # It has the attribute, or an error was raised: what follows need not test again.
             frame.env[site.args[0]] = data.having(args[0], name)
         return result
     value = attribute(engine, frame, args[0], attribute_name(args[1]))
@@ -391,7 +391,7 @@ def _extreme(name: str):
         )
 
     async def larger(engine: Engine, frame: Frame, values: list[Val]) -> Val:
-        """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, as it is.
+        """The second value if it is larger (or, for `min`, smaller), else the first: the operand itself, unconverted.
 
         Raises:
             TypeError_: they cannot be compared.
@@ -441,7 +441,7 @@ async def replace_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> 
 
 
 MATCHES_ITSELF = 1 << 22
-"""The flag of `int`, `str`, `tuple` and their like: `int(x)` as a pattern captures the whole subject."""
+"""The flag of `int`, `str`, `tuple` and similar classes: `int(x)` as a pattern captures the whole subject."""
 
 
 async def _match_class(engine: Engine, frame: Frame, subject: Val, cls: Static, node) -> Val:

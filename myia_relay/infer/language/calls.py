@@ -70,11 +70,11 @@ from .item_changes import changed, updated, written_back
 from .registry import DERIVED, OF_CLASS, SPECIAL
 from .signatures import fitted
 
-# Operators that structures and compile-time objects have too; `structures.structural` knows them.
+# Operators that also work on structures and compile-time objects; `structures.structural` implements them.
 STRUCTURAL = dict.fromkeys(
     (operator.getitem, operator.not_, operator.is_, operator.is_not, operator.contains, operator.eq, operator.ne), True
 )
-# Builtins that run over all of an iterator, or hand on what it runs over.
+# Builtins that consume an iterator, or return what it iterates over.
 CONSUMERS = (list, tuple, dict, sum, min, max, sorted, any, all, zip, enumerate, map, functools.reduce)
 
 
@@ -144,7 +144,7 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
 
 
 def is_numeric(fn: Val) -> bool:
-    """Whether a callable is arithmetic, a comparison or a NumPy function: nothing that looks at the class of a number."""
+    """Whether a callable is arithmetic, a comparison or a NumPy function, which do not depend on the class of a number."""
     if not isinstance(fn, Static):
         return False
     module = getattr(fn.value, "__module__", None)
@@ -153,7 +153,7 @@ def is_numeric(fn: Val) -> bool:
 
 
 def takes_choices(fn: Val) -> bool:
-    """Whether a callable takes a choice as it is: functions with source do, everything else is tried option by option."""
+    """Whether a callable accepts a tagged union: functions with source do, everything else is called option by option."""
     if isinstance(fn, Static):
         value = fn.value
         if lookup(SPECIAL, value) is not None or lookup(OPERATORS, value) is not None:
@@ -230,7 +230,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_value(
             engine, frame, engine.from_python(frame, value.func, None), first + args, named, origin, site
         )
-    if isinstance(value, functools._lru_cache_wrapper):  # a pure function needs no memory of its results
+    if isinstance(value, functools._lru_cache_wrapper):  # a pure function needs no cache of its results
         return await call_static(engine, frame, value.__wrapped__, args, kwargs, origin, site)
     method = type(value).__call__ if callable(value) else None
     if isinstance(method, types.FunctionType):
@@ -257,7 +257,7 @@ async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwarg
 
 
 def callee_context(frame: Frame, site) -> Ambient:
-    """The context of a function called from here: inside of a model the path grows by the call site."""
+    """The context of a function called from here: inside a model the path is extended by the call site."""
     context = frame.context
     if context.scope is None:
         return context
@@ -362,7 +362,7 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
         found = await truth(engine, frame, args[0])
         return frame.constant(not found) if isinstance(found, bool) else emit(frame, "logical_not", found)
     if op is operator.ne and is_dataclass(args[0]) and user_method(args[0], "__ne__") is None:
-        equal = user_method(args[0], "__eq__")  # what a class says without `__ne__`; tuples have theirs
+        equal = user_method(args[0], "__eq__")  # classes get a default `__ne__`; tuples have their own
         if equal is not None:
             found = await call_value(engine, frame, Static(equal), list(args), {}, origin, None)
             return await call_value(engine, frame, Static(operator.not_), [found], {}, origin, None)
@@ -381,7 +381,8 @@ async def operator_method(engine: Engine, frame: Frame, op, args: list[Val], ori
 
 
 def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> Val:
-    """What a class's `__radd__` is given: a NumPy scalar on the left takes the operator itself, and hands on a Python number.
+    """The operand that a class's `__radd__` gets: a NumPy scalar on the left handles the operator itself, and passes a
+    Python number on.
 
     Raises:
         TypeError_: NumPy would make an array of the object or of the results.
@@ -395,7 +396,7 @@ def from_numpy(engine: Engine, frame: Frame, left: Val, right: Val, op: str) -> 
         return left
     cls = class_of(right) if is_data(right) else python_class(right)
     assert cls is not None  # None has no such method
-    if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy stands back
+    if getattr(cls, "__array_ufunc__", 0) is None:  # NumPy defers to the class
         return left
     sequence = any(hasattr(cls, name) for name in ("__array__", "__len__", "__getitem__"))
     if isinstance(left.type, Array) or op in MIRRORED or sequence:
@@ -500,7 +501,7 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
                     f.name: await call_value(engine, frame, Static(f.default_factory), [], {}, origin, site),
                 }
         values = fields_of(cls, names, defaults, (), kwargs, engine, frame)
-        for value in values:  # what is written into such an array later, the record would show
+        for value in values:  # the record would show later writes to such an array
             engine.shared.update(arrays_of(value))
         family = None if engine.structural else family_of(cls)
         if family is not None:

@@ -14,7 +14,7 @@ from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
 from ..values.values import Val
 
-MAX_ROUNDS = 8  # of generalising the carried types
+MAX_ROUNDS = 8  # rounds of generalising the carried types
 
 Made = TypeVar("Made")
 
@@ -48,7 +48,7 @@ async def generalise(
     carried = [unknown(s) for s in first]
     for _ in range(MAX_ROUNDS):
         results, made = await attempt(carried)
-        if results is None:  # the body never comes back
+        if results is None:  # the body never completes
             return carried, made
         joined = []
         for index, (name, before, after) in enumerate(zip(names, carried, results, strict=True)):
@@ -91,6 +91,6 @@ def initial_nodes(frame: Frame, init: list[Val], treedefs: list[TreeDef]) -> lis
 
 
 def mark_each(engine: Engine, sources: list[Val], targets: list[Val]) -> None:
-    """What flows into each carried variable may be seen elsewhere: so may the variable, then."""
+    """Mark the carried variables into which something flows that may be seen elsewhere."""
     for source, target in zip(sources, targets):
         mark_like(engine.shared, [source], [target])

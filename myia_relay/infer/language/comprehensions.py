@@ -28,7 +28,7 @@ from .registry import handles
 
 @handles(S.comprehension)
 async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
-    """A comprehension, or a generator expression that is all used."""
+    """A comprehension, or a generator expression of which all is used."""
     return await filled(engine, frame, node, Seq("list", ()))
 
 
@@ -58,7 +58,7 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
         run, iterable = calling(engine, frame, iterable, run, node)
     steps = walk(engine, frame, iterable)
     if (numbers := known_range(iterable)) is not None:
-        # A short range is spelt out, unlike a loop's: the list has a static length then.
+        # A short range is unrolled here, unlike in a loop: the list then has a static length.
         if len(numbers) <= LONG or keeps_static(engine):
             steps = [frame.constant(i) for i in numbers]
     if isinstance(steps, list):
@@ -75,7 +75,7 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
 
 
 async def contributed(engine: Engine, frame: Frame, graph: Graph, out: Val) -> Val:
-    """A list with what one item contributes appended; `graph` makes the list of that."""
+    """A list extended by the contribution of one item; `graph` makes the list of that contribution."""
     last = graph.output
     if not graph.nodes or graph.nodes[-1] is not last or not isinstance(last.fn, Constant):
         part = await engine.body(frame, graph)
@@ -101,7 +101,7 @@ async def contributed(engine: Engine, frame: Frame, graph: Graph, out: Val) -> V
 
 
 async def _chosen(engine: Engine, frame: Frame, node: Apply, out: Val) -> Val:
-    """What one of two graphs contributes."""
+    """The contribution of one of two graphs."""
     condition, *graphs = node.args
     decided = await truth(engine, frame, engine.value(frame, condition))
     if isinstance(decided, bool):

@@ -59,9 +59,9 @@ async def format_(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 
 def _check_specification(frame: Frame, value: Val, conversion: str, spec: str) -> None:
-    """Refuse a format specification that values of this type never take, and check the value where it depends on it.
+    """Refuse a format specification that values of this type never accept, and check the value where it depends on it.
 
-    The text itself is made when somebody looks at it, which may be never.
+    The text itself is made when it is used, which may be never.
 
     Raises:
         TypeError_: values of this type take none, in Python's words.

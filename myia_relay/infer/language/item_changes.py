@@ -45,7 +45,7 @@ def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
 
 
 async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: Val, origin: Origin) -> Val:
-    """`x[mask] op= other`, before it is written.
+    """Apply `x[mask] op= other` to the selected part, before it is written.
 
     Raises:
         TypeError_: `other` is no number or array.
@@ -60,7 +60,7 @@ async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: V
 
 
 async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val) -> Val:
-    """`x[index] = new` as a new value of `x`; of an array the index may also be as the primitives take it.
+    """`x[index] = new` as a new value of `x`; the index of an array may also be in the form that the primitives use.
 
     Raises:
         TypeError_: values of this kind have no items to assign to.
@@ -115,7 +115,7 @@ async def updated(engine: Engine, frame: Frame, value: AtVal, name: str, args: l
 
 
 def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
-    """What `x += y` leaves in `x`: an array keeps its dtype and shape, and whatever is computed is written into it.
+    """The value of `x` after `x += y`: an array keeps its dtype and shape, and the result is written into it.
 
     Raises:
         TypeError_: it would change its dtype.
@@ -144,7 +144,7 @@ def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
 
 
 def can_cast(source: str, target: str) -> bool:
-    """Whether NumPy writes results of one dtype into arrays of another: those of a kind, or of a kind further up."""
+    """Whether NumPy writes results of one dtype into arrays of another: within a kind, or from a lower to a higher kind."""
     order = ("bool", "uint", "int", "float")
     kinds = ["float" if "float" in dtype else dtype.rstrip("0123456789") for dtype in (source, target)]
     return order.index(kinds[0]) <= order.index(kinds[1])
@@ -162,7 +162,7 @@ async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list
 
 
 def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, entry: Val) -> None:
-    """Refuse the change of an array or a list where it is, in a list, a dict or a tuple, if something else may hold it.
+    """Refuse an in-place change of an array or list in a list, a dict or a tuple, if something else may hold it.
 
     Raises:
         TypeError_: with advice.

@@ -35,9 +35,9 @@ from .carried import generalise, initial_nodes, mark_each, region_with_parameter
 from .narrowing import split, test_of
 from .registry import handles
 
-UNROLLED = 1024  # iterations: a loop of no more is unrolled where it cannot stay one
-DRIFTING = 32  # the same where its variables change their types, which makes every iteration another program
-OPERATIONS = 20_000  # of all iterations of such loops
+UNROLLED = 1024  # iterations: up to this number a loop is unrolled if it cannot stay a loop
+DRIFTING = 32  # the same limit if its variables change their types, which makes every iteration a different program
+OPERATIONS = 20_000  # operations of all iterations of such loops
 
 
 @handles(S.while_)
@@ -67,7 +67,7 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
     """A loop whose carried types settle after one iteration: that iteration, then the loop.
 
     `best = 0.0; for row in x: best = max(best, np.sum(row))` is a Python float before the first iteration and may be a NumPy
-    scalar after it. So the first iteration is inferred by itself.
+    scalar after it. The first iteration is therefore inferred by itself.
 
     Args:
         engine, frame, node, init, decided, error: see `with_iterations`.
@@ -83,22 +83,22 @@ async def peeled(engine, frame, node, init, decided, first, rest, error: TypeDri
 
 
 async def with_iterations(engine, frame, node, init, decided, iterations, error: TypeDrift) -> Val:
-    """A loop whose carried types in its first iteration need not be those before it.
+    """A loop whose carried types in its first iteration may differ from the initial ones.
 
-    Where there is no iteration, the variables keep their first types, and are choices of both after the loop.
+    If there is no iteration, the variables keep their initial types; after the loop they are unions of both.
 
     Args:
         engine, frame, node: as everywhere.
         init: the initial carried values.
         decided: whether there is a first iteration: a bool or a bool scalar.
         iterations: `(frame, values) -> Val`: the loop, which has a first iteration.
-        error: what to say where the types do not join.
+        error: the error to raise if the types do not join.
     """
     landed: list[TreeDef] = []
 
     async def some(region: Frame) -> Val:
         result = await iterations(region, [region.bring(v) for v in init])
-        if result is not NEVER:  # a first iteration that always raises lands nowhere
+        if result is not NEVER:  # a first iteration that always raises has no result types
             landed.extend(tree_structure(v, capture=region.captured) for v in elements(result))
         return result
 
@@ -129,7 +129,7 @@ def _differs(a: TreeDef, b: TreeDef) -> bool:
 
 
 def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list[Val]:
-    """The carried values narrowed by the condition: side 0 where it holds, in an iteration; side 1 behind the loop."""
+    """The carried values narrowed by the condition: side 0, where it holds, in an iteration; side 1 after the loop."""
     graph = getattr(condition, "graph", None)
     found = test_of(engine, test, graph.output) if graph is not None else None
     if graph is None or found is None or found[0] not in graph.params:
@@ -147,7 +147,7 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
         init: the initial values.
         names: the carried variables' names, for messages.
         condition, body: the coroutines.
-        wide: whether carried variables may become choices.
+        wide: whether carried variables may become tagged unions.
     """
     drift: list[TypeDrift] = []
 
@@ -173,7 +173,7 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
 
 
 async def stable_while(engine, frame, node, init, names, condition, body, wide: bool = False) -> Val:
-    """A `while_loop` whose carried variables keep their types; `wide`: or may be one of several."""
+    """A `while_loop` whose carried variables keep their types; with `wide` they may be one of several types."""
 
     async def loop(init, names, cells):
         return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide)
@@ -299,7 +299,7 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
             await unrolled(1)
             raise Exhausted(f"it has at most {most:,} iterations, and this one has {len(iterations):,}")
     except Exhausted as limit:
-        if limit.notes:  # of a loop inside, which has told already
+        if limit.notes:  # the error of an inner loop, which is already complete
             raise
         inside = ", counted with those of the loops around it" if engine.spelt_out > 1 else ""
         told = Exhausted(
@@ -318,7 +318,7 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
 
 @contextmanager
 def unrolling(engine: Engine, count: int):
-    """Inside, a loop of so many iterations is unrolled; the outermost one begins to count operations."""
+    """Within this context a loop of so many iterations is unrolled; the outermost one starts to count operations."""
     outermost = engine.unrolled_until is None
     if outermost:
         engine.unrolled_until = engine.applied + OPERATIONS
@@ -332,7 +332,7 @@ def unrolling(engine: Engine, count: int):
 
 
 def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: Apply) -> tuple[Callable, Val]:
-    """An iteration over a `map`, which calls its function when it is reached: the body, and what it runs over."""
+    """An iteration over a `map`, which calls its function for each item: the body, and the underlying iterable."""
     fn, *sequences = mapped.parts
 
     async def call(region: Frame, values: list[Val]) -> Val:
@@ -461,7 +461,7 @@ async def iterate_with_cells(frame: Frame, iteration: Frame, cells: list, body, 
 
 
 async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = False) -> Val:
-    """A `for_loop` whose carried variables keep their types; `wide`: or may be one of several."""
+    """A `for_loop` whose carried variables keep their types; with `wide` they may be one of several types."""
 
     async def loop(init, names, cells):
         return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide)
@@ -503,7 +503,7 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
 
 
 async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
-    """A `for` with `break`: a `while_loop` that carries its index and whether to go on."""
+    """A `for` with `break`: a `while_loop` that carries its index and whether to continue."""
 
     async def condition(region: Frame, values):
         index, go_on, *_ = values

@@ -14,7 +14,8 @@ from ..values.values import NONE_VAL, Dyn, KnownRecord, Seq, Static, TaggedUnion
 
 
 def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
-    """A choice split by a test that each option passes or fails at compile time; None where that does not hold.
+    """A tagged union split by a test that each option passes or fails at compile time; None if some option does
+    neither.
 
     Args:
         engine, frame: as everywhere.
@@ -31,7 +32,7 @@ def narrowed(engine, frame, value: Val, keeps) -> tuple[Val, Val] | None:
 
 
 def restrict(frame, value: TaggedUnion, kept: list[int]) -> Val:
-    """A choice that is known to be one of some of its options."""
+    """A tagged union that is known to be one of some of its options."""
     if len(kept) == 1:
         return value.options[kept[0]]
 
@@ -43,16 +44,16 @@ def restrict(frame, value: TaggedUnion, kept: list[int]) -> Val:
 
 
 def test_of(engine, frame, condition: Apply):
-    """The value that a condition tests the kind of, and how its options fare.
+    """The value whose kind a condition tests, and which options pass.
 
-    Known are `isinstance(x, C)`, `x is None`, `x == "a"` for strings, `type(x) is C`, `x` itself where it is of an algebraic
+    Recognised are `isinstance(x, C)`, `x is None`, `x == "a"` for strings, `type(x) is C`, `x` itself if it is of an algebraic
     data type, and their negations.
     """
     if not isinstance(condition, Constant) and is_data(frame.find(condition)):
         return condition, lambda option: bool(possible(option)[0])
 
     def seen(node: Node) -> Val | None:
-        """The value of an operand; None where only the function around has it, as the condition was captured and it was not."""
+        """The value of an operand; None if only the enclosing function has it."""
         return engine.value(frame, node) if isinstance(node, Constant) else frame.find(node)
 
     op, args = operation(engine, frame, condition)
@@ -86,7 +87,7 @@ def test_of(engine, frame, condition: Apply):
 
         return subject, is_none
     if isinstance(known, Static) and isinstance(known.value, str):
-        plain = (Static, Dyn, Seq)  # the others may be equal to a string, or not
+        plain = (Static, Dyn, Seq)  # the others may or may not be equal to a string
         return (
             subject,
             lambda option: (
@@ -110,10 +111,11 @@ def operation(engine, frame, node) -> tuple:
 
 
 def split(value: Val, keeps: Callable) -> tuple[Val, Val] | None:
-    """A value on the two sides of a test: what it is where the test holds, and where not; None if it tells nothing.
+    """A value on the two sides of a test: narrowed where the test holds, and where it fails; None if the test tells
+    nothing.
 
     Args:
-        value: what is tested.
+        value: the value that is tested.
         keeps: `(value) -> bool or None`: whether the test holds.
     """
     if not is_data(value):

@@ -20,7 +20,7 @@ DERIVED: dict[str, Callable] = {}
 
 
 def special(*callables):
-    """Register what calling a Python object means: `(engine, frame, args, kwargs, origin, site) -> Val`, a coroutine."""
+    """Register the handler of calls of a Python object: `(engine, frame, args, kwargs, origin, site) -> Val`, a coroutine."""
 
     def register(handler):
         for c in callables:
@@ -31,12 +31,12 @@ def special(*callables):
 
 
 def of_class(cls: type):
-    """Register what calling an object of a class means: `(engine, frame, value, args, kwargs, origin, site)`."""
+    """Register the handler of calls of objects of a class: `(engine, frame, value, args, kwargs, origin, site)`."""
     return lambda handler: OF_CLASS.setdefault(cls, handler)
 
 
 def derived(transform: str):
-    """Register what calling a transformed function means: `(engine, frame, fn: Derived, args, kwargs, origin, site)`."""
+    """Register the handler of calls of a transformed function: `(engine, frame, fn: Derived, args, kwargs, origin, site)`."""
 
     def register(handler):
         DERIVED[transform] = handler

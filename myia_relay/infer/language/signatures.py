@@ -90,7 +90,7 @@ OPERANDS = {getattr(operator, name): 2 for name in dir(operator) if not name.sta
 
 @functools.lru_cache(256)
 def signature_of(function: Any) -> inspect.Signature | None:
-    """The parameters of a builtin, where they are known."""
+    """The parameters of a builtin, if they are known."""
     if function in SIGNATURES:
         return SIGNATURES[function]
     try:
@@ -100,7 +100,7 @@ def signature_of(function: Any) -> inspect.Signature | None:
 
 
 def fitted(function: Any, args: list, kwargs: dict) -> tuple[list, dict]:
-    """The arguments of a call of a builtin, those that have a place given by position.
+    """The arguments of a call of a builtin, by position as far as possible.
 
     Raises:
         TypeError_: the builtin does not take them, in the words of `inspect.Signature.bind`.

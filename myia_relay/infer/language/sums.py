@@ -33,12 +33,12 @@ from .loops import counted
 from .registry import special
 
 COMPENSATED = sys.version_info >= (3, 12)
-UNROLLED = 8  # elements of an array up to which a sum is spelt out
+UNROLLED = 8  # elements of an array up to which a sum is unrolled
 
 
 @special(builtins.sum)
 async def sum_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    """`sum(xs, start)`: over a long array or a run-time list a loop, else spelt out.
+    """`sum(xs, start)`: a loop over a long array or a run-time list, otherwise unrolled.
 
     Raises:
         TypeError_: the start is a string.
@@ -74,7 +74,7 @@ async def _loop(engine: Engine, frame: Frame, value: Dyn, start: Val, origin) ->
 
 
 class _Total:
-    """A sum under way: what it is so far, and the rounding errors of its floats."""
+    """A sum in progress: the total so far, and the rounding errors of its floats."""
 
     def __init__(self, engine: Engine, frame: Frame, origin, start: Val):
         self.engine, self.frame, self.origin = engine, frame, origin
@@ -105,7 +105,7 @@ class _Total:
         )
 
     def value(self) -> Val:
-        """The sum, its rounding errors added where they are finite."""
+        """The sum, with its rounding errors added if they are finite."""
         if self.error is None:
             return self.sum
         assert isinstance(self.sum, Dyn)

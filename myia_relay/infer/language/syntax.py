@@ -116,14 +116,14 @@ async def unpack(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 
 def unpacked(engine: Engine, frame: Frame, node: Apply, value: Val, wrong: type[CompileError] = TypeError_) -> Val:
-    """The parts of a sequence, as its unpacking takes them; `wrong` is the class of the complaint about its length."""
+    """The parts of a sequence that is unpacked; `wrong` is the class of the error about its length."""
     before, starred, after = node.attrs["before"], node.attrs["star"], node.attrs["after"]
     if is_run_time(value):
         return unpacked_list(engine, frame, value, before, starred, after)
     parts = as_sequence(engine, frame, value, "unpack")
     need = before + after
     if len(parts) < need or (len(parts) > need and not starred):
-        # CPython's words; a static length makes it a compile-time error.
+        # CPython's message; for a static length it is a compile-time error.
         detail = (
             f"too many values to unpack (expected {need})"
             if len(parts) > need
@@ -164,7 +164,8 @@ async def check_bound(engine: Engine, frame: Frame, node: Apply) -> Val:
     flag, value = (engine.value(frame, a) for a in node.args)
     name = node.attrs["name"]
     exception, message = unbound(name, node.attrs["free"])
-    # A loop is first tried with what is bound before it: a variable that only its iterations bind has no value there, nor a type.
+    # A loop is first tried with the variables that are bound before it: one that only its iterations bind has neither
+    # value nor type.
     if value is UNBOUND_VAL:
         return raising(frame, exception, message)
     assert isinstance(flag, Dyn)
@@ -210,7 +211,7 @@ async def raise_statement(engine: Engine, frame: Frame, node: Apply, values: lis
 
 
 async def emit_raise(engine: Engine, frame: Frame, value: Raised) -> Val:
-    """Emit the raising of an exception."""
+    """Emit the raise of an exception."""
 
     async def run(region: Frame, messages: list[Val]) -> Val:
         parts, operands = text_parts(engine, region, messages[0] if messages else None)

@@ -28,12 +28,12 @@ async def new_cell(engine, frame: Frame, node: Apply) -> Val:
 
 @handles(S.cell_get)
 async def cell_get(engine, frame: Frame, node: Apply) -> Val:
-    """What the cell of a variable holds."""
+    """Read the cell of a variable."""
     return await read(engine, frame, engine.value(frame, node.args[0]), node)
 
 
 async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
-    """What is in a cell.
+    """The content of a cell.
 
     Raises:
         NameError_: it may not be bound.
@@ -88,7 +88,9 @@ async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val
 
 
 def unbound(name: str, free: bool) -> tuple[type[NameError], str]:
-    """What CPython raises where a variable has no value: one of the function itself, or of a function around it (`free`)."""
+    """The error that CPython raises if a variable has no value: one of the function itself, or of an enclosing function
+    (`free`).
+    """
     what, where = ("free", " in enclosing scope") if free else ("local", "")
     kind = NameError if free else UnboundLocalError
     if sys.version_info < (3, 11):

@@ -123,8 +123,9 @@ async def call_with_rule(
 
 
 def _closed_pair(b: Builder, staged: Staged, spec: Specialisation, operands, own: int, wrt) -> tuple[Graph, Graph]:
-    """The function and its rule over the same operands; the rule then takes the result's leaves, and the
-    cotangents of its floats."""
+    """The function and its rule over the same operands; the rule also takes the result's leaves and the cotangents of
+    its floats.
+    """
     name = staged.spec.graph.name
     leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
     graph = Graph(name, origin=b.origin)

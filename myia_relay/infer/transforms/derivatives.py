@@ -53,9 +53,9 @@ class Staged:
     Attributes:
         spec: the specialisation.
         operands: the arguments of its graph.
-        treedefs: treedefs of the arguments differentiated by, by position; all of their numbers are leaves.
+        treedefs: by position, treedefs of the arguments that it is differentiated by; all of their numbers are leaves.
         starts: by position, where their leaves start among the operands.
-        place: where complaints point.
+        place: the place that errors show.
     """
 
     spec: Specialisation
@@ -82,14 +82,14 @@ class Staged:
         return gradient_value(self.treedefs[index], iter(nodes))
 
     def tangents(self) -> list[Type]:
-        """Types of the tangents of the result's leaves, of those that have one."""
+        """The types of the tangents of the result's leaves that have one."""
         return [tangent(leaf.info) for leaf in self.spec.returns.leaves() if has_tangent(leaf.info)]
 
     def results(self) -> list[Scalar | Array]:
         """Types of the float leaves of a result without trees."""
         found = self.tangents()
         refuse_data(found, "of the result")
-        return [t for t in found if isinstance(t, Scalar | Array)]  # lists have been refused before
+        return [t for t in found if isinstance(t, Scalar | Array)]  # lists were refused before
 
     def result_tree(self, values: Iterator[Val]) -> Val:
         """The result's tree with a value for each leaf that has a tangent, and None for everything else."""
@@ -105,7 +105,7 @@ class Staged:
 
 
 async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Origin, site) -> Staged:
-    """Specialise a function for arguments of which some are to be differentiated by."""
+    """Specialise a function for arguments, some of which it is to be differentiated by."""
     dynamic = tuple(i in chosen for i in range(len(args)))
     refuse_run_time([args[i] for i in chosen], "a derivative other than grad")
     spec, nodes = await specialise_call(engine, frame, fn, args, {}, origin, site, frame.context, dynamic)
@@ -123,7 +123,7 @@ async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Ori
 
 
 def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str) -> list[Val]:
-    """The arguments, keyword ones put in their positions.
+    """The arguments by position, including those given by keyword.
 
     Raises:
         TypeError_: a keyword argument has no position, or one before it is missing.
@@ -142,10 +142,10 @@ def positional(engine: Engine, fn: Val, args, kwargs: dict[str, Val], what: str)
 
 
 def aligned(frame: Frame, value: Val, treedef: TreeDef, what: str) -> list[Node | None]:
-    """The leaves of a tangent (or cotangent) of a value with this treedef, one for each leaf of it.
+    """The leaves of a tangent (or cotangent) of a value with this treedef, one for each leaf of the treedef.
 
-    None stands for zero, for a part or for all; of what is no float every tangent is None. Whether a tree's tangent has
-    its shape is for the program to find out.
+    None stands for zero, of a part or of the whole; what is not a float has the tangent None. Whether a tree's tangent has
+    its shape is checked at run time.
 
     Raises:
         TypeError_: the structures or dtypes differ.
@@ -188,7 +188,7 @@ def _shape(t: Scalar | Array) -> str:
 
 
 def filled(b: Builder, t: Scalar | Array, number: float) -> Node:
-    """A constant of a type, every element a number."""
+    """A constant of a type in which every element is one number."""
     if isinstance(t, Scalar):
         return b.constant(as_type(number, t), t)
     scalar = Scalar(t.dtype)
@@ -196,7 +196,7 @@ def filled(b: Builder, t: Scalar | Array, number: float) -> Node:
 
 
 def emit_jvp(b: Builder, staged: Staged, operands: list[Node], wrt: list[int], tangents: list[Node]) -> Node:
-    """The request for value and tangent; the graph may not be complete yet, so the type is taken from its treedef."""
+    """The request for value and tangent; the graph may not be complete yet, so the type follows from its treedef."""
     leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
     result = leaves[0] if len(leaves) == 1 else tuple_of(*leaves)
     type_ = tuple_of(result, tuple_of(*staged.tangents()))
@@ -275,7 +275,7 @@ async def call_vjp(engine: Engine, frame: Frame, fn: Derived, args, kwargs, orig
 
 @derived("pullback")
 async def call_pullback(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
-    """What `vjp` returned, called: it holds the function and its arguments.
+    """A call of the result of `vjp`, which holds the function and its arguments.
 
     Raises:
         TypeError_: not exactly one positional argument.
@@ -415,7 +415,7 @@ def entries(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, f
     count = total(ins if forward else outs)
     if count == 0:
         parts = [zero(b, Array((o if forward else i).dtype, (*o.shape, *i.shape))) for o, i in pairs]
-    elif count == 1:  # there is one direction
+    elif count == 1:  # there is only one direction
         seed = filled(b, (ins if forward else outs)[0], 1.0)
         parts = directional(b, staged, staged.operands, wrt, [seed], len(outs), forward)
     else:
@@ -438,10 +438,10 @@ def directional(
 def sparse_entries(
     engine: Engine, b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list, modes: tuple[bool, ...]
 ) -> list[Val]:
-    """The same as pairs (values, coordinates) of the entries that may be other than zero, row after row.
+    """The same as pairs (values, coordinates) of the entries that may be nonzero, row by row.
 
     Args:
-        modes: forward, reverse or both, of which the one with fewer passes is taken, the first where they tie.
+        modes: forward, reverse or both; of two the one with fewer passes is used, the first in a tie.
 
     Raises:
         GradError: which entries these are cannot be told.
@@ -464,7 +464,7 @@ def sparse_entries(
             places = [p for flat, shape in shapes if shape for p in np.unravel_index(flat, shape)]
             coordinates = Seq("tuple", tuple(Dyn(b.constant(p)) for p in places))
             values = item(b, node, len(pairs))
-            if not places:  # a number by a number
+            if not places:  # the derivative of a number by a number
                 values = (
                     reshape(Var(b, values), shape=()).node if len(part.rows) else zero(b, Array(values.type.dtype, ()))
                 )
@@ -485,7 +485,9 @@ def linear_map(b: Builder, staged: Staged, wrt: list[int], ins: list, outs: list
 
 
 def entry(b: Builder, value: Node, out: Scalar | Array, arg: Scalar | Array) -> Node:
-    """A derivative with the shape of the result, then that of the argument; a number as the argument is one."""
+    """A derivative with the shape of the result, followed by that of the argument; by a number, of the kind of the
+    argument.
+    """
     shape = (*out.shape, *arg.shape)
     var = Var(b, value)
     if shape:
@@ -499,7 +501,7 @@ def entry(b: Builder, value: Node, out: Scalar | Array, arg: Scalar | Array) -> 
 
 
 def checked_sparse(what: str, sparse: Any) -> bool:
-    """The option `sparse` of a Jacobian; a TypeError_ unless it is a bool.
+    """Check the option `sparse` of a Jacobian.
 
     Raises:
         TypeError_: it is no bool.

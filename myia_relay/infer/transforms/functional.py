@@ -32,18 +32,18 @@ from .derivatives import named_arguments
 
 
 def place(frame: Frame, origin: Origin, *names: str) -> Apply:
-    """A stand-in for the syntax node that loops and branches are made from."""
+    """A substitute for the syntax node from which loops and branches are made."""
     return Apply(frame.graph, undef, attrs={"names": names}, origin=origin)
 
 
 async def settled(engine: Engine, frame: Frame, value: Val, origin: Origin, iteration) -> Val:
-    """The initial value of a loop with its Python numbers as NumPy ones where an iteration makes them so.
+    """The initial value of a loop, with Python numbers converted to NumPy numbers if an iteration does that.
 
     Args:
         engine, frame: as everywhere.
         value: the initial value.
         origin: the place.
-        iteration: coroutine `(region, value) -> value`, one iteration; inferred, and thrown away.
+        iteration: coroutine `(region, value) -> value`, one iteration; inferred, and discarded.
     """
     for _ in range(3):
         frame.at(origin)
@@ -62,7 +62,7 @@ async def settled(engine: Engine, frame: Frame, value: Val, origin: Origin, iter
 
 
 def strengthened(frame: Frame, value: Val, first: TreeDef, second: TreeDef) -> Val | None:
-    """`value` with Python numbers cast where `second` has NumPy numbers of that dtype; None where there are none."""
+    """`value` with Python numbers cast where `second` has NumPy numbers of that dtype; None if there are none."""
     nodes: list[Node] = []
     treedef = tree_structure(value, nodes, False, frame.captured)
     before, after = [s.info for s in first.leaves()], [s.info for s in second.leaves()]
@@ -188,7 +188,7 @@ def _dyn(nodes: list[Node]) -> tuple[TreeDef, ...]:
 
 
 def scan_length(frame: Frame, xs: Val, given: int | None) -> tuple[Dyn, DimLike]:
-    """How many iterations, as a value and as a size: the common first axis of `xs`, or the given length.
+    """The trip count, as a value and as a size: the common first axis of `xs`, or the given length.
 
     Raises:
         TypeError_: neither says, or a leaf of `xs` is no array with a first axis.
@@ -311,7 +311,7 @@ async def fori_loop(engine: Engine, frame: Frame, args, kwargs, origin: Origin, 
 
 
 async def tree_map(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:
-    """`tree_map(f, tree, *rest)`: the structure of the first tree, `f` of the leaves that stand at the same place.
+    """`tree_map(f, tree, *rest)`: the structure of the first tree, with `f` applied to the leaves at the same place.
 
     Raises:
         TypeError_: there is no tree, there are keyword arguments, or the trees differ in structure.

@@ -23,7 +23,7 @@ def parameter_key(spec: Any, name: str) -> Hashable:
 
 
 def read_parameters(frame: Frame, model: Dyn, origin: Origin) -> list[Node]:
-    """The arrays of a reference as they are now."""
+    """The present arrays of a reference."""
     builder = frame.at(origin)
     return [builder.emit(ref_read, (model.node,), {"index": i}) for i in range(len(model.type.names))]
 

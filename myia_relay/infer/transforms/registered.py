@@ -40,7 +40,7 @@ from .custom_rules import call_with_rule
 
 @dataclass(frozen=True)
 class Applied:
-    """An operator with its static attributes, without its rule: what the rule is the derivative of."""
+    """An operator with its static attributes but without its rule: the function that the rule differentiates."""
 
     operator: Operator
     attrs: tuple[tuple[str, Any], ...]
@@ -91,7 +91,8 @@ def bound(engine: Engine, frame: Frame, op: Operator, args, kwargs) -> tuple[lis
 
 
 def operands(engine: Engine, frame: Frame, op: Operator, values: list[Val]) -> list[Val]:
-    """The arguments as an operator gets them: numbers and arrays, of an elementwise one in one dtype and shape.
+    """The arguments in the form that an operator gets: numbers and arrays; for an elementwise one, of one dtype and
+    shape.
 
     Raises:
         TypeError_: an argument is no number or array.
@@ -114,7 +115,7 @@ def operands(engine: Engine, frame: Frame, op: Operator, values: list[Val]) -> l
 
 
 def _array(engine: Engine, frame: Frame, op: Operator, name: str, value: Val) -> Dyn:
-    """A list that was given as an array; nothing else is one.
+    """A list of numbers as an array; nothing else is converted.
 
     Raises:
         TypeError_: it is no list of numbers.
@@ -129,7 +130,7 @@ def _array(engine: Engine, frame: Frame, op: Operator, name: str, value: Val) ->
 
 
 def _promoted(frame: Frame, staged: list[Var]) -> list[Var]:
-    """Operands in the float dtype that is common to them."""
+    """Operands converted to their common float dtype."""
     dtype = common_dtype([v.type for v in staged])
     weak = all(isinstance(v.type, Scalar) and v.type.weak for v in staged)
     goal = (
@@ -140,7 +141,7 @@ def _promoted(frame: Frame, staged: list[Var]) -> list[Var]:
 
 @of_class(Applied)
 async def call_applied(engine: Engine, frame: Frame, applied: Applied, args, kwargs, origin: Origin, site) -> Val:
-    """A call of an operator as the function that a rule is the derivative of."""
+    """A call of an operator as the function that its rule differentiates."""
     return apply(engine, frame, applied, list(args))
 
 
@@ -160,7 +161,9 @@ def has_symbols(nodes: tuple[Node, ...]) -> bool:
 
 
 def with_attributes(op: Operator, attrs: tuple[tuple[str, Any], ...]) -> Any:
-    """The operator's rule with its static attributes; the same object each time, as it is part of specialisations' keys."""
+    """The operator's rule with its static attributes; the same object each time, because it is part of the keys of
+    specialisations.
+    """
     rule = op.vjp_rule
     if not attrs:
         return rule
@@ -169,12 +172,12 @@ def with_attributes(op: Operator, attrs: tuple[tuple[str, Any], ...]) -> Any:
     return known
 
 
-# What compiled code depends on: the parts of the operator that ran while compiling, and what they read.
+# What compiled code depends on: the parts of the operator that ran at compile time, and what they read.
 
 
 def depend_on(engine: Engine, op: Operator) -> None:
-    """Write down that what is compiled is good only while the operator's parts are what they are."""
-    op.results.clear()  # what the relation said before may rest on names that have changed
+    """Record that the compiled program is valid only while the operator's parts stay the same."""
+    op.results.clear()  # what the relation returned before may depend on names that have changed
     for name in ("function", "vjp_rule", "relation", "dtype", "batch", "lower"):
         value = getattr(op, name)
         engine.depend("attribute", op, name, value)
@@ -185,7 +188,7 @@ def depend_on(engine: Engine, op: Operator) -> None:
 
 
 def depend_on_names(engine: Engine, function: types.FunctionType, seen: set[int]) -> None:
-    """The same for the free names of a function that Python runs while compiling, by the values they hold."""
+    """The same for the free names of a function that Python runs at compile time, by their values."""
     if id(function) in seen or is_ours(function.__code__.co_filename):
         return
     seen.add(id(function))
@@ -197,7 +200,7 @@ def depend_on_names(engine: Engine, function: types.FunctionType, seen: set[int]
 
 
 def note(engine: Engine, kind: str, place: Any, name: str, value: Any, seen: set[int]) -> None:
-    """One free name. An array is its contents here: it is not passed in at every call."""
+    """Record one free name. The content of an array counts here: it is not passed in at every call."""
     engine.dependencies.setdefault((kind, id(place), name), Dependency(kind, place, name, value))
     if isinstance(value, types.FunctionType):
         engine.depend("code", value, "", code_of(value))

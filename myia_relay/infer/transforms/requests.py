@@ -70,7 +70,7 @@ async def specialise_call(
 
 
 async def without_unions(engine: Engine, frame: Frame, result: Val, origin: Origin, strict: bool) -> Val:
-    """The result of a function to transform: of one type, as derivatives and batches are.
+    """Check that the result of a function to transform is of one type, which derivatives and batches need.
 
     Raises:
         GradError: a part of it is a float or something else, by what happens at run time.
@@ -118,7 +118,7 @@ def graph_of(engine: Engine, fn: Val) -> Graph | None:
 
 
 def parameter_names(engine: Engine, fn: Val) -> list[str]:
-    """The names that arguments of a callable may be given by; of a method without `self`."""
+    """The names by which arguments of a callable can be given; of a method without `self`."""
     graph = graph_of(engine, fn)
     names = list(graph.signature.names) if graph is not None and graph.signature is not None else []
     if isinstance(operator := getattr(fn, "value", None), Operator):
@@ -133,7 +133,7 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
 
 
 def named_positions(engine: Engine, fn: Val, names: list[str]) -> int:
-    """How many of the parameters of a callable, which has these names, can be given by position; `*args` not counted."""
+    """How many of the parameters of a callable with these names can be given by position, not counting `*args`."""
     graph = graph_of(engine, fn)
     s = graph.signature if graph is not None else None
     return len(names) - (len(s.names) - s.positional) if s is not None else len(names)
@@ -183,7 +183,7 @@ async def differentiate(
     """
     graph = graph_of(engine, fn)
     names = parameter_names(engine, fn)
-    # Keyword arguments that could be positional become so.
+    # Convert keyword arguments to positional ones where possible.
     named = named_positions(engine, fn, names)
     for position in range(len(args), named):
         if names[position] in kwargs and position == len(args):
@@ -206,7 +206,7 @@ async def differentiate(
         span = range(starts[index], starts[index] + counts[index + 1])
         indices[index] = [i for i in span if has_tangent(nodes[i].type)]
     flat = [i for group in indices.values() for i in group]
-    # Called from Python the transform has no place of its own: its complaints point at what the function returns.
+    # Called from Python, the transform has no place of its own: its errors point at what the function returns.
     place = origin
     if origin.loc is None and graph is not None:
         place = graph.output.origin if graph.output.origin.loc else graph.origin
@@ -228,7 +228,7 @@ def leaf_count(frame: Frame, value: Val, keep_constants: bool) -> int:
 
 
 def require_differentiable(value: Val, name: str) -> None:
-    """Refuse integer arguments and things that are no numbers.
+    """Refuse integer arguments and values that are not numbers.
 
     Raises:
         GradError: the value is an integer, a model, or no number.
@@ -245,14 +245,14 @@ def require_differentiable(value: Val, name: str) -> None:
         raise GradError(f"cannot differentiate by '{name}', which is no number")
     leaves: list[Node] = []
     tree_structure(value, leaves, capture=lambda closure: ())
-    # With their structures in their types, there is a gradient of the same structure, with None for everything.
+    # With the structures in the types, there is a gradient of the same structure, with None for everything.
     refuse_data(
         [leaf.type for leaf in leaves if not has_tangent(leaf.type)], f"by '{name}', in which there are no floats,"
     )
 
 
 def refuse_data(types: list[Type], what: str) -> None:
-    """Refuse derivatives by, or of, trees of any shape: the program is then compiled with their structure in its types.
+    """Refuse derivatives by or of trees of any shape; the program is then compiled with their structure in its types.
 
     Raises:
         GradError: one of the types is such a tree.
@@ -264,12 +264,13 @@ def refuse_data(types: list[Type], what: str) -> None:
 
 
 def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) -> Node:
-    """The gradient by a leaf as users get it: of a tree or a list, with its zeros."""
+    """The gradient by a leaf in the form for users: trees and lists include their zeros."""
     return whole(frame.builder, engine.functions, node, cotangent)
 
 
 def gradient_value(treedef: TreeDef, gradients) -> Val:
-    """The gradient of a tree: the tree's structure, floats replaced by their gradients (nodes or values), all else by None.
+    """The gradient of a tree: the tree's structure, with gradients (nodes or values) in place of floats, and None for
+    everything else.
 
     Raises:
         GradError: the tree holds a list of numbers that are no floats.
@@ -332,7 +333,7 @@ def emit_value_and_grad(
 
 
 def require_scalar(treedef: TreeDef, origin: Origin) -> None:
-    """The result of a function to differentiate is one float.
+    """Check that the result of a function to differentiate is one float.
 
     Raises:
         GradError: it is not.

@@ -136,7 +136,7 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
 
 
 def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
-    """A stand-in for one example of a batched argument: leaves with types only."""
+    """A substitute for one example of a batched argument: leaves with types only."""
     leaves: list[Node] = []
     treedef = tree_structure(arg, leaves, False, frame.captured)
     stand_ins = []

@@ -113,7 +113,7 @@ def join_in_place(lowering: Any, scope: Any) -> None:
             continue
         if len(set(parts)) < len(parts) or any(p.type.dtype != node.type.dtype for p in parts):
             continue
-        # Where a loop wants the whole, something may read what is there now after a part has been made.
+        # If a loop wants the whole array there, something may read the present contents after a part has been written.
         if wanted is not None and (wanted.storage.kind != "out" or len(lowering.scopes) > 1):
             continue
         whole = scope.dest.pop(node, None) or lowering.new_view(node.type)
@@ -173,7 +173,7 @@ class Cells:
         scalars = []
         for k, (t, place, value) in enumerate(zip(self.types, self.places, values, strict=True)):
             if is_scalar(t) or isinstance(t, Tape | List):
-                # Through a temporary: the value may be another cell's load.
+                # Through a temporary: the value may be a load of another cell.
                 scalars.append((place, block.let(value)))
             elif isinstance(t, Ref):
                 self.places[k] = value
@@ -210,7 +210,7 @@ def settle(lowering: Any, places: list[Any], output: Node) -> list[Any]:
     for k, (place, value, node) in enumerate(zip(places, values, nodes, strict=True)):
         if not isinstance(place, View) or same_place(place, value):
             continue
-        # Another result that still is this cell's old contents must be moved out first.
+        # Another result that still is this cell's old content must be moved out first.
         wanted = any(isinstance(v, View) and v.storage is place.storage for j, v in enumerate(values) if j != k)
         if wanted or node is None or nodes.count(node) > 1 or not lowering.retarget(node, place, keep=False):
             moves.append((value, place))
@@ -218,7 +218,8 @@ def settle(lowering: Any, places: list[Any], output: Node) -> list[Any]:
     targets = [place.storage for _, place in moves]
     for k, (value, place) in enumerate(moves):
         if value.storage in targets and (value.storage is not place.storage or isinstance(value.offset, int)):
-            # It comes from a cell that another move overwrites, or lies across its own target: through a temporary.
+            # The value comes from a cell that another move overwrites, or overlaps its own target: it goes through a
+            # temporary.
             spare = lowering.new_view(Array(value.dtype, value.shape))
             lowering.copy(value, spare)
             moves[k] = (spare, place)
@@ -363,7 +364,7 @@ def iterate_while(lowering: Any, node: Apply, condition: Callable[[], Any], step
     from .effects import Poll
 
     poll = Poll(lowering, node)
-    # The code generator has no `break`: a flag, so that the condition's code is there but once.
+    # The code generator has no `break`: a flag is used, so that the condition's code exists only once.
     block = lowering.block
     flag = block.local("int32", name="go")
     yes, no = tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)

@@ -55,7 +55,7 @@ def allocate(lowering: Any, size: int, unit: int) -> Any:
     """The address of a new record, a multiple of `unit`."""
     block, b, state, first = lowering.block, lowering.b, lowering.state, slots(lowering)
     address = b.let(state.get(first + TOP))
-    if unit > 8:  # what lies below may be of a family of fewer variants
+    if unit > 8:  # the data below may be of a family with fewer variants
         address = b.let(tirx.BitwiseAnd(b.add(address, idx(unit - 1)), idx(-unit)))
     top = b.let(b.add(address, idx(size)))
     with block.when(tirx.GT(top, state.get(first + END))):

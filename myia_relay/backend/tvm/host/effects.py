@@ -73,7 +73,7 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
     if isinstance(t, NoneT):
         return sites.StaticOperand(None)
     if isinstance(t, Struct):
-        # A text is known by its node alone: no value of native code stands for it.
+        # A text has no value in native code; it is identified by its node.
         parts = node.args if applies(node, "make_struct") else (None,) * len(t.elems)
         return sites.Parts(
             t, tuple(_decoder(lowering, e, v, part) for e, v, part in zip(t.elems, value, parts, strict=True))
@@ -96,7 +96,7 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
 
 
 def _site(lowering: Any, node: Apply, operands: tuple[Node, ...]) -> int:
-    _settle(lowering, operands)  # all before the first is looked at: what is computed later may take its place
+    _settle(lowering, operands)  # all of them before the first is tested: what is computed later may take its place
     lowering.plan.tick()
     decode = [decoder(lowering, a, lowering.value(a) if not _is_text(a) else None) for a in operands]
     lowering.sites.append(EffectSite(node, decode))
@@ -147,7 +147,7 @@ def _check(lowering: Any, node: Apply) -> None:
 
 def _raise(lowering: Any, node: Apply) -> None:
     _flush_writes(lowering)
-    # Code behind a return confuses LLVM's builder: keep it reachable in form.
+    # LLVM's builder fails on code after a return: keep it formally reachable.
     site = _site(lowering, node, node.args)
     with lowering.block.when(tirx.EQ(lowering.state.get(1), lowering.state.get(1))):
         lowering.state.fail(site)
@@ -281,7 +281,7 @@ def _ref_read(lowering: Any, node: Apply) -> None:
         fresh = lowering.new_view(node.type)
         lowering.copy(view, fresh)
         view = fresh
-    # A view object of its own for each read: what is the same object is the same contents.
+    # A new view object for each read: identical objects stand for equal contents.
     lowering.scope.env[node] = View(view.storage, view.dtype, view.shape, view.offset)
 
 
@@ -402,7 +402,7 @@ def estimate(graph: Graph, busy: tuple[Graph, ...] = ()) -> float:
         elif node.fn.kind == "reduce":
             size = _elements(node.args[0].type)
         elif node.fn.update:
-            size = _elements(node.args[1].type)  # in place, as a rule
+            size = _elements(node.args[1].type)  # usually in place
         elif is_view(node):
             size = 1.0
         total += 1.0 + size * 0.1 * COST.get(node.fn.name, 1) / 2

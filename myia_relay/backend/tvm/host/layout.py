@@ -11,7 +11,7 @@ from ...native.layout import CONTIGUOUS_ALIGNED, DATA, DESCR, DIMS, FLAGS, NDIM,
 from ..kernels.kernel import flat_buffer, pointer_type
 from ..tir.block import Block, call, idx, load
 
-TOGETHER = 32  # differences for one branch: LLVM takes time for each branch, and more than that for long sums
+TOGETHER = 32  # differences per branch: LLVM takes time for each branch, and more for long sums
 
 
 def fields(block: Block, obj: Any) -> Any:

@@ -24,7 +24,7 @@ from ..tir.block import Block, call, idx, load
 from ..tir.bounds import INDEX_MARK
 
 MANY = 1 << 40  # references to the block that all empty lists share
-MOST = 1 << 40  # entries; more cannot be meant
+MOST = 1 << 40  # entries; a larger number must be an error
 
 
 @functools.lru_cache(maxsize=4096)
@@ -67,7 +67,7 @@ class Lists:
         self.root = lowering
         state = lowering.state
         self.head, self.result = state.slot(), state.slot()
-        self.empty = state.slot(HEADER // 8 + 2)  # an entry's bytes behind, which may be read for nothing
+        self.empty = state.slot(HEADER // 8 + 2)  # bytes after the entries, which may be read speculatively
         state.needed = True
         self.functions: dict[Any, Any] = {}
 

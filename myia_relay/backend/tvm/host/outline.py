@@ -14,7 +14,7 @@ from ....ir.node import Graph
 from ....ir.prim import Primitive
 from ....ir.rewrite import all_graphs, components, graphs_run
 
-SIZE = 100  # applications: what is written out at most again where it is called
+SIZE = 100  # applications: the largest size that is inlined repeatedly
 
 
 def outlined(graph: Graph, recursive: set[Graph]) -> set[Graph]:
@@ -30,8 +30,8 @@ def outlined(graph: Graph, recursive: set[Graph]) -> set[Graph]:
             if isinstance(node.fn, Graph):
                 calls[node.fn] = calls.get(node.fn, 0) + 1
     out: set[Graph] = set()
-    size: dict[Graph, int] = {}  # of what is written for a graph, with all that is written out in it
-    tapes: dict[Graph, bool] = {}  # whether it works on tapes, which are the main function's
+    size: dict[Graph, int] = {}  # the size of what is emitted for a graph, including everything inlined in it
+    tapes: dict[Graph, bool] = {}  # whether it uses tapes, which belong to the main function
     for (g,) in (members for members in components(graph) if members[0] not in recursive):
         inner = graphs_run(g)
         size[g] = len(g.nodes) + sum(size.get(i, 1) for i in inner if i not in out)

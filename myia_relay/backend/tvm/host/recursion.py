@@ -49,8 +49,8 @@ from .scope import RefValue
 from .state import StateArea
 
 MAX_DEPTH = 200_000  # calls, of the function with the largest frame
-ITERATIONS = 1 << 15  # calls between two requests for signals
-MAX_BYTES = 1 << 30  # of all frames; address space, of which only what is used becomes memory
+ITERATIONS = 1 << 15  # calls between two polls for signals
+MAX_BYTES = 1 << 30  # bytes of all frames; address space, of which only the used part is committed
 
 
 @dataclass(eq=False)
@@ -153,7 +153,7 @@ class Calls:
         sizes = tuple(self.sizes)
         if not is_known(sizes):
             return MAX_BYTES
-        if not self.recursive:  # each is under way once at most
+        if not self.recursive:  # each is in progress at most once
             return sum(sizes)
         return min(MAX_BYTES, MAX_DEPTH * max(sizes, default=0))
 

@@ -69,7 +69,7 @@ def region(lowering: Any, tape: Tape) -> TapeRegion:
         for t in types:
             offsets.append(at)
             if isinstance(t, Array) and not is_scalar(t):
-                # A multiple of 8, so that numbers behind it are aligned; vectors take what they get.
+                # A multiple of 8, so that numbers after it are aligned; vector accesses need no alignment.
                 at = at + ((t.size * ITEM[t.dtype] + 7) // 8) * 8
             elif is_scalar(t) or isinstance(t, Tape | Data | List):
                 at = at + 8
@@ -100,7 +100,7 @@ class Run:
     base: Any = None
 
 
-IDLE = ("get_item", "make_struct", "none", "tape_new")  # what may stand in a run
+IDLE = ("get_item", "make_struct", "none", "tape_new")  # operations that may be in a run
 
 
 def run_of(lowering: Any, node: Apply, r: TapeRegion) -> Run:
@@ -277,7 +277,7 @@ def _overwritten(lowering: Any, node: Apply, tape: Tape) -> bool:
     if not any(isinstance(t, Array) and not is_scalar(t) for t in leaves(tape.elem)):
         return False
     if isinstance(scope.caller.fn if scope.caller is not None else None, Graph):
-        return True  # a called function's results live on in the caller
+        return True  # the results of a called function stay alive in the caller
     memo: dict = {}
     later = scope.graph.nodes[scope.position[node] + 1 :]
     return any(_pushes(n, tape, memo) for n in later)

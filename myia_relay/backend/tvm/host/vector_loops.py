@@ -253,8 +253,8 @@ class _Emission:
         lowering.plan.tick()
         site, body = MainSite(lowering), found.body
         self.buffers: dict[Node, Any] = {}
-        self.streamed: Apply | None = None  # a store past the caches
-        # What is the same in all iterations; positions, in the iteration of the least index
+        self.streamed: Apply | None = None  # a non-temporal store
+        # Values that are the same in all iterations; positions, in the iteration with the least index
         self.outside: dict[Node, Any] = {}
         for param, value in zip(body.params[1:], values, strict=True):
             if isinstance(param.type, Array) and not is_scalar(param.type):

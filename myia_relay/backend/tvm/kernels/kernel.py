@@ -29,7 +29,7 @@ from ..tir.block import Block, broadcast, call, dtype_of, lanes_of, load, ramp
 from ..tir.expr import Expr
 from ..tir.indexing import Address, AxisGroup, Gathered, Index, address, linear
 
-HUGE = 1 << 48  # the declared size of buffers: nothing checks it
+HUGE = 1 << 48  # the declared size of buffers: it is never checked
 
 
 def pointer_type(dtype: str) -> PointerType:
@@ -155,10 +155,11 @@ class Kernel(EvaluationSite):
             self.params.append(var)
             self.args.append(sized_pointer(self.lowering, view))
             self.declarations.append(declaration)
-            self._buffers[key] = (buffer, view, len(self.args) - 1)  # the view keeps the ids in the key alive
+            # The view keeps alive the objects whose ids are in the key.
+            self._buffers[key] = (buffer, view, len(self.args) - 1)
         buffer, first, number = self._buffers[key]
         if self.lowering.watch is not None and product(view.shape) != product(first.shape):
-            self.args[number] = view_pointer(view)  # of several sizes: as far as its storage reaches
+            self.args[number] = view_pointer(view)  # of several sizes: the extent is that of its storage
         return buffer
 
     def value_param(self, key: Any, expr: Any, dtype: str | None = None) -> Any:
@@ -172,7 +173,7 @@ class Kernel(EvaluationSite):
 
     def scalar(self, node: Node) -> Any:
         value = self.lowering.scalar(node)
-        if dtype_of(value) == "bool":  # as a byte: i1 parameters are not worth their corner cases
+        if dtype_of(value) == "bool":  # as a byte: i1 parameters have too many corner cases
             return tirx.NE(self.value_param(node, tirx.Cast("int32", value)), tirx.IntImm("int32", 0))
         return self.value_param(node, value)
 
@@ -206,7 +207,7 @@ class Evaluator:
         self.site = site
         self.b = Expr(site.block, site.dims, site.array)
         self.memo: dict[tuple[Any, int], tuple[Any, Index]] = {}  # None, "axes": the index itself
-        self.pinned: dict[Node, Any] = {}  # roots computed in this kernel too: never read from memory here
+        self.pinned: dict[Node, Any] = {}  # roots that this kernel computes too: never read from memory here
 
     def fresh(self) -> None:
         """Forget computed values: what follows is in another scope."""
@@ -248,7 +249,7 @@ class Evaluator:
     def _broadcast(self, index: Index, arg: Node) -> Index:
         if is_scalar(arg.type) or tuple(arg.type.shape) == index.shape:
             return index
-        if index.mixes(arg.type.shape):  # below a reshape, whose axes the loops do not know
+        if index.mixes(arg.type.shape):  # below a reshape, where the axes of the loops do not apply
             key = ("axes", id(index))
             if key not in self.memo:
                 self.memo[key] = (Index.of_axes(index.shape, self._axes(index)), index)

@@ -30,8 +30,8 @@ from ..tir.indexing import AxisGroup, Index, address
 from . import nontemporal
 from .kernel import Evaluator, Kernel
 
-PARALLEL_WORK = 60_000  # vector operations' worth of elements from which two threads win over one
-LONG = 4  # vectors of a row that may be written past the caches
+PARALLEL_WORK = 60_000  # the work, in vector operations, from which two threads are faster than one
+LONG = 4  # vectors of a row that may be stored non-temporally
 ACCUMULATORS = 4
 
 
@@ -68,7 +68,7 @@ def cuts(shape: tuple[DimLike, ...], nodes: list[Apply]) -> set[int]:
         for operand in (node, *node.args):
             if isinstance(operand.type, Array) and not is_scalar(operand.type):
                 out |= _broadcast_cuts(shape, operand.type.shape)
-    # A reshape inside is free only if the kernel is one flat loop.
+    # A reshape inside costs nothing only if the kernel is one flat loop.
     return everything if reshaped and out else out
 
 
@@ -79,7 +79,7 @@ def _broadcast_cuts(shape, operand) -> set[int]:
     full: list[bool | None] = []
     for axis, size in enumerate(shape):
         if size == 1:
-            full.append(None)  # an axis of one element goes with either side
+            full.append(None)  # an axis of one element can be merged with either side
         else:
             full.append(axis >= lead and operand[axis - lead] != 1)
     out, last = set(), None
@@ -247,7 +247,7 @@ class Nest:
         self.b.dtype = "float32" if is_half(dtype) else dtype
         init, combine = node.fn.lower_rule(self.b)
         if dtype == "bool":
-            # Vectors of bits cannot be taken apart through memory: accumulate bytes.
+            # Vectors of bits cannot be accessed lane by lane in memory: accumulate bytes.
             of_bools, init, self.b.dtype = combine, tirx.Cast("int8", init), "int8"
 
             def combine(x, y):
@@ -255,7 +255,8 @@ class Nest:
 
         out = self.kernel.buffer(target, write=True)
         parallel = self.work(shape, nodes) >= PARALLEL_WORK
-        # In another order some products are inf * 0, which are not in NumPy's: that is more than a last bit.
+        # In another order some products are inf * 0, which do not occur in NumPy's order: that is more than a rounding
+        # error.
         in_order = node.fn.name == "reduce_prod" and node.type.is_float
         plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel, in_order)
         if over[-1] or len(axes) == 1:
@@ -278,7 +279,7 @@ class _Reduction:
     def value(self, kept: list[Any], gone: list[Any]) -> Any:
         """The element to combine, at indices of kept and reduced groups."""
         if 0 in self.shape:
-            return self.init  # nothing is read of an empty array, whose sizes no index can be divided by
+            return self.init  # nothing is read from an empty array, by whose sizes no index can be divided
         kept, gone = list(kept), list(gone)
         at = [(gone if o else kept).pop(0) for o in self.over]
         index = Index(self.shape, [AxisGroup(a, z, i) for (a, z), i in zip(self.axes, at)])

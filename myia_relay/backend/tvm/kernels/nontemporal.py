@@ -26,7 +26,7 @@ from ..plan import ITEM, View
 from ..tir.block import Block, call, dtype_of, element, expect, idx, lanes_of, load, ramp
 from .kernel import address_of
 
-USUAL = 32 << 20  # bytes of the last cache, where the system does not say
+USUAL = 32 << 20  # bytes of the last-level cache, if the system does not tell
 _LLVM = {"float32": "float", "float64": "double"}
 
 
@@ -61,7 +61,7 @@ def until_placed(block: Block, buffer: Any, place: Any, lanes: int, step: int = 
     That is the least r with (place + r * step) % lanes == 0: an inverse of -step, times the place.
     """
     common = math.gcd(step, lanes)
-    iteration = lanes // common  # steps after which all is as before
+    iteration = lanes // common  # steps after which the alignment repeats
     inverse = pow(-step // common, -1, iteration)
     behind = tirx.Div(_misplaced(block, buffer, place, lanes), idx(common))
     return block.let(tirx.Mod(tirx.Mul(behind, idx(inverse)), idx(iteration)))

@@ -412,7 +412,7 @@ def _cumsum(c: Call) -> None:
     b, block = c.b, c.block
     size, step = c.b.dim(n), c.b.dim(inner)
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
-        # -0.0 leaves all numbers as they are, where 0.0 would turn a first -0.0 around.
+        # -0.0 is the neutral element: 0.0 would change a first -0.0.
         total = block.cell(constant(-0.0 if x_type.is_float else 0, x_type.dtype))
         with block.loop(size) as k:
             iteration = tirx.Sub(tirx.Sub(size, idx(1)), k) if c.attrs["reverse"] else k

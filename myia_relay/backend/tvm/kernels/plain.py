@@ -49,7 +49,8 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
             total = tirx.Add(tirx.Mul(total, c.b.dim(n)), i)
         return total
 
-    # All (sample, group, filter, channel, output position, tap); those of the result outside, the others summed.
+    # Axes (sample, group, filter, channel, output position, tap); those of the result are the outer loops, the others
+    # are summed.
     extents = {"n": batch, "g": groups, "o": s.filters, "c": s.channels, "p": y_plane, "q": x_plane, "t": kh * kw}
     outer = {"forward": "ngop", "grad_input": "ngcq", "grad_weight": "goct"}[what]
     inner = {"forward": "ct", "grad_input": "ot", "grad_weight": "np"}[what]
@@ -199,7 +200,7 @@ class PlainPooling:
         if self.what == "max":
             block.store(self.out, load(best, 0), place)
         elif self.what == "gather":
-            # A window of padding alone has its maximum there: nothing to gather.
+            # A window of padding alone has its maximum in the padding: nothing to gather.
             safe = block.let(tirx.Select(found, load(where, 0), idx(0)))
             block.store(self.out, b.where(found, load(self.other, safe), self.zero()), place)
         else:

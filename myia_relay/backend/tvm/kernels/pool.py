@@ -179,7 +179,8 @@ def _scatter(
         return
     for lane in range(lanes):
         for k, (position, exists) in enumerate(_window(s, oh, plus(ow, lane))):
-            # In a vector every lane's share is taken out; windows may overlap downwards only, so lanes do not meet.
+            # In a vector, the contribution of every lane is extracted; windows may overlap only vertically, so lanes do
+            # not collide.
             share = shares[k] if lanes == 1 else shuffle([shares[k]], [lane])
             place = at(dx, position)[1]
             if s.tiles and finish:
@@ -224,7 +225,7 @@ def _scan(b: Block, s: Pool, x: Operand, oh: Any, ow: Any, lanes: int) -> tuple[
     """Returns (maximum, its number in the window as int32) of `lanes` windows."""
     dtype = with_lanes(dtype_of_buffer(x), lanes)
     number_dtype = with_lanes("int32", lanes)
-    # With padding the first element may be absent: begin with "none", which anything beats.
+    # With padding the first element may be absent: start with a value below all others.
     best, which = b.cell(const(float("-inf"), dtype)), b.cell(const(-1, number_dtype))
     for k, (position, exists) in enumerate(_window(s, oh, ow)):
         number = const(k, number_dtype)

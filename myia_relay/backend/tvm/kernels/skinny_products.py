@@ -41,8 +41,9 @@ from .nests import lanes_for
 FEW = 128  # rows
 LEAST = 32  # of what is summed over
 MOST = 2048  # of what is summed over, so that a panel stays in the cache
-WORK = 1 << 23  # multiplications: what less saves in a call is not worth the time to compile it
-TILE = (8, 3)  # rows and vectors of columns: with a row of vectors and a number, the registers that AVX-512 has
+WORK = 1 << 23  # multiplications: below this, the gain in a call is not worth the time to compile the code
+# Rows and vectors of columns: together with a row of vectors and a number, these are the registers of AVX-512.
+TILE = (8, 3)
 DOTS = (4, 6)  # rows of both matrices
 
 
@@ -157,7 +158,7 @@ def _columns(dtype: str, rows: int, columns: int) -> Any:
     def places(first: int) -> Iterator[Any]:
         return (tirx.Add(tirx.Mul(idx(first + r), out_step), idx(s)) for r in range(rows) for s, _ in vectors)
 
-    for place in places(rows):  # the tile below is next; the caches have none of its rows, which lie far apart
+    for place in places(rows):  # the tile below is next; its rows, which lie far apart, are in no cache
         block.prefetch(f.out, place)
     with block.loop(k) as t:
         row = block.let(tirx.Mul(t, right_step))

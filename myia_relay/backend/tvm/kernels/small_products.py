@@ -21,9 +21,9 @@ from ..tir.expr import constant
 SHORT = 16  # elements of a row of the result, and of what is summed over
 SMALL = 4096  # multiplications in all
 UNROLLED = 8  # rows
-DIRECTIONS = 8  # products of which it is worth it to look at each
-TOGETHER = 4  # rows that are zero or not
-LARGEST = 16  # numbers that are looked at at once
+DIRECTIONS = 8  # products from which testing each for zeros pays
+TOGETHER = 4  # rows that are tested for zero together
+LARGEST = 16  # numbers that are tested at once
 
 
 def is_small(batch: Any, m: Any, n: Any, k: Any) -> bool:

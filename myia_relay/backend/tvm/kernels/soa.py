@@ -35,9 +35,9 @@ from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
 
 LANES = lanes_for("float64")
-MIXED = 4  # columns that are mixed into whole vectors
-LONGEST = 1 << 14  # groups in all iterations of a loop of which is noted where there is something to add
-WATCHED = 4  # blocks for which it is worth it to find out before the first what each would find out
+MIXED = 4  # columns that are transposed into whole vectors
+LONGEST = 1 << 14  # groups of a loop for which it is recorded, for all iterations, where something must be added
+WATCHED = 4  # blocks from which it pays to compute in advance what each would compute
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     machine = RowBlockEvaluator(kernel, lanes, n)
     if blocks >= WATCHED:
         machine.watch(body, values)
-    # Of results too large for the caches the widest is written past them: blocks begin where its vectors may be stored
-    # so.
+    # If results are too large for the caches, the widest is stored non-temporally: blocks begin where its vectors are
+    # aligned.
     large = [] if counted or n < 2 * LANES else [k for k, view in enumerate(targets) if nontemporal.pays(view)]
     streamed = max(large, key=lambda k: attrs["widths"][k][1], default=None)
     ahead: Any = None
@@ -103,8 +103,8 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         if n % lanes or ahead is not None:
             first = tirx.Min(first, idx(n - lanes))
         first = block.let(first)
-        # LLVM compares each access to memory in a loop with each other, whether they may overlap: seconds, for
-        # thousands. It does not look at loops that touch memory by anything but loads and stores.
+        # LLVM tests each pair of memory accesses in a loop for overlap, which takes seconds for thousands. It ignores
+        # loops that access memory by anything but loads and stores.
         if streamed != 0:
             block.prefetch(outs[0], tirx.Mul(first, idx(attrs["widths"][0][1])))
         numbers = iter(machine.run(body, [Even(first, 1), *values]))
@@ -378,7 +378,7 @@ class RowBlockEvaluator:
         """The element of an array at an index."""
         if isinstance(index, Even) and 1 < index.stride <= MIXED and self.lanes == LANES and t.dtype != "bool":
             first = index.offset - index.offset % index.stride
-            if first + self.rows * index.stride <= known_size(t.shape[0]):  # else its rows are not all there
+            if first + self.rows * index.stride <= known_size(t.shape[0]):  # otherwise not all of its rows are there
                 picked = [k * index.stride + index.offset % index.stride for k in range(self.lanes)]
                 return self.b.let(shuffle(self.block_of_rows(buffer, index.start, first, index.stride), picked))
         if isinstance(index, Even) or lanes_of(dtype_of(self.expression(index))) == 1:

@@ -30,7 +30,7 @@ from . import blas
 
 NARROW = 8
 PANELS = 8
-MANY = 32  # rows for which a matrix is worth being turned
+MANY = 32  # rows from which transposing a matrix pays
 
 
 def triangular_dot(c: Any, tasks: int) -> None:

@@ -24,8 +24,8 @@ from ..tir.indexing import AxisGroup, Index
 from .kernel import Kernel
 from .nests import Nest, lanes_for
 
-VECTORS = 8  # columns a pass over the rows takes, in vectors: as many sums stay in registers
-LEAST = 4096  # elements from which it is worth a kernel of its own
+VECTORS = 8  # columns per pass over the rows, in vectors: as many sums stay in registers
+LEAST = 4096  # elements from which a separate kernel pays
 
 
 @dataclass
@@ -76,7 +76,7 @@ def _update_of(scope: Any, product: Apply, writes: list[Apply]) -> Update | None
     cone = _cone(scope, write, product)
     if cone is None:
         return None
-    # Nothing between may leave the program or look at the matrix.
+    # Nothing in between may leave the program or read the matrix.
     members = {*cone, write}
     for node in scope.graph.nodes[position[product] + 1 : position[write]]:
         if not isinstance(node.fn, Primitive) or node.fn.kind == "control" or node.fn.effect in ("raise", "io"):
@@ -92,7 +92,7 @@ def _update_of(scope: Any, product: Apply, writes: list[Apply]) -> Update | None
 def _last(scope: Any, node: Apply) -> int:
     """The position from which a value that is read by `node` is certainly not read any more."""
     if scope.fusion.role.get(node) in ("inline", "view", "root") or node.fn.kind == "struct":
-        return len(scope.position)  # computed later than it stands, or passed on
+        return len(scope.position)  # computed later than its position, or passed on
     return scope.position[node]
 
 

@@ -62,7 +62,7 @@ def with_lanes(dtype: str, lanes: int) -> str:
     return element(dtype) if lanes == 1 else f"{element(dtype)}x{lanes}"
 
 
-# Nodes are immutable, and every one that is made crosses into C++: equal constants, types and operators are made once.
+# Nodes are immutable, and making one calls into C++: equal constants, types and operators are made once.
 
 
 @functools.lru_cache(4096)
@@ -203,7 +203,7 @@ class Block:
 
     def __init__(self) -> None:
         self._stmts: list[Any] = []
-        # Loads handed out by let(), by identity: safe to use again and again, since nothing else can write to their buffers.
+        # Loads returned by let(), by identity: safe to use repeatedly, since nothing else can write to their buffers.
         self._named: dict[int, Any] = {}
         # Inside a vectorized loop: its variable, its extent, and the allocations to be put in front of it.
         self._lane: tuple[Any, int, list[Any]] | None = None
@@ -229,7 +229,7 @@ class Block:
             A one-dimensional buffer, uninitialised, alive to the end of the enclosing scope.
         """
         buffer = tirx.Var(name, _local_type(dtype, size))
-        # Without the annotation LowerTVMBuiltin makes a call of TVMBackendAllocWorkspace of it.
+        # Without the annotation, LowerTVMBuiltin turns it into a call of TVMBackendAllocWorkspace.
         alloc = tirx.AllocBuffer(buffer, annotations={"disable_lower_builtin": integer("bool", 1)})
         if self._lane is None:
             self.emit(alloc)

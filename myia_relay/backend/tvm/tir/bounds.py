@@ -33,7 +33,7 @@ from .block import Block, broadcast, call, const, dtype_of, element, expect, idx
 
 PLACE_MARK, CLOCK_MARK, EXTENT_MARK = "myia_relay_place", "myia_relay_clock", "myia_relay_extent"
 INDEX_MARK = "myia_relay_index"
-POISON = 0x7FFB  # sixteen bits: a NaN in each format of floats, a large odd number in each of integers
+POISON = 0x7FFB  # sixteen bits: a NaN in each float format, a large odd number in each integer format
 FAR = (1 << 63) - 1
 OBJECTS = ("obj", "dims")  # buffers over NumPy's array objects, read at constant words before anything else runs
 
@@ -167,14 +167,14 @@ class _Function:
         self.spans: dict[Any, _Span] = {}
         self.reaches: dict[Any, _Reach] = {}
         self.place = 0
-        self.fresh = False  # whether the local that was made last is stored as a whole by the statement that follows
+        self.fresh = False  # whether the next statement stores the local that was made last as a whole
 
     def build(self) -> Any:
         """The function with its checks."""
         params = list(self.function.params)
         if (
             not self.is_private and not self.is_main
-        ):  # continues a recursion on a larger stack: its own area is its first
+        ):  # continues a recursion on a larger stack: its first argument is its own area
             self.area = params[0]
         block = Block()
         extra = [self.area] if self.is_private else []

@@ -149,7 +149,7 @@ def float_divmod(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
     mod = b.let(tirx.Mod(x, y))  # LLVM's frem is C's fmod, which is exact
     div_ = b.let(tirx.Div(tirx.Sub(x, mod), y))
     nonzero = ne(mod, zero)
-    # (y < 0) != (mod < 0), spelt out: tirx.NE of bools is miscompiled.
+    # (y < 0) != (mod < 0), written out: tirx.NE of bools is miscompiled.
     below = tirx.LT(y, zero)
     differ = tirx.Or(tirx.And(below, tirx.GE(mod, zero)), tirx.And(tirx.Not(below), tirx.LT(mod, zero)))
     adjust = b.let(tirx.And(nonzero, differ))
@@ -185,7 +185,8 @@ def libm(name: str, *args: Any) -> Any:
         ValueError: the arguments are vectors, and the function has no vector form.
     """
     dtype = dtype_of(args[0])
-    if name == "pow":  # LLVM rewrites pow(x, 2.0) to x*x, pow(2.0, x) to exp2(x): not libm's last place now and then
+    # LLVM rewrites pow(x, 2.0) to x*x, pow(2.0, x) to exp2(x), which sometimes differ from libm in the last place.
+    if name == "pow":
         args = tuple(fence(a) for a in args)
     if lanes_of(dtype) == 1:
         symbol = name if dtype == "float64" else name + "f"
@@ -227,7 +228,7 @@ def minimum(b: Block, x: Any, y: Any) -> Any:
 
 def _extremum(b: Block, wins: Any, x: Any, y: Any) -> Any:
     x, y = b.once(x), b.once(y)
-    if element(dtype_of(x)) == "float16":  # for which NumPy has no vector code: the first of equals
+    if element(dtype_of(x)) == "float16":  # NumPy has no vector code for these: the first of equal elements
         wins = {tirx.GT: tirx.GE, tirx.LT: tirx.LE}[wins]
     keep = wins(ordered(x), ordered(y))
     return tirx.Select(tirx.Or(keep, isnan(x)) if is_float(x) else keep, x, y)

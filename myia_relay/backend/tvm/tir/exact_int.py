@@ -118,7 +118,7 @@ def int_divmod(b: Block, x: Any, y: Any) -> tuple[Any, Any]:
     zero, one = const(0, dtype), const(1, dtype)
     by_zero, overflow = division_flags(b, x, y)
     by_zero = b.let(by_zero)
-    # Both cases trap in x86's idiv. Dividing by 1 instead gives the wanted (minimum, 0) in the second.
+    # Both cases trap in x86's idiv. Dividing by 1 instead gives the required (minimum, 0) in the second case.
     divisor = b.let(tirx.Select(tirx.Or(by_zero, overflow), one, y))
     quotient = b.let(tirx.Div(x, divisor))
     remainder = b.let(tirx.Mod(x, divisor))

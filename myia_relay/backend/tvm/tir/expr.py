@@ -328,7 +328,7 @@ class Expr:
         return exact.shift_right(self.block, *self.widen(x, y))
 
     def add_overflows(self, x, y):
-        if isinstance(y, tirx.IntImm) and y.value:  # one comparison, where the sum itself may stay elsewhere
+        if isinstance(y, tirx.IntImm) and y.value:  # one comparison, while the sum itself may stay elsewhere
             return exact.beyond(x, y.value)
         return exact.checked_add(self.block, *self.widen(x, y))[1]
 

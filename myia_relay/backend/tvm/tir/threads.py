@@ -27,7 +27,7 @@ import tvm
 from ...native.library import prepare_threads, wanted_threads
 
 _MODE_BIG = 1
-_number: int | None = None  # in force since `configure`
+_number: int | None = None  # set by `configure`
 
 
 def configure(n: int | None = None) -> int:
@@ -50,7 +50,7 @@ def configure(n: int | None = None) -> int:
     prepare_threads(number)  # pools that do not exist yet read this
     if _number is None:
         _number = number
-    elif number != _number:  # this thread's pool may exist; it is made, if not
+    elif number != _number:  # this thread's pool may exist; otherwise it is made
         tvm.get_global_func("runtime.config_threadpool")(_MODE_BIG, number)
         _number = int(tvm.get_global_func("runtime.NumThreads")())
     return _number

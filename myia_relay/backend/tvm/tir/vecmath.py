@@ -103,7 +103,8 @@ def exp(b: Block, x: Any) -> Any:
     n, r = _reduce_exp(b, f, _clamped(b, f, x, *f.format.exp_range))
     power = b.let(tirx.Add(_expm1_reduced(b, f, r), f.c(1.0)))
     if vector_bytes() == 64:
-        # AVX-512 scales by any power of two, in one instruction. No NaN is made an integer, which LLVM leaves undefined.
+        # AVX-512 scales by any power of two in one instruction. NaN must not be converted to an integer, which is
+        # undefined in LLVM.
         number = tirx.Select(tirx.GT(n, f.c(-4096.0)), n, f.c(-4096.0))
         return b.let(llvm("ldexp", f.dtype, power, tirx.Cast(with_lanes("int32", f.lanes), b.let(number))))
     magic = f.c(f.format.magic)
@@ -184,7 +185,7 @@ def log(b: Block, x: Any) -> Any:
     one, root = _pattern(fmt, 1.0), _pattern(fmt, math.sqrt(0.5))
     moved = b.let(tirx.Add(f.bits(normal), f.i(one - root)))
     k = tirx.Sub(tirx.RShift(moved, f.i(fmt.mantissa)), f.i(fmt.bias))
-    # By way of int32: AVX2 and NEON convert that, but not int64, to double.
+    # Through int32: AVX2 and NEON convert int32, but not int64, to double.
     k = tirx.Cast(f.dtype, tirx.Cast(with_lanes("int32", f.lanes), k))
     k = b.let(tirx.Add(k, tirx.Select(subnormal, f.c(-shift), f.c(0.0))))
     significand = tirx.Add(tirx.BitwiseAnd(moved, f.i((1 << fmt.mantissa) - 1)), f.i(root))
