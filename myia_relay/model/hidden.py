@@ -8,7 +8,7 @@ every later compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..abstract.annotations import annotated_type
@@ -21,7 +21,34 @@ from ..infer.transforms.model_gradients import parameter_key
 from ..infer.values.values import Dyn, Static, Val
 from ..ir.node import Graph
 from ..pipeline import compress
-from ..utils.errors import TypeError_
+from ..prims.rules.relations import show_shape
+from ..utils.errors import TypeError_, nearest
+from .init import initialiser
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parameter of a layer: its shape, and how it is drawn.
+
+    Attributes:
+        shape: its sizes.
+        init: its own initialiser (see `model.init`), which `create_model(init=...)` does not change; None for the model's.
+        dtype: its dtype; None for that of the layer's input.
+    """
+
+    shape: tuple[Any, ...]
+    init: Any = None
+    dtype: str | None = None
+
+    def of(self, dtype: str) -> Part:
+        """The part with a dtype."""
+        return replace(self, dtype=dtype)
+
+    @property
+    def type(self) -> Array:
+        """The type of its array."""
+        assert self.dtype is not None
+        return Array(self.dtype, self.shape)
 
 
 @dataclass(eq=False)
@@ -32,6 +59,7 @@ class ModelSpec:
         function: the `RelayModel`.
         names: parameter names in call order: "conv2d_0.weight", ...
         types: their types.
+        inits: the initialisers that their layers say; None where they say nothing.
         by_path: call path -> {part ("weight", "bias"): index}.
         dependencies: the free names that the search read.
     """
@@ -39,6 +67,7 @@ class ModelSpec:
     function: Any
     names: list[str] = field(default_factory=list)
     types: list[Array] = field(default_factory=list)
+    inits: list[Any] = field(default_factory=list)
     by_path: dict[Hashable, dict[str, int]] = field(default_factory=dict)
     dependencies: list[Dependency] = field(default_factory=list)
 
@@ -47,7 +76,7 @@ class ModelSpec:
         """The type of a model with these parameters."""
         return Ref(self, tuple(self.names), tuple(self.types))
 
-    def request(self, path: Hashable, kind: str, parts: dict[str, Array]) -> dict[str, int]:
+    def request(self, path: Hashable, kind: str, parts: dict[str, Part]) -> dict[str, int]:
         """The indices of a layer's parameters.
 
         Raises:
@@ -56,11 +85,11 @@ class ModelSpec:
         found = self.by_path.get(path)
         if found is None or set(found) != set(parts):
             raise TypeError_(f"this {kind} was not part of {self} when the model was made; make the model anew")
-        for part, type_ in parts.items():
-            have = self.types[found[part]]
-            if have != type_:
+        for name, part in parts.items():
+            have = self.types[found[name]]
+            if have != part.type:
                 raise TypeError_(
-                    f"{self.names[found[part]]} has shape {have.shape} in the model, but {type_.shape} is needed here; "
+                    f"{self.names[found[name]]} has shape {have.shape} in the model, but {part.shape} is needed here; "
                     "the input of a model must have the shape it was made for"
                 )
         return found
@@ -69,51 +98,89 @@ class ModelSpec:
         return f"model {getattr(self.function, '__name__', '')}"
 
 
+@dataclass(eq=False)
 class Collector(ModelSpec):
-    """A specification that grows: new paths get new names, counted by layer kind in call order."""
+    """A specification that grows: new paths get new names, counted by layer kind in call order.
+
+    Attributes:
+        counts: how many layers of a kind there are.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
 
     def request(self, path, kind, parts):
         if path in self.by_path:
             found = self.by_path[path]
-            for part, type_ in parts.items():
-                have = self.types[found[part]] if part in found else None
-                if have != type_:
+            for name, part in parts.items():
+                have = self.types[found[name]] if name in found else None
+                if have != part.type:
                     raise TypeError_(
-                        f"this {kind} runs several times, and its iterations share one {part}, which has shape "
-                        f"{have and have.shape} in one iteration and {type_.shape} in another; give every iteration "
+                        f"this {kind} runs several times, and its iterations share one {name}, which has shape "
+                        f"{have and have.shape} in one iteration and {part.shape} in another; give every iteration "
                         "its own with unshared=True"
                     )
             return found
-        count = sum(1 for n in {name.split(".")[0] for name in self.names} if n.rsplit("_", 1)[0] == kind)
+        count = self.counts[kind] = self.counts.get(kind, -1) + 1
         found = {}
-        for part, type_ in parts.items():
-            if not all(isinstance(d, int) for d in type_.shape):
+        for name, part in parts.items():
+            if not all(isinstance(d, int) for d in part.shape):
                 raise TypeError_(
-                    f"{kind}: the shape {type_.shape} of its {part} depends on a symbolic dimension; annotate the sizes"
+                    f"{kind}: the shape {show_shape(part.shape)} of its {name} depends on a symbolic dimension; annotate the sizes"
                 )
-            found[part] = len(self.names)
-            self.names.append(f"{kind}_{count}.{part}")
-            self.types.append(type_)
+            found[name] = len(self.names)
+            self.names.append(f"{kind}_{count}.{name}" if name else f"{kind}_{count}")
+            self.types.append(part.type)
+            self.inits.append(part.init)
         self.by_path[path] = found
         return found
 
 
-def parameters(engine: Engine, frame: Frame, site: Any, kind: str, parts: dict[str, Array]) -> dict[str, Dyn]:
+def parameters(
+    engine: Engine,
+    frame: Frame,
+    site: Any,
+    kind: str,
+    parts: dict[str, Part],
+    *,
+    init: Any = None,
+    unshared: bool = False,
+    what: str = "",
+    instead: str = "",
+) -> dict[str, Dyn]:
     """The parameters of a layer that is called from `site`.
 
+    Args:
+        engine, frame, site: the call.
+        kind: what its names begin with.
+        parts: what it needs.
+        init: initialisers that the call says: one for all parts, or a dict by part.
+        unshared: whether each iteration of the loops around has its own.
+        what: who asks, for messages; `relay.kind` by default.
+        instead: what to write outside of models.
+
     Raises:
-        TypeError_: the layer is called outside of a model.
+        TypeError_: the layer is called outside of a model, or `init` names no part.
     """
+    what = what or f"relay.{kind}"
     scope = frame.context.scope
     if scope is None:
         raise TypeError_(
-            f"relay.{kind} has hidden parameters and must be called in a function decorated with @relay_model; "
-            f"elsewhere give it its weight: relay.{kind}(x, weight, bias)"
+            f"{what} has hidden parameters and must be called in a function decorated with @relay_model; "
+            f"elsewhere {instead or f'give it its weight: relay.{kind}(x, weight, bias)'}"
         )
-    found = scope.request((*frame.context.path, site), kind, parts)
+    given = init if isinstance(init, dict) else dict.fromkeys(parts, init)
+    for name in given:
+        if name not in parts:
+            raise TypeError_(f"{what}: init has '{name}', which is none of {', '.join(parts)}{nearest(name, parts)}")
+    for name, chosen in given.items():
+        if chosen is not None:
+            parts = {**parts, name: replace(parts[name], init=initialiser(chosen, f"{what}: init"))}
+    found = scope.request((*frame.context.path, (site, frame.context.iteration) if unshared else site), kind, parts)
     return {
         part: Dyn(
-            frame.implicit(parameter_key(scope, scope.names[index]), parts[part], scope.names[index].replace(".", "_"))
+            frame.implicit(
+                parameter_key(scope, scope.names[index]), parts[part].type, scope.names[index].replace(".", "_")
+            )
         )
         for part, index in found.items()
     }
@@ -144,6 +211,6 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     entry = Graph(graph.name)
     values: list[Val] = [Dyn(entry.add_parameter(name, t)) for name, t in types]
     program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
-    spec = ModelSpec(model, collector.names, collector.types, collector.by_path)
+    spec = ModelSpec(model, collector.names, collector.types, collector.inits, collector.by_path)
     spec.dependencies = program.dependencies
     return spec

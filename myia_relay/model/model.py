@@ -31,8 +31,7 @@ from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, n
 from ..utils.raising import for_user
 from .checkpoint_io import load_safetensors, save_safetensors
 from .hidden import ModelSpec, discover
-
-INIT_STD = 0.01  # of every parameter, biases too, unless `init` says otherwise
+from .init import STD, initialiser
 
 
 class RelayModel:
@@ -248,27 +247,35 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
-    """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as `init` says.
+    """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as their layers or `init` say.
 
     Raises:
         KeyError: `init` is a mapping without one of the parameters.
+        ShapeError: an initialiser made an array of another shape.
     """
     rng = np.random.default_rng(seed)
     arrays = []
-    for name, type_ in zip(spec.names, spec.types, strict=True):
+    for index, (name, type_, own) in enumerate(zip(spec.names, spec.types, spec.inits, strict=True)):
         shape = tuple(map(known_size, type_.shape))
         array = aligned(shape, numpy_dtype(type_.dtype))
-        if callable(init):
-            array[...] = init(name, shape, rng)
-        elif isinstance(init, Mapping):
+        if isinstance(init, Mapping):
             if name not in init:
                 raise KeyError(f"init has no '{name}'{nearest(name, init)}")
             array[...] = init[name]
+        elif own is None and (init is None or isinstance(init, int | float)):
+            array[...] = rng.standard_normal(shape, dtype=np.float64) * (STD if init is None else float(init))
         else:
-            std = INIT_STD if init is None else float(init)
-            array[...] = rng.standard_normal(shape, dtype=np.float64) * std
+            drawn = np.asarray((own or initialiser(init))(parameter_seed(seed, index), shape, array.dtype))
+            if drawn.shape != shape:
+                raise ShapeError(f"the initialiser of {name} made an array of shape {drawn.shape}, not {shape}")
+            array[...] = drawn
         arrays.append(array)
     return arrays
+
+
+def parameter_seed(seed: int, index: int) -> np.uint64:
+    """The key of `relay.random` that a parameter is drawn with: another one for each seed and parameter."""
+    return np.random.SeedSequence([seed, index]).generate_state(1, np.uint64)[0]
 
 
 def create_model(fn: RelayModel, *, seed: int = 0, init: Any = None) -> Model:
@@ -277,8 +284,10 @@ def create_model(fn: RelayModel, *, seed: int = 0, init: Any = None) -> Model:
     Args:
         fn: the model function; the shapes of its arguments are annotated.
         seed: of the random numbers.
-        init: how to draw them: a standard deviation, a mapping from name to array, or a function `(name, shape, rng) -> array`.
-            By default normal with mean 0 and standard deviation 0.01, biases too.
+        init: how to draw those of which their layers say nothing: a standard deviation, the name of an initialiser of
+            `relay.init`, an initialiser, which is a function `(key, shape, dtype) -> array`; or a mapping from name to array,
+            for all. By default normal with mean 0 and standard deviation 0.01, biases too. Scales of normalisations begin as
+            ones, their shifts as zeros.
 
     Raises:
         TypeError_: no model function, or an argument without annotated shape.

@@ -2,30 +2,70 @@
 defines it.
 
 Most names are imported on first use, so that `import myia_relay` is fast; this module imports nothing. An operator of
-`OPERATORS` is either written with primitives in `prims.api.nn_api`, or is an elementwise primitive of floats with the
-same name.
+`OPERATORS` is written with primitives in `prims.api`, written in the language in `model.layers`, or an elementwise
+primitive of floats with the same name. A layer is an operator that is declared in `model.layers`.
 """
 
 from __future__ import annotations
 
-OPERATORS = (
-    "argmax",
-    "avg_pool",
+LAYERS = (
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose2d",
+    "embedding",
+    "group_norm",
+    "gru",
+    "gru_cell",
+    "layer_norm",
+    "linear",
+    "lstm",
+    "lstm_cell",
+    "multi_head_attention",
+    "rms_norm",
+    "rnn",
+    "rnn_cell",
+)
+"""Operators with weights, which are parameters of the model where none are given."""
+
+OPERATORS = (
+    "adaptive_avg_pool",
+    "argmax",
+    "attention",
+    "avg_pool",
+    "cosine_similarity",
+    "elu",
     "erf",
     "flatten_layer",
     "gelu",
-    "linear",
+    "global_avg_pool",
+    "glu",
+    "hard_sigmoid",
+    "hard_swish",
+    "huber_loss",
+    "kl_divergence",
+    "l1_loss",
+    "leaky_relu",
     "log_softmax",
     "logsumexp",
     "max_pool",
+    "mish",
+    "mse_loss",
+    "nll_loss",
     "one_hot",
+    "pad",
     "relu",
+    "selu",
     "sigmoid",
+    "sigmoid_cross_entropy",
+    "silu",
     "softmax",
     "softmax_cross_entropy",
     "softplus",
     "tanh",
+    "top_k",
+    "upsample",
+    *LAYERS,
 )
 """Operators on arrays, inside of compiled code and outside."""
 
@@ -51,6 +91,7 @@ PUBLIC = {
     ),
     **dict.fromkeys(OPERATORS, "model.layers"),
     **dict.fromkeys(["register_op", "TensorType"], "operators"),
+    "parameter": "model.layers",
     "fit": "model.fit",
     "load_compiled": "cache.export",
     "History": "model.history",
@@ -58,7 +99,7 @@ PUBLIC = {
 }
 """Public name -> the module that it is in."""
 
-MODULES = {"random": "random", "optim": "model.optim", "datasets": "model.datasets"}
+MODULES = {"random": "random", "optim": "model.optim", "datasets": "model.datasets", "init": "model.init"}
 """Public name -> the module that it is."""
 
-__all__ = ["MODULES", "OPERATORS", "PUBLIC"]
+__all__ = ["LAYERS", "MODULES", "OPERATORS", "PUBLIC"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from myia_relay.model import layers  # noqa: F401  what layers mean is declared there
 from myia_relay.prims.api.nn_api import NN_OPS
 from myia_relay.prims.ops import nn
 from myia_relay.utils.errors import CompileError, ShapeError

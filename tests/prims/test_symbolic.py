@@ -12,6 +12,7 @@ from myia_relay.abstract.types import INT, Array
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
+from myia_relay.model import layers  # noqa: F401  what layers mean is declared there
 from myia_relay.prims.api.nn_api import NN_OPS
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, getitem, setitem
 from myia_relay.prims.api.operators import OPERATORS

@@ -6,7 +6,9 @@ primitives, so derivatives, batching and all back ends follow.
 
 from __future__ import annotations
 
-from ...abstract.dims import DimLike, is_known, product
+import math
+
+from ...abstract.dims import DimLike, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...ir.prim import REGISTRY, Primitive
@@ -14,7 +16,6 @@ from ...utils.errors import InternalError, ShapeError, TypeError_
 from ...utils.names import OPERATORS
 from ..ops import elementwise as P
 from ..ops import nn
-from ..ops.linalg import dot, matvec
 from ..ops.reduction import argmax as argmax_prim
 from ..ops.reduction import reduce_max
 from ..ops.shape import one_hot as one_hot_prim
@@ -23,7 +24,7 @@ from ..rules.relations import normalise_axes, normalise_axis, same_size, show_sh
 from .implementations import Implementation
 from .numpy_elementwise import dtype_name
 from .numpy_reductions import reducible, refuse_empty
-from .promotion import astype, floating, operand, promote, strong, unwrap
+from .promotion import astype, floating, operand, strong, unwrap
 
 NN_OPS: dict[str, Implementation] = {}
 
@@ -68,10 +69,13 @@ def relu(b: Builder, x) -> Var:
     return unwrap(P.where(P.le(x, zero), zero, x))
 
 
-@op("gelu")
-def gelu(b: Builder, x) -> Var:
-    """x times the normal distribution function of x."""
+@op("gelu", static=("approximate",))
+def gelu(b: Builder, x, approximate=False) -> Var:
+    """x times the normal distribution function of x; `approximate` computes that with tanh, as GPT-2 does."""
     x = floating(operand(b, x, "relay.gelu"))
+    if approximate:
+        inner = x.const((2 / math.pi) ** 0.5) * (x + x.const(0.044715) * x * x * x)
+        return unwrap(x.const(0.5) * x * (x.const(1) + P.tanh(inner)))
     half, scale = x.const(0.5), x.const(0.5**0.5)
     return unwrap(x * half * (x.const(1) + P.erf(x * scale)))
 
@@ -159,28 +163,29 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
 # Layers.
 
 
-def pair(value, name: str) -> tuple[int, int]:
-    """A window or stride as (vertical, horizontal), from `[1, h, w, 1]`, `[h, w]` or one int.
+def windows(value, name: str, axes: int) -> tuple[int, ...]:
+    """A window, stride or dilation along the last axes: one int for all, one for each, or `[1, h, w, 1]`.
 
     Raises:
         ShapeError: it is of another form, or not positive.
     """
-    values = (value,) * 2 if isinstance(value, int) else tuple(value)
-    if len(values) == 4:
+    values = (value,) * axes if isinstance(value, int) else tuple(value)
+    if axes == 2 and len(values) == 4:
         if values[0] != 1 or values[3] != 1:
             raise ShapeError(f"{name}={list(values)}: the first and the last of four must be 1 (examples and channels)")
         values = values[1:3]
-    if len(values) != 2 or not all(isinstance(v, int) and v > 0 for v in values):
-        raise ShapeError(f"{name}={value!r} must be [1, h, w, 1], [h, w] or one positive int")
-    return (values[0], values[1])
+    if len(values) != axes or not all(isinstance(v, int) and v > 0 for v in values):
+        each = {1: "", 2: "[1, h, w, 1], [h, w] or ", 3: "[d, h, w] or "}[axes]
+        raise ShapeError(f"{name}={value!r} must be {each}one positive int")
+    return values
 
 
-def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tuple[tuple[int, int], tuple[int, int]]:
-    """Padding as ((top, bottom), (left, right)).
+def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tuple[tuple[int, int], ...]:
+    """Padding as (before, after) for each of the axes: ((top, bottom), (left, right)) of an image.
 
     Args:
         padding: "valid" (none), "same" (as many windows as size / stride, rounded up; the odd one goes to the end, as in
-            TensorFlow), an int for all sides, (vertical, horizontal), or ((top, bottom), (left, right)).
+            TensorFlow), an int for all sides, one for each axis, or (before, after) for each axis.
         size: (H, W) of the images.
         kernel: (kh, kw).
         strides: (vertical, horizontal).
@@ -190,9 +195,10 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
         TypeError_: it is an unknown word, or "same" with strides for images of unknown size.
         ShapeError: it is of another form, or negative.
     """
+    axes = len(kernel)
     if isinstance(padding, str):
         if padding.lower() == "valid":
-            return ((0, 0), (0, 0))
+            return ((0, 0),) * axes
         if padding.lower() != "same":
             raise TypeError_(f"{name}={padding!r}; it is 'valid', 'same' or ints")
         out = []
@@ -204,34 +210,39 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
             else:
                 raise TypeError_(f"{name}='same' with strides needs images of known size, and this one is {n}")
             out.append((total // 2, total - total // 2))
-        return (out[0], out[1])
-    if isinstance(padding, int):
-        return ((padding, padding), (padding, padding))
-    sides = tuple((v, v) if isinstance(v, int) else tuple(v) for v in padding)
-    if len(sides) == 4:
+        return tuple(out)
+    if isinstance(padding, int) and padding >= 0:
+        return ((padding, padding),) * axes
+    sides = () if isinstance(padding, int) else tuple((v, v) if isinstance(v, int) else tuple(v) for v in padding)
+    if axes == 2 and len(sides) == 4:
         sides = sides[1:3]
-    if len(sides) != 2 or not all(len(v) == 2 and all(isinstance(n, int) and n >= 0 for n in v) for v in sides):
-        raise ShapeError(
-            f"{name}={padding!r} must be 'valid', 'same', an int, (vertical, horizontal) or ((t, b), (l, r))"
+    if len(sides) != axes or not all(len(v) == 2 and all(isinstance(n, int) and n >= 0 for n in v) for v in sides):
+        each = {1: "((before, after),)", 2: "(vertical, horizontal) or ((t, b), (l, r))"}.get(
+            axes, "one int for each axis"
         )
-    (top, bottom), (left, right) = sides
-    return ((top, bottom), (left, right))
+        raise ShapeError(f"{name}={padding!r} must be 'valid', 'same', an int, {each}")
+    return tuple((before, after) for before, after in sides)
 
 
-def images(b: Builder, x, name: str) -> tuple[Var, bool]:
-    """Images with a batch axis, and whether it was added.
+LAYOUTS = {1: "(C, L)", 2: "(C, H, W)", 3: "(C, D, H, W)"}
+KINDS = {1: "a sequence", 2: "an image", 3: "a volume"}
+
+
+def images(b: Builder, x, name: str, axes: int = 2) -> tuple[Var, bool]:
+    """Images (or sequences, or volumes) with a batch axis, and whether it was added.
 
     Raises:
-        ShapeError: there are not three or four axes.
+        ShapeError: the number of axes is another one.
     """
     x = operand(b, x, name)
     x = floating(strong(x))
     rank = len(x.shape)
-    if rank not in (3, 4):
+    if rank not in (axes + 1, axes + 2):
+        one = LAYOUTS[axes]
         raise ShapeError(
-            f"{name} takes an image (C, H, W) or a batch (N, C, H, W), and this has shape {show_shape(x.shape)}"
+            f"{name} takes {KINDS[axes]} {one} or a batch (N, {one[1:]}, and this has shape {show_shape(x.shape)}"
         )
-    return (x, False) if rank == 4 else (reshape(x, shape=(1, *x.shape)), True)
+    return (x, False) if rank == axes + 2 else (reshape(x, shape=(1, *x.shape)), True)
 
 
 def without_batch(x: Var, added: bool) -> Var:
@@ -239,53 +250,11 @@ def without_batch(x: Var, added: bool) -> Var:
     return reshape(x, shape=x.shape[1:]) if added else x
 
 
-@op("conv2d", static=("strides", "padding", "groups"))
-def conv2d_op(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=1) -> Var:
-    """Two-dimensional convolution with an optional bias.
-
-    Args:
-        b: the builder.
-        x: (C, H, W) or (N, C, H, W), float.
-        weight: (O, C / groups, kh, kw).
-        bias: (O,), or None.
-        strides: `[1, h, w, 1]`, `[h, w]` or one int.
-        padding: "valid", "same" or ints; see `resolve_padding`.
-        groups: number of groups of channels.
-
-    Returns:
-        (O, H', W') or (N, O, H', W').
-
-    Raises:
-        ShapeError: the filters have not four axes, their size is not known, or images or bias do not fit them.
-    """
-    x, added = images(b, x, "relay.conv2d")
-    x, weight = promote(b, x, strong(operand(b, weight, "relay.conv2d: weight")), what="relay.conv2d")
-    if len(weight.shape) != 4:
-        raise ShapeError(
-            f"relay.conv2d: filters have shape (out, in, kh, kw), and these have {show_shape(weight.shape)}"
-        )
-    kernel = weight.shape[2:]
-    if not is_known(kernel):
-        raise ShapeError(
-            f"relay.conv2d: the height and width of filters must be known when compiling, and these have shape "
-            f"{show_shape(weight.shape)}; annotate them with numbers instead of names"
-        )
-    steps = pair(strides, "strides")
-    sides = resolve_padding(padding, x.shape[2:], kernel, steps)
-    out = nn.conv2d(x, weight, strides=steps, padding=sides, groups=groups)
-    if bias is not None:
-        bias = astype(operand(b, bias, "relay.conv2d: bias"), out.dtype)
-        if bias.shape != (weight.shape[0],):
-            raise ShapeError(f"relay.conv2d: a bias for {weight.shape[0]} filters has shape {show_shape(bias.shape)}")
-        out = P.add(out, reshape(bias, shape=(1, weight.shape[0], 1, 1)))
-    return without_batch(out, added)
-
-
 def _pool(name: str, prim):
     def rule(b: Builder, x, ksize=2, strides=None, padding="valid") -> Var:
         x, added = images(b, x, f"relay.{name}")
-        kernel = pair(ksize, "ksize")
-        steps = kernel if strides is None else pair(strides, "strides")
+        kernel = windows(ksize, "ksize", 2)
+        steps = kernel if strides is None else windows(strides, "strides", 2)
         sides = resolve_padding(padding, x.shape[2:], kernel, steps)
         return without_batch(prim(x, ksize=kernel, strides=steps, padding=sides), added)
 
@@ -313,45 +282,6 @@ def flatten_layer(b: Builder, x) -> Var:
         features: DimLike = product(x.shape[1:])
         return reshape(x, shape=(x.shape[0], features))
     return reshape(x, shape=(product(x.shape),))
-
-
-@op("linear")
-def linear_op(b: Builder, x, weight, bias=None) -> Var:
-    """weight @ x + bias.
-
-    Args:
-        b: the builder.
-        x: (in,) or (..., in).
-        weight: (out, in).
-        bias: (out,), or None.
-
-    Returns:
-        (out,) or (..., out).
-
-    Raises:
-        ShapeError: features or bias do not fit the weights.
-    """
-    x = floating(strong(operand(b, x, "relay.linear")))
-    x, weight = promote(b, x, strong(operand(b, weight, "relay.linear: weight")), what="relay.linear")
-    if len(weight.shape) != 2 or not x.shape or not same_size(weight.shape[1], x.shape[-1]):
-        raise ShapeError(
-            f"relay.linear: features of shape {show_shape(x.shape)} and weights of shape {show_shape(weight.shape)} "
-            "do not fit; weights are (out, in), and images go through relay.flatten_layer first"
-        )
-    if x.ndim == 1:
-        out = matvec(weight, x)
-    else:
-        rows = product(x.shape[:-1])
-        flat = x if x.ndim == 2 else reshape(x, shape=(rows, x.shape[-1]))
-        out = dot(flat, weight, transpose_b=True)
-        if x.ndim != 2:
-            out = reshape(out, shape=(*x.shape[:-1], weight.shape[0]))
-    if bias is None:
-        return out
-    bias = astype(operand(b, bias, "relay.linear: bias"), out.dtype)
-    if bias.shape != (weight.shape[0],):
-        raise ShapeError(f"relay.linear: a bias for {weight.shape[0]} outputs has shape {show_shape(bias.shape)}")
-    return P.add(out, bias)
 
 
 @op("argmax", static=("axis",))

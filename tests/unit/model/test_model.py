@@ -85,15 +85,17 @@ class TestParameters:
         assert not relay.create_model(small, init=0.0).params["linear_0.weight"].any()
 
     def test_init_is_a_function(self):
-        seen = {}
+        seen = []
 
-        def init(name, shape, rng):
-            seen[name] = shape
-            return rng.uniform(1, 2, shape)
+        def init(key, shape, dtype):
+            seen.append((type(key), shape, dtype))
+            return np.random.default_rng(key).uniform(1, 2, shape)
 
         model = relay.create_model(small, init=init, seed=5)
-        assert seen == {"linear_0.weight": (3, 4), "linear_0.bias": (3,)}
+        assert seen == [(np.uint64, shape, np.float32) for shape in ((3, 4), (3,))]
         assert all((p >= 1).all() and (p <= 2).all() for p in model.params.values())
+        with pytest.raises(ShapeError, match=r"initialiser of linear_0.weight made an array of shape \(\)"):
+            relay.create_model(small, init=lambda key, shape, dtype: 1.0)
 
     def test_init_is_a_mapping(self):
         given = {"linear_0.weight": np.ones((3, 4)), "linear_0.bias": np.arange(3)}

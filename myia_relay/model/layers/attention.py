@@ -1,0 +1,116 @@
+"""Attention (A. Vaswani et al. 2017), written in the language."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...library.refusals import misfit, unsupported
+from ...transform import at
+from ...utils.errors import ShapeError
+from ..hidden import Part
+from .declaration import count, layer, written
+from .dense import linear
+from .names import softmax
+
+
+@written(static=("causal",))
+def attention(q, k, v, causal=False, mask=None):
+    """softmax(q @ k.T / sqrt(d)) @ v: each query gets a mean of the values, weighted by how its key fits.
+
+    Args:
+        q: queries (..., n, d).
+        k: keys (..., m, d).
+        v: values (..., m, e).
+        causal: whether query i sees keys 0 to i only, as PyTorch's `is_causal`.
+        mask: (..., n, m), bool: where a query may see a key; or float: added to the scores. None for neither.
+
+    Returns:
+        (..., n, e). A query that sees nothing gets NaN, as in PyTorch.
+    """
+    q, k, v = np.asarray(q), np.asarray(k), np.asarray(v)
+    if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
+        misfit("relay.attention takes queries (..., n, d), keys (..., m, d) and values (..., m, e)")
+    if q.shape[-1] != k.shape[-1]:
+        misfit("relay.attention: queries and keys have the same last axis")
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.asarray(q.shape[-1], q.dtype))
+    if causal:
+        seen = np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-2])[None, :]
+        scores = np.where(seen, scores, np.asarray(-np.inf, scores.dtype))
+    if mask is not None:
+        if mask.dtype == np.bool_:
+            scores = np.where(mask, scores, np.asarray(-np.inf, scores.dtype))
+        else:
+            scores = scores + mask.astype(scores.dtype)
+    return softmax(scores) @ v
+
+
+def _heads(x, num_heads, causal=False, cache=None, no_bias=False):
+    heads = count(num_heads, "num_heads", "multi_head_attention")
+    size = x.shape[-1]
+    if len(x.shape) < 2:
+        raise ShapeError(f"relay.multi_head_attention takes (n, d) or (N, n, d), and this has shape {x.shape}")
+    if isinstance(size, int) and size % heads:
+        raise ShapeError(
+            f"relay.multi_head_attention: num_heads={heads} does not divide the {size} features; choose a divisor of {size}"
+        )
+    biases = {} if no_bias else {"in_proj_bias": Part((3 * size,)), "out_proj_bias": Part((size,))}
+    return {"in_proj_weight": Part((3 * size, size)), "out_proj_weight": Part((size, size))} | biases
+
+
+@layer(
+    _heads,
+    weights=("in_proj_weight", "out_proj_weight", "in_proj_bias", "out_proj_bias"),
+    static=("num_heads", "causal"),
+    staged=False,
+    example="relay.multi_head_attention(x, num_heads=8)",
+)
+def multi_head_attention(
+    x,
+    in_proj_weight,
+    out_proj_weight,
+    in_proj_bias=None,
+    out_proj_bias=None,
+    num_heads=1,
+    causal=False,
+    cache=None,
+):
+    """Self-attention with several heads, as PyTorch's MultiheadAttention.
+
+    In a model: `multi_head_attention(x, num_heads, causal=False, cache=None, no_bias=False)` with the parameters in_proj_weight
+    (3 d, d), out_proj_weight (d, d), in_proj_bias (3 d,) and out_proj_bias (d,). Elsewhere the weights come after x.
+
+    Args:
+        x: (n, d) or (N, n, d), float.
+        in_proj_weight, in_proj_bias: what makes queries, keys and values of x, in this order.
+        out_proj_weight, out_proj_bias: what makes the result of what the heads give.
+        num_heads: the features fall into that many heads.
+        causal: whether position i sees positions 0 to i only.
+        cache: for generation: (keys, values, length) with keys and values of shape ([N,] num_heads, capacity, d / num_heads), of
+            which the first `length` positions are filled. x is what comes after them.
+
+    Returns:
+        Of the shape of x; with a cache, (that, the cache with the positions of x filled too).
+
+    Raises:
+        IndexError: the cache is full.
+    """
+    n, d = x.shape[-2], x.shape[-1]
+    if d % num_heads != 0:
+        misfit(f"relay.multi_head_attention: num_heads={num_heads} does not divide the {d} features")
+    lead = x.shape[:-2]
+    projected = linear(x, in_proj_weight, in_proj_bias).reshape(*lead, n, 3, num_heads, d // num_heads)
+    q, k, v = [np.swapaxes(projected[..., i, :, :], -2, -3) for i in range(3)]
+    if cache is None:
+        seen = attention(q, k, v, causal)
+        return linear(np.swapaxes(seen, -2, -3).reshape(*lead, n, d), out_proj_weight, out_proj_bias)
+    if not causal:
+        unsupported("relay.multi_head_attention: a cache is for causal attention; say causal=True")
+    keys, values, length = cache
+    if length + n > keys.shape[-2]:
+        raise IndexError("the cache of multi_head_attention is full")
+    keys = at(keys)[..., length : length + n, :].set(k)
+    values = at(values)[..., length : length + n, :].set(v)
+    mask = np.arange(n)[:, None] + length >= np.arange(keys.shape[-2])[None, :]
+    seen = attention(q, keys, values, mask=mask)
+    y = linear(np.swapaxes(seen, -2, -3).reshape(*lead, n, d), out_proj_weight, out_proj_bias)
+    return y, (keys, values, length + n)

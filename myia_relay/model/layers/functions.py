@@ -1,0 +1,32 @@
+"""Functions of the `relay` namespace that are written in the language."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...library.refusals import misfit
+from .declaration import written
+
+
+@written(static=("k", "axis"))
+def top_k(x, k, axis=-1):
+    """The k greatest elements along an axis, greatest first, and where they are.
+
+    NaN is the greatest, as in PyTorch and JAX; of equal elements the first comes first.
+
+    Args:
+        x: an array of numbers.
+        k: how many, known at compile time.
+        axis: along which.
+
+    Returns:
+        (values, positions), both with k elements along the axis.
+    """
+    x = np.moveaxis(np.asarray(x), axis, -1)
+    n = x.shape[-1]
+    if k < 0 or k > n:
+        misfit(f"relay.top_k: k={k} of an axis of {n} elements")
+    order = n - 1 - np.flip(np.argsort(np.flip(x, -1), axis=-1, kind="stable"), -1)[..., :k]
+    rows = x.reshape(-1, n)
+    values = np.take_along_axis(rows, order.reshape(-1, k), 1).reshape(order.shape)
+    return np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis)

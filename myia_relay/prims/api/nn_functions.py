@@ -1,0 +1,264 @@
+"""More functions of the `relay` namespace on staged values: activations, losses, similarities. Formulas and defaults are
+PyTorch's."""
+
+from __future__ import annotations
+
+from ...abstract.types import FLOATS, INTS
+from ...ir.build import Builder, Var
+from ...ir.prim import REGISTRY
+from ...utils.errors import ShapeError, TypeError_, ValueError_
+from ..ops import elementwise as P
+from ..ops.shape import one_hot as one_hot_prim
+from ..ops.shape import slice_
+from ..rules.broadcast import reduce_sum
+from ..rules.relations import normalise_axis, same_size, show_shape
+from .nn_api import op
+from .numpy_reductions import count, reducible
+from .promotion import astype, floating, floating_pair, operand, promote, strong, unwrap
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def _float(b: Builder, x, name: str) -> Var:
+    return floating(operand(b, x, f"relay.{name}"))
+
+
+def _number(b: Builder, value, like: Var, name: str) -> Var:
+    """A scalar option, a Python number or a staged one, in the dtype of the operand."""
+    return astype(operand(b, value, f"relay.{name}"), like.dtype)
+
+
+# Activations.
+
+
+@op("leaky_relu")
+def leaky_relu(b: Builder, x, negative_slope=0.01) -> Var:
+    """x where x > 0, else negative_slope * x."""
+    x = _float(b, x, "leaky_relu")
+    return unwrap(P.where(P.gt(x, x.const(0)), x, x * _number(b, negative_slope, x, "leaky_relu: negative_slope")))
+
+
+def _elu(x: Var, alpha: Var) -> Var:
+    zero = x.const(0)
+    return P.where(P.gt(x, zero), x, alpha * P.expm1(P.minimum(x, zero)))  # no overflow on the side that is not taken
+
+
+@op("elu")
+def elu(b: Builder, x, alpha=1.0) -> Var:
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+    x = _float(b, x, "elu")
+    return unwrap(_elu(x, _number(b, alpha, x, "elu: alpha")))
+
+
+@op("selu")
+def selu(b: Builder, x) -> Var:
+    """scale * elu(x, alpha) with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    x = _float(b, x, "selu")
+    return unwrap(x.const(SELU_SCALE) * _elu(x, x.const(SELU_ALPHA)))
+
+
+@op("silu")
+def silu(b: Builder, x) -> Var:
+    """x * sigmoid(x), also called swish."""
+    x = _float(b, x, "silu")
+    return unwrap(x * REGISTRY["sigmoid"](x))
+
+
+def _clipped(x: Var, low: float, high: float) -> Var:
+    return P.minimum(P.maximum(x, x.const(low)), x.const(high))
+
+
+@op("hard_sigmoid")
+def hard_sigmoid(b: Builder, x) -> Var:
+    """x / 6 + 1 / 2, at least 0 and at most 1."""
+    x = _float(b, x, "hard_sigmoid")
+    return unwrap(_clipped(x + x.const(3), 0, 6) / x.const(6))
+
+
+@op("hard_swish")
+def hard_swish(b: Builder, x) -> Var:
+    """x * hard_sigmoid(x)."""
+    x = _float(b, x, "hard_swish")
+    return unwrap(x * _clipped(x + x.const(3), 0, 6) / x.const(6))
+
+
+@op("mish")
+def mish(b: Builder, x) -> Var:
+    """x * tanh(softplus(x))."""
+    x = _float(b, x, "mish")
+    return unwrap(x * P.tanh(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x)))))
+
+
+@op("glu", static=("axis",))
+def glu(b: Builder, x, axis=-1) -> Var:
+    """The first half along an axis times the sigmoid of the second half.
+
+    Raises:
+        ShapeError: the axis cannot be halved.
+    """
+    x = floating(reducible(b, x, "relay.glu"))
+    at = normalise_axis("relay.glu", axis, x.shape)
+    size = x.shape[at]
+    if not isinstance(size, int) or size % 2:
+        raise ShapeError(
+            f"relay.glu halves an axis, and axis {axis} of shape {show_shape(x.shape)} has no even known size"
+        )
+    sizes = tuple(size // 2 if k == at else d for k, d in enumerate(x.shape))
+    halves = [
+        slice_(x, starts=tuple(start if k == at else 0 for k in range(x.ndim)), sizes=sizes, steps=(1,) * x.ndim)
+        for start in (0, size // 2)
+    ]
+    return halves[0] * REGISTRY["sigmoid"](halves[1])
+
+
+# Losses.
+
+
+def _reduced(b: Builder, losses: Var, reduction, name: str) -> Var:
+    """The losses of all elements as one, as `reduction` says.
+
+    Raises:
+        ValueError_: the reduction is none of these.
+    """
+    if reduction == "none":
+        return unwrap(losses)
+    if reduction not in ("mean", "sum"):
+        raise ValueError_(f"relay.{name}: reduction={reduction!r}; it is 'mean', 'sum' or 'none'")
+    axes = tuple(range(len(losses.shape)))
+    total = reduce_sum(losses, axes=axes) if axes else losses
+    return unwrap(total if reduction == "sum" else total / count(b, losses, axes, losses.dtype))
+
+
+def _pair(b: Builder, x, y, name: str) -> tuple[Var, Var]:
+    """Predictions and targets of one shape.
+
+    Raises:
+        ShapeError: they differ.
+    """
+    x, y = (operand(b, v, f"relay.{name}") for v in (x, y))
+    if len(x.shape) != len(y.shape) or not all(map(same_size, x.shape, y.shape)):
+        raise ShapeError(
+            f"relay.{name}: the shapes {show_shape(x.shape)} and {show_shape(y.shape)} differ; they do not broadcast here"
+        )
+    x, y = floating_pair(b, x, y, f"relay.{name}")
+    return strong(x), strong(y)
+
+
+@op("mse_loss", static=("reduction",))
+def mse_loss(b: Builder, x, target, reduction="mean") -> Var:
+    """(x - target) ** 2, its mean over all elements.
+
+    Args:
+        b: the builder.
+        x: predictions.
+        target: of the same shape.
+        reduction: "mean", "sum" or "none".
+    """
+    x, target = _pair(b, x, target, "mse_loss")
+    away = x - target
+    return _reduced(b, away * away, reduction, "mse_loss")
+
+
+@op("l1_loss", static=("reduction",))
+def l1_loss(b: Builder, x, target, reduction="mean") -> Var:
+    """|x - target|, its mean over all elements; `reduction` as in `mse_loss`."""
+    x, target = _pair(b, x, target, "l1_loss")
+    return _reduced(b, P.abs_(x - target), reduction, "l1_loss")
+
+
+@op("huber_loss", static=("reduction",))
+def huber_loss(b: Builder, x, target, delta=1.0, reduction="mean") -> Var:
+    """d ** 2 / 2 where |d| = |x - target| is below delta, else delta * (|d| - delta / 2); its mean over all elements."""
+    x, target = _pair(b, x, target, "huber_loss")
+    away = x - target
+    size, half, bound = P.abs_(away), x.const(0.5), _number(b, delta, x, "huber_loss: delta")
+    near, far = half * away * away, bound * (size - half * bound)
+    return _reduced(b, P.where(P.le(size, bound), near, far), reduction, "huber_loss")
+
+
+@op("sigmoid_cross_entropy", static=("reduction",))
+def sigmoid_cross_entropy(b: Builder, logits, labels, reduction="mean") -> Var:
+    """-(y log(sigmoid(z)) + (1 - y) log(1 - sigmoid(z))) without overflow, its mean over all elements.
+
+    Args:
+        b: the builder.
+        logits: z.
+        labels: y between 0 and 1, of the same shape; booleans and integers too.
+        reduction: "mean", "sum" or "none".
+    """
+    labels = operand(b, labels, "relay.sigmoid_cross_entropy")
+    if labels.dtype not in FLOATS:
+        labels = astype(labels, floating(operand(b, logits, "relay.sigmoid_cross_entropy")).dtype)
+    z, y = _pair(b, logits, labels, "sigmoid_cross_entropy")
+    losses = P.maximum(z, z.const(0)) - z * y + P.log1p(P.exp(-P.abs_(z)))
+    return _reduced(b, losses, reduction, "sigmoid_cross_entropy")
+
+
+@op("nll_loss", static=("reduction",))
+def nll_loss(b: Builder, log_probs, labels, reduction="mean") -> Var:
+    """-log_probs[..., label], its mean over all examples.
+
+    Args:
+        b: the builder.
+        log_probs: (..., classes), as `log_softmax` gives them.
+        labels: integer class numbers of shape (...).
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ShapeError: the labels do not fit.
+        TypeError_: the labels are no integers.
+    """
+    log_probs = floating(reducible(b, log_probs, "relay.nll_loss"))
+    labels = operand(b, labels, "relay.nll_loss")
+    if labels.dtype not in INTS:
+        raise TypeError_(f"relay.nll_loss takes integer labels, and these are {labels.type}; convert with .astype(int)")
+    if len(labels.shape) != log_probs.ndim - 1 or not all(map(same_size, labels.shape, log_probs.shape)):
+        raise ShapeError(
+            f"relay.nll_loss: log_probs of shape {show_shape(log_probs.shape)} need labels of shape "
+            f"{show_shape(log_probs.shape[:-1])}, and these have {show_shape(labels.shape)}"
+        )
+    chosen = one_hot_prim(labels, n=log_probs.shape[-1], dtype=log_probs.dtype)
+    # The others may be -inf.
+    picked = P.where(P.gt(chosen, chosen.const(0)), log_probs, log_probs.const(0))
+    return _reduced(b, P.neg(reduce_sum(picked, axes=(log_probs.ndim - 1,))), reduction, "nll_loss")
+
+
+@op("kl_divergence", static=("reduction",))
+def kl_divergence(b: Builder, log_probs, target, reduction="mean") -> Var:
+    """target * (log(target) - log_probs), its mean over all elements; 0 where the target is 0. PyTorch's `kl_div`.
+
+    Args:
+        b: the builder.
+        log_probs: logarithms of the probabilities of the model.
+        target: probabilities, of the same shape.
+        reduction: "mean", "sum", "none", or "batchmean": the sum over the size of the first axis.
+
+    Raises:
+        ShapeError: there is no axis of examples.
+    """
+    log_probs, target = _pair(b, log_probs, target, "kl_divergence")
+    there = P.gt(target, target.const(0))
+    logs = P.log(P.where(there, target, target.const(1)))
+    losses = P.where(there, target * (logs - log_probs), target.const(0))
+    if reduction == "batchmean":
+        if not losses.shape:
+            raise ShapeError("relay.kl_divergence: reduction='batchmean' needs an axis of examples")
+        return _reduced(b, losses, "sum", "kl_divergence") / count(b, losses, (0,), losses.dtype)
+    return _reduced(b, losses, reduction, "kl_divergence")
+
+
+@op("cosine_similarity", static=("axis", "eps"))
+def cosine_similarity(b: Builder, x, y, axis=-1, eps=1e-8) -> Var:
+    """sum(x * y) / (norm(x) * norm(y)) along an axis, with norms of at least eps.
+
+    Raises:
+        ShapeError: the shapes differ.
+    """
+    x, y = (floating(reducible(b, v, "relay.cosine_similarity")) for v in (x, y))
+    x, y = promote(b, x, y, what="relay.cosine_similarity")
+    if x.ndim != y.ndim or not all(map(same_size, x.shape, y.shape)):
+        raise ShapeError(f"relay.cosine_similarity: the shapes {show_shape(x.shape)} and {show_shape(y.shape)} differ")
+    at = normalise_axis("relay.cosine_similarity", axis, x.shape)
+    least = x.const(eps * eps)
+    squares = [P.maximum(reduce_sum(v * v, axes=(at,)), least) for v in (x, y)]
+    return unwrap(reduce_sum(x * y, axes=(at,)) / (P.sqrt(squares[0]) * P.sqrt(squares[1])))
