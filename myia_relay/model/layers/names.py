@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...functions import OperatorFunction
-from ...prims.api import nn_functions, nn_images
+from ...prims.api import nn_functions
 from ...prims.api.nn_api import NN_OPS
 from ...utils.names import LAYERS
 
@@ -19,4 +19,4 @@ STAGED = {
 sigmoid: Any = STAGED["sigmoid"]
 softmax: Any = STAGED["softmax"]
 
-__all__ = ["STAGED", "nn_functions", "nn_images", "sigmoid", "softmax"]
+__all__ = ["STAGED", "nn_functions", "sigmoid", "softmax"]
