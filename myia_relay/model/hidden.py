@@ -27,7 +27,7 @@ from .init import initialiser
 
 
 @dataclass(frozen=True)
-class Part:
+class Weight:
     """One parameter of a layer: its shape, and how it is drawn.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part:
     init: Any = None
     dtype: str | None = None
 
-    def of(self, dtype: str) -> Part:
+    def of(self, dtype: str) -> Weight:
         """The part with a dtype."""
         return replace(self, dtype=dtype)
 
@@ -76,7 +76,7 @@ class ModelSpec:
         """The type of a model with these parameters."""
         return Ref(self, tuple(self.names), tuple(self.types))
 
-    def request(self, path: Hashable, kind: str, parts: dict[str, Part]) -> dict[str, int]:
+    def request(self, path: Hashable, kind: str, parts: dict[str, Weight]) -> dict[str, int]:
         """The indices of a layer's parameters.
 
         Raises:
@@ -140,7 +140,7 @@ def parameters(
     frame: Frame,
     site: Any,
     kind: str,
-    parts: dict[str, Part],
+    parts: dict[str, Weight],
     *,
     init: Any = None,
     unshared: bool = False,

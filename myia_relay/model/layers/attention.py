@@ -7,7 +7,7 @@ import numpy as np
 from ...library.refusals import misfit, unsupported
 from ...transform import at
 from ...utils.errors import ShapeError
-from ..hidden import Part
+from ..hidden import Weight
 from .declaration import count, layer, written
 from .dense import linear
 from .names import softmax
@@ -53,8 +53,8 @@ def _heads(x, num_heads, causal=False, cache=None, no_bias=False):
         raise ShapeError(
             f"relay.multi_head_attention: num_heads={heads} does not divide the {size} features; choose a divisor of {size}"
         )
-    biases = {} if no_bias else {"in_proj_bias": Part((3 * size,)), "out_proj_bias": Part((size,))}
-    return {"in_proj_weight": Part((3 * size, size)), "out_proj_weight": Part((size, size))} | biases
+    biases = {} if no_bias else {"in_proj_bias": Weight((3 * size,)), "out_proj_bias": Weight((size,))}
+    return {"in_proj_weight": Weight((3 * size, size)), "out_proj_weight": Weight((size, size))} | biases
 
 
 @layer(

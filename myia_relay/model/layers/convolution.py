@@ -17,14 +17,14 @@ from ...prims.ops.shape import pad, slice_, stack, transpose
 from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import show_shape
 from ...utils.errors import ShapeError, TypeError_
-from ..hidden import Part
+from ..hidden import Weight
 from .declaration import bias, count, layer
 
 OPTIONS = ("strides", "padding", "dilation", "groups")
 SIZES = {1: "(out, in, k)", 2: "(out, in, kh, kw)", 3: "(out, in, kd, kh, kw)"}
 
 
-def _parts(name: str, axes: int, x, num_filter, ksize, groups, no_bias, transposed=False) -> dict[str, Part]:
+def _parts(name: str, axes: int, x, num_filter, ksize, groups, no_bias, transposed=False) -> dict[str, Weight]:
     filters = count(num_filter, "num_filter", name)
     if len(x.shape) not in (axes + 1, axes + 2):
         kind, layout = {1: ("a sequence", "C, L)"), 2: ("an image", "C, H, W)"), 3: ("a volume", "C, D, H, W)")}[axes]
@@ -38,7 +38,7 @@ def _parts(name: str, axes: int, x, num_filter, ksize, groups, no_bias, transpos
         )
     kernel = windows(ksize, "ksize", axes)
     shape = (channels, filters // groups) if transposed else (filters, channels // groups)
-    return {"weight": Part((*shape, *kernel))} | bias(no_bias, filters)
+    return {"weight": Weight((*shape, *kernel))} | bias(no_bias, filters)
 
 
 def _filters(b: Builder, x: Var, weight, dilation, axes: int, name: str) -> tuple[Var, Var, tuple[int, ...]]:

@@ -5,7 +5,7 @@ operator some of whose arguments are weights. Called with weights it is a plain 
 parameters of the model, which its declaration lists: what they are called, their shapes, how they are drawn.
 
     def _linear_parts(x, num_hidden, no_bias=False):
-        return {"weight": Part((num_hidden, x.shape[-1]))} | bias(no_bias, num_hidden)
+        return {"weight": Weight((num_hidden, x.shape[-1]))} | bias(no_bias, num_hidden)
 
     @layer(_linear_parts, weights=("weight", "bias"), example="relay.linear(x, num_hidden=10)")
     def linear(b, x, weight, bias=None): ...
@@ -30,7 +30,7 @@ from ...prims.api.implementations import Implementation
 from ...prims.api.nn_api import NN_OPS
 from ...utils.errors import InternalError, TypeError_, nearest
 from ...utils.names import LAYERS, OPERATORS
-from ..hidden import Part, parameters
+from ..hidden import Weight, parameters
 
 COMMON = ("init", "unshared")  # options of every layer that has parameters
 
@@ -41,7 +41,7 @@ class Layer(Sized):
     Attributes:
         operator_name: its public name.
         meaning: what it computes: a rule on staged values, or a function in the language.
-        parts: `(*types of the data, **options) -> {part: Part}`, what parameters a call without weights needs. Its parameters are
+        parts: `(*types of the data, **options) -> {part: Weight}`, what parameters a call without weights needs. Its parameters are
             what such a call takes.
         data: what such a call takes first: the operator's parameters in front of the weights.
         settings: what such a call takes besides.
@@ -140,7 +140,7 @@ class Layer(Sized):
         kind = "a float array" if self.accepts == FLOATS else "an array of integers"
         raise TypeError_(f"relay.{self.operator_name} needs {kind}, not {describe(value)}: {self.example}")
 
-    def with_dtype(self, parts: dict[str, Part], data: list[Val]) -> dict[str, Part]:
+    def with_dtype(self, parts: dict[str, Weight], data: list[Val]) -> dict[str, Weight]:
         """The parts, those without a dtype with that of the first argument."""
         dtype = data[0].type.dtype  # pyright: ignore[reportAttributeAccessIssue]  see `type_of`
         return {name: part if part.dtype else part.of(dtype) for name, part in parts.items()}
@@ -156,7 +156,7 @@ def is_size(value: Val) -> bool:
 
 
 def layer(
-    parts: Callable[..., dict[str, Part]],
+    parts: Callable[..., dict[str, Weight]],
     *,
     weights: tuple[str, ...] = (),
     gathered: str | None = None,
@@ -168,7 +168,7 @@ def layer(
     """Declare a layer: a decorator of its function of arrays. Its name is listed in `utils.names.LAYERS`.
 
     Args:
-        parts: what its parameters are: `(x, num_hidden, ...) -> {"weight": Part(shape), ...}`, in order, where `x` is the type
+        parts: what its parameters are: `(x, num_hidden, ...) -> {"weight": Weight(shape), ...}`, in order, where `x` is the type
             of the data. Its parameters are what a call in a model takes.
         weights: the names of the function's parameters that are weights.
         gathered: instead, the function's one parameter that takes the weights as a dict, where their number varies.
@@ -225,6 +225,6 @@ def count(value: Any, what: str, layer_name: str) -> int:
     return value
 
 
-def bias(no_bias: bool, size: int) -> dict[str, Part]:
+def bias(no_bias: bool, size: int) -> dict[str, Weight]:
     """The part for a bias, unless there is none."""
-    return {} if no_bias else {"bias": Part((size,))}
+    return {} if no_bias else {"bias": Weight((size,))}

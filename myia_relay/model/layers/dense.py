@@ -14,13 +14,13 @@ from ...prims.ops.linalg import dot, matvec
 from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
 from ...utils.errors import ShapeError
-from ..hidden import Part
+from ..hidden import Weight
 from .declaration import bias, count, layer
 
 
 def _linear(x, num_hidden, no_bias=False):
     size = count(num_hidden, "num_hidden", "linear")
-    return {"weight": Part((size, x.shape[-1]))} | bias(no_bias, size)
+    return {"weight": Weight((size, x.shape[-1]))} | bias(no_bias, size)
 
 
 @layer(_linear, weights=("weight", "bias"), example="relay.linear(x, num_hidden=10)")
@@ -66,7 +66,7 @@ def linear(b: Builder, x, weight, bias=None) -> Var:
 
 def _embedding(ids, num_embeddings, dim, dtype="float32"):
     sizes = count(num_embeddings, "num_embeddings", "embedding"), count(dim, "dim", "embedding")
-    return {"weight": Part(sizes, dtype=np.dtype(dtype).name)}
+    return {"weight": Weight(sizes, dtype=np.dtype(dtype).name)}
 
 
 @layer(

@@ -14,7 +14,7 @@ from ...prims.ops import elementwise as P
 from ...prims.rules.broadcast import reduce_sum, reshape
 from ...prims.rules.relations import normalise_axes, normalise_axis, show_shape
 from ...utils.errors import ShapeError
-from ..hidden import Part
+from ..hidden import Weight
 from ..init import ones, zeros
 from .declaration import count, layer
 
@@ -68,7 +68,7 @@ def _sizes(x, axes, name: str) -> tuple:
 
 def _layer_norm(x, axes=-1, eps=1e-5, no_bias=False):
     sizes = _sizes(x, axes, "layer_norm")
-    return {"weight": Part(sizes, ones)} | ({} if no_bias else {"bias": Part(sizes, zeros)})
+    return {"weight": Weight(sizes, ones)} | ({} if no_bias else {"bias": Weight(sizes, zeros)})
 
 
 @layer(_layer_norm, weights=("weight", "bias"), static=("axes", "eps"), example="relay.layer_norm(x, axes=-1)")
@@ -93,7 +93,7 @@ def layer_norm(b: Builder, x, weight, bias=None, axes=-1, eps=1e-5) -> Var:
 
 
 def _rms_norm(x, axes=-1, eps=None):
-    return {"weight": Part(_sizes(x, axes, "rms_norm"), ones)}
+    return {"weight": Weight(_sizes(x, axes, "rms_norm"), ones)}
 
 
 @layer(_rms_norm, weights=("weight",), static=("axes", "eps"), example="relay.rms_norm(x, axes=-1)")
@@ -123,7 +123,7 @@ def rms_norm(b: Builder, x, weight, axes=-1, eps=None) -> Var:
 def _group_norm(x, num_groups, eps=1e-5, axis=1):
     size = x.shape[channel_axis(x, axis, "relay.group_norm")]
     count(num_groups, "num_groups", "group_norm")
-    return {"weight": Part((size,), ones), "bias": Part((size,), zeros)}
+    return {"weight": Weight((size,), ones), "bias": Weight((size,), zeros)}
 
 
 @layer(

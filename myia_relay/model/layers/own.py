@@ -11,7 +11,7 @@ from ...infer.objects.leaves import to_python
 from ...prims.api.numpy_elementwise import dtype_name
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.names import LAYERS
-from ..hidden import Part, parameters
+from ..hidden import Weight, parameters
 
 
 def parameter(name: str, shape: Any, dtype: Any = Float32, init: Any = None, unshared: bool = False):
@@ -73,7 +73,7 @@ async def compiled_parameter(engine, frame, args, kwargs, origin, site):
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if not all(isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in sizes):
         raise ShapeError(f"relay.parameter: the shape {shape!r} is no int and no tuple of ints")
-    part = Part(sizes, None, _dtype(options.get("dtype", Float32)))
+    part = Weight(sizes, None, _dtype(options.get("dtype", Float32)))
     chosen = {k: options[k] for k in ("init", "unshared") if k in options}
     instead = "use an array"
     return parameters(engine, frame, site, name, {"": part}, what="relay.parameter", instead=instead, **chosen)[""]

@@ -16,7 +16,7 @@ from ...infer.language.registry import special
 from ...infer.objects.leaves import to_python
 from ...library.refusals import misfit
 from ...utils.errors import ShapeError
-from ..hidden import Part
+from ..hidden import Weight
 from .declaration import count, layer
 from .dense import linear
 from .names import sigmoid
@@ -25,7 +25,7 @@ GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-def _cell_parts(name: str, x, state, num_hidden, no_bias) -> dict[str, Part]:
+def _cell_parts(name: str, x, state, num_hidden, no_bias) -> dict[str, Weight]:
     hidden = state
     if name == "lstm":
         hidden = state.elems[0] if len(getattr(state, "elems", ())) == 2 else None
@@ -36,21 +36,21 @@ def _cell_parts(name: str, x, state, num_hidden, no_bias) -> dict[str, Part]:
     if num_hidden is not None and num_hidden != have[-1]:
         raise ShapeError(f"relay.{name}_cell: num_hidden={num_hidden}, and the state has {have[-1]} elements")
     rows = GATES[name] * have[-1]
-    parts = {"weight_ih": Part((rows, x.shape[-1])), "weight_hh": Part((rows, have[-1]))}
-    return parts if no_bias else parts | {"bias_ih": Part((rows,)), "bias_hh": Part((rows,))}
+    parts = {"weight_ih": Weight((rows, x.shape[-1])), "weight_hh": Weight((rows, have[-1]))}
+    return parts if no_bias else parts | {"bias_ih": Weight((rows,)), "bias_hh": Weight((rows,))}
 
 
-def _layer_parts(name: str, xs, num_hidden, num_layers, bidirectional, no_bias) -> dict[str, Part]:
+def _layer_parts(name: str, xs, num_hidden, num_layers, bidirectional, no_bias) -> dict[str, Weight]:
     hidden, layers = count(num_hidden, "num_hidden", name), count(num_layers, "num_layers", name)
     if len(xs.shape) not in (2, 3):
         raise ShapeError(f"relay.{name} takes sequences (T, n) or (T, N, n), time first, and this has shape {xs.shape}")
     rows, size, parts = GATES[name] * hidden, xs.shape[-1], {}
     for k in range(layers):
         for end in ("", "_reverse") if bidirectional else ("",):
-            parts[f"weight_ih_l{k}{end}"] = Part((rows, size))
-            parts[f"weight_hh_l{k}{end}"] = Part((rows, hidden))
+            parts[f"weight_ih_l{k}{end}"] = Weight((rows, size))
+            parts[f"weight_hh_l{k}{end}"] = Weight((rows, hidden))
             if not no_bias:
-                parts[f"bias_ih_l{k}{end}"] = parts[f"bias_hh_l{k}{end}"] = Part((rows,))
+                parts[f"bias_ih_l{k}{end}"] = parts[f"bias_hh_l{k}{end}"] = Weight((rows,))
         size = hidden * (2 if bidirectional else 1)
     return parts
 
