@@ -44,12 +44,12 @@ class Pipeline:
         verify: whether the result of each pass is verified, by its name.
     """
 
-    passes: tuple[Pass, ...]  # but for those that the environment leaves out, see `utils.switches`
+    passes: tuple[Pass, ...]  # without those that the environment switches off, see `utils.switches`
     rounds: int = ROUNDS
     verify: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
-        kept: dict[Pass, Graph] = {}  # what a pass has looked at last, and left as it was
+        kept: dict[Pass, Graph] = {}  # the last graph that a pass has seen and left unchanged
         passes = [p for p in self.passes if not is_left_out(getattr(p, "name", ""))]
         for _ in range(self.rounds):
             before = graph
@@ -98,7 +98,7 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
         graph = Pipeline(passes, verify=verified)(proven)
     subsumed = Pipeline((EliminateRedundantLoops(), simplify), verify=verified)(
         graph
-    )  # what depends on one may be equal to another then
+    )  # what depends on one may then be equal to something else
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
     summed = Pipeline((Accumulate(), PartialSums()), rounds=1, verify=verified)(graph)
@@ -131,5 +131,5 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
 
 
 def plan_lanes(graph: Graph, check: bool | None = None) -> Graph:
-    """An equivalent graph, for executors with vectors: what is computed in their lanes has primitives of its own."""
+    """An equivalent graph, for executors with vectors: what is computed in vector lanes gets primitives of its own."""
     return Pipeline((UnrollAndJam(), SoaKernels()), rounds=1, verify=debugging() if check is None else check)(graph)

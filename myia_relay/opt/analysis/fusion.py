@@ -30,12 +30,12 @@ COST = {
     **dict.fromkeys(("normal_from_bits", "normal_upper_quantile"), 150),
 }
 CONTIGUOUS = ("reshape", "dynamic_index", "stop_gradient")
-"""Views whose elements lie as in an array of their own: of other views a kernel cannot be told where they are."""
-RECOMPUTE = 3  # operations an element that a value may cost to be computed in each of several kernels
-BROADCAST_RECOMPUTE = 3  # the same where it is recomputed along broadcast axes
+"""Views whose elements lie in memory as those of an array of their own; a kernel cannot address other views."""
+RECOMPUTE = 3  # operations per element up to which a value may be recomputed in each of several kernels
+BROADCAST_RECOMPUTE = 3  # the same limit if it is recomputed along broadcast axes
 GROUP_LIMIT = 64  # applications in one kernel
-INDICES = 8  # at so many indices a kernel may compute elements of one value
-REPEATED = 12  # operations an element that all but one of these may cost in all
+INDICES = 8  # the number of indices at which a kernel may compute elements of one value
+REPEATED = 12  # operations per element that all but one of these may cost in total
 
 
 def is_scalar(t: Type) -> TypeGuard[Leaf | Data]:
@@ -55,7 +55,7 @@ def is_fusable(node: Node) -> bool:
 
 
 def is_view(node: Node) -> bool:
-    """Whether the value is a part of its first argument's memory, if that is in memory."""
+    """Whether the value is a part of its first argument's memory, if that argument is in memory."""
     if not isinstance(node, Apply) or not is_fusable(node) or node.fn.name not in CONTIGUOUS:
         return False
     if node.fn.name == "dynamic_index":
@@ -65,7 +65,7 @@ def is_view(node: Node) -> bool:
 
 @dataclass
 class Fusion:
-    """The result.
+    """The fusion groups of a graph.
 
     Attributes:
         role: application -> "inline" (computed in its users' kernels), "root" (has a kernel and memory of its own) or "view".
@@ -127,7 +127,7 @@ def fuse(graph: Graph) -> Fusion:
 
 
 def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
-    """Decide on one application, knowing where all its users are computed."""
+    """Decide on one application, given where all its users are computed."""
     users = out.users.get(node, [])
     kernels: list[Node] = []
     repeated = False
@@ -137,10 +137,10 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
             memory = True
             continue
         if out.role.get(user) == "view" and out.kernel.get(user) is None:
-            memory = True  # the view is in memory, and so must be what it is a part of
+            memory = True  # the view is in memory, and so must be the array that it is a part of
             continue
         if update_of(user) and user.args[0] is node:
-            # What is updated is in memory. A part that is updated as part of the whole is not looked at.
+            # The array that is updated is in memory. A part that is updated as part of the whole is never read.
             memory |= user in out.updates
         kernel = out.kernel[user]
         if kernel not in kernels:
@@ -149,8 +149,8 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
     free = depth[node] == 0 and all(_is_constant_like(a) for a in node.args)
     indices: frozenset[int] = frozenset() if memory else _indices(node, users, out)
     memory |= not free and any(out.size[k] >= GROUP_LIMIT for k in kernels)
-    # Elements at several indices are computed several times, and whatever they are computed from as well: a chain of
-    # such values would grow exponentially.
+    # Elements at several indices are computed several times, and so is whatever they are computed from: a chain of such
+    # values would grow exponentially.
     memory |= not free and (len(indices) > INDICES or (len(indices) - 1) * depth[node] > REPEATED)
     if not memory:
         if free or (len(kernels) == 1 and not _too_dear(node, repeated, depth)):
@@ -170,7 +170,7 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
                 out.size[kernel] += 1
             return
         if is_view(node) and inline and not all(_in_memory(a) for a in node.args[:1]):
-            # A view of something that is itself computed on the fly: an index calculation in the same kernel.
+            # A view of something that is computed in the kernel: an index calculation in the same kernel.
             source = node.args[0]
             if node.fn.name != "dynamic_index" and all(u is node for u in out.users[source]):
                 out.role[node] = "inline"
@@ -193,7 +193,7 @@ def _root(node: Apply, out: Fusion) -> None:
 
 
 def _updates(graph: Graph, out: Fusion) -> dict[Node, Apply]:
-    """Find the updates of parts; returns those that are steps of others, with the one around each.
+    """Find the updates of parts; returns those that are steps of others, with the enclosing update of each.
 
     update(x, update(read(x, i), v, j), i): element j of part i of x, and nothing else, is written.
     """
@@ -232,7 +232,9 @@ def _same(a: Node, b: Node) -> bool:
 
 
 def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
-    """The indices at which the users' kernels compute a value: theirs, or what index calculations make of those."""
+    """The indices at which the users' kernels compute a value: their own, or those that index calculations derive from
+    them.
+    """
     found: set[int] = set()
     for user in users:
         at = out.indices[user]
@@ -261,11 +263,13 @@ def _too_dear(node: Apply, repeated: bool, depth: dict) -> bool:
 
 
 def _one_array(node: Apply) -> bool:
-    """Whether at most one argument is an array of the result's size: recomputing then reads no more than re-reading."""
+    """Whether at most one argument is an array of the result's size: recomputing then reads no more than reading the
+    result.
+    """
     return sum(1 for a in node.args if isinstance(a.type, Array) and a.type.shape == node.type.shape) <= 1
 
 
 def _repeats(node: Apply, user: Apply) -> bool:
-    """Whether a kernel of `user` needs each element of `node` more than once for lack of a loop of just its shape."""
+    """Whether a kernel of `user` needs each element of `node` more than once because it has no loop of exactly its shape."""
     relation = relation_of(user)
     return relation is not None and any(relation.repeats(k) for k, a in enumerate(user.args) if a is node)

@@ -26,7 +26,7 @@ for _name in INTS:
 
 
 def limits(t: Type) -> Interval | None:
-    """The interval of all values of a type; None for what is no integer or bool scalar."""
+    """The interval of all values of a type; None if the type is no integer or bool scalar."""
     if isinstance(t, Scalar) or (isinstance(t, Array) and t.shape == ()):
         return _LIMITS.get(t.dtype)
     return None
@@ -42,12 +42,12 @@ def of_value(value: Any) -> Interval | None:
 
 
 def join(a: Interval, b: Interval) -> Interval:
-    """The least interval around both."""
+    """The smallest interval that contains both."""
     return min(a[0], b[0]), max(a[1], b[1])
 
 
 def meet(a: Interval, b: Interval) -> Interval | None:
-    """What both have in common; None for nothing."""
+    """The intersection; None if it is empty."""
     low, high = max(a[0], b[0]), min(a[1], b[1])
     return (low, high) if low <= high else None
 
@@ -58,7 +58,7 @@ def within(a: Interval, b: Interval) -> bool:
 
 
 def clip(a: Interval, t: Type) -> Interval | None:
-    """The interval of a result that wraps: all of its dtype where any bound is outside."""
+    """The interval of a result that may wrap: the whole dtype if a bound is outside."""
     whole = limits(t)
     return a if whole is None or within(a, whole) else whole
 
@@ -80,7 +80,7 @@ def mul(x: Interval, y: Interval) -> Interval:
 
 
 def floordiv(x: Interval, y: Interval) -> Interval | None:
-    """Division by zero gives 0 in the IR (a check stands before it): any divisor but that is monotone on each side."""
+    """Division by zero gives 0 in the IR (a check precedes it); for other divisors it is monotone on each side."""
     out = (0, 0) if y[0] <= 0 <= y[1] else None
     for low, high in ((y[0], min(y[1], -1)), (max(y[0], 1), y[1])):
         if low <= high:
@@ -91,7 +91,7 @@ def floordiv(x: Interval, y: Interval) -> Interval | None:
 
 
 def mod(x: Interval, y: Interval) -> Interval:
-    """It has the sign of the divisor; what is less than the divisor is its own remainder."""
+    """The result has the sign of the divisor; what is smaller than the divisor is its own remainder."""
     low, high = min(0, y[0] + 1), max(0, y[1] - 1)
     if x[0] >= 0 and y[0] >= 0:
         low, high = x[0] if x[1] < y[0] else 0, min(high, x[1])
@@ -99,7 +99,7 @@ def mod(x: Interval, y: Interval) -> Interval:
 
 
 def bitwise_and(x: Interval, y: Interval) -> Interval | None:
-    """x & y: of what is not negative, no more than either."""
+    """x & y: for operands that are not negative, at most either of them."""
     if x[0] >= 0 and y[0] >= 0:
         return 0, min(x[1], y[1])
     if x[0] >= 0 or y[0] >= 0:
@@ -112,14 +112,14 @@ def _ones(x: int) -> int:
 
 
 def bitwise_or(x: Interval, y: Interval) -> Interval | None:
-    """x | y, of what is not negative."""
+    """x | y, for operands that are not negative."""
     if x[0] >= 0 and y[0] >= 0:
         return max(x[0], y[0]), _ones(max(x[1], y[1]))
     return None
 
 
 def bitwise_xor(x: Interval, y: Interval) -> Interval | None:
-    """x ^ y, of what is not negative."""
+    """x ^ y, for operands that are not negative."""
     return (0, _ones(max(x[1], y[1]))) if x[0] >= 0 and y[0] >= 0 else None
 
 
@@ -149,12 +149,12 @@ def absolute(x: Interval) -> Interval:
 
 
 def where(c: Interval, x: Interval, y: Interval) -> Interval:
-    """Either, or the one that is chosen."""
+    """The union of both, or the one that is selected."""
     return x if c == TRUE else y if c == FALSE else join(x, y)
 
 
 def truth(yes: bool, no: bool) -> Interval:
-    """The truth value of what is known to hold, known not to hold, or neither."""
+    """The truth value of a condition that is known to hold, known not to hold, or unknown."""
     return TRUE if yes else FALSE if no else EITHER
 
 
@@ -225,7 +225,9 @@ TRANSFER: dict[str, Callable[..., Interval | None]] = {
 
 
 def operands_of(name: str, x: Interval, y: Interval, whole: Interval) -> tuple[Interval | None, Interval | None]:
-    """What is left of the operands of a sum, difference or product that does not leave `whole`; None for no news."""
+    """The operands' intervals that remain if a sum, difference or product does not leave `whole`; None if nothing is
+    gained.
+    """
     low, high = whole
     if name == "add_overflows":
         return (low - y[1], high - y[0]), (low - x[1], high - x[0])
@@ -235,7 +237,7 @@ def operands_of(name: str, x: Interval, y: Interval, whole: Interval) -> tuple[I
 
 
 def _factor(other: Interval, whole: Interval) -> Interval | None:
-    """What a factor may be, beside one that is never 0 and has one sign."""
+    """The interval of a factor, if the other one is never 0 and has one sign."""
     if other[0] <= 0 <= other[1]:
         return None
     least = other[0] if other[0] > 0 else other[1]  # of its absolute values
@@ -244,7 +246,7 @@ def _factor(other: Interval, whole: Interval) -> Interval | None:
 
 
 def compared(name: str, x: Interval, y: Interval) -> tuple[Interval | None, Interval | None]:
-    """What is left of the operands of a comparison that holds; None for a comparison that cannot hold."""
+    """The operands' intervals that remain if a comparison holds; None if it cannot hold."""
     if name == "lt":
         return meet(x, (x[0], y[1] - 1)), meet(y, (x[0] + 1, y[1]))
     if name == "le":
@@ -255,7 +257,7 @@ def compared(name: str, x: Interval, y: Interval) -> tuple[Interval | None, Inte
 
 
 def _without(x: Interval, y: Interval) -> Interval | None:
-    """x != y: a single value is cut off at the end."""
+    """x != y: a single value is removed at an end."""
     value, last = y
     if value != last:
         return x

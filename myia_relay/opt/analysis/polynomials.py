@@ -25,19 +25,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-TERMS = 24  # of a polynomial that is kept
+TERMS = 24  # terms of a polynomial that is kept
 DEGREE = 4
-STEPS = 200  # polynomials that are looked at for one bound
+STEPS = 200  # polynomials that are examined for one bound
 _serials = itertools.count()
 
 
 @dataclass(eq=False)
 class Variable:
-    """An integer of which the bounds are known: the index of a loop, a size, or what nothing else is known of.
+    """An integer with known bounds: the index of a loop, a size, or one of which nothing else is known.
 
     Attributes:
         low, high: polynomials of variables that were made before this one; None where there is no bound.
-        serial: tells which of two variables was made before the other.
+        serial: the order in which variables were made.
     """
 
     low: Polynomial | None = None
@@ -68,12 +68,12 @@ class Polynomial:
 
     @property
     def number(self) -> int | Fraction | None:
-        """Its value, where it has no variables."""
+        """Its value, if it has no variables."""
         return self.terms.get((), 0) if not any(self.terms) else None
 
     @property
     def is_small(self) -> bool:
-        """Whether it is worth being kept."""
+        """Whether it is small enough to be kept."""
         return len(self.terms) <= TERMS and all(len(m) <= DEGREE for m in self.terms)
 
     def variables(self) -> list[Variable]:
@@ -115,7 +115,7 @@ class Polynomial:
         return [Polynomial(terms) for terms in out] or [Polynomial({})]
 
     def at(self, v: Variable, value: Polynomial) -> Polynomial:
-        """The polynomial with another one in the place of a variable."""
+        """The polynomial in which a variable is replaced by another polynomial."""
         *powers, total = self.by_powers(v)
         for coefficient in reversed(powers):
             total = total * value + coefficient
@@ -130,7 +130,9 @@ class Polynomial:
         return total
 
     def divided(self, divisor: int) -> Polynomial | None:
-        """The polynomial over a number, if that is an integer whatever the variables are; None if it is not, or that takes long."""
+        """The polynomial divided by a number, if the quotient is always an integer; None if it is not, or if deciding
+        that takes long.
+        """
         quotient = self * Fraction(1, divisor)
         period = math.lcm(*(Fraction(c).denominator for c in quotient.terms.values()))
         variables = quotient.variables()
@@ -188,10 +190,10 @@ class _Search:
         if len(numbers) < 3:
             return None
         a, b, c = numbers
-        return a - Fraction(b**2, 4 * c)  # concave, and not monotone: at most what it is at its vertex
+        return a - Fraction(b**2, 4 * c)  # concave and not monotone: at most its value at the vertex
 
     def rises(self, slope: Polynomial) -> bool:
-        """Whether a polynomial is negative nowhere."""
+        """Whether a polynomial is never negative."""
         low = self.most(-slope)
         return low is not None and low <= 0
 

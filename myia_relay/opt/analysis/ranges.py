@@ -49,7 +49,7 @@ from .scalar_evolution import Forms
 MIRROR = {"gt": "lt", "ge": "le"}
 OVERFLOWS = ("add_overflows", "sub_overflows", "mul_overflows")
 NOT = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
-DEEP = 3  # loops around a loop whose ranges are not iterated
+DEEP = 3  # depth of enclosing loops up to which the ranges of a loop are iterated
 TRIES = 4  # widenings of a loop
 
 Value = Any  # an interval, a tuple of values for a structure, None for anything else
@@ -57,7 +57,7 @@ Value = Any  # an interval, a tuple of values for a structure, None for anything
 
 @dataclass
 class Ranges:
-    """What is known.
+    """The result of the analysis.
 
     Attributes:
         of: application -> its interval, over all runs of the graph it is in.
@@ -96,7 +96,7 @@ def top(t: Type) -> Value:
 
 
 def union(a: Value, b: Value) -> Value:
-    """The least value around both."""
+    """The smallest value that contains both."""
     if a is None or b is None:
         return None
     if a and isinstance(a[0], int):
@@ -114,7 +114,9 @@ def inside(a: Value, b: Value) -> bool:
 
 
 def widened(old: Value, new: Value, t: Type) -> Value:
-    """A value around both, whose bounds go to the end of the dtype (below: to 0 first) where the new ones lie outside."""
+    """A value that contains both; bounds that the new one exceeds are widened to the limit of the dtype (below: first
+    to 0).
+    """
     if isinstance(t, Struct):
         return tuple(widened(o, n, e) for o, n, e in zip(old, new, t.elems, strict=True)) if old is not None else None
     whole = limits(t)
@@ -125,14 +127,14 @@ def widened(old: Value, new: Value, t: Type) -> Value:
 
 
 class RangeFacts:
-    """What is known while a graph is run.
+    """What is known during the evaluation of a graph.
 
     Attributes:
         values: node -> value.
-        names: parameter -> what stands for it outside, where that is one node.
+        names: parameter -> the node that it stands for outside, if there is only one.
         below: node -> names of values that it is less than.
         inner: `cond` -> for each branch its graph and what was known at its end, if it was run.
-        forms: integer -> the polynomial that it is; see `forms`.
+        forms: integer -> its polynomial; see `scalar_evolution`.
     """
 
     def __init__(self, outer: RangeFacts | None = None):
@@ -143,7 +145,7 @@ class RangeFacts:
         self.forms: dict[Node, Polynomial] = dict(outer.forms) if outer else {}
 
     def name(self, node: Node) -> Any:
-        """What tells a value from others, also inside of loops."""
+        """An identity of a value that also holds inside loops."""
         if isinstance(node, Apply) and getattr(node.fn, "name", "") == "dim_size":
             return "dim", node.attrs["dim"]
         return self.names.get(node, node)
@@ -155,7 +157,7 @@ class RangeFacts:
 
 
 class LayeredFacts(RangeFacts):
-    """Facts with more of them on top, which the ones below do not see."""
+    """Facts in layers: facts in an upper layer are not visible below."""
 
     def __init__(self, base: RangeFacts):
         self.base, self.values, self.below = base, {}, {}
@@ -168,7 +170,7 @@ class LayeredFacts(RangeFacts):
         return self.below.get(node, frozenset()) | self.base.below.get(node, frozenset())
 
     def keep(self) -> None:
-        """They hold from here on."""
+        """Make them permanent."""
         self.base.values.update(self.values)
         for node, names in self.below.items():
             self.base.below[node] = self.base.below.get(node, frozenset()) | names
@@ -186,7 +188,7 @@ class _Analysis:
     # --- graphs -----------------------------------------------------------------------------------------------------
 
     def run(self, graph: Graph, facts: RangeFacts, args: Sequence[Value]) -> Value:
-        """Run a graph; returns its result, or `DEAD` where it always raises."""
+        """Evaluate a graph; returns its result, or `DEAD` if it always raises."""
         for param, value in zip(graph.params, args, strict=True):
             facts.values[param] = value
             if not self.silent and limits(param.type) is not None:
@@ -212,7 +214,7 @@ class _Analysis:
             self.active.remove(graph)
 
     def later(self, graph: Graph) -> None:
-        """Run a graph with unknown arguments, once."""
+        """Evaluate a graph with unknown arguments, once."""
         if graph not in self.called:
             self.called.add(graph)
             self.todo.append(graph)
@@ -226,7 +228,7 @@ class _Analysis:
     def bind(
         self, graph: Graph, args: Iterable[Node], facts: RangeFacts, carried: range | None = None
     ) -> tuple[RangeFacts, list[Value]]:
-        """What a graph inside knows of its parameters, from what is known of the arguments."""
+        """The facts about the parameters of an inner graph that follow from those about the arguments."""
         inner = RangeFacts()
         values = []
         for k, (param, arg) in enumerate(zip(graph.params, args, strict=True)):
@@ -243,7 +245,7 @@ class _Analysis:
     # --- applications -----------------------------------------------------------------------------------------------
 
     def node(self, node: Apply, facts: RangeFacts) -> Value:
-        """The value of an application; `DEAD` where it always raises."""
+        """The value of an application; `DEAD` if it always raises."""
         if isinstance(node.fn, Primitive):
             rule = getattr(self, f"_{node.fn.name}", None)
             if rule is not None:
@@ -268,12 +270,12 @@ class _Analysis:
         known = node.fn.name in ("add", "sub", "mul") and facts.values.get(_key(node))
         if self.loops:
             value = self.found.forms.narrowed(node, value, facts, whole, bool(known))
-        if known:  # a check has seen that this does not wrap
+        if known:  # a check has ensured that this does not wrap
             return meet(value, whole) or whole
         return clip(value, node.type)
 
     def by_name(self, node: Apply, facts: RangeFacts) -> Interval:
-        """A comparison of values that are ordered, whatever they are."""
+        """A symbolic comparison of values whose order is known, whatever they are."""
         a, b = node.args if node.fn.name in ("lt", "le") else reversed(node.args)
         if facts.name(b) in facts.below.get(a, ()):
             return TRUE
@@ -338,7 +340,7 @@ class _Analysis:
                 continue
             ends[-1] = (node.attrs[key], inner)
             out = value if out is DEAD else union(out, value)
-        if len(dead) == 1:  # whoever is here came through the other branch
+        if len(dead) == 1:  # whatever gets here came through the other branch
             view = LayeredFacts(facts)
             self.assume(condition, not dead[0], view)
             view.keep()
@@ -404,7 +406,7 @@ class _Analysis:
         return DEAD if after is None else tuple(after[1][:carried])
 
     def loop(self, initial: list[Value], types: list[Type], once: Any) -> tuple[Value, list[Value]]:
-        """Find what a loop carries: its result, and what its body sees."""
+        """The values that a loop carries: its result, and what its body gets."""
         self.loops += 1
         values = initial
         if any(_has_integers(t) for t in types):
@@ -416,7 +418,7 @@ class _Analysis:
         return tuple(initial if out is DEAD else map(union, initial, out)), values
 
     def fixpoint(self, initial: list[Value], types: list[Type], once: Any) -> list[Value]:
-        """Values that the body of a loop does not leave."""
+        """Values of the carried variables that are invariant under the body."""
         values = list(initial)
         for _ in range(TRIES):
             out = once(values)
@@ -424,7 +426,7 @@ class _Analysis:
                 return values
             new = [union(a, b) for a, b in zip(initial, out)]
             if all(map(inside, new, values)):
-                # Too wide, perhaps: what comes out may do, if the body stays in it.
+                # They may be too wide: the results are used instead, if the body stays inside them.
                 again = once(new)
                 if again is DEAD or all(inside(union(a, b), c) for a, b, c in zip(initial, again, new)):
                     return new
@@ -435,7 +437,7 @@ class _Analysis:
     # --- what is known to hold --------------------------------------------------------------------------------------
 
     def assume(self, node: Node, holds: bool, view: LayeredFacts) -> None:
-        """A condition holds, or does not: refine what it speaks of."""
+        """Refine what is known, given that a condition holds or does not hold."""
         if isinstance(node, Constant):
             return
         view.values[node] = TRUE if holds else FALSE
@@ -466,7 +468,7 @@ class _Analysis:
             self.refine(node, value, view)
 
     def fits(self, node: Apply, view: LayeredFacts) -> None:
-        """A sum, difference or product does not overflow."""
+        """Refine what is known, given that a sum, difference or product does not overflow."""
         view.values[_key(node)] = TRUE
         x, y = (view[a] for a in node.args)
         whole = limits(node.args[0].type)
@@ -475,7 +477,7 @@ class _Analysis:
             self.refine(arg, value, view)
 
     def refine(self, node: Node, value: Interval | None, view: LayeredFacts) -> None:
-        """A value is in an interval as well. (What cannot be is left as it is: the code behind does not run.)"""
+        """Intersect a value with an interval. (Empty intersections are ignored: the following code does not run.)"""
         new = None if value is None else meet(view[node], value)
         if new is None:
             return
@@ -494,7 +496,7 @@ class _Analysis:
                 self.refine(base, back(new, number), view)
 
     def through(self, node: Apply, holds: bool, view: LayeredFacts) -> None:
-        """A condition that is computed by branches: if one of them cannot have this outcome, it was the other."""
+        """A condition that is computed by branches: if one of them cannot have this outcome, the other one was taken."""
         ends = view.inner.get(node)
         if ends is None:
             return
@@ -518,28 +520,28 @@ class _Analysis:
 
 
 class PathAnalysis(_Analysis):
-    """The analysis for a pass that builds code path by path, and keeps the facts of each."""
+    """The analysis for a pass that builds code path by path, and keeps the facts of each path."""
 
     def __init__(self) -> None:
         super().__init__()
         self.silent = 1
 
     def note(self, node: Apply, facts: RangeFacts) -> None:
-        """An application is evaluated on a path: what follows from what is known of its operands now."""
+        """An application is evaluated on a path: add what follows from the present facts about its operands."""
         value, old = self.node(node, facts), facts.values.get(node)
         if value is not DEAD and value is not None:
             new = meet(old, value) if old is not None and limits(node.type) is not None else value
             facts.values[node] = value if new is None else new
 
     def learn(self, condition: Node, holds: bool, facts: RangeFacts) -> None:
-        """A path goes on where a condition holds, or does not."""
+        """A path continues where a condition holds, or does not."""
         view = LayeredFacts(facts)
         self.assume(condition, holds, view)
         view.keep()
 
 
 class _Dead:
-    """The value of what always raises."""
+    """The value of something that always raises."""
 
 
 DEAD: Any = _Dead()
@@ -550,7 +552,7 @@ def _has_integers(t: Type) -> bool:
 
 
 def _key(node: Apply) -> tuple:
-    """A sum, difference or product and what says that it overflows, as one."""
+    """A key that is the same for a sum, difference or product and for its overflow flag."""
     operands = (("constant", a.value) if isinstance(a, Constant) else a for a in node.args)
     return node.fn.name.removesuffix("_overflows"), *operands
 

@@ -26,15 +26,17 @@ from .control import iterations, output_parts
 WIDEST = 128  # numbers of a row of one array
 SHARED = 512  # numbers of an array that all rows use
 LONGEST = 1 << 14  # numbers of an array of which they use parts
-ITERATIONS = 1024  # of a loop inside of a row: nobody asks for signals there
+ITERATIONS = 1024  # primitives of a loop inside a row, which does not poll for signals
 NUMBERS = ("float64", "float32", "int64", "bool")
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod")
 UNIFORM = frozenset("dynamic_index slice reshape transpose stop_gradient cast broadcast_to concatenate".split())
-"""What all rows may share of a loop's body: parts of arrays; numbers are welcome whatever computes them."""
+"""What all rows may share in the body of a loop: parts of arrays. Numbers are always accepted."""
 
 
 class Place(NamedTuple):
-    """Where the rows are: the axis, and where a reshape merged it with others, how many positions lie before and after them."""
+    """The place of the rows: the axis and, if a reshape merged it with others, the numbers of positions before and
+    after them.
+    """
 
     axis: int
     pre: int = 1
@@ -42,12 +44,14 @@ class Place(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether the axis is that of the rows and of nothing else."""
+        """Whether the axis consists of the rows alone."""
         return self.pre == self.post == 1
 
 
 def is_part(node: Apply) -> bool:
-    """Whether an application is a part of its operand, which may be read from where that is; what is repeated is not."""
+    """Whether an application is a part of its operand, which can be read from the operand's memory; repeated values are
+    not.
+    """
     return node.fn.view and node.fn.kind == "injective" and not is_pointwise(node.fn.axes)
 
 
@@ -111,7 +115,7 @@ class RowValues:
         return product(reduced(node.type.shape, self.of(node))) == 1
 
     def _share(self, node: Apply) -> None:
-        """Note what is the same for all rows of a loop's body."""
+        """Record what is the same for all rows of a loop's body."""
         if any(isinstance(a, Apply) and a not in self.uniform or self.of(a) is not None for a in node.args):
             return
         t, name = node.type, node.fn.name
@@ -128,7 +132,7 @@ class RowValues:
                     self.lazy.add(node)
 
     def of(self, node: Node) -> Place | None:
-        """Where the rows of an operand are; None where it has none."""
+        """The place of the rows of an operand; None if it has none."""
         if node in self.place:
             return self.place[node]
         if self.body and isinstance(node, Apply):
@@ -147,7 +151,7 @@ class RowValues:
         return set(self.graph.params[1 : 1 + len(self.graph.output.type.elems)])
 
     def complete(self) -> bool:
-        """Whether the whole body of a loop goes row by row, and leaves the rows where they were."""
+        """Whether the whole body of a loop is computed row by row, and keeps the places of the rows."""
         parts = output_parts(self.graph)
         if parts is None:
             return False
@@ -159,7 +163,7 @@ class RowValues:
 
 
 def natural(t: Any, n: int) -> Place | None:
-    """The axis of an extent in an array of whose computation nothing is known.
+    """The axis of an extent in an array about whose computation nothing is known.
 
     Raises:
         MixedError: there are two of them.
@@ -183,7 +187,9 @@ def reduced(shape: Any, place: Place | None) -> tuple[int, ...]:  # the sizes ar
 
 
 def _follow(rows: RowValues, node: Apply) -> Place | None:
-    """What the declared axes say (`ir.axes`): the rows of operands lie along one mapped axis, and so do those of the result."""
+    """The place that follows from the declared axes (`ir.axes`): rows of operands and of the result lie along one
+    mapped axis.
+    """
     relation, places = relation_of(node), [rows.of(a) for a in node.args]
     if relation is None:
         return None
@@ -227,7 +233,7 @@ def _reshape(rows: RowValues, node: Apply) -> Place | None:
 
 def _slice(rows: RowValues, node: Apply) -> Place | None:
     (x,) = node.args
-    if rows.of(x) is None:  # rows may begin further down in a longer array
+    if rows.of(x) is None:  # rows may begin at a later position of a longer array
         static = isinstance(node.type, Array) and is_static_shape(x.type)
         return natural(node.type, rows.n) if static and not rows.body and rows.is_lazy(x) else None
     return _follow(rows, node)
@@ -312,6 +318,6 @@ JOIN: dict[str, Callable[[RowValues, Apply], Place | None]] = {
     "for_loop": _for_loop,
     "get_item": _get_item,
 }
-"""What row kernels compute besides elementwise operations, and on which conditions."""
+"""What structure-of-arrays kernels compute besides elementwise operations, and under which conditions."""
 
 __all__ = ["REDUCTIONS", "MixedError", "Place", "RowValues", "is_part", "natural", "reduced"]

@@ -20,13 +20,13 @@ from .intervals import FALSE, TRUE, Interval, meet, within
 from .polynomials import Polynomial, Variable, least, most
 
 COMPARED = {"lt": (1, 0, -1), "le": (1, 0, 0), "gt": (0, 1, -1), "ge": (0, 1, 0)}
-"""A comparison -> the operands whose difference, and this number, is not negative where it holds."""
+"""A comparison -> the operands whose difference, plus this number, is not negative where it holds."""
 
 COMPUTED = ("add", "sub", "mul", "neg", "right_shift", "floordiv", "maximum", "minimum", "where")
 
 
 class Forms:
-    """What is known.
+    """The result of the analysis.
 
     Attributes:
         of: integer -> the polynomial that it is; None where its graph is run in several places.
@@ -42,7 +42,7 @@ class Forms:
         self.sizes: dict[str, Variable] = {}
 
     def keep(self, found: Mapping[Node, Polynomial]) -> None:
-        """What was found when a graph was run for the last time in one place."""
+        """Keep the results of a graph that is evaluated for the last time, in one place."""
         for node, form in found.items():
             self.of[node] = None if node in self.of else form
 
@@ -68,7 +68,7 @@ class Forms:
             self.iterations[body] = iteration if exact and body not in self.iterations else None
 
     def form(self, node: Node, facts: Any) -> Polynomial:
-        """The polynomial that an integer is: a variable, where nothing more is known."""
+        """The polynomial of an integer: a variable, if nothing more is known."""
         if isinstance(node, Constant):
             return Polynomial.of(int(node.value))
         found = facts.forms.get(node)
@@ -94,7 +94,7 @@ class Forms:
         return total
 
     def narrowed(self, node: Apply, value: Interval, facts: Any, whole: Interval, fits: bool) -> Interval:
-        """What is left of the interval of a result, which may reach beyond its dtype's, by what its polynomial says.
+        """The part of a result's interval, which may exceed its dtype, that is consistent with its polynomial.
 
         Args:
             whole: the interval of its dtype.
@@ -114,7 +114,7 @@ class Forms:
         return value
 
     def computed(self, node: Apply, value: Interval, facts: Any) -> Polynomial | None:
-        """The polynomial that a result is, where it does not wrap; None if it is none, or a plain number."""
+        """The polynomial of a result, if it does not wrap; None if there is none, or if it is a plain number."""
         name = node.fn.name
         if value[0] == value[1] or name not in COMPUTED:
             return None
@@ -143,7 +143,7 @@ class Forms:
 
 
 def _decided(name: str, value: Interval, other: Interval) -> bool:
-    """Whether it is the value, and never the other one, that is the greater (or the lesser) of both."""
+    """Whether one value is always the greater (or always the lesser) of two."""
     return other[1] <= value[0] if name == "maximum" else other[0] >= value[1]
 
 
@@ -158,7 +158,7 @@ def _divisor(name: str, node: Node) -> int | None:
 
 
 def is_tighter(form: Polynomial) -> bool:
-    """Whether intervals lose something: a variable occurs twice, or its bounds depend on others."""
+    """Whether a polynomial is more precise than intervals: a variable occurs twice, or its bounds depend on others."""
     seen: set[Variable] = set()
     for monomial in form.terms:
         for v in set(monomial):

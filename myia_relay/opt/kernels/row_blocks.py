@@ -47,10 +47,10 @@ from .sharding_rules import SUM, WHOLE, Added, Along, Sharding, in_block
 
 FIRST = LEAD["for_loop"]
 
-LEAST = 1 << 20  # bytes that loops carry of all rows, from which on it is worth while
-CACHE = 1 << 20  # bytes that they may carry of a block, for each thread: those share the rows of each kernel
-ROWS = 64  # that a block has at least, for each thread
-TIMES = 4  # as many rows as a matrix that they are multiplied with has, at least: it may be made for each block again
+LEAST = 1 << 20  # bytes that loops carry for all rows, from which it pays
+CACHE = 1 << 20  # bytes that they may carry for a block, per thread: the threads share the rows of each kernel
+ROWS = 64  # rows of a block at least, per thread
+TIMES = 4  # rows of a block at least, per row of a matrix that they are multiplied with: it may be recomputed for each block
 VECTOR = 8  # rows that kernels take together
 
 
@@ -76,7 +76,7 @@ class BlockRows:
         return graph
 
     def along(self, graph: Graph, k: int, axis: int) -> Graph | None:
-        """The program by blocks along an axis of argument k; None where that is not possible or not worth while."""
+        """The program by blocks along an axis of argument k; None if that is not possible or does not pay."""
         division = divide(graph, graph.params[k], axis)
         if division is None:
             return None
@@ -90,7 +90,8 @@ class BlockRows:
 
 
 def block(per_row: float, n: int, factor: int, threads: int) -> int | None:
-    """How many rows a block has: a divisor of their number if there is one nearby. None where blocks would be too long.
+    """The number of rows of a block: a divisor of their number, if there is one nearby. None if blocks would be too
+    long.
 
     Args:
         per_row: bytes that loops carry.
@@ -114,7 +115,7 @@ def _carried(graph: Graph) -> Iterator[Array]:
 
 
 def _bytes(t: Type, kind: Sharding) -> float:
-    """Of the rows in a value."""
+    """The bytes of the rows in a value."""
     if isinstance(kind, tuple):
         assert isinstance(t, Struct)
         return sum(map(_bytes, t.elems, kind))
@@ -162,7 +163,7 @@ class _Miner:
         self.bodies: dict[tuple[int, int], Graph] = {}
 
     def mine(self) -> Graph | None:
-        """The program; None where a part of it is in the way."""
+        """The program; None if a part of it cannot be done by blocks."""
         if not self.hands_on() or not self.keeps_order():
             return None
         later = {*self.blocks, *self.after} - self.ahead
@@ -182,7 +183,9 @@ class _Miner:
         return new
 
     def hands_on(self) -> bool:
-        """Whether each block can begin where the last one has: nothing is used up, and what it leaves can be handed on."""
+        """Whether each block can begin where the previous one ended: nothing is consumed, and its results can be passed
+        on.
+        """
         if any(holds(a.type, Tape | List | Data) for node in self.blocks for a in (node, *node.args)):
             return False
         carried = [kind.to for kind in map(self.kinds.of.get, self.results) if isinstance(kind, Added)]
@@ -192,14 +195,14 @@ class _Miner:
         return all(isinstance(node.type, Array | Scalar) for node in self.results)
 
     def keeps_order(self) -> bool:
-        """Whether what has effects comes in the same order: before the blocks, in them, after them."""
+        """Whether effects keep their order: before the blocks, in them, after them."""
         effects = Effects()
         stage = dict.fromkeys(self.blocks, 1) | dict.fromkeys(self.after, 2)
         order = [stage.get(node, 0) for node in self.graph.nodes if effects.of_node(node)]
         return order == sorted(order)
 
     def initial(self, b: Builder, node: Apply, env: Env) -> Node:
-        """What is handed to the first block for a result."""
+        """The initial value of a result, for the first block."""
         kind, t = self.kinds.of[node], node.type
         if isinstance(kind, Added):
             loop, k = kind.to
@@ -211,7 +214,7 @@ class _Miner:
         return zero if t == number else b.emit(REGISTRY["broadcast_to"], (zero,), {"shape": t.shape})
 
     def loop(self, b: Builder, span: tuple[int, int, int], states: Sequence[Node], env: Env) -> list[Node]:
-        """The loop over blocks of so many rows, and what it leaves."""
+        """The loop over blocks of a given number of rows, and its results."""
         body = Graph(f"{self.graph.name}.block", None, self.graph.origin)
         inner, rows = Builder(body, b.origin), span[2]
         if rows == self.rows:
@@ -238,7 +241,7 @@ class _Miner:
         return [take(b, loop, (k,)) for k in range(len(states))]
 
     def result(self, b: Builder, node: Apply, state: Node, value: Node, first: Node) -> Node:
-        """What a block hands on for a result."""
+        """The value of a result that a block passes on."""
         kind = self.kinds.of[node]
         if isinstance(kind, Along):
             return b.emit(REGISTRY["dynamic_update_slice"], (state, value, first), {"axis": kind.axis})
@@ -263,7 +266,7 @@ class _Miner:
             )
 
     def operand(self, node: Node, env: Env, rows: int) -> Node:
-        """An operand; a constant is as long as a block where it must be."""
+        """An operand; a constant gets the length of a block if necessary."""
         known = self.known.get(node)
         if known is None or not isinstance(node, Constant):
             return lookup(env, node)
@@ -278,7 +281,7 @@ class _Miner:
         return {"type": t} if applied(node) in ("make_struct", "undef") else node.attrs
 
     def body(self, kinds: Shardings, rows: int) -> Graph:
-        """The body of a loop, as it is in a block."""
+        """The body of a loop, as it is within a block."""
         key = (id(kinds), rows)
         if key not in self.bodies:
             old = kinds.graph

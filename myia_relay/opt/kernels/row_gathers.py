@@ -29,9 +29,9 @@ from ..analysis.control import iterations
 from ..analysis.row_axes import RowValues, is_part, reduced
 
 FEWEST = 32  # gathers
-SPARSE = 64  # rows that there are, for one that is gathered: all of them are looked at
-OFTEN = 2  # rows that there are, for one that is gathered in one place: then a fifth of the gathers has been gathered before
-HEAVY = 8  # operations for a number of a row, of which it is worth it to compute the row once
+SPARSE = 64  # rows per gathered row, up to which it pays: all rows are visited
+OFTEN = 2  # rows per gathered row in one place, up to which it pays: a fifth of the gathers are then repetitions
+HEAVY = 8  # operations per number of a row, from which it pays to compute the row once
 LANES = 8  # of the widest vectors
 
 
@@ -51,12 +51,12 @@ class Gatherer:
         self.graph, self.rows, self.movable = graph, rows, movable
         self.counts: dict[int, Node] = {}
         self.gathers = {users[0]: users for r in rows.values() for users in self.worthwhile(r)}
-        # Indices -> the distinct ones, and for how many there is room
+        # Indices -> the distinct ones, and the capacity for them
         self.made: dict[tuple[Node, ...], tuple[Node, int]] = {}
         self.sizes = {d for node in graph.nodes if isinstance(node.type, Array) for d in node.type.shape}
 
     def worthwhile(self, rows: RowValues) -> list[list[Apply]]:
-        """The gathers from each array of an extent that are to be made in another way."""
+        """The gathers from each array of an extent that should be done in another way."""
         found = []
         for x, place in rows.place.items():
             users = rows.users.get(x, [])
@@ -74,16 +74,16 @@ class Gatherer:
         return found
 
     def is_heavy(self, rows: RowValues, users: list[Apply]) -> bool:
-        """Whether each row is to be computed once."""
+        """Whether each row should be computed once."""
         x, count = users[0].args[0], sum(u.args[1].type.shape[0] for u in users)
         if is_left_out("distinct_gathers") or not FEWEST <= count < rows.n - 2 * LANES or rows.n > SPARSE * count:
             return False
         if len(users) == 1 and rows.n > OFTEN * count:
-            return False  # so few gathers of one kind seldom meet
+            return False  # so few gathers of one kind rarely have common rows
         return work(rows, x) >= HEAVY * math.prod(reduced(x.type.shape, rows.place[x]))
 
     def run(self) -> Graph:
-        """The new graph; the old one where nothing changes."""
+        """The new graph; the old one if nothing changes."""
         if not self.gathers:
             return self.graph
         new, env = same_interface(self.graph)
@@ -123,7 +123,7 @@ class Gatherer:
         return self.b.emit(REGISTRY[name], args, attrs)
 
     def indices(self, users: list[Apply]) -> Node:
-        """Those of all gathers, one behind the other."""
+        """The indices of all gathers, concatenated."""
         parts = tuple(lookup(self.env, u.args[1]) for u in users)
         return parts[0] if len(parts) == 1 else self.op("concatenate", parts, axis=0)
 
@@ -185,7 +185,7 @@ def numbers(rows: RowValues, node: Apply) -> int:
 
 
 def computed_from(node: Node, known: Container[Node]) -> list[Apply]:
-    """The applications that a node is computed from, and the node itself, but for known ones."""
+    """The applications that a node is computed from, and the node itself, except known ones."""
     found: dict[Apply, None] = {}
     stack = [node]
     while stack:

@@ -36,16 +36,16 @@ from .sharding_rules import (
 )
 
 FIRST = LEAD["for_loop"]
-CHECKS = frozenset({"raise"})  # of whole values: they fail in the first block, or in none
-MOST_DEMANDS = 100  # each makes one more array a block
+CHECKS = frozenset({"raise"})  # checks of whole values: they fail in the first block, or in none
+MOST_DEMANDS = 100  # each makes one more array per block
 
 
 class Demand(Exception):
-    """A parameter of a body, whole so far, must be of another kind.
+    """A parameter of a body, considered whole so far, must be of another kind.
 
     Attributes:
         node: the parameter.
-        kind: what it must be.
+        kind: the required kind.
     """
 
     def __init__(self, node: Parameter, kind: Sharding):
@@ -54,12 +54,12 @@ class Demand(Exception):
 
 
 class _Again(Exception):
-    """One more value is known to be a block: the analysis begins again."""
+    """One more value is known to be divided into blocks: the analysis starts again."""
 
 
 @dataclass
 class Division:
-    """A program in three parts: what comes before the blocks, what each block does, and what comes after them.
+    """A program in three parts: before the blocks, in each block, and after them.
 
     Attributes:
         kinds: of what each block does.
@@ -83,7 +83,7 @@ class Division:
 
 
 def divide(graph: Graph, argument: Parameter, axis: int) -> Division | None:
-    """A program by what it does with the rows along an axis of an argument; None where that is nothing, or too entangled."""
+    """Divide a program along an axis of an argument; None if nothing can be divided, or not cleanly."""
     analysis = ShardingAnalysis(graph, argument.type.shape[axis])
     analysis.known[argument] = Along(axis)
     for _ in range(MOST_DEMANDS):
@@ -140,7 +140,9 @@ class ShardingAnalysis:
         return Division(kinds, self.known, list(blocks), list(after), set(ahead))
 
     def _is_cheap(self, node: Apply) -> bool:
-        """Whether an application may be computed once more, for all rows: before the blocks, for what they all need."""
+        """Whether an application may be computed once more, for all rows: before the blocks, for values that they all
+        need.
+        """
         return (
             isinstance(node.fn, Primitive)
             and node.fn.kind in ("elementwise", "injective", "reduce")
@@ -148,7 +150,7 @@ class ShardingAnalysis:
         )
 
     def _is_last(self, node: Apply, kinds: Shardings) -> bool:
-        """Whether an application that a block could do is better done once, with the sums of all of them."""
+        """Whether an application that a block could do is better done once, with the complete sums."""
         if applied(node) == "make_struct":
             return True
         if applied(node) == "get_item" or node in self.known:
@@ -188,7 +190,7 @@ class ShardingAnalysis:
         return normal(rule_of(node, args)(self, node, args, kinds))
 
     def demand(self, node: Node, kind: Sharding, kinds: Shardings) -> None:
-        """Have a whole value be of another kind; returns where that is left open.
+        """Require that a whole value be of another kind; returns if that is left open.
 
         Raises:
             NoRule: it cannot be.
@@ -218,7 +220,7 @@ class ShardingAnalysis:
         raise _Again
 
     def source(self, node: Node) -> Parameter | None:
-        """An argument of which a whole value is computed, and which may have the rows as well."""
+        """An argument from which a whole value is computed, and which may be divided too."""
         stack, seen = [node], {node}
         while stack:
             top = stack.pop()
@@ -268,7 +270,7 @@ class ShardingAnalysis:
         raise NoRule
 
     def met(self, loop: Apply, k: int, kind: Sharding, kinds: Shardings) -> Sharding:
-        """What a parameter of a loop's body is, from which another kind is demanded; if it is not its operand that changes.
+        """The kind of a parameter of a loop's body from which another kind is required, if its operand need not change.
 
         Raises:
             NoRule: a sum is demanded of a loop constant.
@@ -286,7 +288,7 @@ class ShardingAnalysis:
         return kind
 
     def carried(self, loop: Apply, k: int, inner: Sharding, outer: Sharding) -> Sharding:
-        """What a loop leaves of a carried value, seen from outside."""
+        """The kind of a carried value after the loop."""
         if not isinstance(inner, Added):
             return inner
         return outer if isinstance(outer, Added) else Added((loop, k))

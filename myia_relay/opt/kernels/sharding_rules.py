@@ -30,7 +30,7 @@ from ...ir.node import Apply, Constant, Graph, Node, applied, applies
 
 
 class Plain(Enum):
-    """Kinds without a part."""
+    """Kinds without parameters."""
 
     WHOLE = "whole"
     SUM = "sum"
@@ -48,10 +48,10 @@ class Along:
 
 @dataclass(frozen=True)
 class Added:
-    """What is carried, and the block's part of a sum.
+    """A carried value plus the block's part of a sum.
 
     Attributes:
-        to: what is carried: a parameter of a body; in the whole program a loop and the position of its operand. None in demands.
+        to: the carried value: a parameter of a body; in the whole program a loop and the position of its operand. None in demands.
     """
 
     to: Any = None
@@ -81,10 +81,10 @@ class Shardings:
 
 
 class Analysis(Protocol):
-    """What rules ask of the analysis: `opt.kernels.sharding.ShardingAnalysis`."""
+    """What rules use of the analysis: `opt.kernels.sharding.ShardingAnalysis`."""
 
     def demand(self, node: Node, kind: Sharding, kinds: Shardings) -> None:
-        """Make an operand be of a kind, or begin again with it."""
+        """Require an operand to be of a kind, or start again with it."""
         ...
 
     def loop(self, node: Apply, args: Sequence[Sharding], kinds: Shardings) -> Sharding:
@@ -93,11 +93,11 @@ class Analysis(Protocol):
 
 
 class NoRule(Exception):
-    """Something does not go block by block."""
+    """Something cannot be done block by block."""
 
 
 def normal(kind: Sharding) -> Sharding:
-    """A structure of whole values is whole."""
+    """Simplify a structure of whole values to a whole value."""
     return WHOLE if isinstance(kind, tuple) and all(k is WHOLE for k in kind) else kind
 
 
@@ -149,7 +149,7 @@ RULES: dict[str, Rule] = {"for_loop": lambda analysis, node, args, kinds: analys
 
 
 def rule_of(node: Apply, args: Sequence[Sharding]) -> Rule:
-    """The rule of an application: operands with rows go by its axes, sums by what it is linear in."""
+    """The rule of an application: operands with rows follow its axes, sums follow its linearity."""
     if any(isinstance(kind, Along) for kind in args) and node.fn.axes is not None:
         return rows
     return RULES.get(node.fn.name) or RULES.get(node.fn.kind) or sums
@@ -166,7 +166,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def is_sum(node: Node, kind: Sharding) -> bool:
-    """Whether an operand of a sum is a part of a sum: zero is."""
+    """Whether an operand of a sum is itself a partial sum; zero is."""
     return kind is SUM or kind is WHOLE and is_zero(node)
 
 
@@ -181,8 +181,8 @@ def require(condition: bool) -> None:
 
 
 def rows(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
-    """What follows from the declared axes (`ir.axes`) where operands have the block's rows: along a mapped axis the result has them
-    as well, along a contracted one it is a sum.
+    """The kind that follows from the declared axes (`ir.axes`) for operands with the block's rows: along a mapped axis
+    the result has the rows too, along a contracted one it is a sum.
 
     Raises:
         NoRule: the axes are not declared, or the rows are not along one axis of the relation.
@@ -208,7 +208,7 @@ def rows(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings
 
 
 def same_rows(analysis: Analysis, node: Node, kind: Sharding, wanted: Along, kinds: Shardings) -> None:
-    """An operand must have the block's rows along an axis."""
+    """Require an operand to have the block's rows along an axis."""
     if kind is WHOLE:
         analysis.demand(node, wanted, kinds)
     else:
@@ -216,7 +216,7 @@ def same_rows(analysis: Analysis, node: Node, kind: Sharding, wanted: Along, kin
 
 
 def added(analysis: Analysis, node: Apply, k: int, args: list[Sharding], kinds: Shardings) -> Sharding:
-    """The kind of a result that is operand k and a block's part of a sum."""
+    """The kind of a result that is operand k plus a block's part of a sum."""
     kind = args[k]
     if is_sum(node.args[k], kind):
         return SUM
@@ -227,7 +227,7 @@ def added(analysis: Analysis, node: Apply, k: int, args: list[Sharding], kinds: 
 
 
 def sums(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
-    """What is linear in a block's part of a sum: what moves elements about or adds them up, and products."""
+    """What is linear in a block's part of a sum: rearranging and adding elements, and products."""
     if node.fn.bilinear:
         require(is_multiple(node, args))
         return SUM
@@ -239,7 +239,7 @@ def sums(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings
 
 @rule("elementwise")
 def _(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -> Sharding:
-    """Elementwise operations on sums: which are linear depends on what the other operand is."""
+    """Elementwise operations on sums: whether they are linear depends on the other operand."""
     name = node.fn.name
     require(node.type.is_float)
     if name in ("add", "sub"):
@@ -262,13 +262,13 @@ def _(analysis: Analysis, node: Apply, args: list[Sharding], kinds: Shardings) -
 
 
 def is_multiple(node: Apply, args: list[Sharding]) -> bool:
-    """Whether differentiation has multiplied a sum by something whole."""
+    """Whether differentiation has multiplied a sum by a whole value."""
     return node.origin.made_by in ("jvp", "vjp") and sorted(args, key=str) == sorted((SUM, WHOLE), key=str)
 
 
 @rule("index_add", "slice_add")
 def _(analysis, node, args, kinds):
-    """Additions to a part of what is carried."""
+    """Additions to a part of a carried value."""
     require(args[2] is WHOLE and is_sum(node.args[1], args[1]))
     return added(analysis, node, 0, args, kinds)
 

@@ -41,11 +41,11 @@ from .row_gathers import Gatherer
 from .soa_values import INT, RowScope, ScalarFrame
 
 LEAST = 32  # rows
-SHORT = 4  # positions of a last axis in which vectors are lost
+SHORT = 4  # lengths of a last axis that fill vectors badly
 PAYS = 6  # applications to rows with such an axis
-MOST = 2500  # operations for a row: LLVM takes seconds for them
-FEW = 300  # operations for a row and numbers of it in memory that LLVM compiles quickly
-BUSY = 5  # operations for each number in memory that are worth it where there are more
+MOST = 2500  # operations per row at most: LLVM takes seconds for them
+FEW = 300  # operations per row and numbers of it in memory that LLVM compiles quickly
+BUSY = 5  # operations per number in memory from which larger kernels pay
 LANES = 8  # of a vector, at least
 
 
@@ -74,7 +74,7 @@ class SoaKernel:
     closed: bool = False
 
     def pays(self) -> bool:
-        """Whether it is worth it, and not too large."""
+        """Whether the kernel pays, and is not too large."""
         short = size = 0
         simple = True  # each application is computed once for a row
         for rows, node in _work(self.rows, self.members):
@@ -83,7 +83,7 @@ class SoaKernel:
                 shape, place = reduced(node.type.shape, rows.place[node]), rows.place[node]
                 size += math.prod(shape) * (1 + cost(node) // 4)  # functions are many operations
                 if place.axis < len(shape) - 1 and shape[-1] <= SHORT and not _fills_vectors(node, place.axis):
-                    short += 3 if applied(node) == "take" else 1  # picking numbers one by one costs most
+                    short += 3 if applied(node) == "take" else 1  # gathering numbers one by one dominates the cost
             elif isinstance(node.type, Array):
                 size += 1
         if short < PAYS or size > MOST:
@@ -92,7 +92,7 @@ class SoaKernel:
         return not simple or size + traffic <= FEW or size >= BUSY * traffic
 
     def traffic(self) -> int:
-        """How many numbers of a row lie in memory: what the kernel reads, and what others read of it."""
+        """How many numbers of a row are in memory: what the kernel reads, and what others read of it."""
         own, rows = set(self.members), self.rows
         moved = {a: rows.of(a) for m in self.members for a in m.args if a not in own}
         moved |= {m: rows.of(m) for m in own if any(u not in own for u in rows.users.get(m, (None,)))}
@@ -100,7 +100,7 @@ class SoaKernel:
 
 
 def _fills_vectors(node: Apply, axis: int) -> bool:
-    """Whether a loop nest takes the axes behind that of the rows in whole vectors.
+    """Whether a loop nest processes the axes after that of the rows in whole vectors.
 
     It makes one loop of neighbouring axes along all of which an operand is read, or along all of which it is repeated.
     """
@@ -123,7 +123,7 @@ def _fills_vectors(node: Apply, axis: int) -> bool:
 
 
 def _work(rows: RowValues, members: Iterable[Apply]) -> Iterator[tuple[RowValues, Apply]]:
-    """The applications of a kernel, with those of the rows that it picks from, and of the bodies of loops."""
+    """The applications of a kernel, including those of the rows that it gathers from, and of the bodies of loops."""
     seen: set[Node] = set()
     stack: list[tuple[RowValues, Apply, bool]] = [(rows, m, False) for m in members]
     while stack:
@@ -163,7 +163,7 @@ class Grouping:
             self.group()
 
     def group(self) -> None:
-        """Put applications into kernels, along program order."""
+        """Put applications into kernels, in program order."""
         open_: dict[int, SoaKernel] = {}
         needs: dict[SoaKernel, set[SoaKernel]] = {}
         behind: dict[Node, frozenset[SoaKernel]] = {}  # the kernels that a value outside of them depends on
@@ -190,7 +190,7 @@ class Grouping:
             if rows is None:
                 behind[node] = frozenset(taint | direct)
                 if not self.movable(node):
-                    # Behind a write, what was read before may be something else: nothing waits.
+                    # After a write, earlier reads may give something else: nothing can wait.
                     for k in open_.values() if self.writes(node) else closure(behind[node]):
                         k.closed = True
                 continue
@@ -209,7 +209,7 @@ class Grouping:
                     del self.kernel[m]
 
     def home(self, node: Apply) -> RowValues | None:
-        """The rows that an application belongs to; None where it is left as it is."""
+        """The rows that an application belongs to; None if it is left as it is."""
         for rows in self.rows.values():
             if node in rows.loops:
                 return rows if all(applied(u) == "get_item" for u in rows.users.get(node, ())) else None
@@ -218,7 +218,7 @@ class Grouping:
         return None
 
     def is_part(self, node: Node, rows: RowValues) -> bool:
-        """Whether an application is a part of an array in memory, of which every kernel takes its own."""
+        """Whether an application is a part of an array in memory, of which every kernel takes its own part."""
         while isinstance(node, Apply):
             if node not in rows.place:
                 return True
@@ -228,7 +228,7 @@ class Grouping:
         return True
 
     def movable(self, node: Apply) -> bool:
-        """Whether an application may be emitted later, when somebody needs it."""
+        """Whether an application may be emitted later, when it is needed."""
         return not self.effects.of_node(node) and not any(
             holds_tape(t) for t in (node.type, *(a.type for a in node.args))
         )
@@ -251,14 +251,14 @@ class Grouping:
         return out
 
     def absorbs(self, user: Apply, member: Node) -> bool:
-        """Whether `take` computes the rows that it picks."""
+        """Whether `take` computes the rows that it gathers."""
         k = self.kernel.get(user)
         return k is not None and user in k.rows.through and user.args[0] is member
 
     def only_picked(self, member: Apply, kernel: SoaKernel) -> bool:
-        """Whether all that happens to a result in several blocks of rows is that other kernels pick rows of it.
+        """Whether the only users of a result in several blocks of rows are kernels that gather rows of it.
 
-        Then these read whole rows, if the numbers of a row lie side by side.
+        These then read whole rows, if the numbers of a row are contiguous.
         """
         place, rows = kernel.rows.place[member], kernel.rows
         users = rows.users.get(member, [])
@@ -289,7 +289,9 @@ def candidates(graph: Graph) -> set[int]:
 
 
 def with_parts(graph: Graph) -> Graph:
-    """The graph, where it returns all that a loop carries, with the parts of that put together: kernels return arrays."""
+    """The graph in which the parts of a carried value are assembled, if it returns all that a loop carries: kernels
+    return arrays.
+    """
     if applied(graph.output) != "for_loop" or not isinstance(graph.output.type, Struct):
         return graph
     new, env = same_interface(graph)
@@ -320,7 +322,7 @@ class _Kernels(Rewriter):
 
 
 class _Rebuild:
-    """Emits a graph with its kernels; what only depends on a kernel that is not there yet waits until it is needed."""
+    """Emits a graph with its kernels; what depends on a kernel that does not exist yet waits until it is needed."""
 
     def __init__(self, rewriter: _Kernels, graph: Graph, grouping: Grouping):
         self.rewriter, self.graph, self.grouping = rewriter, graph, grouping
@@ -328,7 +330,7 @@ class _Rebuild:
         self.b = Builder(self.new)
         self.done: set[SoaKernel] = set()
         self.waiting: list[Apply] = []
-        self.together: set[Node] = set()  # results that lie in memory row by row, whatever their shapes
+        self.together: set[Node] = set()  # results that are stored row by row, whatever their shapes
 
     def laid_out(self, node: Apply, rows: RowValues) -> tuple[Array, tuple[int, int]]:
         """The array in which a result lies, and its `widths`."""
@@ -357,7 +359,7 @@ class _Rebuild:
         return self.new
 
     def need(self, nodes: Iterable[Node]) -> None:
-        """Emit nodes, and what they are computed from, where that has not been done.
+        """Emit nodes, and what they are computed from, unless that has been done.
 
         Raises:
             AssertionError: a node does not leave the kernel that computes it.

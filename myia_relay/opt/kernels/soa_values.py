@@ -33,7 +33,7 @@ from ..rewrite.rules import is_filled
 from ..rewrite.simplify import Simplifier
 
 INT = Scalar("int64", True)
-FOLD = 4096  # elements of a constant that is computed here
+FOLD = 4096  # elements of a constant that is computed at compile time
 
 
 @dataclass
@@ -53,11 +53,11 @@ class Lazy:
     constant: np.ndarray | None = None
 
     def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Lazy:
-        """Some of the numbers, in another order."""
+        """The same numbers in another order."""
         return Lazy(self.array, self.base, move(self.offsets), self.constant)
 
     def shifted(self, frame: ScalarFrame, index: Node, step: int, offsets: np.ndarray) -> Lazy:
-        """Other numbers, `index * step` further on."""
+        """Other numbers, at a distance of `index * step`."""
         shift = frame.times(index, step)
         base = shift if self.base is None else frame.emit("add", [self.base, shift])
         return Lazy(self.array, base, offsets, self.constant)
@@ -83,7 +83,7 @@ class ScalarFrame:
         self.bounds: dict[Node, tuple[int, int]] = {}
 
     def bring(self, node: Node) -> Node:
-        """A node of this frame, or of one around it, in this frame."""
+        """A node of this frame, or of an enclosing one, as a node of this frame."""
         if not isinstance(node, Apply | Parameter) or node.graph is self.graph:
             return node
         if node not in self.imports:
@@ -97,7 +97,7 @@ class ScalarFrame:
         return [parent.bring(node) for node in self.imports]
 
     def emit(self, name: str, args: list[Node], attrs: dict[str, Any] | None = None, type: Type | None = None) -> Node:
-        """An application to nodes of this frame or of those around it."""
+        """An application to nodes of this frame or of enclosing ones."""
         return self.b.emit(REGISTRY[name], tuple(self.bring(a) for a in args), attrs, type)
 
     def add(self, a: Node | None, offset: int) -> Node:
@@ -111,7 +111,7 @@ class ScalarFrame:
         return a if factor == 1 else self.emit("mul", [a, self.b.constant(factor)])
 
     def within(self, i: Node, size: int) -> Node:
-        """An index, clamped into range where it is not known to be there."""
+        """An index, clamped into range unless it is known to be in range."""
         low, high = self.bounds.get(i, (-1, size))
         if isinstance(i, Constant):
             return self.b.constant(min(max(int(i.value), 0), size - 1))
@@ -167,7 +167,7 @@ class RowScope:
         return self.memo[node]
 
     def needed(self, node: Apply) -> tuple[Node, ...]:
-        """The arguments of which a value is computed in this scope."""
+        """The arguments whose values are computed in this scope."""
         if node.fn.name == "take" and (node in self.rows.through or not self.is_inside(node.args[0])):
             return node.args[1:]
         return () if begins_further_down(self.rows, node) else node.args
@@ -201,7 +201,7 @@ class RowScope:
         return Lazy(node, self.frame.times(self.row, place.post * step), offsets.reshape(shape), flat)
 
     def boundary_row(self, node: Node, axis: int, row: Node) -> Lazy:
-        """What an array in memory holds at a position of an axis."""
+        """The contents of an array in memory at a position of an axis."""
         outer, step = math.prod(node.type.shape[:axis]), math.prod(node.type.shape[axis + 1 :])
         if node in self.together:
             width, shape = outer * step, (*node.type.shape[:axis], *node.type.shape[axis + 1 :])
@@ -269,7 +269,7 @@ def known_scalar(frame: ScalarFrame, node: Constant) -> Constant:
 
 
 def constant_of(node: Node, known: dict[Node, np.ndarray | None]) -> np.ndarray | None:
-    """An array that is known at compile time, or follows from such; None for any other, and for large ones.
+    """An array that is known at compile time, or follows from such; None for all others, and for large ones.
 
     Args:
         known: what has been found of other nodes, to which this adds: values are shared, and looked at once.
@@ -293,7 +293,7 @@ def constant_of(node: Node, known: dict[Node, np.ndarray | None]) -> np.ndarray 
 
 
 def _may_be_folded(node: Node) -> TypeGuard[Apply]:
-    """Whether an array is computed here where all that it is computed from is known."""
+    """Whether an array is computed at compile time if everything that it is computed from is known."""
     if not isinstance(node, Apply) or not isinstance(node.type, Array) or not is_static_shape(node.type):
         return False
     foldable = getattr(node.fn, "reference", None) is not None and node.fn.kind in ("elementwise", "injective")
@@ -336,7 +336,7 @@ def _slice(scope: RowScope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def begins_further_down(rows: RowValues, node: Apply) -> bool:
-    """Whether an application takes its rows from within a longer array."""
+    """Whether an application takes its rows from a later position of a longer array."""
     return node.fn.name == "slice" and node in rows.place and rows.of(node.args[0]) is None
 
 
@@ -374,7 +374,7 @@ def _reduce(scope: RowScope, node: Apply, args: list[Any]) -> Any:
 
 
 def _total(scope: RowScope, node: Apply, name: str, numbers: list[Node]) -> Node:
-    """The numbers of a row taken together. A sum starts at 0, so that one of -0.0 is 0.0; of tangents nobody needs that."""
+    """The sum of the numbers of a row. It starts at 0, so that a sum of -0.0 is 0.0; tangents do not need that."""
     if name == "add" and node.origin.made_by not in ("jvp", "vjp"):
         numbers.insert(0, scope.frame.b.constant(np.zeros((), node.type.dtype)[()]))
     total = numbers[0]
@@ -448,7 +448,7 @@ def _for_loop(scope: RowScope, node: Apply, args: list[Any]) -> Any:
     inner.memo.update(zip(body.params[1 : 1 + carried], state))
     inner.memo.update(zip(body.params[1 + carried :], args[3 + carried :]))
     short = [(v, v.shape[-1] if v.ndim > 1 else 1) for v in initial if v.size]
-    # The carried numbers of a short axis are skipped together: see `row_skips`.
+    # The carried numbers of a short axis are skipped together: see `zero_blocks`.
     graph.flags["groups"] = [width for v, width in short for _ in range(v.size // width)]
     results = [inner.numbers(inner.value(part)) for part in returned_parts(body)]
     frame.b.origin = node.origin

@@ -43,10 +43,10 @@ from ..loops.dead_fills import never_negative
 from ..rewrite.rules import filled
 
 FIRST = LEAD["for_loop"]
-LEAST = 20  # rows of a triangle that are worth it
-WORK = 100_000  # multiplications of a product that is
+LEAST = 20  # rows from which a triangle pays
+WORK = 100_000  # multiplications from which a product pays
 DTYPES = ("float32", "float64")
-MAKES = {"dynamic_update", "tri_mask", "where"}  # one of them is in every program with a triangle
+MAKES = {"dynamic_update", "tri_mask", "where"}  # every program with a triangle has at least one of them
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ Holds = Callable[[Graph, Node, frozenset[Node]], bool]
 """Whether something holds for a value in a graph, if it does for some parameters of loops."""
 
 Part = tuple[Node | None, bool]
-"""What is read: of a matrix, or of which of its rows; and whether the lower triangle is asked for."""
+"""What is read of a matrix, or of a row of it; and whether the lower triangle is asked for."""
 
 Reads = Callable[[Graph, Node], bool]
-"""Whether no more than something is read of a value in a graph."""
+"""Whether only that part of a value in a graph is read."""
 
 
 class _Rewriter(Rewriter):
-    """Puts `triangular_dot` where `found` has a `dot`, with the matrix that is a triangle and its side."""
+    """Replaces a `dot` in `found` by `triangular_dot`, with the triangular matrix and its side."""
 
     acts_on = ("dot",)
 
@@ -103,13 +103,13 @@ def _triangular(graph: Graph, graphs: Iterable[Graph]) -> Iterator[tuple[Apply, 
 
 
 def multiplications(node: Apply) -> float:
-    """How many a product has; infinitely many where sizes have names."""
+    """The number of multiplications of a product; infinite if sizes are symbolic."""
     sizes = (*node.type.shape, node.args[0].type.shape[0 if node.attrs["transpose_a"] else 1])
     return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else math.inf
 
 
 def _is_worth(node: Node) -> bool:
-    """Whether a matrix is square, and large; one whose size has a name counts as large."""
+    """Whether a matrix is square and large; one of symbolic size counts as large."""
     m, n = shape_of(node)
     return m == n and (not isinstance(m, int) or m >= LEAST)
 
@@ -137,7 +137,7 @@ class Triangles:
 
     @functools.cached_property
     def places(self) -> dict[Graph, tuple[Graph, Apply] | None]:
-        """Where a loop's body is run, if that is one place."""
+        """The places where a loop's body is run, if there is only one."""
         found: dict[Graph, tuple[Graph, Apply] | None] = {}
         for g in all_graphs(self.graph):
             for node in g.nodes:
@@ -160,7 +160,7 @@ class Triangles:
     # --- zeros --------------------------------------------------------------------------------------------------------
 
     def zeros(self, graph: Graph, node: Node, lower: bool, assumed: frozenset[Node] = frozenset()) -> bool:
-        """Whether a matrix is zero beside its lower (or upper) triangle.
+        """Whether a matrix is zero outside its lower (or upper) triangle.
 
         Args:
             graph: where it is.
@@ -175,7 +175,7 @@ class Triangles:
             side = _side(node.args[0], node)
             return side is not None and any(_is_zero(node.args[k]) and _is_inside(side, k == 2, lower) for k in (1, 2))
         if applies(node, "transpose"):
-            # What is assumed of loops is assumed of this side.
+            # The assumption about loops is for this side.
             return not assumed and node.attrs["perm"] == (1, 0) and self.zeros(graph, node.args[0], not lower, assumed)
         if applies(node, "neg"):
             return self.zeros(graph, node.args[0], lower, assumed)
@@ -185,11 +185,11 @@ class Triangles:
         return self.carried(graph, node, assumed, lambda g, n, a: self.zeros(g, n, lower, a))
 
     def row(self, graph: Graph, row: Node, i: Node, lower: bool, assumed: frozenset[Node]) -> bool:
-        """Whether what is written as row `i` of a matrix is zero beside the triangle."""
+        """Whether the data written as row `i` of a matrix is zero outside the triangle."""
         if _is_zero(row):
             return True
         if isinstance(row, Parameter):
-            return row in assumed  # of another iteration of the loop around, which has another `i`, nothing is known
+            return row in assumed  # nothing is known of another iteration of the enclosing loop, which has another `i`
         if applies(row, "dynamic_update"):
             inner, _, j = row.args
             return self.is_within(i, j, lower) and self.row(graph, inner, i, lower, assumed)
@@ -198,7 +198,7 @@ class Triangles:
         return self.carried(graph, row, assumed, lambda g, n, a: self.row(g, n, i, lower, a))
 
     def carried(self, graph: Graph, node: Node, assumed: frozenset[Node], holds: Holds) -> bool:
-        """Whether something is a loop invariant: it holds for what the loop starts with, and after an iteration if before it."""
+        """Whether something is a loop invariant: it holds for the initial value, and after an iteration if it held before."""
         if isinstance(node, Parameter):
             place = self.places.get(graph)
             if node in assumed or place is None or node is graph.params[0]:
@@ -213,7 +213,7 @@ class Triangles:
         return holds(graph, loop.args[FIRST + k], assumed) and self.after(loop, k, assumed, holds)
 
     def after(self, loop: Apply, k: int, assumed: frozenset[Node], holds: Holds) -> bool:
-        """Whether something holds for a carried value after an iteration of a loop, if it did before."""
+        """Whether something holds for a carried value after an iteration of a loop, if it held before."""
         body: Graph = loop.attrs["body"]
         outs, assumed = output_parts(body), assumed | {body.params[1 + k]}
         if outs is not None:
@@ -228,7 +228,7 @@ class Triangles:
     # --- what is read -------------------------------------------------------------------------------------------------
 
     def reads(self, graph: Graph, node: Node, lower: bool, assumed: set[Any]) -> bool:
-        """Whether nothing but the lower (or upper) triangle of a matrix is ever read.
+        """Whether only the lower (or upper) triangle of a matrix is ever read.
 
         Args:
             graph: where it is.
@@ -239,7 +239,7 @@ class Triangles:
         return all(self.use(graph, node, user, lower, assumed) for user in self.users(graph).get(node, ()))
 
     def use(self, graph: Graph, node: Node, user: Apply, lower: bool, assumed: set[Any]) -> bool:
-        """The same for one user."""
+        """The same question for one user."""
         name, at = applied(user), [k for k, a in enumerate(user.args) if a is node]
         if name == "dynamic_index":
             return at == [0] and user.attrs["axis"] == 0 and self.reads_row(graph, user, user.args[1], lower, assumed)
@@ -256,13 +256,13 @@ class Triangles:
         return self.given(graph, user, at, (None, lower), assumed, lambda g, n: self.reads(g, n, lower, assumed))
 
     def reads_row(self, graph: Graph, row: Node, i: Node, lower: bool, assumed: set[Any]) -> bool:
-        """Whether nothing but the part in the triangle is read of row `i`, which may go back to where it is from."""
+        """Whether only the part in the triangle is read of row `i`, which may be written back to its place."""
         if row is graph.output:
             return False
         return all(self.use_of_row(graph, row, user, i, lower, assumed) for user in self.users(graph).get(row, ()))
 
     def use_of_row(self, graph: Graph, row: Node, user: Apply, i: Node, lower: bool, assumed: set[Any]) -> bool:
-        """The same for one user."""
+        """The same question for one user."""
         name, at = applied(user), [k for k, a in enumerate(user.args) if a is row]
         if name == "dynamic_index":
             return at == [0] and user.attrs["axis"] == 0 and self.is_within(i, user.args[1], lower)
@@ -270,7 +270,7 @@ class Triangles:
             if at == [0]:
                 return self.reads_row(graph, user, i, lower, assumed)
             return at == [1] and self.is_same(user.args[2], i) and self.reads(graph, user, lower, assumed)
-        if user is graph.output:  # not into the next iteration of the loop around, which has another `i`
+        if user is graph.output:  # not into the next iteration of the enclosing loop, which has another `i`
             around, first = self.places.get(graph), FIRST if name == "for_loop" else 0
             on = [k - first for k in at if name != "for_loop" or k - first < user.attrs["carried"]]
             if on and (around is None or not all((around[1], k, i, lower) in assumed for k in on)):
@@ -278,7 +278,7 @@ class Triangles:
         return self.given(graph, user, at, (i, lower), assumed, lambda g, n: self.reads_row(g, n, i, lower, assumed))
 
     def given(self, graph: Graph, user: Apply, at: list[int], part: Part, assumed: set[Any], reads: Reads) -> bool:
-        """Whether an operand of a loop is read as is asked for: in it, after it, and in the iterations after this one."""
+        """Whether an operand of a loop is only read as allowed: in the loop, after it, and in later iterations."""
         if user is graph.output and applied(user) == "make_struct":
             place = self.places.get(graph)
             if place is None or max(at) >= place[1].attrs["carried"] or self.users(graph).get(user):
@@ -308,7 +308,7 @@ class Triangles:
     # --- indices ------------------------------------------------------------------------------------------------------
 
     def is_within(self, i: Node, j: Node, lower: bool) -> bool:
-        """Whether row `i` and column `j` meet in the triangle, always."""
+        """Whether row `i` and column `j` always meet in the triangle."""
         row, column = self.form(i), self.form(j)
         if row is None or column is None:
             return False
@@ -325,7 +325,7 @@ class Triangles:
 
 
 def _is_zero(node: Node) -> bool:
-    """Whether nothing but zeros is in an array or a number."""
+    """Whether an array or a number is known to be zero."""
     number = filled(node)
     return number is not None and bool(number == 0)
 
@@ -340,7 +340,7 @@ def _side(mask: Node, matrix: Node) -> int | np.ndarray | None:
 
 
 def _is_inside(side: int | np.ndarray, holds: bool, lower: bool) -> bool:
-    """Whether the places where a mask holds (or does not) are all in a triangle."""
+    """Whether all places where a mask holds (or does not hold) are in a triangle."""
     if isinstance(side, int):
         return holds and side <= 0 if lower else not holds and side >= -1
     places = side if holds else ~side

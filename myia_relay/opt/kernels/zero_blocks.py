@@ -21,13 +21,13 @@ from ...abstract.types import Scalar
 from ...ir.node import Apply, Constant, Graph, Node
 from ..analysis.control import returned_parts
 
-WORTH = 8  # operations of a group that a jump is worth
-STRETCH = 16  # elements of memory that are looked at at once
+WORTH = 8  # operations of a group from which a jump pays
+STRETCH = 16  # elements of memory that are tested at once
 
 
 @dataclass
 class CarriedGroup:
-    """Carried numbers to which an iteration adds something that is zero where a stretch of memory is.
+    """Carried numbers to which an iteration adds something that is zero where a range of memory is zero.
 
     Attributes:
         carried: which.
@@ -48,7 +48,7 @@ class CarriedGroup:
 
 @dataclass
 class GroupFamily:
-    """Groups that differ in what they read alone, from places that lie evenly apart: the directions of a Jacobian.
+    """Groups that differ only in what they read, at places with equal distances: the directions of a Jacobian.
 
     Attributes:
         groups: in order.
@@ -62,13 +62,13 @@ class GroupFamily:
 
     @property
     def first(self) -> CarriedGroup:
-        """That stands for all."""
+        """The group that represents all."""
         return self.groups[0]
 
 
 @dataclass
 class TangentTerm:
-    """What some sums of a row have beside the rest: multiples of a stretch of memory that is the same for all rows.
+    """Terms that occur in some sums of a row: multiples of a range of memory that is the same for all rows.
 
     Attributes:
         sums: the additions, one behind the other.
@@ -84,7 +84,7 @@ class TangentTerm:
 
 
 def same_for_all(graph: Graph, uniform: Iterable[Node]) -> tuple[set[Node], dict[Node, list[Apply]]]:
-    """What is the same for all rows, as some parameters are, and who uses each value: as often as it is an operand."""
+    """What is the same for all rows, given the parameters that are; and the users of each value, one for each operand."""
     same: set[Node] = set(uniform)
     users: dict[Node, list[Apply]] = {}
     for node in graph.nodes:
@@ -128,7 +128,7 @@ def terms(graph: Graph) -> list[TangentTerm]:
             break
     worth = [t for t in found if len(t.nodes) >= WORTH]
     parts = {n for t in worth for n in t.nodes}
-    return [t for t in worth if parts.isdisjoint(t.sums)]  # a term of a term is left out with it
+    return [t for t in worth if parts.isdisjoint(t.sums)]  # inner terms are skipped with the outer one
 
 
 def skippable(body: Graph, carried: int, uniform: set[int]) -> list[CarriedGroup]:
@@ -162,7 +162,7 @@ def skippable(body: Graph, carried: int, uniform: set[int]) -> list[CarriedGroup
 
 
 def families(groups: list[CarriedGroup], body: Graph) -> list[GroupFamily]:
-    """Groups one behind the other, as many together as are alike."""
+    """Consecutive groups, in the longest families that are alike."""
     found: list[GroupFamily] = []
     parts = returned_parts(body)
     for group in groups:
@@ -181,7 +181,7 @@ def families(groups: list[CarriedGroup], body: Graph) -> list[GroupFamily]:
 
 
 def differences(a: CarriedGroup, b: CarriedGroup, body: Graph, parts: list[Node]) -> dict[Apply, int] | None:
-    """How far it is from the places that one group reads to those of another; None where anything else differs."""
+    """The distances from the places that one group reads to those of another; None if anything else differs."""
     if (a.array, a.base, a.count, a.factor) != (b.array, b.base, b.count, b.factor):
         return None
     if len(a.nodes) != len(b.nodes) or len(a.carried) != len(b.carried):
@@ -213,7 +213,7 @@ def equal_constants(a: Node, b: Node) -> bool:
 
 
 def added(part: Node, old: Node, users: dict[Node, list[Apply]]) -> Node | None:
-    """What an iteration adds to a carried number; None where it does anything else with it."""
+    """What an iteration adds to a carried number; None if it does anything else with it."""
     if not isinstance(part, Apply) or part.fn.name != "add" or old not in part.args or len(users[old]) > 1:
         return None
     if part.origin.made_by not in ("jvp", "vjp") or not part.type.is_float:
@@ -262,7 +262,7 @@ def reads_of(term: Any, reading: set[Node]) -> set[Any]:  # applications
 
 
 def factor_of(term: Node, reading: set[Node], same: set[Node]) -> Node | None:
-    """The number of the row that a sum of products is multiplied by as a whole."""
+    """The number of the row by which a sum of products is multiplied as a whole."""
     if not isinstance(term, Apply) or term.fn.name != "mul":
         return None
     factor = next((a for a in term.args if a not in reading), None)
@@ -270,7 +270,7 @@ def factor_of(term: Node, reading: set[Node], same: set[Node]) -> Node | None:
 
 
 def stretch_of(reads: set[Any]) -> tuple[Node, Node | None, int, int] | None:
-    """The stretch of one array that holds some elements of it; None where there is none, or one with too much between."""
+    """A range of one array that contains some elements of it; None if there is none, or one with large gaps."""
     places = set()
     for node in reads:
         places.add((node.args[0], *place_of(node.args[1])))
@@ -294,7 +294,7 @@ def place_of(index: Node) -> tuple[Node | None, int]:
 def only_for(
     results: list[Apply], body: Graph, users: dict[Node, list[Apply]], same: set[Node], position: dict[Node, int]
 ) -> list[Apply]:
-    """The applications that nothing but these results needs, in order; addresses stay outside.
+    """The applications that only these results need, in order; addresses stay outside.
 
     Costs as much as there are such applications, however large the body is.
     """

@@ -61,7 +61,7 @@ class _Accumulate(Rewriter):
         return new
 
     def carries_sum(self, loop: Apply, index: int) -> bool:
-        """Whether all that a loop does with a carried value is to add to it."""
+        """Whether a loop only adds to a carried value."""
         body: Graph = loop.attrs["body"]
         if (body, index) not in self.sums:
             self.sums[body, index] = False
@@ -88,7 +88,7 @@ class _SumUses:
                 self.parts.setdefault(node.args[0], []).append(node.attrs["index"])
 
     def beginnings(self, node: Node) -> Iterator[Place]:
-        """The arguments with which the sum that a value is may begin: of itself, or of what made these, seen by nothing else."""
+        """The arguments with which a sum may begin: its own, or those of its terms, if nothing else sees them."""
         stack = [node]
         while stack:
             top = stack.pop()
@@ -99,7 +99,7 @@ class _SumUses:
                 stack.append(place[0].args[place[1]])
 
     def summands(self, node: Apply) -> list[Place]:
-        """What an application adds to."""
+        """The operands that an application adds."""
         if applied(node) == "add":
             return [(node, k) for k in (0, 1) if node.args[k].type == node.type]
         if adds_to_part(node):
@@ -113,7 +113,7 @@ class _SumUses:
 
 
 class _Plan:
-    """Which sums of a graph go on where others stand.
+    """The sums of a graph that are continued in place of others.
 
     Attributes:
         start: arguments that were zero -> the sums that take their places.
@@ -135,7 +135,7 @@ class _Plan:
                 self.move(node)
 
     def move(self, node: Apply) -> None:
-        """Do an addition where one of its two sums begins, if the other is known there."""
+        """Do an addition where one of its two sums begins, if the other one is available there."""
         for x, other in (node.args, node.args[::-1]):
             if x.type != node.type or other.type != node.type:
                 return

@@ -41,7 +41,7 @@ FIRST = LEAD["for_loop"]
 
 
 class EntryRange(NamedTuple):
-    """The entries `low ... high - 1`, each of them met once."""
+    """The entries `low ... high - 1`, each of them written once."""
 
     low: Polynomial
     high: Polynomial
@@ -67,7 +67,7 @@ class _DropFills(Rewriter):
     """The rewriting.
 
     Attributes:
-        initial: loops -> the carried arrays whose initial contents nobody sees.
+        initial: loops -> the carried arrays whose initial contents are never read.
         stores: sums that become stores.
     """
 
@@ -108,19 +108,21 @@ class _DropFills(Rewriter):
 
 
 def may_drop_zero(node: Apply) -> bool:
-    """Whether 0 + v may be v: in derived code, and for numbers that have one zero."""
+    """Whether 0 + v may be replaced by v: in derived code, and for numbers with only one zero."""
     return node.origin.via == "vjp" or not node.type.is_float
 
 
 class Chains:
-    """Loops through which an array goes to be written in one place."""
+    """Loops through which an array is passed to be written in one place."""
 
     def __init__(self, forms: Forms):
         self.forms = forms
         self.memo: dict[tuple[Apply, int], tuple[Apply | None, EntryRange | None]] = {}
 
     def of(self, loop: Apply, k: int) -> tuple[Apply | None, EntryRange | None]:
-        """The one write into an array that a loop carries, and the rows that it meets; None for what is not so or not known."""
+        """The only write into an array that a loop carries, and the entries that it covers; None if there is none, or
+        if it is unknown.
+        """
         if (loop, k) not in self.memo:
             write, inside = self.inside(loop, k)
             self.memo[loop, k] = write, self.around(loop, inside) if inside is not None else None
@@ -157,7 +159,7 @@ class Chains:
         return user, EntryRange(form, form + 1) if form is not None else None
 
     def around(self, loop: Apply, iteration: EntryRange) -> EntryRange | None:
-        """What all iterations of a loop meet."""
+        """The entries that all iterations of a loop cover."""
         v = self.forms.iterations.get(loop.attrs["body"])
         if v is None or v.low is None or v.high is None:
             return None
@@ -174,7 +176,7 @@ class Chains:
 
 
 def never_negative(p: Polynomial) -> bool:
-    """Whether a polynomial is negative nowhere."""
+    """Whether a polynomial is never negative."""
     low = least(p)
     return low is not None and low >= 0
 

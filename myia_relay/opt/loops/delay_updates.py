@@ -25,7 +25,7 @@ from ...ir.rewrite import Effects, Rewriter, lookup
 from ...ir.walk import users
 from ..analysis.fusion import is_fusable
 
-MOST_READERS = 200  # that are looked for, of one array
+MOST_READERS = 200  # readers that are searched for, of one array
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,12 @@ class _Delay(Rewriter):
 
 
 def ordered(graph: Graph, effects: Effects) -> list[Apply]:
-    """The applications of a graph, with updates behind the readers of what they change. Linear, up to the readers' number."""
+    """The applications of a graph, with updates after the readers of what they change. Linear, up to the number of
+    readers.
+    """
     used = users(graph)
     position = {node: k for k, node in enumerate(graph.nodes)}
-    behind: dict[Apply, set[Apply]] = {}  # an update -> readers that are written behind it
+    behind: dict[Apply, set[Apply]] = {}  # an update -> readers that come after it
     for node in graph.nodes:
         if update_of(node) and isinstance(node.type, Array):
             late = {r for r in readers(node.args[0], used) if position[r] > position[node]}
@@ -71,7 +73,7 @@ def ordered(graph: Graph, effects: Effects) -> list[Apply]:
 
 
 def readers(array: Node, users: dict[Node, list[Apply]]) -> Iterator[Apply]:
-    """The applications that look at an array, and those for which a part of it may be computed on the fly."""
+    """The applications that read an array, including those that may compute a part of it on the fly."""
     seen, stack = {array}, [array]
     while stack and len(seen) < MOST_READERS:
         for user in users.get(stack.pop(), ()):
@@ -83,7 +85,7 @@ def readers(array: Node, users: dict[Node, list[Apply]]) -> Iterator[Apply]:
 
 
 def _scheduled(graph: Graph, position: dict, behind: dict[Apply, set[Apply]], effects: Effects) -> list[Apply]:
-    """The order; the edges of data and effects are hard, those of `behind` are wishes."""
+    """The order; the edges of data and effects are hard constraints, those of `behind` are soft."""
     followers: dict[Apply, list[Apply]] = {}
     missing: dict[Apply, int] = dict.fromkeys(graph.nodes, 0)
     last: Apply | None = None
@@ -130,7 +132,7 @@ def _scheduled(graph: Graph, position: dict, behind: dict[Apply, set[Apply]], ef
 
 
 def _keeps_its_place(node: Apply, effects: Effects) -> bool:
-    """Whether an application stays in order with others of its kind: effects, and what tapes, lists and records do."""
+    """Whether an application keeps its order with others of its kind: effects, and operations on tapes, lists and records."""
     return bool(effects.of_node(node)) or any(
         holds(t, Tape | List | Data) for t in (node.type, *(a.type for a in node.args))
     )

@@ -29,7 +29,7 @@ from ...prims.ops.control import LEAD
 from ..analysis.control import output_parts
 from ..rewrite.control import copy_into, new_graph, pack
 
-MOST_ITERATIONS = 1 << 31  # more of them, and the product of two numbers of iterations, which is halved, may wrap
+MOST_ITERATIONS = 1 << 31  # beyond this, the product of two iteration numbers, which is halved, may wrap
 
 
 class Affine(NamedTuple):
@@ -70,7 +70,7 @@ class _Solve(Rewriter):
 
 
 def solve(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node | None:
-    """A loop that carries its counters unchanged, with what they are at its end; None if it has none."""
+    """A loop that carries its counters unchanged, with their values at its end; None if it has no counters."""
     body: Graph = attrs["body"]
     outs, step = output_parts(body), args[2]
     if outs is None or not isinstance(step, Constant):
@@ -126,7 +126,7 @@ def _total(t: Var, delta: Affine, iterations: range | None) -> Var:
 
 
 def _delta(node: Node, param: Node, forms: Mapping[Node, Affine]) -> Affine | None:
-    """By how much a value is more than a carried one, if that is linear in the index."""
+    """The difference between a value and a carried one, if that is linear in the index."""
     sign, total = 1, Affine(0, 0)
     while node is not param:
         if not isinstance(node, Apply) or not isinstance(node.fn, Primitive) or node.fn.name not in ("add", "sub"):

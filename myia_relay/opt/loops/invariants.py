@@ -106,7 +106,7 @@ def hoist(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
 
 
 def invariants(graph: Graph, first_constant: int) -> list[Apply]:
-    """The applications to move: invariant, worth it, and used by something that stays."""
+    """The applications to move: invariant, expensive enough, and used by something that stays."""
     fixed: set[Node] = set(graph.params[first_constant:])
     for node in graph.nodes:
         if movable(node) and all(a in fixed or isinstance(a, Constant) for a in node.args):
@@ -119,18 +119,20 @@ def invariants(graph: Graph, first_constant: int) -> list[Apply]:
 
 
 def movable(node: Apply) -> bool:
-    """Whether an application may be computed earlier, and for nothing."""
+    """Whether an application may be computed earlier, and speculatively."""
     if not isinstance(node.fn, Primitive) or node.fn.effect or node.fn.kind in ("control", "effect"):
         return False
-    # A field of a record is there only where the variant has been tested. Lists are changed in place where they are not looked at
-    # again, and an index is in range where it is used.
+    # A field of a record exists only where the variant has been tested. Lists are changed in place where their old
+    # value is dead, and an index is in range where it is used.
     if node.fn.name == "data_field" or node.fn.name.startswith(("tape_", "list_")) or holds_tape(node.type):
         return False
     return is_there(node)
 
 
 def is_there(node: Apply) -> bool:
-    """Whether an application reads what there is, whatever sizes stand for; `x[3:]` stays behind the check that there are three."""
+    """Whether an application only reads what exists for all sizes; `x[3:]` stays behind the check that there are three
+    elements.
+    """
     if isinstance(node.type, Array) and not all(map(never_negative, node.type.shape)):
         return False
     if node.fn.name != "slice":

@@ -71,7 +71,7 @@ def updated(node: Apply) -> Axis:
 
 @dataclass(frozen=True)
 class PartTerm:
-    """What is added to which part: a value whose axes are those of the part, some of size 1 left out."""
+    """A term and the part that it is added to: a value whose axes are those of the part, some axes of size 1 left out."""
 
     value: Node
     part: tuple[Axis, ...]
@@ -111,7 +111,7 @@ class PartTerm:
         return math.prod(axis.size for axis in self.part)
 
     def rows(self, shape: tuple[int, ...]) -> int | None:
-        """How many leading axes of the sum count the rows of which the part is some neighbours; None where it is no rows."""
+        """The number of leading axes of the sum that index rows, if the part is a range of rows; None if it is not."""
         k = 0
         while k < len(shape) and self.part[k].size == 1:
             k += 1
@@ -149,7 +149,7 @@ class _AddParts(Rewriter):
 
 
 def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[PartTerm]]]:
-    """The additions to sums that a body carries which can be done part by part: what is added to, and the terms."""
+    """The additions to carried sums that can be done part by part: the sum, and the terms."""
     outs = output_parts(body)
     if outs is None:
         return {}
@@ -159,7 +159,7 @@ def _sums(body: Graph, first: int) -> dict[Node, tuple[Node, list[PartTerm]]]:
             count[arg] = count.get(arg, 0) + 1
     start: dict[Node, Parameter] = {
         p: p for p in body.params
-    }  # a sum seen nowhere else -> the parameter with which it begins
+    }  # a sum that nothing else uses -> the parameter with which it begins
     before: dict[Node, Node] = {}  # such a sum -> what it adds to
     for node in body.nodes:
         for arg in _beginnings(node):
@@ -189,7 +189,7 @@ def _beginnings(node: Apply) -> tuple[Node, ...]:
 
 
 def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[PartTerm]:
-    """The terms that an application adds to a sum, if they are not just one that is as large as it seems."""
+    """The terms that an application adds to a sum, unless there is only one that covers all of it."""
     shape = node.type.shape if isinstance(node.type, Array) else ()
     if not shape or not is_known(shape) or min(shape) <= 0:
         return []
@@ -235,7 +235,7 @@ def _added(builder: Builder, env: dict[Node, Node], total: Node, terms: list[Par
 
 
 def _clamped(builder: Builder, env: dict[Node, Node], axis: Axis, n: int) -> Var:
-    """Where a part starts along an axis, moved so that it fits, as updates do it."""
+    """The start of a part along an axis, clamped so that it fits, as updates do it."""
     if isinstance(axis.start, int):
         return builder.var(builder.constant(axis.start, INT))
     at = cast(builder.var(lookup(env, axis.start)), dtype="int64", weak=True)

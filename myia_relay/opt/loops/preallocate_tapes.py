@@ -82,7 +82,7 @@ class Chain:
 
 @dataclass
 class Roles:
-    """What the applications of a graph have to do with tapes that become arrays.
+    """How the applications of a graph use tapes that become arrays.
 
     Attributes:
         loops: loops that fill or empty some -> the places of these, and the chains.
@@ -180,7 +180,9 @@ class _Preallocate(Rewriter):
 
 
 def _iteration(b: Builder, index: Node, iterations: range, before: Node | None) -> Node:
-    """The number of an iteration: `before` iterations of the loop around it, this loop's in each, and those of this one."""
+    """The number of an iteration: `before` iterations of the enclosing loop, with this loop's iterations in each, plus
+    those of this loop.
+    """
     i = Var(b, index)
     if iterations.start:
         i = i - iterations.start
@@ -218,7 +220,7 @@ def chains(graph: Graph) -> list[Chain]:
 
 
 def _chain(uses: _TapeUses, loop: Apply, k: int, handed: list[Carried] | None = None) -> Chain | None:
-    """The chain that a loop begins, if all that becomes of the tape is that other loops empty it.
+    """The chain that a loop begins, if its tape is only emptied by other loops.
 
     Args:
         handed: those loops, where they are elsewhere.
@@ -273,7 +275,7 @@ def _inner(chain: Chain) -> Chain | None:
 
 
 def _consumers(uses: _TapeUses, tapes: list[Apply]) -> list[Carried] | None:
-    """The loops that carry a tape from its beginning, and leave nothing of it; None if it is used in other ways."""
+    """The loops that carry a tape from its beginning and leave it empty; None if it is used in other ways."""
     out: list[Carried] = []
     for tape in tapes:
         for user in uses.users.get(tape, []):
@@ -287,7 +289,7 @@ def _consumers(uses: _TapeUses, tapes: list[Apply]) -> list[Carried] | None:
 
 
 def _only(loop: Apply, k: int, name: str) -> Apply | None:
-    """The push or pop that is all that a loop's body does with a carried tape."""
+    """The only push or pop of a carried tape in a loop's body, if it is the only use."""
     body: Graph = loop.attrs["body"]
     outs, uses = output_parts(body), _TapeUses(body)
     users = uses.users.get(body.params[1 + k], [])
@@ -311,7 +313,7 @@ class _TapeUses:
             self.users.setdefault(graph.output, []).append(graph.output)
 
     def parts(self, node: Apply, k: int) -> list[Apply]:
-        """The applications that take a part of a result; all parts, and something unknown, where it is used as a whole."""
+        """The applications that take a part of a result; all parts, and something unknown, if it is used as a whole."""
         users = self.users.get(node, [])
         if any(applied(u) != "get_item" for u in users):
             return [node]

@@ -30,9 +30,9 @@ from ..rewrite.control import pack, take
 from ..rewrite.simplify import constant_key, freeze, holds_tape
 
 CONTROL = ("cond", "for_loop", "while_loop")
-MANY = 64  # loops over the same range, or branches on the same condition: each is compared with each
+MANY = 64  # loops over the same range, or branches on the same condition: each is compared with each other
 Value = Any
-"""What makes two values one: a node, a part of a node, a constant's key, a placeholder's type."""
+"""The identity of a value: a node, a part of a node, a constant's key, a placeholder's type."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Eliminate(Rewriter):
 
     def build(self, graph: Graph) -> Graph:
         plan = EliminationPlan(graph, self.effects)
-        # While a recursion is being rebuilt nobody knows what its calls do.
+        # While a recursion is being rebuilt, the effects of its calls are unknown.
         if graph in self.shells or not plan.dropped:
             return super().build(graph)
         self.changed = True
@@ -66,7 +66,7 @@ class _Eliminate(Rewriter):
             if node in env:
                 continue  # moved
             larger, places = plan.dropped.get(node, (None, []))
-            if larger in env:  # not where this one has moved in front of something, and the larger one has not yet
+            if larger in env:  # not if this one has moved before something that the larger one has not passed yet
                 env[node] = _picked(builder, node, larger, env[larger], places)
             else:
                 env[node] = self.node(builder, node, tuple(lookup(env, a) for a in node.args), self.inner(node))
@@ -82,7 +82,7 @@ def _picked(b: Builder, node: Apply, larger: Apply, whole: Node, places: list[in
 
 
 class EliminationPlan:
-    """The loops and branches of a graph that others do as well.
+    """The loops and branches of a graph whose work others also do.
 
     Attributes:
         dropped: these -> the larger ones, and where in the results of those theirs are.
@@ -118,7 +118,7 @@ class EliminationPlan:
         return nodes.index(one) < nodes.index(other)
 
     def move(self, large: Apply, small: Apply, found: Found) -> bool:
-        """Move an application, and what it is computed from, in front of another one; returns whether nobody can tell."""
+        """Move an application, and what it is computed from, before another one; returns whether that cannot be observed."""
         nodes = self.graph.nodes
         between = nodes[nodes.index(small) : nodes.index(large)]
         needed, wanted = [large], set(large.args)
@@ -137,7 +137,9 @@ class EliminationPlan:
         return True
 
     def raise_alike(self, small: Apply, large: Apply, twins: Mapping[Apply, Apply]) -> bool:
-        """Whether two loops or branches raise the same, in the same order: what raises in one is what raises in the other."""
+        """Whether two loops or branches raise the same errors in the same order: what raises in one corresponds to what
+        raises in the other.
+        """
         for mine, other in zip(_graphs(small), _graphs(large), strict=True):
             raising = [n for n in mine.nodes if self.effects.of_node(n)]
             if list(dict.fromkeys(twins.get(n) for n in raising)) != [
@@ -171,7 +173,7 @@ def _inside(node: Apply) -> list[Graph]:
 
 @dataclass
 class Found:
-    """All that a loop or branch does, in another one.
+    """A loop or branch, found completely in another one.
 
     Attributes:
         places: the positions of its results among those of the other one.
@@ -193,7 +195,7 @@ def _results(graph: Graph) -> list[tuple[Node, int | None]]:
 
 
 class ValueTable:
-    """The values of a graph, looked up by what they are.
+    """The values of a graph, looked up by their identity.
 
     Args:
         graph: of the larger application.
@@ -245,7 +247,7 @@ def _key(node: Apply, operands: tuple[Value, ...]) -> Any:
 
 
 class _Match:
-    """Looks for all that a graph does in another one.
+    """Searches everything that a graph does in another one.
 
     Args:
         graph: the smaller one.
@@ -302,7 +304,7 @@ class _Match:
 
 
 def _found(small: Apply, large: Apply, here: _Match | ValueTable, there: ValueTable) -> Found | None:
-    """Look for all that a loop or branch does in another one.
+    """Search everything that a loop or branch does in another one.
 
     Args:
         small: what may be a part.
@@ -357,7 +359,9 @@ def _found(small: Apply, large: Apply, here: _Match | ValueTable, there: ValueTa
 
 
 def _paired(small: Apply, large: Apply, here: _Match | ValueTable, operands: list[Value]) -> list[int] | None:
-    """For each value that a loop carries the one that another loop carries in its place: with the same name, type and beginning."""
+    """For each value that a loop carries, the corresponding value of another loop: with the same name, type and initial
+    value.
+    """
     paired: list[int] = []
     mine, other = (_graphs(loop)[0].params[1 if applied(loop) == "for_loop" else 0 :] for loop in (small, large))
     for k in range(small.attrs.get("carried", 0)):

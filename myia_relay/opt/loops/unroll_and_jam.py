@@ -35,14 +35,14 @@ from ...ir.rewrite import Effects, Env, Rewriter, all_graphs, drop_dead, emit_li
 from ..analysis.control import output_parts, returned_parts
 from ..rewrite.control import pack, take
 
-LANES = 8  # enough to fill the time of a product and a sum; more would wait for the longest of too many loops
+LANES = 8  # enough to hide the latency of a product and a sum; more would wait for the longest of too many loops
 NUMBERS = ("float64", "float32", "int64")
 MOST = 32  # operations of an inner loop, its condition included
 FREE = frozenset(
     "add sub mul neg abs div sqrt minimum maximum where lt le gt ge eq ne logical_not logical_and logical_or"
     " make_struct get_item".split()
 )
-"""What an ended loop may compute for nothing: it neither traps nor takes long."""
+"""What a finished loop may compute speculatively: it neither traps nor takes long."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def needed(graph: Graph, node: Apply) -> set[Node]:
 
 
 def _is_chain(loop: Apply) -> bool:
-    """Whether a loop is a few operations on numbers, of floats among others: integers alone take a cycle each."""
+    """Whether a loop is a few operations on numbers, including floats: integers alone take one cycle each."""
     graphs = [loop.attrs["cond"], loop.attrs["body"]]
     sizes = [_size(g) for g in graphs]
     carried = loop.args[: loop.attrs["carried"]]
@@ -110,7 +110,7 @@ def _is_chain(loop: Apply) -> bool:
 
 
 def _size(graph: Graph) -> int | None:
-    """How many operations a graph and its branches have; None where one of them is not free."""
+    """The number of operations of a graph and its branches; None if one of them is not speculative."""
     size = 0
     for node in graph.nodes:
         if applied(node) == "cond" and isinstance(node.type, Scalar):
@@ -133,7 +133,7 @@ def _size(graph: Graph) -> int | None:
 
 
 def jam(b: Builder, node: Apply, args: tuple[Node, ...], body: Graph, inner: Apply) -> Node:
-    """A loop over blocks of iterations, then one over those that are left."""
+    """A loop over blocks of iterations, then one over the remaining iterations."""
     start, stop, step, *rest = args
     count = node.attrs["carried"]
     end = b.emit(REGISTRY["maximum"], (stop, start))  # neither is negative, so that nothing here overflows

@@ -45,7 +45,7 @@ INTEGERS = (
 
 
 def _joined(outer: int, inner: int):
-    """One offset for two, modulo 2**64: where sums wrap, they do so alike."""
+    """One offset in place of two, modulo 2**64: where sums wrap, both wrap alike."""
 
     def replacement(m: Match):
         x, numbers = m["x"], (m.args[0].args[1], m.args[1])
@@ -69,7 +69,7 @@ OFFSETS = tuple(
     for outer in _SIGNS
     for inner in _SIGNS
 )
-"""For passes that compare values: a sum that the user wrote in two steps has a name for each, and is as quick."""
+"""Needed by passes that compare values: a sum that the user wrote in two steps keeps a name for each, and is as fast."""
 
 
 def _has_sign(m: Match) -> bool:
@@ -176,7 +176,7 @@ def _broadcast(m: Match):
 
 
 def _unit_transpose(m: Match) -> bool:
-    """Whether only axes of size 1 move: row-major order stays."""
+    """Whether only axes of size 1 move: the row-major order stays the same."""
     shape = m["x"].shape
     moved = [a for a in m.attrs["perm"] if shape[a] != 1]
     return moved == sorted(moved)
@@ -209,7 +209,7 @@ def _sum_of_broadcast(m: Match):
 
 
 def _row_of_slice(m: Match):
-    """The row is taken first, where the slice leaves the rows as they are: the adjoint then adds to a row."""
+    """The row is taken first if the slice leaves the rows as they are: the adjoint then adds to a row."""
     x, inner = m["x"], m.inner(0)
     axis, rank = m.attrs["axis"], len(x.shape)
     if rank < 2 or inner["starts"][axis] or inner["steps"][axis] != 1 or inner["sizes"][axis] != x.shape[axis]:
@@ -231,7 +231,7 @@ def _plain_reshape(m: Match):
 
 
 def _reshape_plus_zero(m: Match):
-    """A sum starts at 0.0, and with -0.0 alone stays there."""
+    """A reshape in place of a sum over axes of size 1. A sum starts at 0.0, so the sum of -0.0 alone is 0.0: add 0."""
     out = _plain_reshape(m)
     return out + out.const(0) if out.type.is_float else out
 
@@ -346,7 +346,7 @@ W = Wildcard("w")
 
 
 def _restore(add: str, update: str, read: str) -> Rule:
-    """The adjoint of `y[i] += v`: the cotangent of what was at i is the one of what is there now."""
+    """The adjoint of `y[i] += v`: the cotangent of the old entry i is that of the new one."""
 
     def same_axis(m: Match) -> bool:
         return m.attrs == m.inner(0) and m.attrs["axis"] == m.inner(1)["axis"]
@@ -377,7 +377,7 @@ UPDATES = (
         "join_updates",
         Op("dynamic_update", Op("dynamic_update", X, W, Z), Y, Z),
         _updated,
-        # In derived code: what a user writes element by element is changed in place, element by element.
+        # Only in derived code: what a user writes element by element is changed in place, element by element.
         "the last of two assignments stays",
         lambda m: m.attrs["axis"] == m.inner(0)["axis"],
         exact=False,
@@ -386,7 +386,7 @@ UPDATES = (
 
 
 def unbroadcast_operand(builder: Builder, prim, args: tuple[Node, ...], type) -> tuple[Node, ...]:
-    """Operands of an elementwise operation without broadcasting that the operation does by itself.
+    """Drop broadcasts of operands that an elementwise operation does by itself.
 
     f(broadcast(x), y) = f(x, y)  where the shape of the result stays; an array filled with one number counts
     """
@@ -408,7 +408,7 @@ def _without_broadcast(builder: Builder, node: Node) -> Node | None:
     """What an array is broadcast from."""
     if isinstance(node, Apply) and node.fn is REGISTRY["broadcast_to"]:
         inner = node.args[0]
-        # A Python number beside arrays stays an array: kinds do not mix where all others are scalars.
+        # A Python number next to arrays stays an array: kinds must not mix if all others are scalars.
         return (
             inner if not isinstance(inner.type, Scalar) or not inner.type.weak or isinstance(inner, Constant) else None
         )
@@ -421,7 +421,7 @@ def _without_broadcast(builder: Builder, node: Node) -> Node | None:
 
 
 def unit_axes(shape, inner) -> list[int] | None:
-    """The axes of size 1 that `shape` has more than `inner`; None where that is not all they differ in."""
+    """The axes of size 1 that `shape` has in addition to `inner`; None if they differ otherwise."""
     units, matched = [], 0
     for axis, size in enumerate(shape):
         if matched < len(inner) and size == inner[matched]:
@@ -441,7 +441,7 @@ def _units_of(node: Node) -> list[int] | None:
 
 
 def sink_units(builder: Builder, prim, args: tuple[Node, ...], attrs, type) -> Node | None:
-    """Axes of size 1 added after an operation instead of before: batching makes many, and between kernels they vanish.
+    """Add axes of size 1 after an operation instead of before: batching makes many, and between kernels they vanish.
 
     f(reshape(x), y) = reshape(f(x, reshape(y)))
     """

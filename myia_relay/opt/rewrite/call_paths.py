@@ -25,12 +25,12 @@ def tell_callers(graph: Graph) -> Graph:
 
 
 class _Places:
-    """Copies, one for each graph and way of reaching it."""
+    """Copies of graphs, one for each graph and path to it."""
 
     def __init__(self, graph: Graph):
         self.effects = Effects()
         self.recursive = mark_recursion(graph)
-        # By identity: chains of calls may be long
+        # By identity: chains of calls may be long.
         self.copies: dict[tuple[Graph, int], tuple[Graph, Origin | None]] = {}
         self.hidden: dict[Graph, bool] = {}
 
@@ -46,7 +46,7 @@ class _Places:
         return self.hidden[graph]
 
     def copy(self, graph: Graph, call: Origin | None) -> Graph:
-        """`graph` as it is reached through a call; the same object where there is nothing to tell."""
+        """`graph` as reached through a call; the same object if nothing in it can raise or print."""
         key = graph, id(call)
         if key not in self.copies:
             copies = self.tells(graph) and graph not in self.recursive

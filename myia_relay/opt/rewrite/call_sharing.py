@@ -41,7 +41,7 @@ RULES = Table(*FINAL.rules, *OFFSETS)
 
 
 def shared(head: Graph, size: int, depth: int) -> Graph | None:
-    """The function with up to `depth` levels of calls in one and no call twice on a path.
+    """The function with up to `depth` levels of calls inlined and no call twice on a path.
 
     Args:
         head: a function that calls itself, from its branches alone.
@@ -49,7 +49,7 @@ def shared(head: Graph, size: int, depth: int) -> Graph | None:
         depth: levels, at most.
 
     Returns:
-        The new function, whose calls are of itself; None where there is nothing to share or no room.
+        The new function, which calls itself; None if there is nothing to share, or if it would be too large.
     """
     if not _is_scalar(head):
         return None
@@ -75,7 +75,7 @@ def _is_scalar(head: Graph) -> bool:
 
 
 class _TooLarge(Exception):
-    """The tree has no room."""
+    """The tree would be too large."""
 
 
 @dataclass
@@ -117,7 +117,7 @@ class _Path(Simplifier):
             self.facts.inner.update(around.facts.inner)
 
     def known(self, node: Node) -> Node:
-        """The constant that a node is known to be here, or the node."""
+        """The constant that a node is known to be on this path, or the node."""
         if isinstance(node, Constant) or limits(node.type) is None:
             return node
         low, high = self.facts[node]
@@ -150,7 +150,7 @@ class _Tree:
         self.graph.output = self.walk(path, [_Frame(self.head, env, self.levels - 1)])
 
     def walk(self, path: _Path, frames: list[_Frame]) -> Node:
-        """Emit what is left to do, innermost frame first; the result of the function."""
+        """Emit what is left to do, innermost frame first; returns the result of the function."""
         while True:
             frame = frames[-1]
             if frame.at == len(frame.graph.nodes):
@@ -185,7 +185,7 @@ class _Tree:
                 return self.fork(path, frames, node, args)
 
     def fork(self, path: _Path, frames: list[_Frame], node: Apply, args: list[Node]) -> Node:
-        """A condition, with all that follows it in both of its branches.
+        """A condition, with everything that follows it copied into both of its branches.
 
         Raises:
             _TooLarge: there are too many conditions.
@@ -211,7 +211,7 @@ class _Tree:
         return _Frame(graph, dict(zip(graph.params, args[1:], strict=True)), level, node)
 
     def emit(self, path: _Path, node: Apply, args: list[Node]) -> Node:
-        """Emit an application that calls nothing of the function, and note what is known of it."""
+        """Emit an application that does not call the function, and record what is known of it."""
         if (
             isinstance(node.fn, Primitive)
             and node.fn.name == "check"
@@ -247,7 +247,7 @@ class _Tree:
 
 
 def close(graphs: Sequence[Graph]) -> list[Node]:
-    """Give branches parameters for the nodes around them that they use; the operands, the same for all of them."""
+    """Give branches parameters for the outer nodes that they use; returns the operands, the same for all branches."""
     free: dict[Node, None] = {}
     for graph in graphs:
         own = set(graph.nodes)

@@ -44,7 +44,7 @@ class _DropChecks(Rewriter):
         return found
 
     def proven(self, builder: Builder, node: Apply, args: tuple[Node, ...]) -> Node | None:
-        """What an application is known to be."""
+        """The known value of an application."""
         ranges = self.ranges
         if node.fn.name == "check":
             holds = node in ranges.run and node not in ranges.fails
@@ -64,7 +64,7 @@ class _DropChecks(Rewriter):
         return bool(number) if t.dtype == "bool" else number
 
     def product(self, builder: Builder, node: Apply, args: tuple[Node, ...]) -> Node | None:
-        """A product with a constant overflows on one side only: x * 3 overflows where x > (2 ** 63 - 1) // 3."""
+        """A product with a constant can overflow on one side only: x * 3 overflows if x > (2 ** 63 - 1) // 3."""
         for k in (0, 1):
             factor, x = node.args[k], node.args[1 - k]
             if not isinstance(factor, Constant) or isinstance(x, Constant):

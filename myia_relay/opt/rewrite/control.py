@@ -31,7 +31,7 @@ Path = tuple[int, ...]
 
 
 def leaf_paths(t: Type) -> list[Path]:
-    """Paths to the leaves of a structure, in order; the empty path of what is none."""
+    """Paths to the leaves of a structure, in order; the empty path for other values."""
     if not isinstance(t, Struct) or t.kind == "dataset":
         return [()]
     return [(i, *rest) for i, e in enumerate(t.elems) for rest in leaf_paths(e)]
@@ -57,12 +57,12 @@ def pack(b: Builder, parts: Sequence[Node]) -> Node:
 
 
 def undef(b: Builder, t: Type) -> Node:
-    """A value that nobody looks at."""
+    """A value that is never read."""
     return b.emit(REGISTRY["undef"], (), {"type": t})
 
 
 class Inputs:
-    """New operands of a control application, and how graphs see the old ones.
+    """New operands of a control application, and the values of the old ones inside graphs.
 
     Args:
         b: builder of the enclosing graph.
@@ -114,7 +114,7 @@ def new_graph(old: Graph) -> tuple[Graph, Builder]:
 
 
 def copy_into(inner: Builder, graph: Graph, values: Sequence[Node]) -> dict[Node, Node]:
-    """Emit a graph's applications on given values of its parameters; the map from old nodes to new."""
+    """Emit a graph's applications for given values of its parameters; returns the map from old nodes to new ones."""
     env: dict[Node, Node] = dict(zip(graph.params, values, strict=True))
     for node in graph.nodes:
         env[node] = emit_like(inner, node, tuple(lookup(env, a) for a in node.args))
@@ -165,7 +165,7 @@ class _Thin(Rewriter):
 
 
 def thin_cond(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | None) -> Node | None:
-    """A condition with thinner operands and results; None if it is thin already."""
+    """A condition with fewer operands and results; None if nothing can be dropped."""
     branches = [attrs["then"], attrs["orelse"]]
     reads = [read_parameters(g) for g in branches]
     read = [any(g.params[i] in r for g, r in zip(branches, reads)) for i in range(len(args) - 1)]
@@ -216,7 +216,7 @@ def _is_undef(node: Node) -> bool:
 
 
 def _same_on_both(branches, outs: list[Node], operands) -> Node | None:
-    """What a result is on both branches, seen from outside: an operand or a constant."""
+    """The value of a result that is the same on both branches, seen from outside: an operand or a constant."""
     seen = []
     for graph, out in zip(branches, outs):
         if isinstance(out, Parameter):
@@ -234,7 +234,7 @@ def _same_on_both(branches, outs: list[Node], operands) -> Node | None:
 
 
 def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | None) -> Node | None:
-    """A loop with thinner operands; None if it is thin already."""
+    """A loop with fewer operands; None if nothing can be dropped."""
     counted = node.fn.name == "for_loop"
     lead, n = (3 if counted else 0), attrs["carried"]
     first = 1 if counted else 0
@@ -306,9 +306,9 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
 
 
 def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
-    """Whether each iteration looks at its own row of a carried array only, and writes that: what it writes is never looked at.
+    """Whether each iteration only reads and writes its own row of a carried array: what it writes is then never read.
 
-    That is how the adjoint of `x[i] = f(y[i])` leaves zeros behind.
+    The adjoint of `x[i] = f(y[i])` leaves zeros in this way.
     """
     if not isinstance(out, Apply) or applied(out) != "dynamic_update" or out.args[0] is not param:
         return False

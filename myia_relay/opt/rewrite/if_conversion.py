@@ -58,7 +58,7 @@ class _Select(Rewriter):
         return builder.emit(REGISTRY["where"], (condition, *values), {}, node.type)
 
     def both(self, builder: Builder, graph: Graph, args: tuple[Node, ...], skip: Node) -> Node:
-        """Emit a branch, whose checks hold where `skip` does."""
+        """Emit a branch whose checks are satisfied where `skip` holds."""
         env: dict[Node, Node] = dict(zip(graph.params, args, strict=True))
         for node in graph.nodes:
             new = [lookup(env, a) for a in node.args]
@@ -82,7 +82,7 @@ def is_small(graph: Graph) -> bool:
 
 
 def _cheap(node: Apply) -> bool:
-    """Whether an operation is one of numbers, and no conversion of floats to integers."""
+    """Whether an operation is on numbers, and is not a conversion of floats to integers."""
     if not isinstance(node.type, Scalar) or not all(isinstance(a.type, Scalar) for a in node.args):
         return False
     return node.fn.name != "cast" or node.type.is_float or not node.args[0].type.is_float

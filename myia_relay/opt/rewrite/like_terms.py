@@ -86,7 +86,7 @@ def _monomial(node: Node, depth: int = 3) -> tuple[float, list[Node]]:
 
 
 def _power(builder: Builder, factors: list[Node]) -> Node:
-    """A product of which no part is at hand."""
+    """A product that has no node yet."""
     first, *rest = factors
     for node in rest:
         first = builder.emit(REGISTRY["mul"], (first, node))
@@ -94,7 +94,7 @@ def _power(builder: Builder, factors: list[Node]) -> Node:
 
 
 def _gather(terms: dict[Monomial, list[Any]], node: Node, factor: float, type: Type, loose: Loose, depth: int) -> int:
-    """Add the terms of a value, each with a node that is its value where there is one; returns how many."""
+    """Add the terms of a value, each with a node that has its value, if there is one; returns how many."""
     own, value = _term(node)
     if depth and value.type == type and applies(value, "add", "sub") and loose(value):
         a, b = value.args
@@ -134,7 +134,7 @@ def _sum(builder: Builder, terms: list[tuple[float, Node]], type: Type) -> Node 
 
 
 def _product(builder: Builder, args: tuple[Node, ...], type: Type, loose: Loose) -> Node | None:
-    """The numbers in a product as one in front."""
+    """The numbers in a product, combined into one in front."""
     (f, a), (g, b) = _term(args[0]), _term(args[1])
     for number, factor, value in ((_number(args[0]), g, b), (_number(args[1]), f, a)):
         if number is not None:
@@ -143,7 +143,7 @@ def _product(builder: Builder, args: tuple[Node, ...], type: Type, loose: Loose)
             return _quotient(builder, number * factor, value) or (
                 _scaled(builder, number * factor, value) if factor != 1 else None
             )
-    # What users wrote is computed anyway, with its number in it.
+    # What users wrote is computed anyway, including its number.
     if any(isinstance(x, Apply) and k != 1 and not loose(x) for x, k in ((args[0], f), (args[1], g))):
         return None
     if f * g == 1 or a.type != args[0].type or b.type != args[1].type:

@@ -36,7 +36,7 @@ def makes_floats(node: Apply) -> bool:
 
 
 def add_check(builder: Builder, node: Apply) -> None:
-    """Raise FloatingPointError where a value has a NaN."""
+    """Raise FloatingPointError if a value has a NaN."""
     found = builder.emit(REGISTRY["isnan"], (node,))
     if isinstance(node.type, Array):
         found = builder.emit(

@@ -27,7 +27,7 @@ class InlineRecursion:
     """The pass.
 
     Attributes:
-        size: applications that the unfolded function may have, its inner graphs included.
+        size: applications that the inlined function may have, including its inner graphs.
         depth: levels of calls that become one, at most.
         shared_depth: the same, where calls are shared: each level then costs a few applications, and saves calls.
     """
@@ -66,7 +66,7 @@ def _head(members: list[Graph]) -> Graph | None:
 
 
 def _sizes(graph: Graph, head: Graph) -> tuple[int, int]:
-    """How many applications a function has, and how many calls of itself."""
+    """The number of applications of a function, and of its calls of itself."""
     own = calls = 0
     for node in graph.nodes:
         own += 1
@@ -87,7 +87,7 @@ def _levels(own: int, calls: int, size: int, depth: int) -> int:
 
 
 class Unfolded:
-    """A function with several levels of itself in one.
+    """A function with several levels of itself inlined.
 
     Attributes:
         graph: the new function.
@@ -101,7 +101,7 @@ class Unfolded:
         self.graph.output = self.emit(Builder(self.graph), head, params, levels - 1)
 
     def emit(self, builder: Builder, graph: Graph, args: list[Node], level: int) -> Node:
-        """Emit what a graph does; calls of the function are unfolded so many levels deep."""
+        """Emit the applications of a graph; calls of the function are inlined up to the given number of levels."""
         env: Env = dict(zip(graph.params, args, strict=True))
         for node in graph.nodes:
             new = [lookup(env, a) for a in node.args]
@@ -133,7 +133,7 @@ class Unfolded:
 
 
 class _Replace(Rewriter):
-    """Calls of the old functions call the new ones."""
+    """Makes calls of the old functions call the new ones."""
 
     def __init__(self, found: dict[Graph, Graph]):
         super().__init__()

@@ -28,14 +28,14 @@ from ...utils.errors import CompileError, InternalError
 
 @dataclass(frozen=True)
 class Wildcard:
-    """Matches anything; the same hole twice, the same node."""
+    """Matches anything; the same wildcard twice matches the same node."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Lit:
-    """Matches a constant, or an array filled with one, of this value; the sign of a zero counts."""
+    """Matches a constant of this value, or an array filled with it; the sign of a zero counts."""
 
     value: Any
 
@@ -53,7 +53,7 @@ class Op:
 
 
 Pattern = Wildcard | Lit | Op
-FILLING = ("broadcast_to", "as_array", "reshape")  # what fills an array with a number, seen through by `filled`
+FILLING = ("broadcast_to", "as_array", "reshape")  # what fills an array with a number; `filled` sees through it
 X, Y, Z = Wildcard("x"), Wildcard("y"), Wildcard("z")
 
 
@@ -71,7 +71,7 @@ class Match:
 
     builder: Builder
     attrs: Mapping[str, Any]
-    type: Any  # as of `Node`, and `args` as of `Apply`: the pattern says what they are
+    type: Any  # like those of `Node` and `Apply`; the pattern determines what they are
     args: tuple[Any, ...]
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ class Table:
                 heads.append((rule, rule.pattern.args[::-1]))
 
     def apply(self, builder: Builder, prim: Primitive, args, attrs, type: Type, loose: bool) -> Node | None:
-        """What replaces an application that is about to be emitted; None where no rule applies.
+        """What replaces an application that is about to be emitted; None if no rule applies.
 
         Args:
             loose: whether rules that are not exact may be used.
@@ -145,7 +145,7 @@ class Table:
         return None
 
     def candidates(self, prim: Primitive, args: tuple[Node, ...]) -> list[tuple[Rule, tuple[Pattern, ...]]]:
-        """The rules whose patterns may match operands of these kinds; remembered for each combination of kinds."""
+        """The rules whose patterns may match operands of these kinds; cached for each combination of kinds."""
         kinds = (prim, *map(kind_of, args))
         found = self._candidates.get(kinds)
         if found is None:
@@ -158,7 +158,7 @@ class Table:
 
 
 def kind_of(node: Node) -> Primitive | type | None:
-    """What patterns tell operands apart by, first of all: the primitive that was applied, or a constant."""
+    """The first criterion by which patterns distinguish operands: the primitive that was applied, or a constant."""
     if isinstance(node, Apply):
         return node.fn if isinstance(node.fn, Primitive) else None
     return Constant if isinstance(node, Constant) else None
@@ -195,7 +195,7 @@ def build(pattern: Pattern, match: Match) -> Node:
 
 
 def filled(node: Node) -> Any:
-    """The number that a constant is, or that fills an array (a NaN too); None otherwise."""
+    """The number of a constant, or that fills an array (also a NaN); None otherwise."""
     while isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.name in FILLING:
         node = node.args[0]
     if not isinstance(node, Constant):
@@ -209,7 +209,7 @@ def filled(node: Node) -> Any:
 
 
 def is_filled(array: np.ndarray) -> bool:
-    """Whether all elements of an array that has some are the same, to the bit."""
+    """Whether all elements of a nonempty array are the same, to the bit."""
     return array.tobytes() == array.flat[0].tobytes() * array.size
 
 

@@ -31,7 +31,7 @@ COMMUTATIVE = ("add", "mul")
 
 
 def freeze(value: Any) -> Any:
-    """An attribute as a key: floats by their bits, numbers of different types apart."""
+    """An attribute as a key: floats by their bits, numbers of different types distinguished."""
     if isinstance(value, float):
         return "float", value.hex()
     if isinstance(value, tuple):
@@ -42,7 +42,7 @@ def freeze(value: Any) -> Any:
 
 
 def constant_key(node: Constant) -> Any:
-    """What makes two constants one value."""
+    """The key by which constants are compared."""
     value = node.value
     if isinstance(value, float):
         return node.type, value.hex()
