@@ -13,6 +13,7 @@ NAMES = {
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",
     "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",
     "adbench": "ADBench's gradients and Jacobians and two of LAGrad's, beside JAX, PyTorch and hand-written C++",
+    "random_numbers": "a million random numbers of several distributions, beside NumPy and JAX",
     "networks": "inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX",
 }
 
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
         return importlib.import_module(f"benchmarks.{argv[0]}").main(argv[1:])
     if argv:
         asked = argv[0] in ("-h", "--help")
-        lines = [f"  {name:<10}{what}" for name, what in NAMES.items()]
+        lines = [f"  {name:<16}{what}" for name, what in NAMES.items()]
         text = "\n".join(
             ["usage: python -m benchmarks [NAME [--help | options]]", "", "without a name, all of:", *lines]
         )

@@ -68,6 +68,16 @@ def test_calls(tmp_path):
     assert all(case["myia_relay"]["call"]["median"] > 0 for case in cases.values())
 
 
+def test_random_numbers(tmp_path):
+    out = tmp_path / "random_numbers.json"
+    words = ["--count", "1000", "--rounds", "1", "--seconds", "0.001", "--peers", "numpy"]
+    done = run("random_numbers", *words, "--only", "normal float64,metropolis", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = json.loads(out.read_text("utf-8"))["cases"]
+    assert set(cases) == {"normal float64", "metropolis"}
+    assert all(case["ns"][name]["median"] > 0 for case in cases.values() for name in ("myia_relay", "numpy"))
+
+
 def test_compile(tmp_path):
     out = tmp_path / "compile.json"
     done = run("compile", "--rounds", "1", "--only", "scalar", "--sizes", "5,6", "--json", str(out))

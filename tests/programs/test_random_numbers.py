@@ -35,6 +35,15 @@ def test_keys_are_those_of_jax():
     assert random.split(random.key(0)).tolist() == [high << 32 | low for high, low in words]
 
 
+def test_draws_are_those_of_jax():
+    # jax 0.10, jax_enable_x64
+    key = random.key(42)
+    assert random.bits(key, (2, 2), np.uint32).tolist() == [[2098992034, 2919706841], [2646866425, 2409546199]]
+    assert random.fold_in(key, 77) == 14361814000881202823
+    wanted = [-0.18471174528191162, -2.169824560397754, 0.18693555179382582, 0.6122653570510951]
+    assert np.allclose(random.normal(key, (4,)), wanted, rtol=1e-14, atol=0)
+
+
 def test_a_key_is_a_number():
     assert same_bits(random.key(42), np.uint64(42))
     assert same_bits(random.key(-1), np.uint64(2**64 - 1))

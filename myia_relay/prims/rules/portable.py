@@ -163,6 +163,7 @@ NUMPY: Any = SimpleNamespace(
     where=np.where,
     bitwise_and=np.bitwise_and,
     bitwise_or=np.bitwise_or,
+    bitwise_xor=np.bitwise_xor,
     right_shift=np.right_shift,
     cast=lambda x, dtype: np.asarray(x).astype(numpy_dtype(dtype)),
     bitcast=lambda x, dtype: np.asarray(x).view(numpy_dtype(dtype)),
@@ -277,8 +278,8 @@ def open_unit(b: Any, bits: Expr) -> Expr:
 def normal_from_bits(b: Any, bits: Expr, dtype: str) -> Expr:
     """A standard normal number from uniform bits, by the inverse of the distribution function.
 
-    The first bit is the sign, and the others are a number m: the tail's probability is p = (m + 1/2) / 2**n of n bits, where m and
-    the sum are rounded to the format.
+    Of n bits, which are the number k, it is where that function is (k + 1/2) / 2**n. The probability of the tail, at most 1/2, is
+    rounded to the format.
 
     Args:
         b: the protocol.
@@ -288,8 +289,11 @@ def normal_from_bits(b: Any, bits: Expr, dtype: str) -> Expr:
     kind, width = _FORMATS[dtype].bits, 64 if dtype == "float64" else 32
     sign = 1 << (width - 1)
     bits = b.let(bits)
-    m = b.bitwise_and(bits, b.like(sign - 1, bits))
+    signed = b.bitcast(bits, f"int{width}")
+    spread = b.bitcast(b.right_shift(signed, b.like(width - 1, signed)), kind)  # all ones above the median
+    m = b.bitwise_and(b.bitwise_xor(bits, spread), b.like(sign - 1, bits))
     m = b.cast(m if dtype == "float64" else b.cast(m, "int32"), dtype)
     p = b.let(product(b, b.add(m, b.like(0.5, m)), b.like(0.5**width, m)))
     size = b.bitcast(normal_upper_quantile(b, p, dtype, far=dtype == "float64"), kind)
-    return b.bitcast(b.bitwise_or(size, b.bitwise_and(bits, b.like(sign, bits))), dtype)
+    negative = b.bitwise_and(b.bitwise_xor(bits, b.like(sign, bits)), b.like(sign, bits))
+    return b.bitcast(b.bitwise_or(size, negative), dtype)
