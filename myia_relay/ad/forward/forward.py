@@ -129,7 +129,7 @@ class Forward:
             return out, canonical(t)
         out = emit_like(b, node, args)
         prim = node.fn
-        if not prim.differentiable or prim.effect or not getattr(node.type, "is_float", False):
+        if not prim.differentiable or prim.effect:
             return out, None
         if prim.jvp_rule is None:
             raise GradError(f"'{prim.name}' has no derivative; wrap it in relay.stop_gradient(...) if none is meant")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from myia_relay import relay, vmap
+from myia_relay import jacfwd, jacrev, relay, vmap
 from myia_relay.abstract.types import FLOAT, INT, NONE, Array, tuple_of
 from myia_relay.ad.batch.batch import canonical, expanded_flag, full, item, join
 
@@ -215,3 +215,26 @@ def test_prints(f, capsys):
     printed = capsys.readouterr().out
     same(compiled(ROWS, 2), np.stack(want))
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize("jacobian", [jacfwd, jacrev], ids=lambda f: f.__name__)
+def test_what_a_jacobian_prints_is_the_same_for_all_directions(jacobian, capsys):
+    def f(x, n):
+        print("x", x[0], n)
+        return x * x * n
+
+    got = relay(jacobian(f), executor="interpreter")(ROWS[0], 3)
+    np.testing.assert_allclose(got, np.diag(6 * ROWS[0]))
+    assert capsys.readouterr().out == "x 0.5 3\n"
+
+
+def test_a_list_that_is_the_same_for_all_is_made_once():
+    def f(x, n):
+        ys = [1.0]
+        for _ in range(n):
+            ys.append(ys[-1] * 2.0)
+        return x * ys[-1] * len(ys)
+
+    compiled = relay(vmap(f, in_axes=(0, None)), executor="interpreter")
+    np.testing.assert_array_equal(compiled(ROWS, 3), ROWS * 32.0)
+    assert str(compiled.ir(ROWS, 3, stage="optimized")).count("for_loop") == 1
