@@ -102,16 +102,26 @@ class _Recorder:
         self.numbers: dict[tuple[str, int], int] = {}
         self.seen: dict[str, set[int]] = {}
         self.times: dict[str, float] = {}
+        self.known: dict[int, tuple[Any, int]] = {}  # by identity, as most calls are of what was called before
+
+    def number(self, code: Any) -> int:
+        """The number of a function that has not been called before; -1 for those that are not of the package."""
+        number = -1
+        if code.co_filename.startswith(str(PACKAGE)):
+            number = self.numbers.setdefault((code.co_filename, code.co_firstlineno), len(self.numbers))
+        self.known[id(code)] = code, number
+        return number
 
     def pytest_runtest_protocol(self, item: Any) -> None:
         codes = self.seen[item.nodeid] = set()
         self.times[item.nodeid] = -time.process_time()
-        package, numbers = str(PACKAGE), self.numbers
+        known = self.known
 
         def note(frame: Any, event: str, arg: Any) -> None:
-            code = frame.f_code
-            if event == "call" and code.co_filename.startswith(package):
-                codes.add(numbers.setdefault((code.co_filename, code.co_firstlineno), len(numbers)))
+            if event == "call":
+                code = frame.f_code
+                found = known.get(id(code))
+                codes.add(self.number(code) if found is None else found[1])
 
         threading.setprofile(note)
         sys.setprofile(note)

@@ -145,6 +145,7 @@ example("int_truediv", ints(3, 2), np.array([3, -7]))
 example("int_truediv", 7, 2)
 example("where", np.array([True, False, True]), X, ROW)
 example("where", True, 1.5, 2.5)
+example("where", np.array([True, False]), 1.5, 2.5)
 example("where", np.array([[True], [False]]), 1.5, ROW)
 
 for _dtype in ("float32", "int64", "bool", "int8"):

@@ -68,7 +68,7 @@ def test_inference_is_the_meaning(prim, args, attrs):
 def test_lowering_is_the_meaning(prim, args, attrs):
     types = [type_of_constant(a) for a in args]
     out = infer(prim, args, attrs)
-    if prim.kind == "reduce" and "float" in out.dtype:
+    if (prim.kind == "reduce" or prim.name == "pow") and "float" in out.dtype:  # NumPy's vector code is an ulp off C's
         np.testing.assert_allclose(lower(prim, args, attrs, types, out), compute(prim, args, attrs), rtol=1e-12)
     else:
         np.testing.assert_array_equal(lower(prim, args, attrs, types, out), compute(prim, args, attrs))

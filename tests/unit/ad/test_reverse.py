@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tuple_of
+from myia_relay.ad.common.cotangents import add, coerce
 from myia_relay.ad.expand import vjp_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.python import compile_python
+from myia_relay.ir.build import Builder
+from myia_relay.ir.node import Constant, Graph
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
 from myia_relay.opt.pipeline import optimize
-from myia_relay.utils.errors import GradError
+from myia_relay.prims.ops.data_functions import Functions
+from myia_relay.utils.errors import GradError, InternalError
 from tests.typed_graphs import (
     P,
     apply,
@@ -127,6 +131,20 @@ def test_vjp_graph():
     np.testing.assert_allclose(out, x * y)
     np.testing.assert_allclose(dx, a * y)
     np.testing.assert_allclose(dy, a * x + b * np.cos(y))
+
+
+def test_a_constant_cotangent_takes_the_kind_of_its_argument():
+    b = Builder(Graph("f"))
+    for have, want in ((np.float64(2.0), FLOAT), (2.0, Scalar("float64")), (2.0, Array("float64", ()))):
+        made = coerce(b, b.constant(have), want, "a rule")
+        assert isinstance(made, Constant) and made.type == want and made.value == 2.0
+        assert isinstance(made.value, float) == (not isinstance(want, Array))
+    assert not b.graph.nodes
+    with pytest.raises(InternalError, match="vjp rule of a rule gives a float64"):
+        coerce(b, b.constant(np.ones(2)), FLOAT, "a rule")
+    with pytest.raises(InternalError, match="two cotangents meet"):
+        tape = b.emit(P["tape_new"], (), {"elem": FLOAT})
+        add(b, Functions(), tape, tape)
 
 
 # Branches.
