@@ -636,3 +636,19 @@ def test_products_are_taken_in_order(executor, dtype):
             for x, y in zip(relay(f, executor=executor)(a), want, strict=True):
                 assert type(x) is type(y) and np.array_equal(np.isnan(x), np.isnan(y))
                 np.testing.assert_allclose(x, y, rtol=1e-5)
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_the_sum_of_a_list_that_has_become_empty(executor):
+    """The first entry, asked for its type, was added to the start and its overflow checked, also where there was none."""
+
+    def f(n, start):
+        xs = [5]
+        for j in range(n):
+            xs.append(j)
+        for _ in range(n + 1):
+            xs.pop()
+        return sum(xs, start), sum(xs)
+
+    assert relay(f, executor=executor)(3, 2**63 - 1) == (2**63 - 1, 0)
+    assert relay(f, executor=executor)(3, 0.5) == (0.5, 0)

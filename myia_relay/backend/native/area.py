@@ -9,6 +9,8 @@ accesses them.
 from __future__ import annotations
 
 import ctypes
+import mmap
+import platform
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -86,16 +88,41 @@ free = _c_free()
 class Regions:
     """Owns a state area and what its program allocated for tapes and lists."""
 
-    def __init__(self, memory: np.ndarray, ints: memoryview, slots: list[int], head: int | None = None):
-        self.memory, self.ints, self.slots, self.head = memory, ints, slots, head
+    def __init__(
+        self, memory: np.ndarray, ints: memoryview, slots: list[int], head: int | None = None, free: Callable = free
+    ):
+        self.memory, self.ints, self.slots, self.head, self.free = memory, ints, slots, head, free
 
-    def __del__(self, free=free, release=release):
+    def __del__(self, release=release):
         if self.head is not None:
-            release(self.ints, self.head, free)
+            release(self.ints, self.head, self.free)
         for slot in self.slots:
             if self.ints[slot]:
-                free(ctypes.c_void_p(self.ints[slot]))
+                self.free(ctypes.c_void_p(self.ints[slot]))
                 self.ints[slot] = 0
+
+
+def address_space(nbytes: int) -> mmap.mmap:
+    """Address space that becomes memory where it is written.
+
+    Raises:
+        OSError, ValueError: there is not so much.
+    """
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return mmap.mmap(-1, nbytes)
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _no_reserve())
+
+
+def _no_reserve() -> int:
+    """The flag of `mmap` that lets address space not count as memory.
+
+    Without it a process with two heaps cannot fork: Linux joins them into one mapping, and refuses to copy one that is larger
+    than all of memory.
+    """
+    if hasattr(mmap, "MAP_NORESERVE"):  # from Python 3.13
+        return mmap.MAP_NORESERVE
+    common = platform.machine().lower() in ("x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "riscv64", "s390x")
+    return 0x4000 if sys.platform == "linux" and common else 0
 
 
 def round_up(nbytes: int) -> int:

@@ -23,6 +23,7 @@ from ...abstract.dims import DimLike
 from ...abstract.types import Type
 from ...utils.errors import InternalError, TypeError_
 from ...utils.raising import exception_argument, format_parts, raise_at
+from . import guards
 from .area import (
     ALIGN,
     CALL,
@@ -46,7 +47,7 @@ from .arguments import conform
 from .caller import Writer
 from .heap import Heap, heap
 from .lists import release
-from .memory_checks import VIOLATED, MemoryChecks
+from .memory_checks import HEAP, VIOLATED, MemoryChecks
 from .sites import Site
 from .stack import continue_deeper, stack_limit
 
@@ -130,6 +131,8 @@ class Entry:
         self.waiting: dict[int, BaseException] = {}
         self.heaps: dict[int, Heap] = {}  # heaps of calls in progress, by their state areas
         self.main = code.packed("main")
+        guarded = signature.checks is not None and signature.checks.guarded
+        self.give_back = guards.free if guarded else free  # of the allocator that the code uses
         self.kinds: list[str] = []  # types of the arguments of `main`: "d" or "q", as in `struct`
         self.own: int | None = None  # the index of the area's own address among them
         self.call = Writer(self, into=False).function()
@@ -159,7 +162,7 @@ class Entry:
         for slot, value in signature.presets.items():
             ints[slot] = word_of(value)
         if signature.regions or signature.list_head is not None:
-            holder.append(Regions(raw, ints, signature.regions, signature.list_head))
+            holder.append(Regions(raw, ints, signature.regions, signature.list_head, self.give_back))
         if signature.frames is not None:
             base, end, _, nbytes = signature.frames
             frames = np.empty(nbytes + ALIGN, np.uint8)
@@ -182,6 +185,8 @@ class Entry:
         """The heap for a call's records."""
         first: Any = self.signature.heap  # there is one: else the caller has no `begin`
         self.heaps[area[0]] = found = heap().start(area[2], first)
+        if self.signature.checks is not None:
+            area[2][self.signature.checks.slot + HEAP] = found.base
         return found
 
     def leave(self, area: tuple) -> None:
@@ -212,7 +217,9 @@ class Entry:
             self.leave(area)
             raise self.waiting.pop(area[0], None) or KeyboardInterrupt
         if status == VIOLATED and self.signature.checks is not None:
-            self.release(area)
+            self.leave(area)  # nobody uses the area again
+            if self.signature.list_head is not None:
+                area[2][self.signature.list_head] = 0  # and nobody goes along what may be no chain
             self.signature.checks.fail(area[2])
         if status != FAILED:
             self.leave(area)
@@ -226,7 +233,7 @@ class Entry:
     def release_lists(self, area: tuple) -> None:
         """Free the lists of a call whose results have been read."""
         head: Any = self.signature.list_head  # there is one: else the caller has no `release`
-        release(area[2], head, free)
+        release(area[2], head, self.give_back)
 
     def broken(self, area: tuple) -> None:
         """Native code refused its arguments: a mistake of ours.

@@ -14,9 +14,7 @@ from __future__ import annotations
 import gc
 import mmap
 import os
-import platform
 import struct
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +25,7 @@ from ...abstract.family import Family, Variant
 from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, NoneT, Scalar, Struct, Type, numpy_dtype
 from ...utils.errors import OverflowError_
+from .area import address_space
 from .records import END, LIMIT, TOP, alignment, layout, nbytes
 
 LEAST = 64 << 20  # bytes of a heap that stay committed between calls
@@ -60,25 +59,13 @@ def _space() -> int:
     return max(1 << 28, min(MOST, memory // 4 * 3)) & -(1 << 21)
 
 
-def _no_reserve() -> int:
-    """The flag of `mmap` that lets address space not count as memory.
-
-    Without it a process with two heaps cannot fork: Linux joins them into one mapping, and refuses to copy one that is larger
-    than all of memory.
-    """
-    if hasattr(mmap, "MAP_NORESERVE"):  # from Python 3.13
-        return mmap.MAP_NORESERVE
-    common = platform.machine().lower() in ("x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "riscv64", "s390x")
-    return 0x4000 if sys.platform == "linux" and common else 0
-
-
 def _reserve() -> mmap.mmap:
     size = _space()
     while True:
         try:
             if not hasattr(mmap, "MAP_ANONYMOUS"):
                 return mmap.mmap(-1, min(size, 1 << 30))
-            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _no_reserve())
+            return address_space(size)
         except (OSError, ValueError):
             size //= 2
             if size < 1 << 26:

@@ -163,6 +163,13 @@ def _allocator() -> dict[str, int]:
     return {name: _address(process[name]) for name in ALLOCATOR}
 
 
+def _guarded() -> dict[str, int]:
+    """The addresses of the allocator for code that checks its accesses to memory."""
+    from .guards import allocator  # most processes have no such code
+
+    return {name: _address(function) for name, function in allocator().items()}
+
+
 def _address(symbol: Any) -> int:
     return ctypes.cast(symbol, ctypes.c_void_p).value or 0
 
@@ -175,7 +182,7 @@ class Library:
 
     Args:
         file: the descriptor of one, which may be closed afterwards; or the contents.
-        needs: what it calls: "blas", "threads".
+        needs: what it calls: "blas", "threads"; "guards" where its memory shall come from the guarded allocator.
 
     Raises:
         OSError: it cannot be loaded.
@@ -194,8 +201,10 @@ class Library:
             self._set(LAUNCH, launcher())
         for name in VERSIONED:
             self._set(f"got_{name}", None)
-        for name, address in _allocator().items():
-            self._set(f"got_{name}", address)
+        allocator = _guarded if "guards" in needs else _allocator
+        for name in ALLOCATOR:
+            if self._variable(f"got_{name}") is not None:
+                self._set(f"got_{name}", allocator()[name])
 
     def _open(self, file: int | bytes) -> ctypes.CDLL:
         if isinstance(file, int):
@@ -211,13 +220,18 @@ class Library:
         finally:
             os.close(fd)
 
+    def _variable(self, name: str) -> ctypes.c_void_p | None:
+        """A variable; None where the code does not call what it is for."""
+        try:
+            return ctypes.c_void_p.in_dll(self._dll, f"__{name}")
+        except ValueError:
+            return None
+
     def _set(self, name: str, address: int | None) -> None:
         """Set a variable, where the code has it; without an address to what `dlsym` finds."""
-        try:
-            variable = ctypes.c_void_p.in_dll(self._dll, f"__{name}")
-        except ValueError:  # this code does not call it
-            return
-        variable.value = address if address is not None else _address(self._dll[name.removeprefix("got_")])
+        variable = self._variable(name)
+        if variable is not None:
+            variable.value = address if address is not None else _address(self._dll[name.removeprefix("got_")])
 
     def packed(self, name: str) -> Callable | None:
         """A function as a callable of numbers, where this process has the means to make one."""

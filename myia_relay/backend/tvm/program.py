@@ -94,7 +94,8 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         raise LoweringError(f"there is no native executor for the target {target!r} yet; use 'cpu'", graph.origin)
     built = pipeline.build(module, target=target)
     signature = writer.signature()
-    code, object_ = machine.load(built)  # LLVM generates machine code here
+    guarded = signature.checks is not None and signature.checks.guarded
+    code, object_ = machine.load(built, guarded)  # LLVM generates machine code here
     signature.needs = needs_of(object_) if object_ is not None else []
     done = time.perf_counter()
     return NativeProgram(
@@ -393,6 +394,8 @@ class _Main:
                 self.watch.items[storage.var] = ITEM[t.dtype]
         else:
             self.checks.emit(tirx.Bind(storage.var, call("tirx.reinterpret", pointer_type("uint8"), obj)))
+            if self.watch is not None:
+                self.watch.memory.extents[storage.var] = lowering.b.dim(storage.nbytes)
         return View(storage, t.dtype, t.shape)
 
     def check_arrays(self) -> None:
@@ -431,6 +434,8 @@ class _Main:
             state.slot()  # the arena is in the state area, which a program without slots would not get
         for slot, array in self.calls.constants if self.calls is not None else ():
             self.presets[slot] = array
+        if self.watch is not None:
+            self.watch.locate(self.preset)
         if state.used:
             params.append(state.address)
             calls = self.calls.prologue() if self.calls is not None else []
@@ -441,6 +446,8 @@ class _Main:
             top.emit(
                 tirx.Bind(base, call("tirx.reinterpret", pointer_type("uint8"), tirx.Add(state.address, idx(head))))
             )
+            if self.watch is not None:
+                self.watch.memory.extents[base] = lowering.b.dim(lowering.plan.size)
             for storage in lowering.plan.storages:
                 if storage.kind == "arena" and storage.offset is not None:
                     offset = storage.offset if isinstance(storage.offset, int) else lowering.b.dim(storage.offset)
@@ -453,6 +460,8 @@ class _Main:
                 self.take(obj)
             holder = Block()
             data = layout.data_pointer(holder, obj) if self.by_object else obj
+            if self.watch is not None and not self.by_object:
+                self.watch.memory.extents[view.storage.var] = lowering.b.dim(view.storage.nbytes)
             if self.watch is not None and self.by_object:
                 self.watch.argument(view.storage.var, layout.sizes(holder, obj), len(view.shape), ITEM[view.dtype])
             self.bindings += [
@@ -500,7 +509,9 @@ class _Main:
             heap=lowering.heap,
             checks=None
             if self.watch is None
-            else MemoryChecks(self.watch.memory.slot, self.checked, self.watch.places),
+            else MemoryChecks(
+                self.watch.memory.slot, self.checked, self.watch.places, self.watch.memory.known is not None
+            ),
         )
 
 

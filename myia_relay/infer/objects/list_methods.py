@@ -152,7 +152,7 @@ async def summed(engine: Engine, frame: Frame, value: Val, start: Val, compensat
     xs = await as_list(engine, frame, value)
     if isinstance(xs, Seq) and not xs.elems:
         return start
-    first = _first(engine, frame, xs)
+    first = _sample(engine, frame, xs)
     if isinstance(start, Dyn) and isinstance(first, Dyn) and isinstance(first.type, Scalar):
         better = arithmetic(frame, operator.add, start, first).type
         if better != start.type and start.known:
@@ -182,6 +182,14 @@ async def totalled(engine: Engine, frame: Frame, xs: Val, start: Val, compensate
 def _first(engine: Engine, frame: Frame, xs: Val) -> Val:
     """The first entry of a list that has one."""
     return entry(engine, frame, xs, frame.constant(0)) if is_run_time(xs) else elements(xs)[0]
+
+
+def _sample(engine: Engine, frame: Frame, xs: Val) -> Val:
+    """A value of the type of a list's entries, whose sum with another may be computed: a run-time list may have no entry."""
+    first = _first(engine, frame, xs)
+    if is_run_time(xs) and isinstance(first, Dyn) and isinstance(first.type, Scalar):
+        return frame.constant(_zero(0, first.type))
+    return first
 
 
 def _zero(value: Any, t: Any) -> Any:

@@ -107,8 +107,14 @@ def kept() -> Iterator[Ledger]:
     with pytest.MonkeyPatch.context() as patch:
         addresses = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in ledger.functions.items()}
         patch.setattr(library, "_allocator", lambda: addresses)
+        patch.delenv("MYIA_RELAY_CHECKED", raising=False)  # such code has an allocator of its own
         end = area.Regions.__del__
-        patch.setattr(area.Regions, "__del__", lambda regions: end(regions, ledger.functions["free"]))
+
+        def finish(regions: area.Regions) -> None:
+            regions.free = ledger.functions["free"]
+            end(regions)
+
+        patch.setattr(area.Regions, "__del__", finish)
         yield ledger
     ledger.close()
 

@@ -37,17 +37,34 @@ def slots(lowering: Any) -> int:
     return root.heap
 
 
-def _word(lowering: Any, address: Any, offset: int, dtype: str) -> Any:
+def _word(lowering: Any, address: Any, offset: int, dtype: str, tag: int, size: int) -> Any:
+    """A buffer over a leaf of a record of some size.
+
+    Args:
+        lowering: the walk.
+        address: a reference to it, which is its address and `tag`.
+        offset: of the leaf, from there.
+        dtype: of the leaf.
+        tag, size: see above.
+    """
     buffer = flat_buffer("record", dtype)
     at = lowering.b.add(address, idx(offset)) if offset else address
-    lowering.block.emit(tirx.DeclBuffer(buffer, data=call("tirx.reinterpret", pointer_type(dtype), at)))
+    pointer = _within(lowering, call("tirx.reinterpret", pointer_type(dtype), at), address, tag, size)
+    lowering.block.emit(tirx.DeclBuffer(buffer, data=pointer))
     return buffer
 
 
-def _view(lowering: Any, address: Any, offset: int, t: Array) -> View:
+def _within(lowering: Any, pointer: Any, address: Any, tag: int, size: int) -> Any:
+    """A pointer into a record, which knows the record's ends where accesses to memory are checked."""
+    if lowering.watch is None:
+        return pointer
+    return lowering.watch.record(pointer, tirx.Sub(address, idx(tag)), size)
+
+
+def _view(lowering: Any, address: Any, offset: int, t: Array, tag: int, size: int) -> View:
     if lowering.records is None:
         lowering.records = lowering.storage("heap", 0, "heap")
-    pointer = call("tirx.reinterpret", pointer_type("uint8"), address)
+    pointer = _within(lowering, call("tirx.reinterpret", pointer_type("uint8"), address), address, tag, size)
     return View(lowering.records, t.dtype, t.shape, offset, pointer)
 
 
@@ -63,6 +80,8 @@ def allocate(lowering: Any, size: int, unit: int) -> Any:
             state.leave(NO_MEMORY)
         state.put(first + END, state.get(first + LIMIT))
     state.put(first + TOP, top)
+    if lowering.watch is not None:
+        lowering.watch.poison(block, address, size)
     return address
 
 
@@ -82,9 +101,9 @@ def _make(lowering: Any, node: Apply) -> None:
     for leaf, offset, value in zip(variant.leaves, offsets, values, strict=True):
         if is_scalar(leaf):
             wide = value if leaf.dtype != "bool" else tirx.Cast("int8", value)
-            block.store(_word(lowering, address, offset, dtype_of(wide)), wide, 0)
+            block.store(_word(lowering, address, offset, dtype_of(wide), 0, size), wide, 0)
         elif isinstance(leaf, Array):
-            lowering.copy(value, _view(lowering, address, offset, leaf))
+            lowering.copy(value, _view(lowering, address, offset, leaf, 0, size))
         elif not isinstance(leaf, NoneT):
             raise LoweringError(f"the native executor cannot keep a value of type {leaf} in a {variant.cls.__name__}")
     lowering.scope.env[node] = block.let(lowering.b.add(address, idx(number)))
@@ -109,16 +128,20 @@ def _is(lowering: Any, node: Apply) -> None:
 def _field(lowering: Any, node: Apply) -> None:
     t, number, index = (node.attrs[k] for k in ("type", "variant", "index"))
     leaf = variant_of(t, number).leaves[index]
-    offset = layout(t.family, number)[0][index] - number
+    offsets, size = layout(t.family, number)
+    offset = offsets[index] - number
     value, block = lowering.scalar(node.args[0]), lowering.block
+    if lowering.watch is not None and size:
+        tag = tirx.BitwiseAnd(value, idx(alignment(t.family) - 1))
+        lowering.watch.inside(block, "variant's field, of variant", tag, number + 1, number)
     if is_scalar(leaf):
         if leaf.dtype == "bool":
-            found = tirx.NE(load(_word(lowering, value, offset, "int8"), 0), tirx.IntImm("int8", 0))
+            found = tirx.NE(load(_word(lowering, value, offset, "int8", number, size), 0), tirx.IntImm("int8", 0))
         else:
-            found = load(_word(lowering, value, offset, leaf.dtype), 0)
+            found = load(_word(lowering, value, offset, leaf.dtype, number, size), 0)
         lowering.scope.env[node] = block.let(found)
     elif isinstance(leaf, Array):
-        lowering.scope.env[node] = _view(lowering, lowering.named(value), offset, leaf)
+        lowering.scope.env[node] = _view(lowering, lowering.named(value), offset, leaf, number, size)
     else:
         lowering.scope.env[node] = None
 
@@ -165,6 +188,9 @@ def mark(lowering: Any, graph: Graph, result: Type) -> Any:
 def release(lowering: Any, top: Any) -> None:
     """After it: throw away what it made."""
     if top is not None:
+        if lowering.watch is not None:
+            behind = tirx.Sub(lowering.state.get(slots(lowering) + TOP), top)
+            lowering.watch.poison(lowering.block, top, behind)
         lowering.state.put(slots(lowering) + TOP, top)
 
 

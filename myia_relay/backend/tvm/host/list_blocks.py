@@ -21,7 +21,6 @@ from ...native.area import NO_MEMORY
 from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT, PREVIOUS, entry_layout
 from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..tir.block import Block, call, idx, load
-from ..tir.bounds import INDEX_MARK
 
 MANY = 1 << 40  # references to the block that all empty lists share
 MOST = 1 << 40  # entries; a larger number must be an error
@@ -287,7 +286,7 @@ class Handle:
         """The index is of an entry, or of one of so many further ones; it is looked at where accesses to memory are checked."""
         if self.lowering.watch is not None:
             length = plus(self.get(LENGTH), idx(further))
-            self.lowering.block.emit(tirx.call_extern("int32", INDEX_MARK, idx(index), length))
+            self.lowering.watch.inside(self.lowering.block, "list", index, length)
 
     def entry(self, index: Any) -> Any:
         """The address of an entry."""

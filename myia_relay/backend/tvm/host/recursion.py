@@ -47,6 +47,7 @@ from .effects import EffectSite, granted
 from .lower import Lowering
 from .scope import RefValue
 from .state import StateArea
+from .watch import Watch
 
 MAX_DEPTH = 200_000  # calls, of the function with the largest frame
 ITERATIONS = 1 << 15  # calls between two polls for signals
@@ -145,7 +146,8 @@ class Calls:
                 out[function.var] = FunctionLowering(self, function).build()
                 if self.recursive:
                     name = f"again{function.number}"
-                    out[tvm.ir.GlobalVar(name)] = _again(function).with_attr("global_symbol", name)
+                    again = _again(function, self.lowering.watch).with_attr("global_symbol", name)
+                    out[tvm.ir.GlobalVar(name)] = again
         return out
 
     def bytes(self) -> int:
@@ -198,7 +200,8 @@ class Calls:
             t = function.results[k]
             assert is_scalar(t)
             stored = "int8" if t.dtype == "bool" else t.dtype
-            value = block.let(load(_word(block, frame, offset, stored), 0))
+            found = _word(block, frame, offset, stored, lowering.watch, function.header)
+            value = block.let(load(found, 0))
             results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
         lowering.scope.env[node] = unflatten(results, node.type)
 
@@ -208,11 +211,12 @@ def _address(lowering: Any, view: View) -> Any:
     return pointer if lowering.watch is None else lowering.watch.bounded(lowering, pointer, view)
 
 
-def _word(block: Block, frame: Any, offset: int, dtype: str) -> Any:
-    """A buffer whose first element is at an offset of a frame."""
+def _word(block: Block, frame: Any, offset: int, dtype: str, watch: Watch | None, size: Any) -> Any:
+    """A buffer whose first element is at an offset of a frame of some size."""
     buffer = flat_buffer("frame", dtype)
     at = tirx.Add(frame, idx(offset)) if offset else frame
-    block.emit(tirx.DeclBuffer(buffer, data=call("tirx.reinterpret", pointer_type(dtype), at)))
+    pointer = call("tirx.reinterpret", pointer_type(dtype), at)
+    block.emit(tirx.DeclBuffer(buffer, data=pointer if watch is None else watch.record(pointer, frame, size)))
     return buffer
 
 
@@ -257,6 +261,11 @@ class FunctionLowering(Lowering):
     def next_frame(self) -> Any:
         return self.next
 
+    @property
+    def size(self) -> Any:
+        """The size of the frame, which is not known before the end."""
+        return tirx.Sub(self.next, self.frame)
+
     def relay(self) -> None:
         self.block.emit(tirx.Return(tirx.IntImm("int32", 0)))
 
@@ -299,11 +308,15 @@ class FunctionLowering(Lowering):
         top.emit(tirx.Bind(self.next, tirx.Add(self.frame, self.b.dim(size))))
         if self.calls.recursive:
             self.guard(top)
+        if self.watch is not None:
+            self.watch.poison(top, self.frame, self.size)
         for array, view, *_ in self.constants.values():
             slot = self.state.slot()
             self.calls.constants.append((slot, array))
             top.emit(tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), self.state.get(slot))))
         base = call("tirx.reinterpret", pointer_type("uint8"), self.frame)
+        if self.watch is not None:
+            base = self.watch.record(base, self.frame, self.size)
         for storage in self.plan.storages:
             if storage.kind == "arena" and storage.offset is not None:
                 top.emit(tirx.Bind(storage.var, pointer_at(base, self.b.dim(header + storage.offset), "uint8")))
@@ -321,7 +334,8 @@ class FunctionLowering(Lowering):
         with top.when(expect(tirx.LT(here, state.get(calls.stack)), False)):
             for k, param in enumerate(self.params[2:]):
                 value = param if not _is_pointer(param) else call("tirx.reinterpret", "int64", param)
-                top.store(_word(top, self.frame, function.saved + 8 * k, dtype_of(value)), value, 0)
+                saved = _word(top, self.frame, function.saved + 8 * k, dtype_of(value), self.watch, self.size)
+                top.store(saved, value, 0)
             with top.when(tirx.Not(granted(state, top, DEEPER, idx(function.number), self.frame))):
                 state.put(calls.status, idx(INTERRUPTED))
             top.emit(tirx.Return(tirx.IntImm("int32", 0)))
@@ -343,24 +357,29 @@ class FunctionLowering(Lowering):
             assert is_scalar(t)
             if t.dtype == "bool":
                 value = tirx.Cast("int8", value)
-            self.block.store(_word(self.block, self.frame, offset, dtype_of(value)), value, 0)
+            place = _word(self.block, self.frame, offset, dtype_of(value), self.watch, self.size)
+            self.block.store(place, value, 0)
 
 
 def _is_pointer(param: Any) -> bool:
     return not isinstance(param.ty, PrimType)
 
 
-def _again(function: NativeFunction) -> Any:
+def _again(function: NativeFunction, watch: Watch | None) -> Any:
     """Run a function on the arguments in its frame."""
     block, area, frame = Block(), tirx.Var("ws", "int64"), tirx.Var("frame", "int64")
     args = []
     for k, t in enumerate([*function.inputs, *function.outputs]):
         offset = function.saved + 8 * k
         if is_scalar(t):
-            args.append(block.let(load(_word(block, frame, offset, "int32" if t.dtype == "bool" else t.dtype), 0)))
+            dtype = "int32" if t.dtype == "bool" else t.dtype
+            args.append(block.let(load(_word(block, frame, offset, dtype, watch, function.header), 0)))
         else:
-            address = block.let(load(_word(block, frame, offset, "int64"), 0))
-            args.append(call("tirx.reinterpret", pointer_type("uint8"), address))
+            address = block.let(load(_word(block, frame, offset, "int64", watch, function.header), 0))
+            pointer = call("tirx.reinterpret", pointer_type("uint8"), address)
+            if watch is not None and isinstance(t, Array) and is_known(t.shape):
+                pointer = watch.sized(pointer, product(t.shape) * ITEM[t.dtype])
+            args.append(pointer)
     block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [area, frame, *args], ret_ty="int32")))
     return pipeline.prim_func([area, frame], block.stmt(), noalias=False)
 

@@ -126,18 +126,28 @@ class _Record:
         b = lowering.b
         offset = b.mul(number, b.dim(r.record))
         self.address = b.let(b.add(lowering.state.get(r.base) if base is None else base, offset))
+        if lowering.watch is not None:
+            lowering.watch.inside(lowering.block, "tape", number, lowering.state.get(r.top))
 
     def word(self, offset: DimLike, dtype: str) -> Any:
         """A buffer whose first element is at an offset."""
         lowering = self.lowering
         buffer = flat_buffer("rec", dtype)
         address = lowering.b.add(self.address, lowering.b.dim(offset))
-        lowering.block.emit(tirx.DeclBuffer(buffer, data=call("tirx.reinterpret", pointer_type(dtype), address)))
+        pointer = self.within(call("tirx.reinterpret", pointer_type(dtype), address))
+        lowering.block.emit(tirx.DeclBuffer(buffer, data=pointer))
         return buffer
+
+    def within(self, pointer: Any) -> Any:
+        """A pointer into the record, which knows the record's ends where accesses to memory are checked."""
+        lowering = self.lowering
+        if lowering.watch is None:
+            return pointer
+        return lowering.watch.record(pointer, self.address, lowering.b.dim(self.region.record))
 
     def view(self, offset: DimLike, t: Array) -> View:
         """An array in the record."""
-        pointer = call("tirx.reinterpret", pointer_type("uint8"), self.address)
+        pointer = self.within(call("tirx.reinterpret", pointer_type("uint8"), self.address))
         return View(self.region.storage, t.dtype, t.shape, self.lowering.b.dim(offset), pointer)
 
 
@@ -196,6 +206,9 @@ def _reserve(lowering: Any, r: TapeRegion, run: Run) -> None:
         state.put(r.size, size)
     state.put(r.top, b.add(run.first, count))
     run.base = b.let(state.get(r.base))
+    if lowering.watch is not None:
+        record = b.dim(r.record)
+        lowering.watch.poison(block, b.add(run.base, b.mul(run.first, record)), b.mul(count, record))
 
 
 def _pop(lowering: Any, node: Apply) -> None:

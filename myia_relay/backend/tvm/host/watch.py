@@ -13,10 +13,15 @@ from tvm import tirx
 from ....abstract.dims import product
 from ....ir.node import Apply
 from ....utils.errors import InternalError
-from ...native.memory_checks import SLOTS
+from ...native import library
+from ...native.guards import guards
+from ...native.lists import HEADER
+from ...native.memory_checks import HEAP, SLOTS
+from ...native.records import TOP
 from ..plan import ITEM, MemoryPlan, Storage, View
 from ..tir.block import Block, idx, load
-from ..tir.bounds import CLOCK_MARK, PLACE_MARK, Memory, mark, with_extent
+from ..tir.bounds import CLOCK_MARK, PLACE_MARK, Memory, inside, mark, poisoned, with_extent
+from ..tir.lookup import KnownMemory
 
 
 class Watch:
@@ -27,7 +32,7 @@ class Watch:
     """
 
     def __init__(self, state: Any):
-        self.memory = Memory(state.address, state.slot(SLOTS))
+        self.state, self.memory = state, Memory(state.address, state.slot(SLOTS))
         state.needed = True
         self.places: list[Any] = []
         self.lowerings: list[Any] = []
@@ -49,12 +54,48 @@ class Watch:
         """The pointer to an array, which knows the array's size."""
         return with_extent(pointer, lowering.b.dim(product(view.shape) * ITEM[view.dtype]))
 
+    def sized(self, pointer: Any, nbytes: Any) -> Any:
+        """The pointer to so many bytes."""
+        return with_extent(pointer, nbytes)
+
+    def record(self, pointer: Any, base: Any, nbytes: Any) -> Any:
+        """A pointer into a record, or a frame, that begins at an address and has so many bytes."""
+        return with_extent(pointer, nbytes, base)
+
+    def poison(self, block: Block, address: Any, nbytes: Any) -> None:
+        """Nothing is in memory now."""
+        block.emit(poisoned(address, nbytes))
+
+    def inside(self, block: Block, what: str, index: Any, most: Any, least: Any = 0) -> None:
+        """An index has to be from `least` to before `most`; "list" tells of what."""
+        block.emit(inside(f"looks at a {what}", index, most, least))
+
     def argument(self, var: Any, dims: Any, rank: int, item: int) -> None:
         """The extent of an argument: what the array object itself says."""
         nbytes: Any = idx(item)
         for k in range(rank):
             nbytes = tirx.Mul(nbytes, load(dims, k))
         self.memory.extents[var] = nbytes
+
+    def locate(self, preset: Any) -> None:
+        """Note where memory lies that is known by address alone, as soon as all functions are lowered.
+
+        Args:
+            preset: gives a slot that has the address of an array from the start.
+        """
+        if not library.supported():  # then the code's allocator is the C library's
+            return
+        out = self.memory.known = KnownMemory()
+        root = self.lowerings[0]
+        if root.lists is not None or root.tape_slots:
+            own = guards()
+            out.blocks = preset(own.words), preset(own.owners), own.size
+        if root.lists is not None:
+            out.empty = root.lists.empty, HEADER // 8 + 2
+        if root.heap is not None:
+            out.heap = self.memory.slot + HEAP, root.heap + TOP
+        if root.calls is not None:
+            out.frames = root.calls.base, root.calls.end
 
     def finish(self) -> Memory:
         """All that was noted, when all functions are lowered.
@@ -75,6 +116,7 @@ class Watch:
                     self.memory.events.setdefault((number, s.last + 1), []).insert(0, (s.var, size))
             for _, view, *_ in lowering.constants.values():
                 self.memory.extents[view.storage.var] = lowering.b.dim(view.storage.nbytes)
+        self.memory.slots = self.state.count
         return self.memory
 
 

@@ -9,8 +9,8 @@ shapes of arrays.
 Memory is filled with a poison value where a live range begins or ends: a NaN, or for integers a large odd number.
 Reading a value before it is written, or after its live range, then changes the answer.
 
-Addresses that are stored as numbers (the blocks of lists, records, frames, tapes) have no known bounds: there only the
-shapes of arrays and the indices of list entries are checked.
+Addresses that are stored as numbers (the blocks of lists, records, frames, tapes) have no known bounds. Before each access
+there, its bytes are looked up in the memory that the call has at that moment: see `lookup`.
 
 Input: a module, and what `Memory` records. Output: a module whose main function may return the status `VIOLATED`. Loops
 run in one thread, and element by element where they were "vectorized"; other vectors stay vectors.
@@ -28,14 +28,15 @@ from tvm.ir import PrimType
 from tvm.tirx.stmt import ForKind
 
 from ....utils.errors import InternalError
-from ...native.memory_checks import FOUND, INDEX, LEAST, MOST, PLACE, VIOLATED
-from .block import Block, broadcast, call, const, dtype_of, element, expect, idx, lanes_of, llvm, load
+from ...native.memory_checks import FOUND, PLACE, VIOLATED
+from .block import Block, call, dtype_of, element, expect, idx, lanes_of, llvm, load
+from .lookup import KnownMemory, look, poison, poison_of, slots_type, violate, whole
 
 PLACE_MARK, CLOCK_MARK, EXTENT_MARK = "myia_relay_place", "myia_relay_clock", "myia_relay_extent"
-INDEX_MARK = "myia_relay_index"
-POISON = 0x7FFB  # sixteen bits: a NaN in each float format, a large odd number in each integer format
+INDEX_MARK, POISON_MARK = "myia_relay_index", "myia_relay_poison"
 FAR = (1 << 63) - 1
 OBJECTS = ("obj", "dims")  # buffers over NumPy's array objects, read at constant words before anything else runs
+AREA = ("slots", "slots_i", "slots_f")  # buffers over the state area's slots
 
 
 @dataclass
@@ -45,12 +46,16 @@ class Memory:
     Attributes:
         area: the variable of the state area's address in the main function.
         slot: the first of the slots for what is found.
+        slots: how many there are in all.
+        known: where else memory may lie; None where that cannot be known, and nothing is looked up.
         extents: the bytes behind pointer variables that functions bind.
         events: (plan, clock) -> pointers and sizes of the memory whose life ends, or begins, there.
     """
 
     area: Any
     slot: int
+    slots: int = 0
+    known: KnownMemory | None = None
     extents: dict[Any, Any] = field(default_factory=dict)
     events: dict[tuple[int, int], list[tuple[Any, Any]]] = field(default_factory=dict)
 
@@ -60,19 +65,32 @@ def mark(name: str, *numbers: int) -> Any:
     return tirx.Evaluate(tirx.call_extern("int32", name, *map(idx, numbers)))
 
 
-def with_extent(pointer: Any, nbytes: Any) -> Any:
-    """A pointer to an array of so many bytes; the pass makes the pointer of it."""
-    return tvm.ir.Call(
-        tvm.ir.Op.get("tirx.call_pure_extern"), [tvm.ir.StringImm(EXTENT_MARK), pointer, nbytes], ret_ty=pointer.ty
+def inside(what: str, index: Any, most: Any, least: Any = 0) -> Any:
+    """A statement that says from where to before where an index has to be; the pass makes a check of it."""
+    return tirx.Evaluate(
+        tirx.call_extern("int32", INDEX_MARK, tvm.ir.StringImm(what), idx(index), idx(most), idx(least))
     )
+
+
+def poisoned(address: Any, nbytes: Any) -> Any:
+    """A statement that says that memory holds nothing now; the pass makes that true."""
+    return tirx.Evaluate(tirx.call_extern("int32", POISON_MARK, address, idx(nbytes)))
+
+
+def with_extent(pointer: Any, nbytes: Any, base: Any = None) -> Any:
+    """A pointer into memory of so many bytes that begins there, or at an address; the pass makes the pointer of it."""
+    args: list[Any] = [tvm.ir.StringImm(EXTENT_MARK), pointer, idx(nbytes), *([] if base is None else [base])]
+    return tvm.ir.Call(tvm.ir.Op.get("tirx.call_pure_extern"), args, ret_ty=pointer.ty)
 
 
 def checked(module: Any, memory: Memory) -> tuple[tvm.IRModule, list[str]]:
     """The module with checks, and what each of them checks."""
     checks = _Checks(memory)
     functions = {var: _Function(checks, var.name_hint, function).build() for var, function in module.functions.items()}
-    functions[checks.violate] = _violate(memory.slot)
-    functions[checks.poison] = _poison()
+    functions[checks.violate], functions[checks.poison] = violate(memory.slot), poison()
+    if memory.known is not None:
+        functions[checks.look] = look(memory.known, checks.violate)
+        functions[checks.whole] = whole(memory.known, checks.violate)
     return tvm.IRModule(functions), checks.texts
 
 
@@ -84,6 +102,7 @@ class _Checks:
         self.texts: list[str] = []
         self.numbers: dict[str, int] = {}
         self.violate, self.poison = tvm.ir.GlobalVar("memory_violated"), tvm.ir.GlobalVar("memory_poison")
+        self.look, self.whole = tvm.ir.GlobalVar("memory_look"), tvm.ir.GlobalVar("memory_whole")
 
     def number(self, text: str) -> int:
         """The number of a check, counted from one."""
@@ -103,11 +122,15 @@ class _Span:
 
 @dataclass(frozen=True)
 class _Reach:
-    """The indices of a buffer, from `least` to before `most`; ints where they are known. `span` is None for local memory."""
+    """The indices of a buffer, from `least` to before `most`; ints where they are known. `span` is None for local memory.
+
+    Where each access is looked up, `address` is that of the first element.
+    """
 
     least: Any
     most: Any
     span: _Span | None
+    address: Any = None
 
 
 ANYWHERE = _Span(idx(0), idx(FAR))
@@ -183,7 +206,7 @@ class _Function:
                 low, high = (tirx.Var(f"{param.name}_{end}", "int64") for end in ("low", "high"))
                 self.spans[param] = _Span(low, high)
                 extra += [low, high]
-        self.slots = tirx.Var("checked_slots", _slots_type())
+        self.slots = tirx.Var("checked_slots", slots_type())
         pointer = call("tirx.reinterpret", tvm.ir.PointerType(PrimType("int64")), self.area)
         block.emit(tirx.DeclBuffer(self.slots, data=pointer))
         if self.is_main:
@@ -212,7 +235,8 @@ class _Function:
         elif isinstance(stmt, tirx.stmt.BufferStore):
             self.look(stmt.value, block)
             self.access(stmt.buffer, list(stmt.indices), "writes", block)
-            block.emit(stmt)
+            value = _bare(stmt.value)
+            block.emit(stmt if value.same_as(stmt.value) else tirx.BufferStore(stmt.buffer, value, list(stmt.indices)))
         elif isinstance(stmt, tirx.For):
             self.look(stmt.min, block)
             self.look(stmt.extent, block)
@@ -236,14 +260,15 @@ class _Function:
             self.local(stmt, block)
         elif isinstance(stmt, tirx.Bind):
             self.look(stmt.value, block)
-            block.emit(stmt)
-            if not isinstance(stmt.var.ty, PrimType):
-                nbytes = self.checks.memory.extents.get(stmt.var)
-                span = None
-                if nbytes is not None:
-                    low = self.bind(_address(stmt.var), block)
-                    span = _Span(low, self.bind(tirx.Add(low, nbytes), block))
-                self.spans[stmt.var] = span or self.span(stmt.value, block)
+            if isinstance(stmt.var.ty, PrimType):
+                block.emit(stmt)
+                return
+            nbytes = self.checks.memory.extents.get(stmt.var)
+            span = self.span(stmt.value, block)
+            block.emit(tirx.Bind(stmt.var, _bare(stmt.value)))
+            if nbytes is not None:
+                span = self.part(span, self.bind(_address(stmt.var), block), nbytes, block)
+            self.spans[stmt.var] = span
         elif isinstance(stmt, tirx.Return):
             self.look(stmt.value, block)
             block.emit(stmt)
@@ -278,12 +303,20 @@ class _Function:
                 for pointer, nbytes in self.checks.memory.events.get((numbers[0], numbers[1]), ()):
                     block.emit(tvm.ir.Call(self.checks.poison, [_address(pointer), nbytes], ret_ty="int32"))
         elif value.op.name == "tirx.call_extern" and value.args[0].value == INDEX_MARK:
-            self.look(value, block)
-            _, index, length = value.args
-            self.require(index, 0, self.bind(length, block), f"{self.name} looks at a list", block)
+            _, what, *numbers = value.args
+            for number in numbers:
+                self.look(number, block)
+            index, most, least = numbers
+            self.require(index, self.bind(least, block), self.bind(most, block), f"{self.name} {what.value}", block)
+        elif value.op.name == "tirx.call_extern" and value.args[0].value == POISON_MARK:
+            _, address, nbytes = value.args
+            self.look(address, block)
+            self.look(nbytes, block)
+            self.look_up(address, nbytes, f"{self.name} begins to use memory, in bytes", block)
+            block.emit(tvm.ir.Call(self.checks.poison, [address, nbytes], ret_ty="int32"))
         else:
             self.look(value, block)
-            block.emit(stmt)
+            block.emit(tirx.Evaluate(_bare(value)))
 
     def run(self, value: Any, block: Block) -> None:
         """A call of a private function: with the ends of its pointers' memory, and nothing more behind it where it failed."""
@@ -295,6 +328,10 @@ class _Function:
                 extra += [span.low, span.high]
             args.append(_bare(arg))
         block.emit(tvm.ir.Call(value.op, [*args, *extra], ret_ty="int32"))
+        self.stop(block)
+
+    def stop(self, block: Block) -> None:
+        """Leave where something was found."""
         if self.is_private or self.is_main:
             slot = self.checks.memory.slot
             with block.when(expect(tirx.NE(load(self.slots, slot + FOUND), idx(0)), False)):
@@ -310,10 +347,15 @@ class _Function:
         """A buffer over a pointer."""
         buffer, data = stmt.buffer, stmt.data
         self.look(data, block)
-        span = ANYWHERE if buffer.name in OBJECTS else self.span(data, block)
+        unchecked = buffer.name in OBJECTS or buffer.name in AREA
+        span = ANYWHERE if unchecked else self.span(data, block)
         block.emit(tirx.DeclBuffer(buffer, data=_bare(data)))
+        if buffer.name in AREA:
+            self.reaches[buffer] = _Reach(0, self.checks.memory.slots, span)
+            return
         if span is ANYWHERE:
-            self.reaches[buffer] = _Reach(-FAR, FAR, span)
+            at = None if unchecked else self.bind(_address(_bare(data)), block)
+            self.reaches[buffer] = _Reach(-FAR, FAR, span, at)
             return
         size = idx(_size(str(buffer.ty.dtype)))
         at = self.bind(_address(_bare(data)), block)
@@ -327,7 +369,7 @@ class _Function:
             count *= int(d)
         self.reaches[buffer] = _Reach(0, count, None)
         block.emit(stmt)
-        value = _poisoned(str(buffer.ty.dtype))
+        value = poison_of(str(buffer.ty.dtype))
         if self.fresh or value is None or len(buffer.ty.shape) != 1:
             return
         if count == 1:
@@ -380,7 +422,23 @@ class _Function:
                 self.require(i, 0, idx(size), text, block)
                 flat = idx(i) if flat is None else tirx.Add(tirx.Mul(flat, idx(size)), idx(i))
             indices = [flat]
-        self.require(indices[0], reach.least, reach.most, text, block)
+        if reach.address is None:
+            self.require(indices[0], reach.least, reach.most, text, block)
+            return
+        size = idx(_size(str(buffer.ty.dtype)))
+        first, *others = (self.bind(idx(e), block) for e in _ends(indices[0]))
+        count = size
+        for last in others:
+            count = tirx.Mul(tirx.Add(tirx.Sub(tirx.Max(first, last), tirx.Min(first, last)), idx(1)), size)
+            first = tirx.Min(first, last)
+        self.look_up(tirx.Add(reach.address, tirx.Mul(first, size)), count, text, block)
+
+    def look_up(self, address: Any, nbytes: Any, text: str, block: Block) -> None:
+        """Leave unless so many bytes at an address are memory of the call."""
+        if self.checks.memory.known is not None:
+            numbers = [self.area, address, nbytes, idx(self.checks.number(text)), idx(self.place)]
+            block.emit(tvm.ir.Call(self.checks.look, numbers, ret_ty="int32"))
+            self.stop(block)
 
     def require(self, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
         """Leave unless all lanes of an index are from `least` to before `most`."""
@@ -413,16 +471,12 @@ class _Function:
             return ANYWHERE
         name = pointer.op.name
         if name == "tirx.call_pure_extern" and pointer.args[0].value == EXTENT_MARK:
-            _, inner, nbytes = pointer.args
+            _, inner, nbytes, *base = pointer.args
+            low = self.bind(base[0] if base else _address(_bare(inner)), block)
             outer = self.span(inner, block)
-            low = self.bind(_address(inner), block)
-            high = self.bind(tirx.Add(low, idx(nbytes)), block)
-            if outer is not ANYWHERE:
-                beyond = tirx.Or(tirx.LT(low, outer.low), tirx.GT(high, outer.high))
-                ends = tirx.Sub(low, outer.low), 0, tirx.Add(tirx.Sub(outer.high, outer.low), idx(1))
-                text = f"{self.name} has an array that does not lie in its memory, of which its bytes begin"
-                self.refuse(tirx.And(tirx.GT(high, low), beyond), *ends, text, block)
-            return _Span(low, high)
+            if outer is ANYWHERE:
+                self.look_up(low, nbytes, f"{self.name} has an array or a record", block)
+            return self.part(outer, low, nbytes, block)
         if name == "tirx.handle_add_byte_offset":
             return self.span(pointer.args[0], block)
         if name == "tirx.address_of":
@@ -430,6 +484,16 @@ class _Function:
         if name == "tirx.tvm_access_ptr":
             return self.buffer_span(pointer.args[1].args[0], block)
         return ANYWHERE
+
+    def part(self, outer: _Span, low: Any, nbytes: Any, block: Block) -> _Span:
+        """The memory of an array that lies in other memory; leaves where it does not."""
+        high = self.bind(tirx.Add(low, idx(nbytes)), block)
+        if outer is not ANYWHERE:
+            beyond = tirx.Or(tirx.LT(low, outer.low), tirx.GT(high, outer.high))
+            ends = tirx.Sub(low, outer.low), 0, tirx.Add(tirx.Sub(outer.high, outer.low), idx(1))
+            text = f"{self.name} has an array that does not lie in its memory, of which its bytes begin"
+            self.refuse(tirx.And(tirx.GT(high, low), beyond), *ends, text, block)
+        return _Span(low, high)
 
     def buffer_span(self, buffer: Any, block: Block) -> _Span:
         reach = self.reaches[buffer]
@@ -449,6 +513,10 @@ class _Function:
         if name in ("memmove", "memcpy"):
             self.range(args[0], args[2], f"{self.name} writes by {name}", block)
             self.range(args[1], args[2], f"{self.name} reads by {name}", block)
+        elif name in ("free", "realloc") and self.checks.memory.known is not None:
+            numbers = [self.area, _address(_bare(args[0])), idx(self.checks.number(f"{self.name} calls {name}"))]
+            block.emit(tvm.ir.Call(self.checks.whole, [*numbers, idx(self.place)], ret_ty="int32"))
+            self.stop(block)
         elif name == "memset":
             self.range(args[0], args[2], f"{self.name} writes by {name}", block)
         elif name.startswith("myia_relay_stream_"):
@@ -477,6 +545,7 @@ class _Function:
         span = self.span(pointer, block)
         if span is ANYWHERE:
             self.refuse(tirx.LT(count, idx(0)), count, 0, FAR, text + ", bytes counted", block)
+            self.look_up(_address(_bare(pointer)), count, text + ", in bytes", block)
             return
         at = self.bind(tirx.Sub(_address(_bare(pointer)), span.low), block)
         behind = tirx.Sub(span.high, span.low)
@@ -485,12 +554,16 @@ class _Function:
         self.refuse(wrong, tirx.Sub(tirx.Add(at, count), idx(1)), 0, behind, text + ", in bytes", block)
 
 
-def _bare(pointer: Any) -> Any:
-    """A pointer without what says its extent."""
-    if _is_call(pointer) and _is(pointer.op, tvm.ir.Op) and pointer.op.name == "tirx.call_pure_extern":
-        if pointer.args[0].value == EXTENT_MARK:
-            return pointer.args[1]
-    return pointer
+def _bare(value: Any) -> Any:
+    """A pointer, or what is called with one, without what says its extent."""
+    if not _is_call(value) or not _is(value.op, tvm.ir.Op):
+        return value
+    if value.op.name == "tirx.call_pure_extern" and value.args[0].value == EXTENT_MARK:
+        return _bare(value.args[1])
+    args = [_bare(a) for a in value.args]
+    if all(a.same_as(b) for a, b in zip(args, value.args, strict=True)):
+        return value
+    return tvm.ir.Call(value.op, args, ret_ty=value.ty)
 
 
 def _fills(stmt: Any, buffer: Any) -> bool:
@@ -523,58 +596,4 @@ def _matrix(rows: Any, columns: Any, ld: Any, size: int) -> Any:
     return tirx.Mul(tirx.Select(there, count, idx(0)), idx(size))
 
 
-def _poisoned(dtype: str) -> Any:
-    """A poisoned element of a dtype, None for those that hold none."""
-    base, lanes = element(dtype), lanes_of(dtype)
-    if not base.startswith(("int", "uint", "float")):
-        return None
-    bits = tvm.DataType(base).bits
-    pattern = sum(POISON << k for k in range(0, 64, 16)) & ((1 << (bits - 1)) - 1)
-    if base in ("float32", "float64"):
-        value = call("tirx.reinterpret", base, tirx.IntImm(f"int{bits}", pattern))
-    elif base.startswith("float"):
-        value = const(float("nan"), base)
-    else:
-        value = tirx.IntImm(base, pattern) if bits <= 64 else None
-    return broadcast(value, lanes) if value is not None else None
-
-
-@functools.cache
-def _slots_type() -> Any:
-    return tirx.decl_buffer((1 << 48,), "int64", data_alignment=8).ty
-
-
-def _over(address: Any, dtype: str, name: str, block: Block) -> Any:
-    """The memory at an address, as a buffer."""
-    size = _size(dtype)
-    buffer = tirx.Var(name, tirx.decl_buffer((1 << 48,), dtype, data_alignment=size).ty)
-    data = call("tirx.reinterpret", tvm.ir.PointerType(PrimType(dtype)), address)
-    block.emit(tirx.DeclBuffer(buffer, data=data))
-    return buffer
-
-
-def _violate(slot: int) -> Any:
-    """A function that writes down what was found, unless something was found before."""
-    area, *numbers = (tirx.Var(n, "int64") for n in ("area", "number", "index", "least", "most", "place"))
-    block = Block()
-    slots = _over(area, "int64", "slots", block)
-    with block.when(tirx.EQ(load(slots, slot + FOUND), idx(0))):
-        for k, number in zip((FOUND, INDEX, LEAST, MOST, PLACE), numbers, strict=True):
-            block.store(slots, number, slot + k)
-    return tirx.PrimFunc([area, *numbers], block.stmt(), ret_type=PrimType("int32"))
-
-
-def _poison() -> Any:
-    """A function that fills memory with the poison."""
-    address, nbytes = tirx.Var("address", "int64"), tirx.Var("nbytes", "int64")
-    block = Block()
-    pairs = _over(address, "int16", "pairs", block)
-    with block.loop(tirx.Div(nbytes, idx(2))) as i:
-        block.store(pairs, tirx.IntImm("int16", POISON), i)
-    with block.when(tirx.EQ(tirx.Mod(nbytes, idx(2)), idx(1))):
-        last = _over(tirx.Add(address, tirx.Sub(nbytes, idx(1))), "int8", "last", block)
-        block.store(last, tirx.IntImm("int8", POISON & 0x7F), 0)
-    return tirx.PrimFunc([address, nbytes], block.stmt(), ret_type=PrimType("int32"))
-
-
-__all__ = ["INDEX_MARK", "Memory", "checked", "mark", "with_extent"]
+__all__ = ["Memory", "checked", "inside", "mark", "poisoned", "with_extent"]

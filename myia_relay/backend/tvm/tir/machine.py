@@ -21,13 +21,19 @@ EXPORTED = (library.PREFIX, "__TVM", "__myia")
 library.use_packer(tvm_ffi.Function.__from_extern_c__)
 
 
-def load(built: Any) -> tuple[Any, bytes | None]:
-    """The code of a module, ready to be called, and its object file where that was made."""
+def load(built: Any, guarded: bool = False) -> tuple[Any, bytes | None]:
+    """The code of a module, ready to be called, and its object file where that was made.
+
+    Args:
+        built: the module.
+        guarded: whether its memory shall come from the guarded allocator.
+    """
     if not library.supported():
         library.launcher()  # also what happens to its threads after a fork
         return JustInTime(built), None
     code = object_of(built)
-    return library.Library(linked(code), library.needs_of(code)), code
+    needs = library.needs_of(code)
+    return library.Library(linked(code), [*needs, "guards"] if guarded else needs), code
 
 
 def linked(code: bytes, payload: bytes = b"") -> bytes:
