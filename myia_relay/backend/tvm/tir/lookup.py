@@ -96,7 +96,7 @@ def poison_of(dtype: str) -> Any:
     return broadcast(value, lanes) if value is not None else None
 
 
-class _Search:
+class _MemorySearch:
     """Looks for an address: sets `low` and `high` to the ends of the memory it lies in, both 0 where it lies in none."""
 
     def __init__(self, known: KnownMemory, block: Block, area: Any, address: Any):
@@ -148,7 +148,7 @@ def look(known: KnownMemory, violated: Any) -> Any:
     area, address, nbytes, number, place = params
     block = Block()
     with block.when(tirx.GT(nbytes, idx(0))):
-        found = _Search(known, block, area, address)
+        found = _MemorySearch(known, block, area, address)
         behind = tirx.Add(address, nbytes)
         wrong = tirx.Or(tirx.LT(address, load(found.low, 0)), tirx.GT(behind, load(found.high, 0)))
         found.refuse(wrong, tirx.Sub(behind, idx(1)), violated, number, place)
@@ -161,7 +161,7 @@ def whole(known: KnownMemory, violated: Any) -> Any:
     area, address, number, place = params
     block = Block()
     with block.when(tirx.NE(address, idx(0))):
-        found = _Search(KnownMemory(known.blocks), block, area, address)
+        found = _MemorySearch(KnownMemory(known.blocks), block, area, address)
         low, high = load(found.low, 0), load(found.high, 0)
         found.refuse(tirx.Or(tirx.NE(address, low), tirx.GE(low, high)), address, violated, number, place)
     return tirx.PrimFunc(params, block.stmt(), ret_type=PrimType("int32"))
