@@ -159,7 +159,8 @@ def parameters(
         instead: what to write outside of models.
 
     Raises:
-        TypeError_: the layer is called outside of a model, or `init` names no part.
+        TypeError_: the layer is called outside of a model, `unshared=True` stands in a loop of unknown length, or `init` names
+            no part.
     """
     what = what or f"relay.{kind}"
     scope = frame.context.scope
@@ -168,6 +169,13 @@ def parameters(
             f"{what} has hidden parameters and must be called in a function decorated with @relay_model; "
             f"elsewhere {instead or f'give it its weight: relay.{kind}(x, weight, bias)'}"
         )
+    iteration = frame.context.iteration
+    if unshared and None in iteration:
+        # A `for` over a known range is unrolled where it cannot stay a loop.
+        raise TypeError_(
+            f"{what}: unshared=True gives each iteration a set of its own, and how many this loop has is not known at "
+            "compile time; loop over range(n) with a known n of at most 1,024, or over a tuple"
+        )
     given = init if isinstance(init, dict) else dict.fromkeys(parts, init)
     for name in given:
         if name not in parts:
@@ -175,7 +183,7 @@ def parameters(
     for name, chosen in given.items():
         if chosen is not None:
             parts = {**parts, name: replace(parts[name], init=initialiser(chosen, f"{what}: init"))}
-    found = scope.request((*frame.context.path, (site, frame.context.iteration) if unshared else site), kind, parts)
+    found = scope.request((*frame.context.path, (site, iteration) if unshared else site), kind, parts)
     return {
         part: Dyn(
             frame.implicit(

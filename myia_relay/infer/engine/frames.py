@@ -127,13 +127,13 @@ class Ambient:
         models: model functions that have parameters here: (function, specification) pairs.
         scope: the model function being run, or None outside of models.
         path: call sites from the model's root to here; names its parameters.
-        iteration: the iterations of the unrolled loops around here, for layers with `unshared=True`.
+        iteration: the iterations of the loops around here, for layers with `unshared=True`; None for a loop that is not unrolled.
     """
 
     models: tuple[tuple[Any, Any], ...] = ()
     scope: Any = None
     path: tuple = ()
-    iteration: tuple[int, ...] = ()
+    iteration: tuple[int | None, ...] = ()
 
 
 class Frame:
@@ -348,6 +348,13 @@ class Frame:
         if isinstance(value, Bound):
             return Bound(self.leave(value.receiver), value.function)
         return value
+
+    def turn(self, position: int) -> Frame:
+        """A scope for one iteration of an unrolled loop."""
+        inner = self.scope()
+        if self.context.scope is not None:
+            inner.context = replace(self.context, iteration=(*self.context.iteration, position))
+        return inner
 
     def scope(self) -> Frame:
         """A frame with names of its own that emits here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from ...utils.source import Origin
@@ -73,6 +74,8 @@ def region_with_parameters(
 ) -> tuple[Frame, list, list[Val]]:
     """A region whose first parameters are `extra` types, then the leaves of carried values."""
     region = frame.region(name)
+    if frame.context.scope is not None:
+        region.context = replace(frame.context, iteration=(*frame.context.iteration, None))
     firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
     values = []
     for treedef, label in zip(treedefs, names, strict=True):

@@ -62,8 +62,8 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
         if len(numbers) <= LONG or keeps_static(engine):
             steps = [frame.constant(i) for i in numbers]
     if isinstance(steps, list):
-        for item in steps:
-            scope = frame.scope()
+        for position, item in enumerate(steps):
+            scope = frame.turn(position)
             result = scope.leave(await run(scope, [item, out]))
             if result is NEVER:
                 return NEVER

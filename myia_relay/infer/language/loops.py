@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import replace
 
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
@@ -344,8 +343,8 @@ def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: App
     return call, sequences[0] if len(sequences) == 1 else Iter("zip", tuple(sequences))
 
 
-async def unroll(engine, frame, node, items, init, run, stops) -> Val:
-    """A loop over a static number of items, one iteration after the other.
+async def unroll(engine, frame, node, items, init, run, stops, done: int = 0) -> Val:
+    """A loop over a static number of items, one iteration after the other; `done` came before them.
 
     Raises:
         Exhausted: the budget of operations or iterations ends.
@@ -354,9 +353,7 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
     for position, item in enumerate(items):
         if engine.unrolled_until is not None and engine.applied > engine.unrolled_until:
             raise Exhausted(f"that takes at most {OPERATIONS:,} operations, which {position:,} of its iterations do")
-        inner = frame.scope()
-        if frame.context.scope is not None:
-            inner.context = replace(frame.context, iteration=(*frame.context.iteration, position))
+        inner = frame.turn(done + position)
         result = await run(inner, [item, *carried])
         if result is NEVER:
             return NEVER
@@ -374,9 +371,9 @@ async def unroll(engine, frame, node, items, init, run, stops) -> Val:
                     raise Exhausted(f"it has at most {DRIFTING} iterations, as a break may end it")
                 current = list(carried)
 
-                async def more(region: Frame, rest=rest, current=current) -> Val:
+                async def more(region: Frame, rest=rest, current=current, before=done + position + 1) -> Val:
                     left, now = ([region.bring(v) for v in values] for values in (rest, current))
-                    return await unroll(engine, region, node, left, now, run, stops)
+                    return await unroll(engine, region, node, left, now, run, stops, before)
 
                 async def enough(region: Frame, current=current) -> Val:
                     return Seq("tuple", tuple(region.bring(v) for v in current))

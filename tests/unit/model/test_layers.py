@@ -607,3 +607,69 @@ def test_symbolic_sizes():
         x, w, c = (normal(*s).astype(np.float32) for s in (shape, (4, 3), (4,)))
         np.testing.assert_allclose(function(x, w, c), x.mean((2, 3)) @ w.T + c, rtol=1e-4, atol=1e-6)
     assert function.cache_info().misses == 1
+
+
+class TestUnshared:
+    def names(self, function):
+        return list(relay.create_model(relay_model(function)).params)
+
+    def test_a_loop_over_a_range(self):
+        def three(x: Tensor[Float, 4]):
+            for _ in range(3):
+                x = relay.tanh(relay.linear(x, 4, unshared=True))
+            return x
+
+        function = relay_model(three)
+        model = relay.create_model(function, init=0.5)
+        x = wanted = normal(4).astype(np.float32)
+        for k in range(3):
+            wanted = np.tanh(model.params[f"linear_{k}.weight"] @ wanted + model.params[f"linear_{k}.bias"])
+        np.testing.assert_allclose(model(x), wanted, rtol=1e-5)
+        assert model.num_params == 60
+
+    def test_every_loop_of_known_length(self):
+        def breaks(x: Tensor[Float, 4]):
+            for _ in range(3):
+                if np.sum(x) > 3:
+                    break
+                x = relay.linear(x, 4, unshared=True, no_bias=True)
+            return x
+
+        def nested(x: Tensor[Float, 4]):
+            for _ in range(2):
+                for size in (4, 5):
+                    x = relay.linear(x, size, unshared=True, no_bias=True)
+                x = relay.linear(x, 4, no_bias=True)
+            return x
+
+        def listed(x: Tensor[Float, 4]):
+            return np.concatenate([relay.linear(x, k + 1, unshared=True, no_bias=True) for k in range(3)])
+
+        def own(x: Tensor[Float, 4]):
+            for _ in range(2):
+                x = x * relay.parameter("scale", 4, unshared=True)
+            return x
+
+        @relay_model
+        def block(x):
+            return relay.linear(x, 4, unshared=True, no_bias=True)
+
+        def called(x: Tensor[Float, 4]):
+            for _ in range(2):
+                x = block(x)
+            return x
+
+        assert self.names(breaks) == [f"linear_{k}.weight" for k in range(3)]
+        assert self.names(nested) == [f"linear_{k}.weight" for k in range(5)]
+        assert self.names(listed) == [f"linear_{k}.weight" for k in range(3)]
+        assert self.names(own) == ["scale_0", "scale_1"]
+        assert self.names(called) == ["linear_0.weight", "linear_1.weight"]
+
+    def test_a_loop_of_unknown_length(self):
+        def while_(x: Tensor[Float, 4]):
+            while np.sum(x) > 0:
+                x = relay.linear(x, 4, unshared=True)
+            return x
+
+        with pytest.raises(TypeError_, match="how many this loop has is not known"):
+            self.names(while_)
