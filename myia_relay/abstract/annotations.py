@@ -58,7 +58,7 @@ Float16, Float32, Float64, BFloat16 = (SCALARS[n] for n in ("Float16", "Float32"
 
 @dataclass(frozen=True)
 class Triangle:
-    """What an annotation says of a matrix, or of each one of a stack: on one side of the diagonal there are zeros only.
+    """A declaration that a matrix, or each one of a stack, has only zeros on one side of the diagonal.
 
     Attributes:
         name: "Lower" or "Upper", the side that is left.
@@ -128,12 +128,12 @@ class Tensor:
 
 
 def no_field(note: Any, what: str) -> TypeError_:
-    """The error where an annotation of a field speaks of a triangle."""
+    """The error for an annotation of a field that declares a triangle."""
     return TypeError_(f"{what} is annotated {note}: only parameters, variables and results may be {note.triangle}")
 
 
 def hidden_triangle(annotation: Any) -> Triangle | None:
-    """What a part of an annotation says of zeros, where it is a tuple, a union, a list, ..., which cannot say such a thing."""
+    """The triangle declared in a part of an annotation, such as a tuple, union or list, where that is not supported."""
     parts = annotation if isinstance(annotation, tuple) else typing.get_args(annotation)
     return next((found for a in parts if (found := getattr(a, "triangle", None) or hidden_triangle(a))), None)
 

@@ -152,7 +152,7 @@ def divide(a: DimLike, b: DimLike) -> DimLike:
 
 
 def may_be_equal(a: DimLike, b: DimLike) -> bool:
-    """Whether only the sizes at run time tell: one is a number, or was divided. `2*n` and `3*n` are taken for a mistake."""
+    """Whether only run-time sizes can tell: one is a number, or was divided. `2*n` and `3*n` are considered a mistake."""
     return a == b or isinstance(a, int) != isinstance(b, int) or any(isinstance(d, Dim) and d.atoms for d in (a, b))
 
 
@@ -162,7 +162,7 @@ def is_known(shape: tuple[DimLike, ...]) -> TypeIs[tuple[int, ...]]:
 
 
 def known_size(dim: DimLike) -> int:
-    """A dimension that is a number wherever this is asked."""
+    """A dimension that is known to be a number."""
     assert not isinstance(dim, Dim), f"the size {dim} is not known"
     return int(dim)
 

@@ -31,12 +31,12 @@ from .annotations import annotated_type, no_field
 from .family import Family, Variant
 from .types import Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves, numpy_dtype, tuple_of
 
-_MARK = "__relay_family__"  # the attribute of a class that holds what is known of it
-_SCOPE = "__relay_scope__"  # names of the function in which a class was made
+_MARK = "__relay_family__"  # the class attribute that holds what is known of a class
+_SCOPE = "__relay_scope__"  # the variables of the function in which a class was made
 
 
 class FieldError(TypeError_):
-    """A field that is given something else than its annotation says; with structures in types it may be fine."""
+    """A field is given a value that does not fit its annotation; with structures in types the program may be valid."""
 
     def public(self) -> TypeError_:
         """The error as the user gets it."""
@@ -89,7 +89,7 @@ def neighbours(cls: type) -> list[type]:
 
 
 def note_scope(namespace: dict[str, Any]) -> None:
-    """Note the variables of a function, for the annotations of the dataclasses that were made in it."""
+    """Record the variables of a function, for the annotations of the dataclasses that were made in it."""
     local = [c for c in namespace.values() if is_record_class(c) and "<locals>" in c.__qualname__]
     if not local:
         return
@@ -136,7 +136,7 @@ class _Form:
 
 
 class _Reader:
-    """Reads the annotations of one class; `evidence` collects what names meant."""
+    """Reads the annotations of one class; `evidence` records what names referred to."""
 
     def __init__(self, cls: type):
         self.cls = cls
@@ -285,7 +285,7 @@ def _reachable(below: dict[type, set[type]]) -> dict[type, set[type]]:
 
 
 def _groups(forms: dict[type, dict[str, _Form] | None]) -> list[list[type]]:
-    """Classes that stand together in an annotation, joined."""
+    """Classes that occur together in an annotation, merged to groups."""
     leader = {cls: cls for cls in forms}
 
     def find(c: type) -> type:
@@ -321,7 +321,7 @@ def _type(form: _Form, families: dict[type, Family], forms: dict[type, dict[str,
 
 
 def misfit(record: Any, value: Any, t: Type) -> None:
-    """Complain of a value in a record (None: of an argument itself) that is not of the type its annotation says.
+    """Report a value in a record (None: of an argument itself) that is not of the type in its annotation.
 
     Raises:
         Misfit: always.
@@ -387,7 +387,7 @@ def _is_of(value: Any, t: Type) -> bool:
 
 
 def annotation_type(annotation: Any) -> Data | None:
-    """The type of values that a parameter's annotation says to be of a recursive family; None where it does not."""
+    """The type of values whose annotation says that they are of a recursive family; None if it does not."""
     try:
         nullable, classes = _members(annotation)
     except Vague:

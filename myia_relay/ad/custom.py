@@ -32,7 +32,7 @@ NAMES = ("custom_vjp", "checkpoint")
 
 
 class _WithoutCustom(Rewriter):
-    """Calls in place of what derivatives no longer need to recognise."""
+    """Replaces operations that derivatives no longer need to recognise by calls."""
 
     acts_on = NAMES
 
@@ -62,7 +62,7 @@ class _Silent(Rewriter):
 
 
 def silent(graph: Graph) -> Graph:
-    """A graph without its printing: for the second time that it runs."""
+    """A graph without its printing, for the second time that it runs."""
     return _Silent().rewrite(graph) if "io" in Effects().of_graph(graph) else graph
 
 
@@ -114,7 +114,7 @@ def _checkpoint_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     wrt = tuple(i for i, a in enumerate(node.args) if a in adjoint.acts and has_tangent(a.type))
     douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)
     again = Graph(f"{graph.name}.again", None, graph.origin)
-    # A call that stays one: inlined, running again would be found to be the same as running first, and be shared.
+    # A call that stays a call: if it were inlined, the second run would be found equal to the first, and be shared.
     again.flags["noinline"] = True
     params = [again.add_parameter(p.name, p.type, p.origin) for p in graph.params]
     params += [again.add_parameter(f"d{i}", d.type) for i, d in enumerate(douts)]
@@ -142,7 +142,8 @@ SPECIAL.update(
 
 
 def _custom_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
-    """Arguments that are the same for all are repeated: what repeats them sums the cotangents that the rule gives.
+    """Arguments that are the same for all are repeated: the adjoint of repeating sums the cotangents that the rule
+    returns.
 
     Raises:
         TypeError_: the function can raise, and only some examples run it.
@@ -173,7 +174,7 @@ def _checkpoint_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
 
 
 def _operator_batch(p: Batcher, b: Builder, node: Apply, args, flags, mask):
-    """An elementwise operator takes its arguments with the axis, any other one runs for each example.
+    """An elementwise operator takes its arguments with the batch axis; any other one runs for each example.
 
     Raises:
         OneByOne: only some examples run it.

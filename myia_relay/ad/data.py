@@ -22,7 +22,7 @@ from .reverse.reverse import RULES, Adjoint
 
 
 def _tangent(record: Node) -> Data:
-    """The type of tangents of a record that has some."""
+    """The type of tangents of a record that can have one."""
     found = tangent(record.type)
     assert isinstance(found, Data)
     return found

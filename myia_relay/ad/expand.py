@@ -87,7 +87,7 @@ def _pair(b: Builder, value: Node, grads: list[Node]) -> Node:
 
 
 def reaches_trees(graph: Graph, active: Sequence[Type]) -> bool:
-    """Whether a tree may be active in a graph that is differentiated by arguments of some types."""
+    """Whether a tree may be active in a graph that is differentiated by arguments of the given types."""
     if any(holds(t, Data) for t in active):
         return True
     nodes = (n for g in all_graphs(graph) for n in g.nodes)
@@ -110,7 +110,7 @@ class Expand(Rewriter):
         return new
 
     def context(self, graph: Graph, active: Sequence[Type]) -> Expansion:
-        """What derivatives of a graph by arguments of some types share with others."""
+        """The state that derivatives of a graph by arguments of the given types share."""
         trees = reaches_trees(graph, active)
         return self.shared.setdefault((Expansion, trees), Expansion(self.functions, trees))
 

@@ -30,12 +30,12 @@ from .reverse.reverse import RULES, Adjoint
 
 
 def at_least(b: Builder, ds: Node, count: Node) -> Node:
-    """A cotangent with so many entries, or more."""
+    """A cotangent with at least the given number of entries."""
     return emit(b, "list_resize", ds, op(b, "maximum", length(b, ds), count))
 
 
 class _WithoutSums(Rewriter):
-    """Sums of entries that hold trees or lists as operations that back ends know."""
+    """Replaces sums of entries that hold trees or lists by operations that back ends support."""
 
     def __init__(self, functions: Functions):
         super().__init__()
@@ -67,7 +67,7 @@ def without_sums(graph: Graph, functions: Functions) -> Graph:
 
 
 def _now(adjoint: Adjoint, node: Apply, which: int = 0) -> Node:
-    """The length of an argument, taken when it is at hand."""
+    """The length of an argument, computed in the forward pass."""
     b = adjoint.builder
     with adjoint.before(node):
         return length(b, lookup(adjoint.env, node.args[which]))
@@ -78,7 +78,7 @@ def _arg(adjoint: Adjoint, node: Apply, k: int) -> Node:
 
 
 def _entry_out(adjoint: Adjoint, node: Apply, k: int, entry: Node) -> None:
-    """An entry of a cotangent flows to argument `k`."""
+    """A cotangent of an entry is passed on to argument `k`."""
     if node.args[k] in adjoint.acts:
         ct = split(adjoint.builder, entry) if isinstance(entry.type, Struct) else entry
         adjoint.accumulate(node.args[k], ct, node.fn.name)
@@ -201,7 +201,7 @@ RULES.update(
 
 
 def _plain(f: Forward, b: Builder, node: Apply, args, tangents):
-    """Operations that do the same whatever the length: tangents of lists, the same numbers."""
+    """Operations that do the same for any length: on tangents of lists, with the same numbers."""
     out = emit_like(b, node, args)
     lists = [k for k, a in enumerate(node.args) if isinstance(a.type, List)]
     return out, _apply(b, node, args, tangents, lists, {})

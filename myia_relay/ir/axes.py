@@ -61,7 +61,7 @@ class Relation:
     base: int | None = None
 
     def axis_of(self, label: Label, operand: int | None = None) -> int | None:
-        """Where a label is in an operand (None: in the result); None where it is not."""
+        """The position of a label in an operand (None: in the result); None if it does not occur."""
         labels = self.result if operand is None else self.operands[operand]
         return labels.index(label) if label is not None and label in labels else None
 
@@ -128,7 +128,7 @@ class Axes:
         return self.rule(shapes, shape, **attrs)
 
     def grown(self, attrs: Mapping[str, Any], size: DimLike) -> dict[str, Any]:
-        """The attributes where there is one more mapped axis, the first, of some size."""
+        """The attributes for the same operation with one more mapped axis of a given size, in front."""
         out = dict(attrs)
         for name, role in self.roles.items():
             value = attrs[name]
@@ -143,7 +143,7 @@ class Axes:
         return out
 
     def resized(self, attrs: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-        """The attributes of the same operation on blocks of rows, where the result has some shape."""
+        """The attributes of the same operation on blocks of rows, whose result has the given shape."""
         return {**attrs, **{name: tuple(shape) for name, role in self.roles.items() if role is SHAPE}}
 
 
@@ -168,7 +168,7 @@ def _fixed(text: str, swapped: Mapping[str, int], combine: str) -> Rule:
 
 
 def pointwise(shapes: Sequence[Shape], out: Shape, **attrs: Any) -> Relation:
-    """Each element from those that broadcasting puts beside it: axes belong together from the last one on."""
+    """Each element depends on those that broadcasting aligns with it: axes correspond from the last one on."""
     rank = len(out)
     operands = tuple(
         tuple(None if n == 1 and out[axis] != 1 else axis for axis, n in enumerate(operand, rank - len(operand)))
@@ -178,17 +178,17 @@ def pointwise(shapes: Sequence[Shape], out: Shape, **attrs: Any) -> Relation:
 
 
 POINTWISE = Axes(pointwise)
-"""Of elementwise operations."""
+"""The axes of elementwise operations."""
 BROADCAST = Axes(pointwise, shape=SHAPE)
 
 
 def is_pointwise(axes: Axes | None) -> bool:
-    """Whether operands broadcast to the result, and nothing moves."""
+    """Whether operands broadcast to the result, and nothing is rearranged."""
     return axes is not None and axes.rule is pointwise
 
 
 def reduction(combine: str) -> Axes:
-    """Of a reduction over `axes`, which stay with size 1 where `keepdims` says so."""
+    """The axes of a reduction over `axes`, which stay with size 1 if `keepdims` is set."""
 
     def rule(shapes, out, *, axes, keepdims=False):
         (operand,) = shapes
@@ -201,7 +201,7 @@ def reduction(combine: str) -> Axes:
 
 
 class Application(Protocol):
-    """What is asked of an application here: `ir.node.Apply`, whose primitive declares its axes with what this module has."""
+    """What this module uses of an application: `ir.node.Apply`, whose primitive declares its axes."""
 
     fn: Any
     args: tuple[Any, ...]
@@ -218,12 +218,12 @@ def relation_of(node: Application) -> Relation | None:
 
 
 def without(axes: Labels, axis: int, *inserted: Label) -> Labels:
-    """Labels with others in the place of an axis."""
+    """Labels in which that of an axis is replaced."""
     return (*axes[:axis], *inserted, *axes[axis + 1 :])
 
 
 def along(rule: Callable[[Labels, int], Relation], **options: Any) -> Axes:
-    """Of an operation on one axis: `rule` is given the labels of the first operand's axes, numbers, and the axis."""
+    """The axes of an operation on one axis: `rule` gets the labels of the first operand's axes, numbers, and the axis."""
 
     def relation(shapes, out, *, axis, **attrs):
         return rule(tuple(range(len(shapes[0]))), axis)

@@ -20,7 +20,7 @@ from ..utils.source import NOWHERE, Origin
 from .node import Apply, Constant, Graph, Node
 from .prim import REGISTRY, Primitive
 
-FOLD_LIMIT = 4096  # elements: a larger constant is cheaper to compute at run time than to keep
+FOLD_LIMIT = 4096  # elements: a larger constant is recomputed at run time rather than kept
 
 
 class Builder:
@@ -94,7 +94,7 @@ def type_of_constant(value) -> Leaf:
 
 
 def as_type(value, type: Type):
-    """A computed NumPy value as exactly the kind of value that `type` says: Python number, NumPy scalar or array."""
+    """A computed NumPy value converted to exactly the kind of value of `type`: Python number, NumPy scalar or array."""
     if isinstance(type, Scalar):
         if type.weak:
             return value.item() if isinstance(value, np.ndarray | np.generic) else value
@@ -105,7 +105,7 @@ def as_type(value, type: Type):
 
 
 def placeholder(type: Type):
-    """A value of a type where any will do: zero; None for structures and for arrays of unknown size."""
+    """An arbitrary value of a type: zero; None for structures and for arrays of unknown size."""
     if isinstance(type, Scalar):
         return as_type({"f": 0.0, "b": False}.get(numpy_dtype(type.dtype).kind, 0), type)
     if isinstance(type, Array) and is_known(shape := type.shape):
@@ -114,8 +114,8 @@ def placeholder(type: Type):
 
 
 def fold(prim: Primitive, args, attrs, type) -> Constant | None:
-    """The constant that an application of constants computes, where it is pure and small."""
-    for arg in args:  # first of all: most applications have an operand that is computed
+    """The constant value of an application of constants, if it is pure and small."""
+    for arg in args:  # checked first: most applications have an operand that is computed
         if not isinstance(arg, Constant):
             return None
     if prim.effect or prim.kind not in ("elementwise", "injective", "reduce") or prim.reference is None or not args:
@@ -128,7 +128,7 @@ def fold(prim: Primitive, args, attrs, type) -> Constant | None:
         with np.errstate(all="ignore"):
             value = as_type(prim.reference(*[a.value for a in args], **attrs), type)
     except (ArithmeticError, ValueError, TypeError):
-        return None  # what raises at compile time must raise at run time, at the user's line, if it is ever reached
+        return None  # an error must be raised at run time, at the user's line, if it is ever reached
     return Constant(value, type, args[0].origin)
 
 
@@ -169,7 +169,7 @@ class Var:
         return len(self.node.type.shape)
 
     def const(self, value, type: Type | None = None) -> Var:
-        """A constant beside this value; a Python number takes this value's dtype unless `type` says otherwise."""
+        """A constant as an operand next to this value; a Python number takes this value's dtype unless `type` is given."""
         if type is None and isinstance(value, int | float | bool) and isinstance(self.type, Scalar | Array):
             type = Scalar(self.dtype, isinstance(self.type, Scalar) and self.type.weak)
             value = as_type(numpy_dtype(self.dtype).type(value), type)
@@ -196,7 +196,9 @@ class Var:
         return len(self.type.elems) if isinstance(self.type, Struct) else self.type.shape[0]
 
     def apply_primitive(self, prim: Primitive, args: tuple, attrs: dict) -> Var:
-        """Apply a primitive to values of which this is the first staged one; Python numbers and NumPy arrays become constants."""
+        """Apply a primitive to values, of which the given one is the first staged one; Python numbers and NumPy arrays
+        become constants.
+        """
         numeric = next((a for a in args if isinstance(a, Var) and isinstance(a.type, Scalar | Array)), self)
         nodes = tuple(a.node if isinstance(a, Var) else numeric.const(a).node for a in args)
         return Var(self.builder, self.builder.emit(prim, nodes, attrs))

@@ -35,8 +35,9 @@ class Node:
 
     __slots__ = ("name", "origin", "type")
 
-    # In typed graphs an `abstract.types.Type`. Which one follows from the relation of the primitive that made the node, which no
-    # checker can follow: code that has looked at the primitive uses the attributes of that type (`dtype`, `shape`, `elems`).
+    # In typed graphs an `abstract.types.Type`. Which one follows from the relation of the primitive that made the node;
+    # this is too dynamic for a type checker. Code that has tested the primitive uses the attributes of that type
+    # (`dtype`, `shape`, `elems`).
     type: Any
     origin: Origin
     name: str | None
@@ -131,7 +132,7 @@ class Graph:
         output: the node that is returned.
         parent: the enclosing graph of a nested function in a parsed graph; None at top level and in typed graphs.
         origin: where the function is written.
-        signature: parsed graphs of `def` and `lambda`: a `frontend.signature.Signature` (defaults, keyword-only, stars).
+        signature: parsed graphs of `def` and `lambda`: an `ir.syntax.Signature` (defaults, keyword-only, stars).
         flags: facts that passes leave for each other, by name.
         settled: passes that leave this graph, and all that it runs, as they are -> the functions that these call (see
             `ir.rewrite.Rewriter`).
@@ -167,10 +168,10 @@ class Graph:
 
 
 def applied(node: Node | None) -> str:
-    """The name of the primitive that a node applies; empty where it is something else."""
+    """The name of the primitive that a node applies; empty for any other node."""
     return node.fn.name if isinstance(node, Apply) and isinstance(node.fn, Primitive) else ""
 
 
 def applies(node: Node | None, *names: str) -> TypeGuard[Apply]:
-    """Whether a node applies one of some primitives."""
+    """Whether a node applies one of the given primitives."""
     return isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.name in names

@@ -50,7 +50,7 @@ KINDS = ("elementwise", "injective", "reduce", "opaque", "struct", "control", "e
 
 
 class PartUpdate(NamedTuple):
-    """That a result is the first operand with a part changed: operands (x, part, position), attribute `axis`.
+    """Says that a result is the first operand with a part changed: operands (x, part, position), attribute `axis`.
 
     Attributes:
         adds: whether the part is added to what is there, or takes its place.
@@ -75,12 +75,12 @@ class Primitive:
         reference: its NumPy implementation; None for control and effects, which the executors implement.
         effect: None, or "raise", "read", "write", "io": ordered with the other effects, never removed (a "read" may be) or
             merged.
-        differentiable: False where the derivative is zero or undefined by nature (comparisons, integers, rounding).
+        differentiable: False if the derivative is zero or undefined everywhere (comparisons, integers, rounding).
         axes: how it treats the axes of its operands; None where it has no arrays, or says nothing of them.
         linear_in: positions of the arguments in which it is linear together (`prims.rules.forward.linear`), the others being
             parameters such as positions; None where that is not declared.
         bilinear: whether it is linear in each of its two arguments.
-        update: that it changes a part of its first operand; None where it does not.
+        update: how it changes a part of its first operand; None if it does not.
         view: whether the result is nothing but elements of the first operand, which NumPy has no need to copy: they cost an index.
     """
 
@@ -131,8 +131,9 @@ class Primitive:
         return rule
 
     def batch(self, rule):
-        """Attach the batching rule `(size, batched, *args, **attrs) -> out`, batch axis first, of what the declared axes do not
-        say; it returns None where they do."""
+        """Attach the batching rule `(size, batched, *args, **attrs) -> out`, batch axis first, for what does not follow
+        from the declared axes; it returns None for what does.
+        """
         self.batch_rule = rule
         return rule
 
@@ -141,7 +142,8 @@ class Primitive:
         self.lower_rule = rule
         return rule
 
-    # Staged values (`ir.build.Var`) in, a staged value out; else what the reference implementation makes of the arguments.
+    # With staged values (`ir.build.Var`) the result is a staged value; otherwise the reference implementation is
+    # called.
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         for arg in args:
             if hasattr(arg, "apply_primitive"):  # a staged value: `ir.build.Var`
@@ -173,7 +175,7 @@ def primitive(
 
 
 def update_of(node) -> PartUpdate | None:
-    """What an application changes of its first operand; None of any other node."""
+    """How an application changes its first operand; None for any other node."""
     return getattr(getattr(node, "fn", None), "update", None)
 
 
@@ -184,6 +186,6 @@ def adds_to_part(node) -> bool:
 
 
 def updates_one(node) -> bool:
-    """Whether a node changes what is at one position of an axis."""
+    """Whether a node changes the part at one position of an axis."""
     update = update_of(node)
     return update is not None and not update.window

@@ -27,8 +27,8 @@ OWN = {None: NO_EFFECTS, **{effect: frozenset({effect}) for effect in ("raise", 
 
 
 def inner_graphs(node: Apply) -> Sequence[Graph]:
-    """The graphs that an application runs: the one it calls, the ones among its attributes."""
-    if not node.attrs:  # most of all applications, asked by every pass
+    """The graphs that an application runs: its callee, and those among its attributes."""
+    if not node.attrs:  # true of most applications, and every pass asks for it
         return (node.fn,) if isinstance(node.fn, Graph) else ()
     found = [node.fn] if isinstance(node.fn, Graph) else []
     for value in node.attrs.values():
@@ -69,7 +69,7 @@ def same_interface(graph: Graph, name: str | None = None) -> tuple[Graph, Env]:
 
 
 def lookup(env: Env, node: Node) -> Node:
-    """What `node` has become; constants stand for themselves.
+    """What has replaced `node`; constants stand for themselves.
 
     Raises:
         InternalError: it is used before it is defined.
@@ -99,7 +99,7 @@ def emit_like(
 
 
 def inline(builder: Builder, graph: Graph, args: Iterable[Node], call: Origin | None = None) -> Node:
-    """Append the applications of `graph` with `args` for its parameters; return what its output has become.
+    """Append the applications of `graph` with `args` for its parameters; returns what replaces its output.
 
     Args:
         call: origin of the call that is inlined: errors then show both places.
@@ -116,7 +116,7 @@ def inline(builder: Builder, graph: Graph, args: Iterable[Node], call: Origin | 
 
 
 def as_call(graph: Graph) -> Graph:
-    """A function that calls `graph` and nothing else: what is done to a function that calls itself is done at its calls."""
+    """A function that only calls `graph`: passes that change a recursive function change its calls."""
     caller, env = same_interface(graph)
     caller.flags = {}
     caller.output = caller.apply(graph, *env.values(), type=graph.output.type, origin=graph.origin)
@@ -128,8 +128,8 @@ class Rewriter:
 
     A graph that occurs twice is rebuilt once. `changed` tells whether anything became different; a subclass sets it.
 
-    Passes run again and again, mostly over what they have left as it was. Where all that a pass does to a graph depends on what is
-    in it, the graph is marked as settled and not looked at again.
+    Passes run repeatedly, mostly on graphs that they left unchanged. If the effect of a pass depends only on the
+    contents of a graph, the graph is marked as settled and not visited again.
 
     Attributes:
         mark: stands for the pass and its options in `Graph.settled`; None where what it does depends on what is around a graph.
@@ -153,7 +153,7 @@ class Rewriter:
         self._inside: set[int] = set()  # components that are being rebuilt
 
     def rewrite(self, graph: Graph) -> Graph:
-        """The rebuilt graph; the same one where nothing changed in it."""
+        """The rebuilt graph; the same object if nothing changed in it."""
         if self.is_settled(graph):
             return graph
         if graph in self.shells:
@@ -196,7 +196,7 @@ class Rewriter:
         return found
 
     def concerns(self, graph: Graph) -> bool:
-        """Whether there is anything to act on in a graph, or in what it runs, which has been rewritten before."""
+        """Whether there is anything to act on in a graph, or in what it runs, which was rewritten before."""
         for node in graph.nodes:
             if type(node.fn) is Primitive and node.fn.name in self.acts_on:
                 return True
@@ -207,11 +207,11 @@ class Rewriter:
         return False
 
     def is_settled(self, graph: Graph) -> bool:
-        """Whether this pass has left a graph as it was before, and would again."""
+        """Whether this pass has left a graph unchanged before, and would again."""
         return self.mark is not None and self.mark in graph.settled
 
     def settle(self, graphs: Sequence[Graph]) -> None:
-        """Note that this pass leaves a graph, or a recursive component, as it is."""
+        """Record that this pass leaves a graph, or a recursive component, unchanged."""
         if self.mark is None:
             return
         called: set[Graph] = set()
@@ -228,9 +228,9 @@ class Rewriter:
             graph.settled[self.mark] = frozenset(called)
 
     def prepare(self, graph: Graph) -> None:
-        """Look for recursion in a graph that is new here, and rewrite the graphs inside it, innermost first.
+        """Find recursion in a new graph, and rewrite the graphs inside it, innermost first.
 
-        So the depth of Python's stack is that of a recursion in the program, never that of its calls and branches.
+        The depth of Python's stack is then that of a recursion in the program, never that of its calls and branches.
         """
         first = len(self.component)
         order = components(graph, self.is_settled)
@@ -252,11 +252,11 @@ class Rewriter:
         return new
 
     def incomplete(self, graph: Graph) -> bool:
-        """Whether this is the new form of a recursive graph that is still being built: nothing may look inside."""
+        """Whether this is the new form of a recursive graph that is still being built: its contents must not be used."""
         return any(graph is new for new, _ in self.shells.values())
 
     def leads_back(self, graph: Graph) -> bool:
-        """Whether a branch or body inside of a graph is incomplete: inlined here, it would be inside of itself without a call."""
+        """Whether a branch or body inside a graph is incomplete: inlined here, it would contain itself without a call."""
         stack, seen = [graph] if self.shells else [], {graph}
         while stack:
             for node in stack.pop().nodes:
@@ -289,7 +289,7 @@ class Rewriter:
         return map_graphs(node.attrs, self.rewrite)
 
     def node(self, builder: Builder, node: Apply, args: Sequence[Node], attrs: Mapping[str, Any]) -> Node:
-        """What takes the place of `node`; here, itself."""
+        """What replaces `node`; by default, the node itself."""
         fn = self.rewrite(node.fn) if isinstance(node.fn, Graph) else None
         return emit_like(builder, node, args, attrs, fn)
 
@@ -309,7 +309,7 @@ class Effects:
         """Effects of running a graph: a set of "raise", "read", "write", "io"."""
         found = graph.flags.get("effects") or self.memo.get(graph)
         if found is None:
-            self.memo[graph] = frozenset({"raise"})  # seen again only where it calls itself
+            self.memo[graph] = frozenset({"raise"})  # it is found again only if it calls itself
             found = frozenset(e for node in graph.nodes for e in self.of_node(node))
             self.memo[graph] = found
         return found
@@ -323,7 +323,7 @@ class Effects:
         return own
 
     def stays(self, node: Apply) -> bool:
-        """Whether an application is to be kept though nobody uses its value: it has an effect, or may never end."""
+        """Whether an application must be kept even if its value is unused: it has an effect, or may never end."""
         return bool(self.of_node(node) - {"read"}) or not self.ends(node)
 
     def ends(self, node: Apply) -> bool:
@@ -338,7 +338,7 @@ class Effects:
         """Whether running a graph is known to end, or to raise, as endless recursion does."""
         found = self.ending.get(graph)
         if found is None:
-            self.ending[graph] = True  # seen again only where it calls itself
+            self.ending[graph] = True  # it is found again only if it calls itself
             found = self.ending[graph] = all(map(self.ends, graph.nodes))
         return found
 
@@ -411,7 +411,7 @@ def mark_recursion(graph: Graph, order: list[list[Graph]] | None = None) -> dict
 
 
 def _own_effects(node: Apply, members: set[Graph], effects: Effects) -> frozenset[str]:
-    """The effects of an application but for those of graphs of its own component."""
+    """The effects of an application, except those of graphs of its own component."""
     own = OWN[node.fn.effect] if type(node.fn) is Primitive else NO_EFFECTS
     if not node.attrs and type(node.fn) is not Graph:
         return own
@@ -426,7 +426,7 @@ class RecursiveComponents:
         self.pushes: dict[Graph, set[Any]] = {}
 
     def component(self, graph: Graph) -> frozenset[Graph] | None:
-        """The graphs that run each other in turn with this one; None where it does not run itself."""
+        """The graphs that run each other together with this one; None if it does not run itself."""
         if graph not in self.memo:
             numbers = mark_recursion(graph)
             members: dict[int, set[Graph]] = {}
@@ -445,7 +445,7 @@ class RecursiveComponents:
 
 
 def drop_dead(graph: Graph, effects: Effects | None = None) -> int:
-    """Remove applications whose value nobody uses, that end and have no effect but reading; returns how many went.
+    """Remove applications that are unused, end, and have no effect but reading; returns how many were removed.
 
     Works in place: for a graph that a pass has just built.
     """

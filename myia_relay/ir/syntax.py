@@ -99,7 +99,7 @@ match_sequence = Syntax(
 
 @dataclass(frozen=True, eq=False)
 class Again:
-    """What makes the next parsed graph of a function one in which a variable is a cell."""
+    """Makes a variable a cell when its function is parsed again."""
 
     make_cell: Callable[[], None] = field(repr=False)
 
@@ -147,7 +147,7 @@ class Solved:
         return tuple(map(len, self._all()))
 
     def forget(self, mark: tuple[int, ...]) -> None:
-        """Forget what has become known since then."""
+        """Forget what has become known since `mark`."""
         for known, size in zip(self._all(), mark, strict=True):
             forget(known, size)
 
@@ -160,7 +160,7 @@ def forget(known: dict[Any, Any], size: int) -> None:
 
 @dataclass(eq=False)
 class Handing:
-    """What the calls of a function do with what they are given, as far as inference has seen it; for `frontend.ownership`.
+    """What the calls of a function do with their arguments, as far as inference has seen it; for `frontend.ownership`.
 
     Attributes:
         calls: parsed call -> which of its arguments (or what is called) it may return, or put into what it returns.
@@ -184,7 +184,7 @@ class FreeName:
     function: Any
 
     def place(self) -> tuple[str, Any]:
-        """Where the name is bound now: ("cell", cell) or ("dict", dictionary).
+        """The place where the name is bound now: ("cell", cell) or ("dict", dictionary).
 
         Raises:
             NameError_: it is bound nowhere.
@@ -205,7 +205,7 @@ class FreeName:
         raise NameError_(f"name '{self.name}' is not defined{nearest(self.name, known)}")
 
     def read(self) -> Any:
-        """The value the name has now.
+        """The present value of the name.
 
         Raises:
             NameError_: it has none; the nearest name is offered.

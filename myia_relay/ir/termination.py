@@ -16,14 +16,14 @@ from __future__ import annotations
 from ..abstract.types import Scalar
 from .node import Apply, Constant, Graph, Node, Parameter, applied, applies
 
-Env = dict[Node, Node]  # a parameter of the condition -> what stands for it elsewhere
+Env = dict[Node, Node]  # a parameter of the condition -> what it stands for elsewhere
 
 TOWARDS = {"lt": 1, "le": 1, "gt": -1, "ge": -1}
 FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def ends(loop: Apply) -> bool:
-    """Whether a `while_loop` ends whatever it is given, but for loops inside of it."""
+    """Whether a `while_loop` always ends, apart from loops inside it."""
     condition, body = loop.attrs["cond"], loop.attrs["body"]
     carried = loop.attrs["carried"]
     if isinstance(condition.output, Constant):
@@ -36,7 +36,7 @@ def ends(loop: Apply) -> bool:
 
 
 def _implied(graph: Graph) -> list[tuple[Apply, Env]]:
-    """Comparisons that hold where a graph's output is true, each with what its parameters are in the outermost graph."""
+    """Comparisons that hold if a graph's output is true, each with the values of its parameters in the outermost graph."""
     found: list[tuple[Apply, Env]] = []
     stack: list[tuple[Node, Env]] = [(graph.output, {p: p for p in graph.params})]
     while stack:
@@ -53,7 +53,7 @@ def _implied(graph: Graph) -> list[tuple[Apply, Env]]:
 
 
 def _outside(env: Env, node: Node) -> Node:
-    """What a node is in the outermost graph."""
+    """The value of a node in the outermost graph."""
     return env.get(node, node)
 
 
@@ -62,13 +62,13 @@ def _is_false(node: Node) -> bool:
 
 
 def _directed(node: Apply) -> bool:
-    """`i < stop if step > 0 else i > stop`, as `range` has it where the sign of its step is not known."""
+    """`i < stop if step > 0 else i > stop`, the form that `range` has if the sign of its step is not known."""
     up, down = node.args[1:]
     return applies(up, "lt") and applies(down, "gt") and up.args == down.args
 
 
 def _approaches(test: tuple[Apply, Env], after: Env, before: Env, body: Graph) -> bool:
-    """Whether each iteration moves one side of a comparison towards the other, which stays."""
+    """Whether each iteration moves one side of a comparison towards the other, which does not change."""
     node, env = test
     if applies(node, "where"):
         left, right = (_outside(env, a) for a in node.args[1].args)
@@ -82,7 +82,7 @@ def _approaches(test: tuple[Apply, Env], after: Env, before: Env, body: Graph) -
 
 
 def _moves(counter: Node, bound: Node, name: str, after: Env, before: Env) -> bool:
-    """Whether `counter` is a carried integer that each iteration moves towards a bound that stays."""
+    """Whether `counter` is a carried integer that each iteration moves towards a bound that does not change."""
     new = after.get(counter)
     t = counter.type
     if new is None or not isinstance(t, Scalar) or "int" not in t.dtype or not _stays(bound, after, before):
@@ -96,7 +96,7 @@ def _moves(counter: Node, bound: Node, name: str, after: Env, before: Env) -> bo
     if a is not before[counter] or not isinstance(b, Constant):
         return False
     step = int(b.value) * (1 if adds else -1) * TOWARDS[name]
-    # In steps of one a counter does not miss its bound, unless that is the last number and may be reached.
+    # In steps of one, a counter cannot miss its bound, unless that is the last number and may be reached.
     return step > 0 and (t.weak or step == 1 and name in ("lt", "gt"))
 
 

@@ -44,7 +44,7 @@ class _Printer:
 
     def text(self) -> str:
         """Everything reachable: nested graphs where they are first mentioned, others after the graph."""
-        # A stack of lines still to come and graphs still to be opened: no recursion over nesting.
+        # A stack of lines still to be printed and graphs still to be opened, so that nesting needs no recursion.
         self._name_nodes()
         for g in [self.top, *self.reachable]:
             if g not in self.printed and (g is self.top or g.parent is None or g.parent not in self.graph_names):

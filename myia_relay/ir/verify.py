@@ -103,7 +103,7 @@ def _argument(graph: Graph, where: str, what: str, arg: Node, known: set[Node]) 
 
 
 def _application(node: Apply, transforms: bool) -> str | None:
-    """What is wrong with an application; None where nothing is."""
+    """What is wrong with an application; None if nothing is."""
     types = tuple(a.type for a in node.args)
     if isinstance(node.fn, Graph):
         return _call("the callee", node.fn, types, node.type)
@@ -196,7 +196,7 @@ def _jacobian(node: Apply, types) -> str | None:
 
 
 def _derivative(node: Apply, types) -> str | None:
-    """`jvp` and `vjp`: after the graph's arguments come tangents of some, or cotangents of the result."""
+    """`jvp` and `vjp`: the graph's arguments are followed by tangents of some of them, or by cotangents of the result."""
     graph, n = node.attrs["graph"], len(node.attrs["graph"].params)
     result = graph.output.type
     results = tuple(t for t in leaves(result) if t.is_float)
@@ -226,4 +226,4 @@ CONTROL = {
     "custom_vjp": _custom,
     "checkpoint": _transform,
 }
-"""What the relations of the control primitives do not see: the interfaces of their graphs."""
+"""Checks of the control primitives that their relations do not include: the interfaces of their graphs."""

@@ -64,7 +64,7 @@ def _default_graphs(graph: Graph) -> list[Graph]:
 
 
 def uses(graph: Graph) -> dict[Node, list[Apply]]:
-    """Who uses each node: the applications of this graph and of all graphs reachable from it, in program order."""
+    """The users of each node: the applications of this graph and of all graphs reachable from it, in program order."""
     found: dict[Node, list[Apply]] = {}
     for g in graphs_reachable(graph):
         for node in g.nodes:
@@ -74,7 +74,7 @@ def uses(graph: Graph) -> dict[Node, list[Apply]]:
 
 
 def users(graph: Graph) -> dict[Node, list[Apply]]:
-    """Who uses each node of one graph: its applications, each once, in program order; not those of graphs inside."""
+    """The users of each node of one graph: its applications, each once, in program order; not those of inner graphs."""
     found: dict[Node, list[Apply]] = {}
     for node in graph.nodes:
         for arg in dict.fromkeys(node.args):

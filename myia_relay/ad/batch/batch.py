@@ -42,7 +42,7 @@ Flag = bool | tuple
 
 
 def join(a: Flag, b: Flag) -> Flag:
-    """Batched where either is."""
+    """Batched if either is."""
     if a is False or b is False:
         return b if a is False else a
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -56,14 +56,14 @@ def canonical(flag: Flag) -> Flag:
 
 
 def full(t: Type) -> Flag:
-    """The flag of a value all of which is batched."""
+    """The flag of a value that is batched as a whole."""
     if isinstance(t, Struct):
         return canonical(tuple(full(e) for e in t.elems))
     return isinstance(t, Scalar | Array | Tape)
 
 
 def expanded_flag(flag: Flag, t: Type) -> Flag:
-    """A flag given by a caller, with True for structures taken apart."""
+    """A flag given by a caller, with True for structures replaced by a tuple."""
     if isinstance(t, Struct) and flag is not False:
         flags = flag if isinstance(flag, tuple) else (True,) * len(t.elems)
         return canonical(tuple(expanded_flag(f, e) for f, e in zip(flags, t.elems, strict=True)))
@@ -80,7 +80,7 @@ class Restart(Exception):
 
 
 class OneByOne(Exception):
-    """The examples take different ways through a recursion, have data types or run-time lists of their own, or print."""
+    """The examples take different paths through a recursion, have data types or run-time lists of their own, or print."""
 
 
 class Batcher:
@@ -105,7 +105,7 @@ class Batcher:
         return batched_type(t, self.size, flag)
 
     def graph(self, graph: Graph, flags: tuple[Flag, ...], want: Flag = False) -> tuple[Graph, Flag]:
-        """A graph for batched arguments, and the flag of its result, which is batched at least where `want` is."""
+        """A graph for batched arguments, and the flag of its result, which has at least the batch axes of `want`."""
         key = (graph, flags, want)
         if key not in self.graphs:
             if self.recursion.component(graph) is not None:
@@ -202,7 +202,7 @@ class Batcher:
         Args:
             t: its type for one example.
             have: where it has batch axes.
-            want: where it is to have them; nowhere less.
+            want: where it should have them; at least where it has them already.
 
         Raises:
             OneByOne: it is a value of an algebraic data type.
@@ -231,7 +231,7 @@ class Batcher:
 
 
 def is_undef(node: Node) -> bool:
-    """Whether a value is one that nobody looks at."""
+    """Whether a value is one that is never read."""
     return isinstance(node, Apply) and getattr(node.fn, "name", "") == "undef"
 
 
@@ -312,7 +312,7 @@ def example(b: Builder, x: Node, t: Type, flag: Flag, at: Var | None) -> Node:
 
 
 def _raise(p: Batcher, b: Builder, node, args, flags, mask):
-    """In code that only some examples run: raise where any of them does; nobody looks at the value otherwise."""
+    """In code that only some examples run: raise if any of them does; the value is never used otherwise."""
     if mask is None:
         operands = [example(b, x, a.type, f, None) for x, a, f in zip(args, node.args, flags)]
         return b.emit(node.fn, operands, node.attrs), False
@@ -357,4 +357,4 @@ RULES: dict[str, Rule] = {
     "print": _print,
     "ref_write": _ref_write,
 }
-"""Batching of what is no ordinary primitive; `ad.batch.control` adds control."""
+"""Batching of operations that are not ordinary primitives; `ad.batch.control` adds control."""

@@ -46,9 +46,9 @@ def _select(p: Batcher, b: Builder, mask: Node, t: Type, new: Node, old: Node) -
 
 
 def _entering(p: Batcher, b: Builder, mask: Node, args, params, flags) -> tuple[list[Node], list[Flag]]:
-    """Values as masked code gets them: x => where(mask, x, stop_gradient(x)), which is x.
+    """Values in the form in which masked code gets them: x => where(mask, x, stop_gradient(x)), which is x.
 
-    What the examples outside of the mask compute there is never looked at, and may be infinite. A derivative of it must not
+    What the examples outside the mask compute there is never used, and may be infinite. A derivative of it must not
     come back either, not even as 0 times infinity. Arrays that are the same for all examples stay so.
     """
     pairs = [_enters(p, b, mask, x, q.type, f) for x, q, f in zip(args, params, flags, strict=True)]
@@ -73,7 +73,7 @@ def _enters(p: Batcher, b: Builder, mask: Node, x: Node, t: Type, flag: Flag) ->
 
 
 def _both(b: Builder, mask: Node | None, other: Node) -> Node:
-    """The examples of a mask for which something more holds."""
+    """The examples of a mask for which another condition holds too."""
     return other if mask is None else REGISTRY["logical_and"](Var(b, mask), Var(b, other)).node
 
 
@@ -100,7 +100,7 @@ def _cond(p: Batcher, b: Builder, node: Apply, args: list[Node], flags: list[Fla
 
 
 def _carried_flags(p: Batcher, node: Apply, flags: list[Flag], lead: int, index: bool) -> tuple[tuple[Flag, ...], Flag]:
-    """The flags that carried values settle at, and that of a `while` loop's condition with them."""
+    """The flags of the carried values at the fixpoint, and that of a `while` loop's condition."""
     body, n = node.attrs["body"], node.attrs["carried"]
     carried, constants = tuple(flags[lead : lead + n]), tuple(flags[lead + n :])
     first = (index,) if lead else ()
@@ -192,7 +192,7 @@ def _while(p: Batcher, b: Builder, node: Apply, args, flags, mask):
 
 
 def _masked_while(p: Batcher, b: Builder, node: Apply, args, flags, mask):
-    """Conditions that differ: run while any example does; who has finished keeps its values."""
+    """Conditions that differ: run while any example does; finished examples keep their values."""
     body, test, n = node.attrs["body"], node.attrs["cond"], node.attrs["carried"]
     carried = tuple(full(q.type) for q in body.params[:n])
     inputs = _loop_inputs(p, b, node, args, flags, 0, carried)
@@ -201,7 +201,7 @@ def _masked_while(p: Batcher, b: Builder, node: Apply, args, flags, mask):
     names = [*(q.name for q in body.params), *(["mask"] if extra else [])]
 
     def begin(graph: Graph) -> tuple[Graph, Builder, list[Node], Node]:
-        """A graph that starts by asking which examples go on."""
+        """A graph that starts by testing which examples continue."""
         new = Graph(graph.name, None, graph.origin)
         inner = Builder(new, graph.origin)
         params: list[Node] = [new.add_parameter(name, x.type) for name, x in zip(names, [*inputs, *extra], strict=True)]

@@ -36,7 +36,7 @@ def recursive_version(p: Batcher, graph: Graph, flags: tuple[Flag, ...], want: F
         flag = p.build(shell, graph, flags, to)
         if flag == to:
             return shell, to
-        p.graphs, to = known, flag  # what was built on the assumption goes with it
+        p.graphs, to = known, flag  # what was built on this assumption is discarded with it
 
 
 def _tapes(p: Batcher, t: Type) -> Flag:
@@ -106,7 +106,7 @@ def _assemble(b: Builder, t: Type, parts) -> Node:
 
 
 def _empty(b: Builder, t: Type) -> Node:
-    """Room for the results of all examples.
+    """Uninitialised memory for the results of all examples.
 
     Raises:
         InternalError: a result is a tape.
@@ -120,7 +120,7 @@ def _empty(b: Builder, t: Type) -> Node:
 
 
 def _stored(b: Builder, place: Node, out: Node, k: Var) -> Node:
-    """The results with that of one example in its place."""
+    """The results, with that of one example stored in its place."""
     if not isinstance(place.type, Array):
         return out
     return REGISTRY["dynamic_update"](Var(b, place), Var(b, out), k, axis=0).node

@@ -20,7 +20,7 @@ Act = bool | tuple
 
 
 def full(t: Type, trees: bool = True) -> Act:
-    """The activity of a value all of whose floats are active; those in trees, too, where `trees` says so."""
+    """The activity of a value all of whose floats are active; with `trees` also those in trees."""
     if isinstance(t, Struct):
         return canonical(tuple(full(e, trees) for e in t.elems))
     if isinstance(t, Tape | List):
@@ -36,7 +36,7 @@ def canonical(act: Act) -> Act:
 
 
 def join(a: Act, b: Act) -> Act:
-    """Active where either is."""
+    """Active if either is."""
     if a is False or b is False:
         return b if a is False else a
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -104,7 +104,7 @@ class Activity:
         return full(t, self.trees)
 
     def of_run(self, node: Apply, graph: Graph, acts: tuple[Act, ...]) -> Act:
-        """The activity of what `node` makes of running a graph; all floats of a recursive one's result."""
+        """The activity of the result of `node`, which runs a graph; all floats of the result if the graph is recursive."""
         if self.recursion.component(graph) is None:
             return self.of_output(graph, acts)
         return self.recursive(
@@ -120,7 +120,7 @@ class Activity:
         return self.full(t)
 
     def carried(self, node: Apply, acts: tuple[Act, ...]) -> tuple[Act, ...]:
-        """The activities that the parameters of a loop's body settle at: (index,) carried values, constants.
+        """The activities of the parameters of a loop's body at the fixpoint: (index,) carried values, constants.
 
         The least fixpoint of  c = c0 | body(c):  each iteration makes at least one more value active, or is the last.
         """

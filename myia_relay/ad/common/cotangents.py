@@ -28,7 +28,7 @@ from .list_sums import add_lists
 
 @dataclass(frozen=True)
 class Record:
-    """The cotangent of a tree that is of a known variant.
+    """The cotangent of a tree whose variant is known.
 
     Attributes:
         type: that of the cotangent.
@@ -46,7 +46,7 @@ Pattern = None | bool | tuple
 
 
 def split(builder: Builder, node: Node) -> Cotangent:
-    """A node that holds a whole cotangent, as the cotangents of its parts."""
+    """A node that holds a whole cotangent, split into the cotangents of its parts."""
     if isinstance(node.type, Struct):
         get = REGISTRY["get_item"]
         parts = tuple(
@@ -70,7 +70,7 @@ def add(builder: Builder, functions: data.Functions, a: Cotangent, b: Cotangent)
     if isinstance(a, Record) and isinstance(b, Record) and a.variant == b.variant:
         indices = sorted({*a.parts, *b.parts})
         return Record(a.type, a.variant, {k: add(builder, functions, a.parts.get(k), b.parts.get(k)) for k in indices})
-    assert not isinstance(a, tuple) and not isinstance(b, tuple)  # both are, or none
+    assert not isinstance(a, tuple) and not isinstance(b, tuple)  # either both are tuples, or none
     if isinstance(a.type, Data):
         return functions.add(builder, materialise(builder, a, a.type), materialise(builder, b, a.type))
     if isinstance(a.type, Tape):
@@ -112,7 +112,7 @@ def materialise(builder: Builder, ct: Cotangent, t: Type) -> Node:
 
 
 def coerce(builder: Builder, ct: Node, t: Type, what: str) -> Node:
-    """A rule's result as exactly the tangent type of the argument; only the kind of a number may differ.
+    """A rule's result converted to exactly the tangent type of the argument; only the kind of a number may differ.
 
     Raises:
         InternalError: the result has another dtype or shape.
@@ -129,7 +129,7 @@ def coerce(builder: Builder, ct: Node, t: Type, what: str) -> Node:
 
 
 def pattern(ct: Cotangent) -> Pattern:
-    """The shape of a cotangent."""
+    """The pattern of a cotangent."""
     if isinstance(ct, tuple):
         parts = tuple(pattern(c) for c in ct)
         return parts if any(p is not None for p in parts) else None
@@ -137,7 +137,7 @@ def pattern(ct: Cotangent) -> Pattern:
 
 
 def union(p: Pattern, q: Pattern) -> Pattern:
-    """What flows by either."""
+    """The union of two patterns."""
     if p is None or q is None:
         return q if p is None else p
     if isinstance(p, tuple) and isinstance(q, tuple):
@@ -146,7 +146,7 @@ def union(p: Pattern, q: Pattern) -> Pattern:
 
 
 def leaf_types(p: Pattern, t: Type) -> list[Type]:
-    """Types of the nodes in a cotangent of this shape, of a value of type `t`, in order."""
+    """Types of the nodes in a cotangent with a pattern, of a value of type `t`, in order."""
     if p is None:
         return []
     if isinstance(p, tuple):
@@ -156,7 +156,7 @@ def leaf_types(p: Pattern, t: Type) -> list[Type]:
 
 
 def leaf_nodes(builder: Builder, ct: Cotangent, p: Pattern, t: Type) -> list[Node]:
-    """The nodes of a cotangent, with zeros where the shape `p` has a node and the cotangent none."""
+    """The nodes of a cotangent, with zeros where the pattern `p` has a node and the cotangent has none."""
     if p is None:
         return []
     if isinstance(p, tuple):
@@ -167,7 +167,7 @@ def leaf_nodes(builder: Builder, ct: Cotangent, p: Pattern, t: Type) -> list[Nod
 
 
 def unflatten(p: Pattern, nodes: Iterator[Node]) -> Cotangent:
-    """A cotangent of shape `p` from its nodes in order."""
+    """A cotangent with pattern `p` from its nodes in order."""
     if p is None:
         return None
     if isinstance(p, tuple):

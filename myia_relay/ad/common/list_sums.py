@@ -33,7 +33,7 @@ def _is_zero(node: Node) -> bool:
 
 
 def _grows_from(node: Node) -> Node | None:
-    """The list that a cotangent is made of by accumulating into it, where nothing else is done to it."""
+    """The list that a cotangent grows from by accumulation, if nothing else is done to it."""
     while isinstance(node, Apply):
         name = getattr(node.fn, "name", "")
         if name == "list_accumulate":
@@ -65,7 +65,7 @@ def _uses(graph: Graph, index: int) -> int:
 
 
 def _onto(b: Builder, a: Node, c: Node) -> Node | None:
-    """`a + c`, of a `c` that is accumulated into zeros: the same accumulated into `a`; None where it is not so."""
+    """`a + c`, for a `c` that is accumulated into zeros: the same accumulated into `a`; None if it is not."""
     if not isinstance(c, Apply):
         return None
     name = getattr(c.fn, "name", "")
@@ -77,7 +77,7 @@ def _onto(b: Builder, a: Node, c: Node) -> Node | None:
         kind = getattr(inner.fn, "name", "")
         if not _precedes(b, a, inner):
             return None
-        # In place, as what else these make is made of tapes, which are emptied but once.
+        # In place: other results of these operations may be tapes, which can be emptied only once.
         if kind == "cond":
             _into_branches(b, a, inner, k)
             return c
@@ -89,7 +89,7 @@ def _onto(b: Builder, a: Node, c: Node) -> Node | None:
 
 
 def _into_branches(b: Builder, a: Node, node: Apply, k: int) -> None:
-    """cond(c, f, g)[k] + a = cond(c, f[k] + a, g[k] + a), in the place of the branch."""
+    """cond(c, f, g)[k] + a = cond(c, f[k] + a, g[k] + a), in place of the branch."""
     attrs = {}
     for name in ("then", "orelse"):
         old: Graph = node.attrs[name]
@@ -105,7 +105,7 @@ def _into_branches(b: Builder, a: Node, node: Apply, k: int) -> None:
 
 
 def _precedes(b: Builder, a: Node, node: Apply) -> bool:
-    """Whether a value is there before an application."""
+    """Whether a value is available before an application."""
     if not isinstance(a, Apply):
         return True
     for other in reversed(b.graph.nodes):

@@ -33,7 +33,7 @@ def _call(f: Forward, b: Builder, node: Apply, args, tangents):
     graph, own = f.graph(node.fn, patterns, called=True)
     if own is None:
         return emit_like(b, node, args), None
-    # Of a function that calls itself the new version may not be complete yet, so the type is spelt out.
+    # The version of a recursive function may not be complete yet, so the type is given explicitly.
     both = tuple_of(node.type, *leaf_types(own, node.type))
     more = flat(b, tangents, node.args, patterns)
     return _unpack(b, b.graph.apply(graph, *args, *more, type=both, origin=b.origin), own)
@@ -82,7 +82,9 @@ def _loop(f: Forward, b: Builder, node: Apply, args, tangents):
 
 
 def _rearranged(graph: Graph, body: Graph, first: int, n: int, m: int) -> Graph:
-    """A forward body as a loop takes it: carried tangents right behind the carried values, one tuple as result."""
+    """A forward body in the form of a loop's body: carried tangents directly after the carried values, one tuple as
+    result.
+    """
     new = Graph(graph.name, None, graph.origin)
     new.flags = dict(graph.flags)
     old, k = list(graph.params), len(body.params)
@@ -96,7 +98,7 @@ def _rearranged(graph: Graph, body: Graph, first: int, n: int, m: int) -> Graph:
 
 
 def _condition(test: Graph, n: int, carried: list, fixed: list) -> Graph:
-    """The condition of a `while` loop, given tangents that it does not look at."""
+    """The condition of a `while` loop with additional parameters for tangents, which it ignores."""
     new = Graph(test.name, None, test.origin)
     new.flags = dict(test.flags)
     own = [new.add_parameter(p.name, p.type, p.origin) for p in test.params[:n]]

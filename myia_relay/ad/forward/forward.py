@@ -43,7 +43,7 @@ from ..common.cotangents import (
 )
 
 
-def canonical(t: Any) -> Any:  # of a tangent a tangent, of its shape a shape
+def canonical(t: Any) -> Any:  # of a tangent a tangent, of its pattern a pattern
     """None for a structure no part of which has a tangent."""
     return None if isinstance(t, tuple) and all(p is None for p in t) else t
 
@@ -139,7 +139,7 @@ class Forward:
         return out, None if result is None else self.fitted(b, result.node, node)
 
     def fitted(self, b: Builder, t: Node, node: Apply) -> Node:
-        """A rule's result as exactly the tangent type: repeated along axes that it lacks, of the right kind."""
+        """A rule's result converted to exactly the tangent type: repeated along axes that it lacks, and of the right kind."""
         want = tangent(node.type)
         if isinstance(want, Array) and isinstance(t.type, Scalar | Array) and t.type.shape != want.shape:
             t = broadcast_to(Var(b, t), shape=want.shape).node
@@ -161,7 +161,7 @@ class Forward:
         """
         recursive = called and self.is_recursive(graph)
         if recursive:
-            # What it returns must be known before it is: every float has a tangent, if any has.
+            # The pattern of its result must be known in advance: if any float has a tangent, all have one.
             active = {p.type for p, q in zip(graph.params, patterns, strict=True) if q is not None}
             want = self.recursive_pattern(graph, graph.output.type, active)
             if want is None:
@@ -189,7 +189,7 @@ class Forward:
         return self.recursion.component(graph) is not None
 
     def recursive_pattern(self, graph: Graph, t: Type, active: set[Type]) -> Pattern:
-        """Every float of a recursive function's result, and the tapes that had or get entries with tangents."""
+        """Every float of a recursive function's result, and the tapes that had entries with tangents or get some."""
         if isinstance(t, Struct):
             return canonical(tuple(self.recursive_pattern(graph, e, active) for e in t.elems))
         if isinstance(t, Tape):
@@ -237,7 +237,7 @@ def parts(b: Builder, node: Node, indices: Sequence[int]) -> list[Node]:
 
 
 def flat(b: Builder, tangents: Sequence[Cotangent], args: Sequence[Node], patterns: Sequence[Pattern]) -> list[Node]:
-    """The nodes of tangents of `args`, in the shapes that `patterns` say."""
+    """The nodes of the tangents of `args`, as `patterns` describe them."""
     return [n for t, a, p in zip(tangents, args, patterns, strict=True) for n in leaf_nodes(b, t, p, a.type)]
 
 
@@ -294,11 +294,11 @@ RULES: dict[str, Rule] = {
     "tape_pop": _tape_pop,
     "stop_gradient": _stop,
 }
-"""Tangents of what is no ordinary primitive; `ad.forward.control` adds to them."""
+"""Tangents of operations that are not ordinary primitives; `ad.forward.control` adds to them."""
 
 
 def float_pattern(t) -> Pattern:
-    """The shape of a tangent that is there for everything that has one."""
+    """The pattern of a tangent of everything that can have one."""
     if isinstance(t, Struct):
         return canonical(tuple(float_pattern(e) for e in t.elems))
     return True if has_tangent(t) else None

@@ -17,7 +17,7 @@ import numpy as np
 
 from .sparsity import Pattern
 
-MOST_WORK = 1 << 23  # pairs of neighbours looked at
+MOST_WORK = 1 << 23  # pairs of neighbours that are visited at most
 
 
 def colouring(pattern: Pattern, n: int, most: int) -> np.ndarray | None:
@@ -34,7 +34,7 @@ def colouring(pattern: Pattern, n: int, most: int) -> np.ndarray | None:
     Cost: the sum of the squares of the elements' numbers of inputs, some 0.1 us each.
     """
     widths = np.diff(pattern.starts)
-    least = int(widths.max(initial=0))  # these inputs have as many colours
+    least = int(widths.max(initial=0))  # these inputs need different colours
     if least > most or int(np.sum(widths * widths)) > MOST_WORK:
         return None
     inputs, starts = pattern.inputs.tolist(), pattern.starts.tolist()
@@ -51,7 +51,7 @@ def colouring(pattern: Pattern, n: int, most: int) -> np.ndarray | None:
 
 
 def greedy(order: Iterable[int], elements: list[list[int]], together: list[list[int]]) -> np.ndarray:
-    """Colours in an order of the inputs: each takes the first that none of its neighbours has.
+    """Colours in a given order of the inputs: each input takes the first colour that none of its neighbours has.
 
     Args:
         order: of all inputs.

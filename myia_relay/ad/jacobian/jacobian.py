@@ -27,14 +27,14 @@ from ..batch.vmap import inline_vmap
 from .colouring import colouring
 from .sparsity import BRIEF, LONG, NoPattern, Pattern, patterns
 
-FEW = 16  # directions that are not worth the search
-GAIN = 2  # directions to a colour, on average, from which on colours pay
-MOST_ENTRIES = 1 << 20  # of a compressed Jacobian, since their places are constants of the program
+FEW = 16  # directions up to which the search does not pay
+GAIN = 2  # directions per colour, on average, from which colours pay
+MOST_ENTRIES = 1 << 20  # entries of a compressed Jacobian at most, since their places are constants of the program
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The entries of one result's Jacobian by one argument that may be other than zero, row after row.
+    """The entries of one result's Jacobian by one argument that may be nonzero, row by row.
 
     Attributes:
         rows, columns: elements of the result and of the argument, int64.
@@ -92,12 +92,12 @@ def inline_jacobian(
 
 
 def by_result(parts: Sequence, seeds: int, forward: bool) -> list:
-    """Parts in the order of results, then of arguments; given in that of a graph's results, then of its seeds."""
+    """Parts by result, then by argument; they are given by a graph's result, then by its seed."""
     return list(parts) if forward else [p for j in range(seeds) for p in parts[j::seeds]]
 
 
 def worthwhile(graph: Graph, seeds: int, forward: bool) -> Compression | None:
-    """How to compress the Jacobian that a linear graph gives row by row or column by column, if it pays."""
+    """How to compress the Jacobian that a linear graph gives row by row or column by column, if that pays."""
     n = total([p.type for p in graph.params[-seeds:]])
     if not isinstance(n, int) or n < FEW or is_left_out("colour_jacobians"):
         return None
@@ -148,7 +148,7 @@ def compression(graph: Graph, seeds: int, forward: bool, most: int | None = None
 
 
 def together(parts: Sequence[Pattern]) -> Pattern:
-    """The pattern of several values, one after the other."""
+    """The pattern of several values, concatenated."""
     starts = [np.zeros(1, np.int64)]
     for p in parts:
         starts.append(p.starts[1:] + starts[-1][-1])
@@ -183,7 +183,9 @@ def batched(b: Builder, args: Sequence[Node], graph: Graph, seeds: Sequence[Node
 
 
 def basis(b: Builder, types: list, n: DimLike) -> list[Node]:
-    """The standard basis of values of these types together, n vectors stacked: an identity matrix, cut by columns."""
+    """The standard basis of the joint space of values of these types, n vectors stacked: an identity matrix, split by
+    columns.
+    """
     eq, cast = REGISTRY["eq"], REGISTRY["cast"]
     out: list[Node] = []
     start: DimLike = 0
@@ -203,7 +205,7 @@ def _index(b: Builder, value: DimLike) -> Node:
 
 
 def section(b: Builder, stack: Node, start: DimLike, size: DimLike, n: DimLike) -> Node:
-    """Some of the first axis."""
+    """A range of the first axis."""
     if size == n:
         return stack
     return REGISTRY["dynamic_slice"](Var(b, stack), Var(b, _index(b, start)), axis=0, length=size).node
@@ -232,7 +234,9 @@ def compressed(
 
 
 def sums_of_basis(b: Builder, types: list, colours: np.ndarray, k: int) -> list[Node]:
-    """For each of k colours the sum of the standard basis vectors that have it, stacked, cut as the values of these types are."""
+    """For each of k colours the sum of the standard basis vectors that have it, stacked, and split as the values of
+    these types.
+    """
     count = Var(b, b.emit(REGISTRY["iota"], (), {"n": k, "dtype": "int64"}))
     out, start = [], 0
     for t in types:
@@ -245,7 +249,7 @@ def sums_of_basis(b: Builder, types: list, colours: np.ndarray, k: int) -> list[
 
 
 def picked(b: Builder, stack: Node | None, places: np.ndarray, dtype: str) -> Node:
-    """The elements at some places of a stack."""
+    """The elements at given places of a stack."""
     if stack is None or not len(places):
         return zero(b, Array(dtype, (len(places),)))
     flat = reshape(Var(b, stack), shape=(known_size(product(stack.type.shape)),))
@@ -253,7 +257,7 @@ def picked(b: Builder, stack: Node | None, places: np.ndarray, dtype: str) -> No
 
 
 def spread(b: Builder, values: Node, places: np.ndarray, shape: tuple[int, ...]) -> Node:
-    """An array of zeros with values at some places."""
+    """An array of zeros with values at given places."""
     flat = zero(b, Array(values.type.dtype, (known_size(product(shape)),)))
     if len(places):
         flat = REGISTRY["scatter_add"](Var(b, flat), Var(b, b.constant(places)), Var(b, values), axis=0).node

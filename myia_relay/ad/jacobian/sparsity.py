@@ -29,9 +29,9 @@ from ...prims.ops.control import LEAD
 
 BRIEF, LONG = 100_000, 2_000_000
 """How long a search may take, in units of about 5 us."""
-PER_APPLICATION = 10  # units for one that depends on inputs; for another it is one
-PAIRS = 64  # that a unit is enough for
-MOST_ROUNDS = 30  # to the fixpoint of a loop
+PER_APPLICATION = 10  # units for an application that depends on inputs; any other takes one
+PAIRS = 64  # pairs that one unit is enough for
+MOST_ROUNDS = 30  # iterations to the fixpoint of a loop at most
 
 
 class NoPattern(Exception):
@@ -76,7 +76,7 @@ class Pattern:
 
     @classmethod
     def identity(cls, first: int, size: int) -> Pattern:
-        """Of inputs themselves, `size` of them from the number `first` on."""
+        """The pattern of inputs themselves, `size` of them starting with the number `first`."""
         return cls(np.arange(size + 1), np.arange(first, first + size))
 
     @classmethod
@@ -87,7 +87,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of a number or an array; of a structure it is a tuple of such.
+    """What is known of a number or an array; for a structure it is a tuple of these.
 
     Attributes:
         pattern: what it depends on; None for nothing.
@@ -103,7 +103,7 @@ FREE = Value()
 
 @dataclass(frozen=True, eq=False)
 class TapeValue:
-    """A tape with an entry; `FREE` is one of which no entry is known or depends on anything, however long.
+    """A tape with an entry; `FREE` is a tape of any length without known or dependent entries.
 
     Attributes:
         below: the tape without its last entry.
@@ -116,7 +116,8 @@ class TapeValue:
     depends: bool
 
 
-# A `Value`, a tuple of `Known`, or a `TapeValue`. Which one follows from the type of the node, which no checker can follow.
+# A `Value`, a tuple of `Known`, or a `TapeValue`. Which one follows from the type of the node, which is too dynamic for
+# a type checker.
 Known = Any
 Links = tuple[Pattern, np.ndarray, np.ndarray]
 """A pattern, elements of the value that has it, and for each an element of the result that depends on it."""
@@ -253,12 +254,12 @@ class DependenceAnalysis:
         links = RULES.get(name) or RULES.get(node.fn.kind) or linked
         try:
             found = links(self, node, args)
-        except IndexError:  # of what has no elements: a check fails before, when it runs
+        except IndexError:  # indexing an array without elements: a check before it fails at run time
             raise NoPattern(EMPTY) from None
         return Value(self.joined(found, elements_of(node)))
 
     def joined(self, links: Sequence[Links], size: int) -> Pattern:
-        """The pattern of a value of some elements, from all that they are linked to.
+        """The pattern of a value of a given size, from everything that its elements are linked to.
 
         Raises:
             NoPattern: an element depends on too many inputs.
@@ -272,7 +273,7 @@ class DependenceAnalysis:
             elements.append(np.repeat(targets, counts))
             inputs.append(pattern.inputs[np.repeat(firsts, counts) + np.arange(total)])
         keys = np.concatenate(elements) * self.width + np.concatenate(inputs)
-        keys.sort(kind="stable")  # of runs in order, which is quick
+        keys.sort(kind="stable")  # runs that are in order are sorted quickly
         keys = keys[np.diff(keys, prepend=-1) != 0]
         found = Pattern.of(keys // self.width, keys % self.width, size)
         if np.diff(found.starts).max(initial=0) > self.most:
@@ -280,7 +281,7 @@ class DependenceAnalysis:
         return found
 
     def join(self, a: Known, b: Known) -> Known:
-        """What a value depends on that is one or the other."""
+        """The dependences of a value that is one of two values."""
         if isinstance(a, TapeValue) or isinstance(b, TapeValue):
             return self.join_tapes(a, b)
         if isinstance(a, tuple) or isinstance(b, tuple):
@@ -294,7 +295,7 @@ class DependenceAnalysis:
         return Value(self.joined([(p, every, every) for p in found], len(every)))
 
     def join_tapes(self, a: Known, b: Known) -> Known:
-        """The same of tapes, entry by entry down to what they have in common.
+        """The same for tapes, entry by entry down to their common part.
 
         Raises:
             NoPattern: they differ in length.
@@ -325,7 +326,7 @@ class DependenceAnalysis:
         return out
 
     def cond(self, node: Apply, args: list[Known]) -> Known:
-        """A branch: one side where the condition is known, otherwise both."""
+        """A branch: one side if the condition is known, otherwise both."""
         which, operands = args[0], args[1:]
         sides = [node.attrs["then"], node.attrs["orelse"]]
         if which.known is not None:
@@ -333,7 +334,7 @@ class DependenceAnalysis:
         return self.join(*(self.run(side, operands) for side in sides))
 
     def for_loop(self, node: Apply, args: list[Known]) -> Known:
-        """A counted loop, iteration by iteration where its range is known.
+        """A counted loop, iteration by iteration if its range is known.
 
         Raises:
             NoPattern: all its iterations would take too long.
@@ -370,14 +371,14 @@ class DependenceAnalysis:
     def fixpoint(
         self, carry: Sequence[Known], constants: Sequence[Known], iteration: Callable[[tuple], Known]
     ) -> Known:
-        """What is carried by a loop of any number of iterations.
+        """The values that a loop with an unknown number of iterations carries.
 
         Raises:
             NoPattern: it is not reached in a few rounds.
         """
         if not any(map(depends, [*carry, *constants])):
             return (FREE,) * len(carry)
-        now = tuple(self.join(c, c) for c in carry)  # values of the first iteration are not those of all
+        now = tuple(self.join(c, c) for c in carry)  # values of the first iteration are not those of all iterations
         for _ in range(MOST_ROUNDS):
             after = self.join(now, iteration(now))
             if after == now:
@@ -387,12 +388,14 @@ class DependenceAnalysis:
 
 
 def matters(node: Apply, args: Sequence[Known]) -> bool:
-    """Whether a loop has to be looked at: it depends on inputs, or leaves on a tape which way the adjoint has to go."""
+    """Whether a loop must be analysed: it depends on inputs, or pushes on a tape which path the adjoint must take."""
     return any(map(depends, args)) or any(isinstance(t, Tape) for t in leaves(node.type))
 
 
 def relevant(graph: Graph, varying: Sequence[bool]) -> list[Apply]:
-    """What a pattern is made of: applications that depend on parameters which do, and positions and conditions for them."""
+    """The applications that a pattern is computed from: those that depend on inputs, and positions and conditions for
+    them.
+    """
     depend: set[Node] = {p for p, v in zip(graph.params, varying, strict=True) if v}
     for node in graph.nodes:
         if not depend.isdisjoint(node.args):
@@ -405,7 +408,7 @@ def relevant(graph: Graph, varying: Sequence[bool]) -> list[Apply]:
 
 
 def known(node: Apply, args: Sequence[Known]) -> Any:
-    """The value of an application, where it is of integers or truth values and all that goes into it is known."""
+    """The value of an application, if it is of integers or truth values and all of its operands are known."""
     fn, t = node.fn, node.type
     if fn.reference is None or fn.kind not in ("elementwise", "injective", "reduce"):
         return None
@@ -416,7 +419,7 @@ def known(node: Apply, args: Sequence[Known]) -> Any:
     try:
         with np.errstate(all="ignore"):
             return as_type(fn.reference(*[a.known for a in args], **node.attrs), t)
-    except (ArithmeticError, ValueError):  # on a way that is never taken
+    except (ArithmeticError, ValueError):  # on a path that is never taken
         return None
 
 
@@ -472,7 +475,7 @@ def linked(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list
 
 @rule("where")
 def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
-    """What is not taken does not matter."""
+    """What is not selected does not matter."""
     links = linked(analysis, node, args)
     if args[0].known is None:
         return links
@@ -483,7 +486,9 @@ def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Link
 
 @rule("injective")
 def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
-    """What puts at most one element of its operands into each place of its result, as its reference implementation shows."""
+    """Operations that put at most one element of their operands into each place of the result, as their reference
+    implementation shows.
+    """
     moved = node.fn.linear_in or range(len(args))  # the others are positions
     if node.fn.linear_in is None or any(a.known is None for k, a in enumerate(args) if k not in moved):
         return linked(analysis, node, args)
@@ -499,7 +504,7 @@ def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Link
 
 @rule("scatter_add")
 def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
-    """Less than the axes say, where positions are known."""
+    """Fewer links than the axes imply, if positions are known."""
     where, axis = args[1].known, node.attrs["axis"]
     if where is None:
         return linked(analysis, node, args)
@@ -515,7 +520,7 @@ def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Link
 
 @rule("cumsum")
 def _(analysis: DependenceAnalysis, node: Apply, args: list[Known]) -> list[Links]:
-    """Half of what an opaque axis would have: what comes before, or after."""
+    """Half of the links of an opaque axis: only earlier elements, or only later ones."""
     [(_, p, shape)] = dependent(node, args)
     axis, n = node.attrs["axis"], shape[node.attrs["axis"]]
     analysis.spend(p.size * n // PAIRS)

@@ -61,7 +61,7 @@ def _pack(builder: Builder, nodes: Sequence[Node]) -> Node:
 
 
 def _flow(adjoint: Adjoint, node: Apply, args: Sequence[int], patterns: Sequence[Pattern], result: Node) -> None:
-    """Hand the nodes in a tuple of cotangents to arguments of `node`."""
+    """Pass the nodes in a tuple of cotangents on to arguments of `node`."""
     count = len(result.type.elems) if isinstance(result.type, Struct) else 0
     nodes = iter(_parts(adjoint.builder, result, range(count)))
     for i, p in zip(args, patterns, strict=True):
@@ -69,7 +69,7 @@ def _flow(adjoint: Adjoint, node: Apply, args: Sequence[int], patterns: Sequence
 
 
 def _call(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
-    """A call: of the forward version, and later of the backward one, which takes what the former saved."""
+    """A call: of the forward version, and later of the backward version, which takes the residuals of the former."""
     b = adjoint.builder
     split = split_call(adjoint.context, node.fn, _acts(adjoint, node), pattern(ct))
     args = [lookup(adjoint.env, a) for a in node.args]
@@ -119,7 +119,8 @@ def _slots(splits: Sequence[Split]) -> tuple[list, list[list[int]]]:
         taken: set[int] = set()
         own = []
         for t in split.residuals:
-            # Conditions, counts and tapes of one branch must not mix with the other's: batching decides by them.
+            # Conditions, counts and tapes of one branch must not share slots with the other's: batching makes decisions
+            # by them.
             shared = has_tangent(t) and not holds_tape(t)
             slot = next((i for i, s in enumerate(slots) if shared and s == t and i not in taken), None)
             if slot is None:
@@ -159,7 +160,7 @@ def _backward_branch(split: Split, reused: list[int], places: list[int], slots: 
 
 
 def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
-    """A loop: one that pushes, and one that pops, the other way round."""
+    """A loop: one that pushes and, in reverse order, one that pops."""
     b, counted = adjoint.builder, node.fn.name == "for_loop"
     lead, n = (3 if counted else 0), node.attrs["carried"]
     first = 1 if counted else 0  # where the carried values start among the body's parameters
@@ -251,7 +252,7 @@ def _backward_body(
 ) -> Graph:
     """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
     graph = Graph(split.backward.name, None, body.origin)
-    graph.flags["late"] = not body.flags.get("late", False)  # see ad.batch_control
+    graph.flags["late"] = not body.flags.get("late", False)  # see `ad.batch.control`
     b = Builder(graph, body.origin.derive("vjp"))
     index = graph.add_parameter("i", body.params[0].type if first else INT)
     before = [p.type for p in body.params[first : first + n]]

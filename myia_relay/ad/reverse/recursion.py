@@ -54,7 +54,7 @@ def split_call(context: Expansion, graph: Graph, acts: tuple[Act, ...], dout: Pa
         return context.versions.version(graph, acts, dout).split
     key = ("entry", graph, acts, dout)
     if key not in context.splits:
-        # Halves that call versions are of use to these versions alone.
+        # Halves that call versions can be used by these versions only.
         outside, context.splits = (context.versions, context.splits), {}
         context.versions = Versions(context, members, graph)
         try:
@@ -69,11 +69,11 @@ def split_call(context: Expansion, graph: Graph, acts: tuple[Act, ...], dout: Pa
 
 @dataclass(eq=False)
 class Version:
-    """A function of a recursion, for some activities of its parameters and some cotangents of its result.
+    """A function of a recursion, for given activities of its parameters and cotangents of its result.
 
     Attributes:
-        split: what calls of it within the recursion use: halves that are not there yet.
-        cut: its halves, when they are.
+        split: the halves that calls within the recursion use, which do not exist yet.
+        cut: its halves, when they exist.
         tape: the type of the tape that its residuals are on; None where there are none.
         forward, backward: the halves with tapes.
     """
@@ -165,7 +165,7 @@ class Versions:
         return version
 
     def build(self) -> None:
-        """Cut all functions; more may be asked for on the way."""
+        """Split all functions; this may request more versions."""
         while self.todo:
             version = self.todo.pop()
             split = version.split
@@ -185,7 +185,7 @@ class Versions:
         return self.running[graph]
 
     def close(self, entry: Version) -> Split:
-        """The halves of the entry, as callers outside use them: what is on the tapes are residuals."""
+        """The halves of the entry, in the form that outside callers use: the contents of the tapes are residuals."""
         tapes: list[Tape] = []
         for version in self.all:
             if version.cut.residuals:
@@ -263,7 +263,7 @@ def items(b: Builder, node: Node, stop: int, start: int = 0) -> list[Node]:
 
 
 class _Threading:
-    """Tapes through all that runs a version: parameters behind the others, results behind the others."""
+    """Threads tapes through everything that runs a version: as the last parameters and the last results."""
 
     def __init__(self, versions: Versions, tapes: list[Tape]):
         self.versions, self.tapes = versions, tapes
@@ -279,7 +279,7 @@ class _Threading:
                 v.backward.add_parameter(v.graph.params[i].name, v.graph.params[i].type)
             for i, t in enumerate(leaf_types(v.split.dout, v.graph.output.type)):
                 v.backward.add_parameter(f"d{i}", t)
-            # Types of results are needed by the calls, before the results are.
+            # Calls need the types of results before the results exist.
             v.forward.output = Node(tuple_of(v.graph.output.type, *self.tapes))
             v.backward.output = Node(tuple_of(*v.split.backward.output.type.elems, *self.tapes))
         for v in self.versions.all:
@@ -330,7 +330,7 @@ class _Threading:
     def application(
         self, b: Builder, node: Apply, args: tuple[Node, ...], state: list[Node]
     ) -> tuple[Node, list[Node]]:
-        """One that runs a version.
+        """An application that runs a version.
 
         Raises:
             InternalError: another operation than a call, a branch or a loop runs a function.

@@ -31,7 +31,8 @@ from ..common.cotangents import Cotangent, Record, add, coerce, materialise, spl
 
 
 class Expansion:
-    """What one expansion shares: activities, and the forward and backward versions of graphs (see `ad.reverse.split`).
+    """The state that one expansion shares: activities, and the forward and backward versions of graphs (see
+    `ad.reverse.split`).
 
     Args:
         functions: sums of cotangents of trees.
@@ -53,7 +54,7 @@ class Expansion:
         self.owners = 0
 
     def entered(self, graph: Graph) -> Graph:
-        """A graph to be differentiated in place: of a function that calls itself, a call."""
+        """A graph to be differentiated in place: for a recursive function, a call of it."""
         return graph if self.recursion.component(graph) is None else as_call(graph)
 
     def threads(self, node: Apply) -> bool:
@@ -150,7 +151,7 @@ class Adjoint:
             self.rule(node, ct)
 
     def rule(self, node: Apply, ct: Cotangent) -> None:
-        """The adjoint by the primitive's own rule, unless it is known of what more than the primitive computes.
+        """The adjoint by the primitive's own rule, unless a pattern larger than the primitive is recognised.
 
         Raises:
             GradError: the primitive has no rule.
@@ -188,13 +189,13 @@ class Adjoint:
             self.builder.origin = origin
 
     def replace(self, node: Node, prim_name: str, args: tuple[Node, ...], attrs: dict) -> None:
-        """Make the plain operation, which stood in for the forward version of `node`, a structure operation."""
+        """Turn the operation that stood in place of the forward version of `node` into a structure operation."""
         new = self.env[node]
         assert isinstance(new, Apply)
         new.fn, new.args, new.attrs = REGISTRY[prim_name], args, attrs
 
     def flush(self) -> None:
-        """Put what was inserted in its place."""
+        """Move what was inserted to its place."""
         if self.inserted:
             nodes = self.builder.graph.nodes
             self.builder.graph.nodes = [n for node in nodes for n in (*self.inserted.pop(node, ()), node)]
@@ -204,7 +205,7 @@ class Adjoint:
 def logistic(node: Apply) -> Node | None:
     """y = 1 / (1 + exp(z))  =>  dz += -dy y (1 - y): z, if this is what a node computes.
 
-    The result is all that the backward pass needs to know, and where exp(z) is infinite, zero times that would be NaN.
+    The backward pass needs only the result. Where exp(z) is infinite, the general rules would compute 0 * infinity = NaN.
     """
     if applied(node) != "div" or not _is_one(node.args[0]) or applied(node.args[1]) != "add":
         return None
@@ -253,7 +254,7 @@ def _tape_pop(adjoint: Adjoint, node: Apply, ct: tuple) -> None:
     adjoint.accumulate(tape, adjoint.builder.emit(REGISTRY["tape_push"], (below, entry)), "tape_pop")
 
 
-# (adjoint, node, cotangent); in which form the cotangent comes follows from the type of the node.
+# (adjoint, node, cotangent); the form of the cotangent follows from the type of the node.
 RULES: dict[str, Callable[[Adjoint, Apply, Any], None]] = {
     "get_item": _get_item,
     "make_struct": _make_struct,

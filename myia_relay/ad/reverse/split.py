@@ -32,13 +32,13 @@ from ..common.cotangents import Pattern, leaf_nodes, leaf_types, pattern, unflat
 from .reverse import Adjoint, Expansion
 
 FREE = {"get_item", "make_struct", "undef", "dim_size", "none", "as_scalar"}
-"""Computed again rather than saved, if that saves saving something larger; and so are views of no fewer elements."""
+"""Recomputed rather than saved, if that avoids saving something larger; and so are views with at least as many elements."""
 
 CHEAP = {
     *("add", "sub", "mul", "neg", "abs", "sign", "where", "cast", "maximum", "minimum"),
     *("eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor"),
 }
-"""Computed again if all operands are at hand anyway."""
+"""Recomputed if all operands are available anyway."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def split_graph(
 
 
 class Joint:
-    """The adjoint of a graph in one straight line, and its cut.
+    """The adjoint of a graph in one straight line, and its split.
 
     Args:
         patterns: which parts of the parameters' cotangents are returned; by default those that are not zero.
@@ -143,7 +143,7 @@ class Joint:
         return kept[::-1]
 
     def choose(self, wanted: set[Node]) -> tuple[list[Node], list[Apply], set[Node]]:
-        """What to save, what to compute again, and which parameters to take again, so that `wanted` is at hand."""
+        """What to save, what to recompute, and which parameters to take again, so that `wanted` is available."""
         free = self.free()
         saved: set[Node] = {w for w in wanted if isinstance(w, Parameter) and w not in self.again}
         computed: set[Node] = set()
@@ -161,7 +161,7 @@ class Joint:
             else:
                 saved.add(node)
         here = saved | computed | self.again | free
-        for node in self.first:  # cheap values whose operands are at hand anyway
+        for node in self.first:  # cheap values whose operands are available anyway
             if (
                 node in saved
                 and (_is_free(node) or _is(node, CHEAP))
@@ -174,7 +174,7 @@ class Joint:
         return [n for n in order if n in saved], [n for n in self.first if n in computed], reused
 
     def free(self) -> set[Node]:
-        """Forward values that can be computed again from what is taken again, and should be."""
+        """Forward values that can be recomputed from what is taken again, and should be."""
         free = set(self.again)
         for node in self.first:
             if all(a in free or isinstance(a, Constant) for a in node.args) and (
@@ -205,19 +205,19 @@ def _is(node: Apply, names: set[str]) -> bool:
 
 
 def _is_pure(node: Apply) -> bool:
-    """Whether computing it again is harmless, and in a loop likely free: the optimiser moves it out."""
+    """Whether recomputing it is safe, and in a loop probably free: the optimiser moves it out."""
     if not isinstance(node.fn, Primitive) or node.fn.effect or node.fn.kind in ("control", "effect"):
         return False
     return not node.fn.name.startswith("tape_") and not holds_tape(node.type)
 
 
 def _is_view(node: Apply) -> bool:
-    """Whether its operands are no more to save than the node itself."""
+    """Whether saving its operands costs no more than saving the node itself."""
     return _is_free(node) and node.fn.name != "get_item"  # whose operand holds more than this part
 
 
 def _is_free(node: Apply) -> bool:
-    """Whether computing it again costs nothing."""
+    """Whether recomputing it costs nothing."""
     if _is(node, FREE):
         return True
     return isinstance(node.fn, Primitive) and node.fn.view and _elements(node.args[0].type) <= _elements(node.type)
