@@ -15,6 +15,7 @@ from .kernels.row_blocks import BlockRows
 from .kernels.soa_kernels import SoaKernels
 from .kernels.triangular_products import TriangularProducts
 from .loops.accumulate import Accumulate
+from .loops.batch_products import BatchProducts
 from .loops.dead_fills import EliminateDeadFills
 from .loops.delay_updates import DelayUpdates
 from .loops.induction import SubstituteInductionVariables
@@ -88,7 +89,10 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     passes = (simplify, LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
     verified = debugging() if check is None else check
     if not final:
-        return Pipeline((*passes, SubstituteInductionVariables()), verify=verified)(graph)
+        graph = Pipeline((*passes, SubstituteInductionVariables()), verify=verified)(graph)
+        # Before differentiation: the gradient of one product is two products, that of many a sum of as many.
+        distributed = Pipeline((BatchProducts(),), rounds=1, verify=verified)(graph)
+        return graph if distributed is graph else Pipeline(passes, verify=verified)(distributed)
     graph = Pipeline(passes, verify=verified)(graph)
     solved = Pipeline((SubstituteInductionVariables(),), rounds=1, verify=verified)(graph)
     if solved is not graph:
@@ -96,6 +100,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     proven = Pipeline((EliminateChecks(),), rounds=1, verify=verified)(graph)
     if proven is not graph:
         graph = Pipeline(passes, verify=verified)(proven)
+    distributed = Pipeline((BatchProducts(),), rounds=1, verify=verified)(graph)
+    if distributed is not graph:
+        graph = Pipeline(passes, verify=verified)(distributed)
     subsumed = Pipeline((EliminateRedundantLoops(), simplify), verify=verified)(
         graph
     )  # what depends on one may then be equal to something else

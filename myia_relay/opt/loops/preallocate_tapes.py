@@ -126,11 +126,13 @@ class _Preallocate(Rewriter):
             if node in roles.pushes:
                 array, entry = (lookup(env, a) for a in node.args)
                 env[node] = (
-                    entry if roles.pushes[node].inner else _store(b, array, entry, iteration[roles.pushes[node]])
+                    entry if roles.pushes[node].inner else store_entry(b, array, entry, iteration[roles.pushes[node]])
                 )
             elif node in roles.pops:
                 array, chain = lookup(env, node.args[0]), roles.pops[node]
-                env[node] = pack(b, [array, array if chain.inner else _load(b, array, chain.entry, iteration[chain])])
+                env[node] = pack(
+                    b, [array, array if chain.inner else load_entry(b, array, chain.entry, iteration[chain])]
+                )
             elif node in roles.loops:
                 env[node] = self.loop(b, node, env, roles.loops[node], iteration)
             elif applied(node) == "get_item" and node.args[0] in roles.loops:
@@ -163,7 +165,7 @@ class _Preallocate(Rewriter):
         roles = Roles()
         for k, chain in arrays.items():
             number = before[iteration[chain.outer]] if chain.outer else None
-            within[chain] = _iteration(inner, body.params[0], chain.iterations, number)
+            within[chain] = iteration_number(inner, body.params[0], chain.iterations, number)
             if (node, k) == chain.filled:
                 roles.pushes[chain.push] = chain
             else:
@@ -179,7 +181,7 @@ class _Preallocate(Rewriter):
         return new
 
 
-def _iteration(b: Builder, index: Node, iterations: range, before: Node | None) -> Node:
+def iteration_number(b: Builder, index: Node, iterations: range, before: Node | None) -> Node:
     """The number of an iteration: `before` iterations of the enclosing loop, with this loop's iterations in each, plus
     those of this loop.
     """
@@ -191,14 +193,14 @@ def _iteration(b: Builder, index: Node, iterations: range, before: Node | None) 
     return (Var(b, before) * len(iterations) + i).node if before is not None else i.node
 
 
-def _store(b: Builder, array: Node, entry: Node, iteration: Node) -> Node:
+def store_entry(b: Builder, array: Node, entry: Node, iteration: Node) -> Node:
     value = Var(b, entry)
     if isinstance(entry.type, Scalar) and entry.type.weak:
         value = match_kind(value, Scalar(entry.type.dtype))
     return b.emit(REGISTRY["dynamic_update"], (array, value.node, iteration), {"axis": 0})
 
 
-def _load(b: Builder, array: Node, type: Array | Scalar, iteration: Node) -> Node:
+def load_entry(b: Builder, array: Node, type: Array | Scalar, iteration: Node) -> Node:
     return match_kind(Var(b, b.emit(REGISTRY["dynamic_index"], (array, iteration), {"axis": 0})), type).node
 
 

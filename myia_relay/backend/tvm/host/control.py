@@ -418,7 +418,9 @@ def _for_loop(lowering: Any, node: Apply) -> None:
         with block.loop(count) as i:
             far = i if sizes[2] == 1 else exact.wrapping_mul(i, step)
             index = far if first is None else exact.wrapping_add(first, far)
-            loop.step([i if index is i else b.let(index)])
+            around, lowering.turn = lowering.turn, i if index is i else b.let(index)
+            loop.step([lowering.turn])
+            lowering.turn = around
 
     if not poll.needed:
         iterations(None if sizes[0] == 0 else start, trips)

@@ -86,6 +86,7 @@ class Lowering:
         self._budget: Any = None
         self.ranges = Ranges()
         self.watch: Any = None  # see `watch`, where accesses to memory are checked
+        self.turn: Any = None  # the index of the innermost counted loop, if there is one
 
     def budget(self) -> Any:
         """The nanoseconds until the function asks for signals; see `effects.Poll`."""

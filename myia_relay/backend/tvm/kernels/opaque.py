@@ -27,7 +27,7 @@ from .kernel import Kernel
 from .nests import lanes_for
 from .patches import Conv, at
 from .plain import PlainPooling, plain_conv, plain_product
-from .skinny_products import is_thin, thin_product
+from .skinny_products import is_thin, is_vector, thin_product, vector_product
 from .small_products import is_small, small_product
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
 
@@ -151,10 +151,18 @@ def _dot(c: Call) -> None:
     if is_small(1, m, n, k):
         small_product(c, 1, m, n, k, ta, tb)
         return
+    if tb and not ta and is_vector(m, n, k, a.dtype):
+        vector_product(c, (0, 1), m, n, k, c.tasks(n * k * ITEM[a.dtype], PARALLEL_BYTES))
+        return
     if is_thin(m, n, k, ta, tb, a.dtype):
         thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))
         return
     left, right, out = c.operand(0), c.operand(1), c.result()
+    if 1 in (m, n):
+        # A row or a column: a BLAS that multiplies matrices copies the other one first.
+        (matrix, vector), trans = ((right, left), not tb) if m == 1 else ((left, right), ta)
+        _by_vector(c, x.shape if m == 1 else a.shape, matrix, vector, out, trans)
+        return
     if tb and is_quicker_turned(m, n, k):
         right, tb = turned(c, right, n, k), False
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
@@ -217,9 +225,18 @@ def _matvec(c: Call) -> None:
     if is_small(1, m, 1, k):
         small_product(c, 1, m, 1, k, trans, False)
         return
-    matrix, vector, out = c.operand(0), c.operand(1), c.result()
+    if not trans and is_vector(1, m, k, a.dtype):
+        vector_product(c, (1, 0), 1, m, k, c.tasks(m * k * ITEM[a.dtype], PARALLEL_BYTES))
+        return
+    _by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans)
+
+
+def _by_vector(c: Call, shape: tuple, matrix: Any, vector: Any, out: Any, trans: bool) -> None:
+    """The product of a matrix of a shape, perhaps transposed, and a vector."""
+    rows, cols = shape
+    m = cols if trans else rows
     r, w = c.dim(rows), c.dim(cols)
-    tasks = c.tasks(rows * cols * ITEM[a.dtype], PARALLEL_BYTES)
+    tasks = c.tasks(rows * cols * ITEM[c.out_type.dtype], PARALLEL_BYTES)
     if tasks == 1:
         blas.gemv(c.block, r, w, matrix, vector, out, trans=trans)
         return
