@@ -50,7 +50,7 @@ from .utils.nesting import nesting_problem
 from .utils.raising import for_user
 from .utils.source import Origin
 
-CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used goes first
+CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used is dropped first
 STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
 BOUND_KEPT = 32  # instances for which a method stays compiled
 CacheInfo = namedtuple("CacheInfo", ["hits", "misses", "currsize"])
@@ -122,7 +122,9 @@ class Relay:
 
     @property
     def __relay_function__(self) -> Any:
-        """What is decorated. A property, since `functools.wraps` copies what instances hold to wrappers, which are not ours."""
+        """The decorated function. A property, since `functools.wraps` copies the contents of instances to wrappers,
+        which are not ours.
+        """
         return self._decorated
 
     # Calling.
@@ -137,7 +139,7 @@ class Relay:
             return self._call(args, kwargs)
         except BaseException as error:
             problem = for_user(error, debugging(), self._place)
-        raise problem  # out here, where the compiler's exception is no context of it
+        raise problem  # raised here, so that the compiler's exception is not its context
 
     def _call(self, args: tuple, kwargs: dict):
         try:
@@ -184,7 +186,8 @@ class Relay:
         return compiled, None, given
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
-        """The program for these very trees, with their structure in its types, where they are more than their annotations say.
+        """The program for these trees alone, with their structure in its types, if their values do not fit their
+        annotations.
 
         Raises:
             CompileError: `problem`, where there is no such program.
@@ -242,13 +245,15 @@ class Relay:
     def _compiled_by_sizes(
         self, args: tuple, kwargs: dict, error: CompileError, structural: bool, key
     ) -> tuple[Compiled, list]:
-        """The program for exactly these open sizes, or lists of these lengths: something in the function needs to know them."""
+        """The program for exactly these open sizes, or lists of these lengths, which something in the function needs to
+        know.
+        """
         for choice in ("_open", "_listed"):
             if getattr(self, choice):
                 setattr(self, choice, False)
                 try:
                     if self._signature(args, kwargs, [], structural)[0] != key:
-                        self._misses -= 1  # one compilation, after all
+                        self._misses -= 1  # it is still one compilation
                         return self._compiled(args, kwargs, structural)
                 except CompileError:
                     pass
@@ -270,7 +275,7 @@ class Relay:
             return
 
         def again(*args):
-            if not all(d.holds() for d in dependencies):  # else an int does not fit, and the program stays
+            if not all(d.holds() for d in dependencies):  # otherwise an int does not fit, and the program stays
                 self._fast.pop(types_, None)
             return self._call(args, {})
 
@@ -310,12 +315,12 @@ class Relay:
         return name in self.static
 
     def _place(self, parameter: str | int | None = None) -> Origin | None:
-        """Where the function, or a parameter of it, is defined; None where that cannot be told."""
+        """The place where the function, or a parameter of it, is defined; None if it is not known."""
         from .frontend import parse
 
         try:
             graph = parse(source_function(self.__relay_function__))
-        except Exception:  # its source may be missing, which is for others to say
+        except Exception:  # its source may be missing, which is reported elsewhere
             return None
         signature = graph.signature
         if parameter is not None and signature is not None and parameter in signature.names:
@@ -323,7 +328,7 @@ class Relay:
         return graph.origin
 
     def _infer(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool = False):
-        """What inference makes of the function; lists stay static where the program needs to know their lengths."""
+        """Infer the function; lists stay static if the program needs to know their lengths."""
         return self._attempt(treedefs, keywords, structural, lambda program: program)
 
     def _attempt(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, then: Callable):
@@ -394,7 +399,7 @@ class Relay:
                 name = getattr(self, "__name__", "this function")
                 raise ParseError(f"{name} is nested too deeply; split it up", self._place()) from None
 
-    # Looking inside.
+    # Inspection.
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and the number of programs held, as `functools.lru_cache` has them."""
@@ -526,7 +531,7 @@ class Relay:
         return self._native(args, kwargs).asm()
 
     def _native(self, args, kwargs) -> Any:
-        """The native program, from the cache where this is what calls run."""
+        """The native program, from the cache if it is what calls run."""
         if self.options["executor"] == "native":
             run = self._compiled(args, kwargs)[0].run
             if hasattr(run, "tir"):
@@ -537,7 +542,7 @@ class Relay:
     # Methods.
 
     def __get__(self, instance, owner=None):
-        """The method of an instance: of a record it takes it as an argument; of any other object it reads attributes."""
+        """The method of an instance: a record is passed as an argument; of any other object the attributes are read."""
         if instance is None:
             return self
         if hasattr(instance, "__dataclass_fields__") or isinstance(instance, tuple):

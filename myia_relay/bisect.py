@@ -71,7 +71,7 @@ class Step:
 
 @dataclass
 class Answer:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         value: the result; the exception, where it raised one.
@@ -93,7 +93,7 @@ class Answer:
 
 @dataclass
 class Finding:
-    """What was found.
+    """The result of a search.
 
     Attributes:
         culprit: the pass, or stage, after which the answer is another one; None where nothing differs.
@@ -112,7 +112,7 @@ class Finding:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)  # native code that crashes takes what is not yet written with it
+    print(line, flush=True)  # if native code crashes, unwritten output is lost
 
 
 def bisect(function: Relay, args: tuple, tolerance: float | None = None, tell: Callable = _say) -> Finding:
@@ -148,7 +148,7 @@ class _Bisection:
         first = self.steps[0]
         transforms = has_transforms(first.graph)
         derived = transforms
-        for step in self.steps:  # memory planning may sum in another order
+        for step in self.steps:  # memory planning may change the order of sums
             step.derived = derived
             derived |= step.name == "differentiated" and step.step is None
         self.tell(f"{self.name}: {len(self.steps)} graphs from inference to native code")
@@ -170,7 +170,7 @@ class _Bisection:
         return getattr(self.function, "__name__", "the function")
 
     def compile(self) -> tuple[Compiled, list]:
-        """The native program, compiled anew, and the leaves to call it with."""
+        """The native program, compiled again, and the leaves to call it with."""
         anew = copy.copy(self.function)
         anew.options = {**self.function.options, "executor": "native"}
         anew._programs, anew._quick, anew._fast = OrderedDict(), {}, {}
@@ -188,7 +188,7 @@ class _Bisection:
     # Running.
 
     def answer(self, run: Callable[[list], Any], program: Program | None = None) -> Answer:
-        """What a run with copies of the arguments, the hidden ones of a program among them, comes to."""
+        """The outcome of a run with copies of the arguments, including the hidden arguments of a program."""
         values = copied(self.leaves)
         for hidden in program.hidden if program else ():
             values += copied([hidden.fetch(values)])
@@ -203,7 +203,7 @@ class _Bisection:
         return Answer(value, raised, printed.getvalue(), [m.arrays for m in models])
 
     def interpret(self, step: Step, graph: Graph | None = None) -> Answer:
-        """What the reference interpreter makes of a graph."""
+        """The outcome of a graph under the reference interpreter."""
         from .ad.expand import expand
 
         graph = step.graph if graph is None else graph
@@ -212,12 +212,12 @@ class _Bisection:
         return self.answer(lambda values: self.result(graph, values), self.program)
 
     def native(self, compiled: Compiled) -> Answer:
-        """What native code makes of the program."""
+        """The outcome of the program in native code."""
         given = dataclasses.replace(compiled, program=dataclasses.replace(compiled.program, hidden=[]))
         return self.answer(lambda values: finish_native(given, values), compiled.program)
 
     def result(self, graph: Graph, values: list) -> Any:
-        """The value of a graph, put together as the program's result."""
+        """The value of a graph, assembled as the program's result."""
         out = executor_of(graph, "interpreter", {})(*values)
         leaves = list(self.program.result.leaves())
         returned = self.compiled.returned
@@ -260,7 +260,7 @@ class _Bisection:
         return Finding("inferred", after=first.graph, problem=problem)
 
     def among_graphs(self) -> Finding | None:
-        """The first graph whose answer is another one."""
+        """The first graph whose answer differs."""
         before, stage, passes = self.steps[0], "inferred", 0
         for position, step in enumerate(self.steps[1:], 1):
             passes += step.step is not None
@@ -306,7 +306,7 @@ class _Bisection:
         return found
 
     def rules_at_fault(self, before: Step, step: Step) -> list[str]:
-        """The rewrite rules without which a simplification leaves the answer."""
+        """The rewrite rules without which a simplification keeps the answer."""
         simplify: Simplify = step.step
         rules = simplify.table().rules
         fired: dict[str, None] = {}
@@ -350,7 +350,7 @@ class _Bisection:
 
 
 def copied(values: Iterable) -> list:
-    """Copies of arguments, and of what they hold; what is the same object stays so, and models keep their code."""
+    """Copies of arguments, and of what they hold; identical objects stay identical, and models keep their code."""
     values = list(values)
     specs = [v.spec for v in (getattr(v, "model", v) for v in values) if hasattr(v, "spec")]
     return copy.deepcopy(values, {id(spec): spec for spec in specs})
@@ -362,7 +362,7 @@ def out_count(out: Any) -> int:
 
 
 def recorded(rule: Rule, fired: dict[str, None]) -> Rule:
-    """A rule that writes its name down when it fires."""
+    """A rule that records its name when it is applied."""
 
     def replacement(match: Match) -> Any:
         found = rule.replacement(match) if callable(rule.replacement) else build_pattern(rule.replacement, match)
@@ -374,7 +374,7 @@ def recorded(rule: Rule, fired: dict[str, None]) -> Rule:
 
 
 def shortened_diff(before: Graph, after: Graph) -> list[str]:
-    """The lines in which the texts of two graphs differ, at most so many."""
+    """The lines in which the texts of two graphs differ, up to a limit."""
     old, new = to_text(before).splitlines(), to_text(after).splitlines()
     lines = list(difflib.unified_diff(old, new, "before", "after", lineterm="", n=1))
     if len(lines) > DIFF_LINES:
@@ -384,7 +384,7 @@ def shortened_diff(before: Graph, after: Graph) -> list[str]:
 
 @contextlib.contextmanager
 def environment(variable: str, value: str) -> Iterator[None]:
-    """An environment variable, for a while."""
+    """Set an environment variable temporarily."""
     before = os.environ.get(variable)
     os.environ[variable] = value
     try:
@@ -400,7 +400,7 @@ def environment(variable: str, value: str) -> Iterator[None]:
 
 
 def different(expected: Answer, found: Answer, how: tuple[float | None, bool]) -> str | None:
-    """How two answers differ; None where they do not."""
+    """The difference between two answers; None if there is none."""
     if expected.raised or found.raised:
         same = expected.raised and found.raised and type(expected.value) is type(found.value)
         if not same or str(expected.value) != str(found.value):
@@ -415,7 +415,7 @@ def different(expected: Answer, found: Answer, how: tuple[float | None, bool]) -
 
 
 def unlike(a: Any, b: Any, how: tuple[float | None, bool], where: str) -> str | None:
-    """Where and how two values differ; None where they do not."""
+    """Where and how two values differ; None if they do not."""
     numbers = bool | int | float | complex | np.generic | np.ndarray
     if isinstance(a, numbers) and isinstance(b, numbers):
         return unlike_numbers(np.asarray(a), np.asarray(b), how, where)
@@ -423,7 +423,7 @@ def unlike(a: Any, b: Any, how: tuple[float | None, bool], where: str) -> str | 
         return unlike(list(a.leaves), list(b.leaves), how, f"what {where} captured")
     functions = FunctionType | BuiltinFunctionType | MethodType | Relay
     if isinstance(a, functions) and isinstance(b, functions | ReturnedFunction):
-        return None  # what a function of Python's captured is not compared
+        return None  # the captured values of a Python function are not compared
     if type(a) is not type(b):
         return f"{where}: {_SHORT.repr(a)} became {_SHORT.repr(b)}"
     if (arrays := getattr(a, "arrays", None)) is not None:  # a model

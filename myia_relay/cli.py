@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nstopped by Ctrl-C; nothing was written", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+    except BrokenPipeError:  # the reader of our output is gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except CompileError as error:
@@ -162,7 +162,7 @@ def _positive(text: str) -> int:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    """Train LeNet and say how well, and how fast, it went."""
+    """Train LeNet and report its accuracy and speed."""
     name, train, test = _choose_data(arguments.data)
     epochs = arguments.epochs or DEFAULT_EPOCHS[name]
 
@@ -206,7 +206,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _choose_data(wanted: str) -> tuple[str, Any, Any]:
-    """The dataset to train on; says in one line why it is not MNIST where nobody chose.
+    """The dataset to train on; prints in one line why it is not MNIST, if the user did not choose.
 
     Returns:
         Its name, the part to train on, and the part to test on.
@@ -227,7 +227,7 @@ def _choose_data(wanted: str) -> tuple[str, Any, Any]:
 
 
 def _compile(arguments: argparse.Namespace) -> int:
-    """Compile a function of a file for the types of the example arguments, and say what came of it."""
+    """Compile a function of a file for the types of the example arguments, and report the result."""
     function = _load_function(arguments.function)
     from myia_relay import relay
 
@@ -369,7 +369,7 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    """Print what there is to work with; nothing is compiled, downloaded or written."""
+    """Print the environment; nothing is compiled, downloaded or written."""
     sections = {
         "versions": _versions(),
         "targets": _targets(),
@@ -407,7 +407,7 @@ def _targets() -> list[tuple[str, str]]:
 
 
 def _kernels() -> str:
-    """For which processor OpenBLAS multiplies matrices, which an environment variable may have chosen."""
+    """The processor for which OpenBLAS multiplies matrices, which an environment variable may have chosen."""
     from .backend.native.library import kernels
 
     try:
@@ -454,7 +454,7 @@ def _cache() -> list[tuple[str, str]]:
 
 
 def _contents(root: Path) -> tuple[int, int]:
-    """The number of files in a folder and their bytes; what vanishes meanwhile or cannot be read counts nothing."""
+    """The number of files in a folder and their bytes; files that vanish meanwhile or cannot be read count nothing."""
     files = size = 0
     for folder, _, names in os.walk(root):
         for name in names:

@@ -17,7 +17,9 @@ from .utils.source import is_ours
 
 
 def note_local_classes() -> None:
-    """Note the variables of the function in which another is decorated: annotations of dataclasses made there refer to them."""
+    """Record the variables of the function in which another is decorated: annotations of dataclasses made there refer
+    to them.
+    """
     frame = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
@@ -26,7 +28,7 @@ def note_local_classes() -> None:
 
 
 def wrapped_by(function: Any) -> Any:
-    """What a wrapper or a transform is of; None where it is neither."""
+    """What a wrapper or a transform is applied to; None if it is neither."""
     derived = own_attribute(function, "__relay_derived__")
     if derived is not None:
         return derived[1]
@@ -48,7 +50,7 @@ def source_function(function: Any) -> Any:
 
 
 def check_decorated(function: Any) -> None:
-    """Refuse what has no Python source to compile.
+    """Refuse to decorate what has no Python source.
 
     Raises:
         TypeError_: not a Python function, nor anything made of one.

@@ -20,7 +20,7 @@ from .ir.prim import REGISTRY, Primitive
 from .utils.debugging import debugging, report
 from .utils.errors import GradError, LoweringError
 
-REGION_LEAST = 2  # array operations of a region of the python executor that are worth a compilation
+REGION_LEAST = 2  # array operations of a region of the python executor from which compiling it pays
 ENDLESS = ("value_and_grad", "jvp", "vjp", "jacobian", "vmap")
 EXECUTORS = ("native", "python", "interpreter")
 
@@ -87,7 +87,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     stage("differentiated", expand)
 
     def optimized(g: Graph) -> Graph:
-        if g is not before or fastmath:  # where nothing was differentiated, nothing is new to the optimiser
+        if g is not before or fastmath:  # if nothing was differentiated, there is nothing new to optimise
             g = optimize(g, fastmath=fastmath)
         return plan_memory(g, threads=wanted_threads()) if executor == "native" else g
 
@@ -105,7 +105,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
 
 
 def compress(graph: Graph, seeds: int, forward: bool) -> Any:
-    """How the Jacobian of a linear graph that inference has written is compressed: an `ad.jacobian.jacobian.Compression`.
+    """How the Jacobian of a linear graph in a request is compressed: an `ad.jacobian.jacobian.Compression`.
 
     Raises:
         GradError: which of its entries may be other than zero cannot be found.
@@ -141,7 +141,7 @@ def finish(compiled: Compiled, leaves: list):
 
 
 def finisher(compiled: Compiled) -> Callable[[list], Any]:
-    """`finish` for one program, with what can be known before written out: `(leaves) -> result`."""
+    """`finish` for one program, with what is known in advance generated as code: `(leaves) -> result`."""
     run = getattr(compiled.run, "call", compiled.run)
     result, plain = compiled.program.result, not compiled.program.hidden
     kinds = [kind for kind, _ in compiled.returned]
@@ -199,7 +199,7 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
 
 
 def with_checked_trees(graph: Graph, run: Callable) -> Callable:
-    """A program of a Python executor whose trees are checked against their annotations before it runs, as native code does."""
+    """A program of a Python executor that first checks its trees against their annotations, as native code does."""
     trees = [(k, p.type) for k, p in enumerate(graph.params) if isinstance(p.type, Data)]
     if not trees:
         return run
@@ -214,7 +214,7 @@ def with_checked_trees(graph: Graph, run: Callable) -> Callable:
 
 
 def in_whole_steps(graph: Graph, run: Callable) -> Callable:
-    """A program of a Python executor so run that Ctrl-C never falls between the writes of one step."""
+    """A program of a Python executor in which Ctrl-C never takes effect between the writes of one step."""
     from .ir.rewrite import Effects
     from .utils.interrupts import whole_steps
 
@@ -238,12 +238,12 @@ def compile_region(graph: Graph, options: dict[str, Any]) -> Callable:
     from .backend.tvm.program import compile_program as compile_native
 
     native = compile_native(graph, options=options).call
-    # A variable that is not bound on this path is None; the region chooses something else, and NumPy does not mind.
+    # A variable that is not bound on this path is None; the region selects another value, and NumPy accepts None.
     return lambda *values: run(graph, values) if any(v is None for v in values) else native(*values)
 
 
 def without_references(graph: Graph) -> tuple[Graph, list[tuple[str, int]]]:
-    """Take references out of the result: a program hands back the very model that it was given.
+    """Remove references from the result: a program returns the very model that it was given.
 
     Returns:
         The graph without them, and for each leaf of the old result where it comes from: ("out", position) or ("arg", index).

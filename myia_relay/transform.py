@@ -32,7 +32,7 @@ class Transformed(Relay):
 
     @property
     def __relay_derived__(self) -> tuple[str, Callable, tuple]:
-        """The transform, what it transforms, and its options. A property, as `__relay_function__` is."""
+        """The transform, its function, and its options. A property, like `__relay_function__`."""
         return self._derived
 
 

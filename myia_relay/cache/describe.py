@@ -28,10 +28,10 @@ import numpy as np
 from ..backend.native.format import Unportable
 from ..utils.attributes import has_own
 
-# Modules whose functions are what their names say, for the versions that are part of every key.
+# Modules whose functions are identified by their names, for the versions that are part of every key.
 LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names}
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-BY_TEXT = (  # what says by its text which one it is
+BY_TEXT = (  # values that are identified by their text
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
     types.WrapperDescriptorType,
@@ -45,7 +45,7 @@ STANDS_FOR_NOTHING = (dataclasses.MISSING, dataclasses._HAS_DEFAULT_FACTORY, np.
 
 
 def digest(*texts: Any) -> str:
-    """A hash of the texts of objects, which must be the same in every process."""
+    """A hash of the texts of objects, which is the same in every process."""
     h = hashlib.blake2b(digest_size=16)
     for text in texts:
         h.update(repr(text).encode("utf-8", "surrogatepass"))
@@ -63,7 +63,7 @@ def describe(value: Any) -> Any:
 
 
 def by_name(value: Any) -> tuple[str, str] | None:
-    """Module and qualified name where the object is found under these; None where it is not."""
+    """Module and qualified name of an object, if it is found under these; None if it is not."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         return None
@@ -71,7 +71,7 @@ def by_name(value: Any) -> tuple[str, str] | None:
 
 
 def named(module: str, name: str) -> Any:
-    """The object of a module that is imported by a qualified name; None where there is none."""
+    """The object of a module with a qualified name; None if there is none."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -79,7 +79,7 @@ def named(module: str, name: str) -> Any:
 
 
 def code_text(code: types.CodeType) -> list:
-    """What a code object does and where it stands: equal texts are the same program text at the same place."""
+    """The text and place of a code object: equal results mean the same program text at the same place."""
     constants = [code_text(c) if isinstance(c, types.CodeType) else _constant(c) for c in code.co_consts]
     places = list(getattr(code, "co_positions", code.co_lines)())  # with columns since Python 3.11
     numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno)
@@ -94,7 +94,7 @@ def _constant(value: Any) -> str:
 
 
 def source_text(function: types.FunctionType) -> str:
-    """The lines that a function is written in, as the file is now: the compiler reads these."""
+    """The lines in which a function is written, as the file is now: the compiler reads these."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -114,7 +114,7 @@ class _Describer:
 
     def __init__(self) -> None:
         self.seen: dict[int, int] = {}
-        self.kept: list[Any] = []  # what is described stays alive, so that its id stays its own
+        self.kept: list[Any] = []  # what is described is kept alive, so that its id is not reused
 
     def any(self, value: Any) -> Any:
         if type(value) in PLAIN:
@@ -170,7 +170,7 @@ class _Describer:
         return ["ufunc", value.__name__]
 
     def cls(self, value: type) -> Any:
-        if not value.__flags__ & HEAP_TYPE:  # made in C, for good
+        if not value.__flags__ & HEAP_TYPE:  # implemented in C, so it cannot change
             return ["library", value.__module__, value.__qualname__]
         if type(value) is not type or "<locals>" in value.__qualname__:
             raise Unportable(f"the class {value.__qualname__}")

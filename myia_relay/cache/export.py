@@ -153,7 +153,7 @@ class CompiledFunction:
 
 
 def _fits(have: TreeDef, want: TreeDef) -> bool:
-    """Whether an argument can be passed where the library was compiled for another of a treedef."""
+    """Whether an argument can be passed where the library was compiled for a given treedef."""
     if have.tag != want.tag or len(have.parts) != len(want.parts):
         return False
     if have.tag == "dyn" and isinstance(have.info, Array) and isinstance(want.info, Array):

@@ -28,7 +28,7 @@ from .describe import describe
 from .program import VERSION, describe_treedef
 
 DISTRIBUTIONS = ("apache_tvm", "scipy_openblas32", "ml_dtypes")  # beginnings of names
-SIZE = 20  # of a key, in bytes
+SIZE = 20  # bytes of a key
 INSTRUCTION_SETS = (
     *(
         "sse4",
@@ -62,7 +62,7 @@ TOLD = (
 )
 WITHOUT_EFFECT = {
     *(CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA"),
-    *("TVM_NUM_THREADS", "TVM_BIND_THREADS", "TVM_THREAD_POOL_SPIN_COUNT"),  # set by ourselves too
+    *("TVM_NUM_THREADS", "TVM_BIND_THREADS", "TVM_THREAD_POOL_SPIN_COUNT"),  # this package sets it too
 }
 
 
@@ -81,7 +81,7 @@ def package_hash() -> str:
 
 @functools.lru_cache(maxsize=1)
 def processor() -> str:
-    """The machine's processor: its name and what it can do, as the system reports it."""
+    """The machine's processor: its name and features, as the system reports them."""
     try:
         with open("/proc/cpuinfo", errors="replace") as file:
             lines = list(itertools.takewhile(str.strip, file))  # of the first one
@@ -92,20 +92,20 @@ def processor() -> str:
 
 
 def instruction_sets() -> set[str]:
-    """What the processor can do beyond the least of its kind, as far as machine code may use it."""
+    """The processor's features beyond the baseline of its kind, as far as machine code may use them."""
     lines = [line for line in processor().splitlines() if line.startswith(("flags", "Features"))]
     return {f for line in lines for f in line.partition(":")[2].split() if f.startswith(INSTRUCTION_SETS)}
 
 
 @functools.lru_cache(maxsize=1)
 def versions() -> list[str]:
-    """Versions of what takes part in compiling; packages are not imported for it."""
+    """Versions of the packages that take part in compiling; the packages are not imported for this."""
     spec = importlib.util.find_spec("tvm")
     found: list[str] = []
     if spec is not None and spec.origin:
         site = Path(spec.origin).parents[1]
         found = [n for n in os.listdir(site) if n.endswith(".dist-info") and n.startswith(DISTRIBUTIONS)]
-        if not any(n.startswith("apache_tvm-") for n in found):  # not installed by pip: the library itself tells
+        if not any(n.startswith("apache_tvm-") for n in found):  # not installed by pip: the library itself reports it
             libraries = (site / "tvm" / "lib").glob("*.so")
             found += [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in libraries]
     return [sys.version, np.__version__, str(sys.flags.optimize), *sorted(found)]

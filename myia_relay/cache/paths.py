@@ -23,7 +23,7 @@ Step = tuple[str, Any]
 
 
 def parts(value: Any) -> Iterator[tuple[Step, Any]]:
-    """What an object leads to, one step further."""
+    """The objects that an object refers to directly."""
     if isinstance(value, types.FunctionType):
         yield ("attribute", "__globals__"), value.__globals__
         for i, cell in enumerate(value.__closure__ or ()):
@@ -92,7 +92,7 @@ STEPS = {
 
 
 class Paths:
-    """Finds places, and places again.
+    """Finds the paths of places, and the places of paths.
 
     Args:
         roots: where everything begins.
@@ -106,13 +106,13 @@ class Paths:
 
     @classmethod
     def of_values(cls, roots: list[Any]) -> Paths:
-        """Paths that only find places again, where the values of dependencies are appended to `values`."""
+        """Paths that only find places, given the values of dependencies, which are appended to `values`."""
         paths = cls([])
         paths.values = list(roots)
         return paths
 
     def add(self, value: Any) -> None:
-        """A further beginning: the value of the next dependency."""
+        """Add a start of paths: the value of the next dependency."""
         self.values.append(value)
         stack: list[tuple[Any, list]] = [(value, [len(self.values) - 1])]
         while stack:

@@ -33,7 +33,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class LoadedProgram:
-    """A native program out of a file; called as `backend.tvm.program.NativeProgram` is.
+    """A native program from a file; it is called like `backend.tvm.program.NativeProgram`.
 
     Attributes:
         name: of the function it was made from.
@@ -162,7 +162,7 @@ def describe_treedef(treedef: TreeDef, statics: list[Any]) -> list:
 
 
 def _held(d: Dependency, value: Any) -> Any:
-    """The description of what a dependency holds."""
+    """The description of a dependency's value."""
     if d.type is not None:
         return ["type", *describe_type(d.type)]
     if d.kind in ("code", "members"):
@@ -173,7 +173,7 @@ def _held(d: Dependency, value: Any) -> Any:
 
 
 def _leads_on(kind: str, place: Any, value: Any) -> Any:
-    """Where further paths may begin: what a dependency holds, or the class whose members it is about."""
+    """Starts of further paths: the value of a dependency, or the class whose members it is about."""
     return place if kind == "members" else value
 
 
@@ -193,13 +193,13 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
 
 
 def _in_library(place: Any) -> bool:
-    """Whether a place is one of the functions that this package writes NumPy's in, or the names of their module."""
+    """Whether a place is one of this package's functions that implement NumPy's, or belongs to their module."""
     module = place.get("__name__") if type(place) is dict else getattr(place, "__module__", None)
     return isinstance(module, str) and module.startswith("myia_relay.library.")
 
 
 def decode_dependencies(data: list[list], roots: list[Any]) -> list[Dependency] | None:
-    """The dependencies here and now; None where one does not hold what it held."""
+    """The dependencies in this process; None if one of them has another value than it had."""
     paths, out = Paths.of_values(roots), []
     for kind, path, name, held in data:
         try:
@@ -266,7 +266,7 @@ def _payload(description: dict[str, Any], blobs: list[np.ndarray]) -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> tuple[dict[str, Any], memoryview]:
-    """The description in a file's contents, and where its arrays begin.
+    """The description in a file's contents, and the offset of its arrays.
 
     Raises:
         ValueError: it is no file of ours, or a damaged one, or one of another version.
@@ -302,7 +302,7 @@ def aligned(shape: list[int], dtype: np.dtype) -> np.ndarray:
 def program_of(
     description: dict[str, Any], arrays: list[np.ndarray], file: int | bytes, size: int, dependencies: list[Dependency]
 ) -> Compiled:
-    """The compiled program of a description.
+    """The compiled program that belongs to a description.
 
     Args:
         description: see `unpack`.

@@ -20,7 +20,7 @@ from . import store
 from .key import key_of
 from .program import arrays_of, decode_dependencies, encode_dependencies, pack, program_of, unpack
 
-_why: list[Exception] = []  # why the last program was not kept, for whoever debugs this
+_why: list[Exception] = []  # the reason why the last program was not kept, for debugging
 
 
 def _served(options: dict[str, Any]) -> bool:
@@ -30,7 +30,7 @@ def _served(options: dict[str, Any]) -> bool:
 
 
 def find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], *how: bool) -> Compiled | None:
-    """The program for a call, out of a file; None where there is none that is good here and now.
+    """The program for a call, from a file; None if no file is valid here and now.
 
     Raises:
         CacheWarning: a file is not trusted, and warnings are errors.
@@ -39,7 +39,7 @@ def find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], *how
         return None
     try:
         return _find(function, treedefs, keywords, how)
-    except store.CacheWarning:  # made an error
+    except store.CacheWarning:  # warnings are errors
         raise
     except Exception:
         return None
@@ -67,7 +67,7 @@ def _find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], how
 
 
 def keep(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], compiled: Compiled, *how: bool) -> None:
-    """Put a compiled program into a file, where that is possible."""
+    """Store a compiled program in a file, if possible."""
     if not _served(function.options) or getattr(compiled.run, "code", None) is None:
         return
     program = compiled.program

@@ -27,11 +27,11 @@ from pathlib import Path
 
 from ..utils.files import CACHE_VARIABLE, cache_root, default_root, programs_limit
 
-VARIANTS = 8  # files of one key
-SWEEP_SECONDS = 60.0  # between two looks at the size of the folder, at least
-ABANDONED_SECONDS = 3600.0  # after which a temporary file is one of a writer that was killed
+VARIANTS = 8  # files of one key at most
+SWEEP_SECONDS = 60.0  # seconds between two checks of the size of the folder
+ABANDONED_SECONDS = 3600.0  # seconds after which a temporary file belongs to a writer that was killed
 TRUSTED = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
-KEPT = 0.8  # of the limit, after old files were removed
+KEPT = 0.8  # part of the limit that remains after old files were removed
 _swept = 0.0
 _warned: set[str] = set()
 
@@ -60,7 +60,7 @@ class _Refused(Exception):
 
 
 def places() -> list[Path]:
-    """Where programs are kept: the first of these that is trusted."""
+    """The folders in which programs may be kept: the first one that is trusted is used."""
     return list(dict.fromkeys(root / "programs" for root in (cache_root(), default_root())))
 
 
@@ -73,7 +73,7 @@ def enabled() -> bool:
 
 
 def _check(status: os.stat_result, path: str) -> None:
-    """Refuse what others may have written.
+    """Refuse what others could have written.
 
     Raises:
         _Refused: with the reason.
@@ -87,7 +87,7 @@ def _check(status: os.stat_result, path: str) -> None:
 
 
 def _warn(path: str, refused: _Refused, instead: str) -> None:
-    """Say once in a process that something is not used."""
+    """Warn once in a process that something is not used."""
     if path not in _warned:
         _warned.add(path)
         text = f"{path} is not used for compiled programs, which are run as code: {refused} {instead}"
@@ -95,7 +95,7 @@ def _warn(path: str, refused: _Refused, instead: str) -> None:
 
 
 def _opened(name: str, path: str, parent: int | None, make: bool) -> int | None:
-    """The descriptor of a folder that can be trusted; None where it is not there.
+    """The descriptor of a folder that is trusted; None if it does not exist.
 
     Args:
         name: of the folder, in `parent`.
@@ -161,7 +161,7 @@ def _folder(key: str, make: bool = False) -> Iterator[tuple[int, str] | None]:
 
 
 def _names(folder: int, key: str) -> list[str]:
-    """The names of a key's files in a folder, those used last first."""
+    """The names of a key's files in a folder, the most recently used first."""
     with os.scandir(folder) as entries:
         found = [
             (e.stat(follow_symlinks=False).st_mtime_ns, e.name)
@@ -172,7 +172,9 @@ def _names(folder: int, key: str) -> list[str]:
 
 
 def files(key: str) -> Generator[Kept, None, None]:
-    """The files of a key, those used last first; each counts as used now, and is closed when the next is asked for."""
+    """The files of a key, the most recently used first; each is marked as used now, and is closed when the next is
+    requested.
+    """
     try:
         with _folder(key) as found:
             if found is None:
@@ -186,16 +188,16 @@ def files(key: str) -> Generator[Kept, None, None]:
                     yield kept
                 finally:
                     os.close(kept.fd)
-    except (OSError, RuntimeError):  # RuntimeError: nobody has a home
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home folder
         return
 
 
 def _read(folder: int, name: str, path: str) -> Kept | None:
     """A file of a folder; None where it cannot be read, is not trusted or too large to be ours."""
     try:
-        # O_NONBLOCK: to open a pipe would wait for a writer.
+        # O_NONBLOCK: opening a pipe would wait for a writer.
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:  # a link, a socket, or somebody has removed it
+    except OSError:  # a link, a socket, or it was removed
         return None
     try:
         status = os.fstat(fd)
@@ -203,7 +205,7 @@ def _read(folder: int, name: str, path: str) -> Kept | None:
             _check(status, path)
             with open(fd, "rb", closefd=False) as file:
                 kept = Kept(path, fd, file.read())
-            with contextlib.suppress(OSError):  # of root: it is read all the same
+            with contextlib.suppress(OSError):  # it belongs to root: it is read anyway
                 os.utime(fd)
             fd = -1
             return kept
@@ -223,13 +225,13 @@ def _largest() -> int:
 
 
 def remove(path: str) -> None:
-    """Take a file away that is of no use."""
+    """Remove a file that is of no use."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 
 
 def write(key: str, variant: str, data: bytes) -> None:
-    """Keep a program, if that is possible."""
+    """Store a program, if possible."""
     if len(data) > _largest():
         return
     try:
@@ -246,7 +248,7 @@ def write(key: str, variant: str, data: bytes) -> None:
 
 
 def _write(folder: int, name: str, data: bytes) -> None:
-    """Write a file of a folder, which others cannot write and see either whole or not at all."""
+    """Write a file of a folder atomically, so that others cannot write it."""
     temporary = f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -260,7 +262,7 @@ def _write(folder: int, name: str, data: bytes) -> None:
 
 
 def contents(place: Path) -> list[tuple[float, int, str]]:
-    """Time of last use, size and path of everything kept."""
+    """Time of last use, size and path of all files."""
     out = []
     for folder, _, names in os.walk(place):
         for name in names:
@@ -274,7 +276,7 @@ def contents(place: Path) -> list[tuple[float, int, str]]:
 
 
 def sweep(place: Path, now: bool = False) -> None:
-    """Remove what killed writers left, and where there is more than wanted what was used longest ago.
+    """Remove what killed writers left and, if the folder is too large, the least recently used files.
 
     Args:
         place: the folder of programs.

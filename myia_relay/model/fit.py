@@ -25,7 +25,7 @@ from .history import History
 from .model import ExportedModel, Model
 from .optim import Optimiser, adam
 
-CHUNK_SECONDS = 0.1  # how long a native chunk of steps runs: the bar moves and Ctrl-C is heard about this often
+CHUNK_SECONDS = 0.1  # seconds of a native chunk of steps: this often the bar moves and Ctrl-C is handled
 CHECKPOINT_SECONDS = 30.0  # a checkpoint is written at least this often, and after every epoch
 STATE_FILE = "state.safetensors"
 
@@ -89,7 +89,7 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def save(self, model: Model, optimizer: Optimiser, position: dict[str, int], history: History) -> None:
-        """Write everything, whole or not at all."""
+        """Write everything, atomically."""
         arrays = {f"model/{n}": a for n, a in model.params.items()}
         arrays |= {f"optimizer/{n}": a for n, a in optimizer.state().items()}
         arrays["losses"] = history.step_losses()
@@ -98,7 +98,7 @@ class Checkpoint:
     def load(
         self, model: Model, optimizer: Optimiser, settings: dict[str, int], history: History
     ) -> dict[str, int] | None:
-        """Take a run up where it was left; None where there is nothing yet.
+        """Resume a run where it ended; None if there is nothing yet.
 
         Raises:
             ValueError: the checkpoint is of a run with other settings.
@@ -201,7 +201,7 @@ def fit(
             if store:
                 store.save(model, optimizer, {**settings, "epoch": epoch + 1, "step": 0}, history)
     except KeyboardInterrupt:
-        # The steps of the interrupted chunk that were done are in the model, but not counted: a resumed run takes up the
+        # The completed steps of the interrupted chunk are in the model, but not counted: a resumed run starts from the
         # last checkpoint, which is consistent in itself.
         raise
     return history

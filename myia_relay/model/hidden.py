@@ -195,7 +195,7 @@ def parameters(
 
 
 def discover(model: Any, parse: Callable) -> ModelSpec:
-    """Infer a model function for its annotated arguments and write down its parameters.
+    """Infer a model function for its annotated arguments and record its parameters.
 
     Raises:
         TypeError_: an argument's shape is not annotated.

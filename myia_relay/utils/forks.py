@@ -17,7 +17,7 @@ from typing import Any
 
 LONGEST = 300.0  # seconds that a fork waits
 _changed = threading.Condition(threading.RLock())
-_busy: dict[int, int] = {}  # threads that must not be lost in the middle -> how deep they are in it
+_busy: dict[int, int] = {}  # threads that must not be lost in a fork -> how deeply they are nested
 _owners: weakref.WeakSet = weakref.WeakSet()
 
 
@@ -54,14 +54,14 @@ def _hook() -> None:
 
 def _before() -> None:
     _changed.acquire()
-    if threading.get_ident() not in _busy:  # a fork from within: nobody may wait for whom it holds up
-        # In the end it goes on: a hook that ran before this one may hold up the compilation.
+    if threading.get_ident() not in _busy:  # a fork from within: nothing may wait for the thread that it blocks
+        # In the end it proceeds: a hook that ran before this one may block the compilation.
         _changed.wait_for(lambda: not _busy, LONGEST)
 
 
 def _in_child() -> None:
     global _changed
-    _changed = threading.Condition(threading.RLock())  # in the old one other threads may wait, which are not here
+    _changed = threading.Condition(threading.RLock())  # other threads may wait in the old one, which do not exist here
     me = threading.get_ident()
     for thread in [t for t in _busy if t != me]:
         del _busy[thread]

@@ -243,8 +243,8 @@ def _int_power(b: Builder, x: Var, y: Var, exponent: int | None) -> Var:
     if exponent is None:
         text = " is a negative exponent, which makes a float of an int; write float(x) ** y"
         guard(b, P.ge(y, y.const(0)), ValueError, 0, text, operands=(y,))
-    # Whether |x| ** y >= 2 ** 63 can be told in floats: from exponent 2 on no power is near 2 ** 63 but that number
-    # itself (2 ** 63, 8 ** 21, ...), of which the negative one fits.
+    # Whether |x| ** y >= 2 ** 63 can be decided in floats: from exponent 2 on, no power is near 2 ** 63 except that
+    # number itself (2 ** 63, 8 ** 21, ...), whose negative fits.
     (base, e), limit = floats(x, y), float(1 << 63)
     size = P.pow_(P.abs_(base), e)
     odd = P.eq(P.bitwise_and(y, y.const(1)), y.const(1))
@@ -297,7 +297,8 @@ def _numpy_power(b: Builder, x: Var, y: Var, shortcuts: bool) -> Var:
         if dtype not in INTS and exponent == -1:
             return P.div(x.const(1), x)
     if shortcuts and exponent is None and y.ndim == 0 and dtype not in INTS:
-        # Where the exponent turns out to be 0.5 NumPy takes the root, which differs from the power at -0.0 and -inf alone.
+        # If the exponent turns out to be 0.5, NumPy computes the root, which differs from the power at -0.0 and -inf
+        # only.
         half, one = P.eq(y, y.const(0.5)), x.const(1)
         zero, infinite = P.eq(P.div(one, x), x.const(-np.inf)), P.eq(x, x.const(-np.inf))
         sign = P.where(zero, x.const(-1), P.where(infinite, x.const(np.nan), one))
@@ -340,7 +341,8 @@ def _shift(symbol: str, prim):
         guard(b, P.ge(y, y.const(0)), ValueError, "negative shift count")
         out = prim(x, y)
         if symbol == "<<":
-            # What is lost on the left: shifting back does not give x again, or the count is the width and x is not 0.
+            # The bits that are lost on the left: shifting back does not give x again, or the count is the width and x
+            # is not 0.
             lost = P.ne(P.right_shift(out, y), x)
             far = P.logical_and(P.gt(y, y.const(63)), P.ne(x, x.const(0)))
             refuse_overflow(b, P.logical_or(lost, far), "<<", x, y)
@@ -428,8 +430,8 @@ def _compare(symbol: str, prim):
         return out if value else P.logical_not(out)
 
     def int_with_float(b: Builder, i: Var, f: Var, swapped: bool) -> Var:
-        # Python compares exactly. Rounding is monotonic, so where float(i) and f differ they are ordered as i and f
-        # are; where they are equal f is whole, and is compared as an int, but for 2 ** 63, which no int reaches.
+        # Python compares exactly. Rounding is monotonic, so where float(i) and f differ, they are ordered as i and f
+        # are. Where they are equal, f is whole and is compared as an int, except for 2 ** 63, which no int reaches.
         order = (lambda p, q: prim(q, p)) if swapped else prim
         near = weak(i, "float64")
         if is_static(i) and abs(static_value(i)) <= EXACT:

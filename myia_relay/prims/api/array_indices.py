@@ -142,7 +142,7 @@ def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Calla
     rest = [k for k in range(x.ndim) if k not in advanced]
     shape = broadcast_shapes("indexing", *(picks[k].at.shape for k in advanced if picks[k].kind == "array"))
     flat = _merged(b, x, [picks[k] for k in advanced], shape)
-    # NumPy puts the axes of the positions where the arrays stand, or in front where they do not stand together.
+    # NumPy puts the axes of the positions in the place of the arrays, or in front if the arrays are not adjacent.
     together = advanced == list(range(advanced[0], advanced[-1] + 1))
     front = [k for k in rest if together and k < advanced[0]]
     behind = [k for k in rest if k not in front]

@@ -44,7 +44,7 @@ class Implementation:
         )
         self.keywords = self.positional + tuple(p.name for p in listed if p.kind is p.KEYWORD_ONLY)
         self.own_names = {p.name.rstrip("_"): p.name for p in listed if p.name.endswith("_")}
-        # Behind `*operands` no argument has a name of its own.
+        # After `*operands` no argument has a name of its own.
         self.parameters = self.positional if self.variadic else self.keywords
         self.required = tuple(
             p.name.rstrip("_") for p in listed if p.default is p.empty and p.kind is not p.VAR_POSITIONAL

@@ -72,7 +72,7 @@ for _name, _alias in (
     if hasattr(np, _alias):
         IMPLEMENTATIONS[getattr(np, _alias)] = IMPLEMENTATIONS[getattr(np, _name)]
 
-# From NumPy 2.1 on, rounding leaves integers alone; before, it made floats of them.
+# From NumPy 2.1 on, rounding keeps integers; before, it converted them to floats.
 ROUNDED_INTS_ARE_FLOATS = np.floor(np.int64(1)).dtype.kind == "f"
 
 for _fn, _prim in ((np.floor, P.floor), (np.ceil, P.ceil), (np.trunc, P.trunc)):
@@ -346,7 +346,7 @@ def clip(b: Builder, a, a_min=None, a_max=None, *, min=None, max=None) -> Var:
     """np.clip: min(max(a, a_min), a_max), and `a` itself where it equals a bound that is a number (so 0.0 or -0.0)."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     x = strong(operand(b, a))
-    if x.dtype in INTS:  # NumPy takes no notice of bounds beyond the range, which it refuses elsewhere
+    if x.dtype in INTS:  # NumPy ignores bounds beyond the range here, which it refuses elsewhere
         low = None if _is_python_int(b, low) and static_value(low) <= np.iinfo(x.dtype).min else low
         high = None if _is_python_int(b, high) and static_value(high) >= np.iinfo(x.dtype).max else high
     if low is None and high is None:

@@ -65,7 +65,7 @@ def sum_(b: Builder, a, axis=None, dtype=None, *, keepdims=False, initial=None) 
         is_static(initial) and (static_value(initial) != 0 or not np.signbit(static_value(initial)))
     ):
         return total
-    # A sum that starts at -0.0 stays there as long as it meets nothing else.
+    # A sum that starts at -0.0 keeps that value as long as all terms are -0.0.
     alone = reduce_all(_is_minus_zero(x), axes=normalise_axes("np.sum", axis, x.shape), keepdims=bool(keepdims))
     return P.where(P.logical_and(alone, _is_minus_zero(start)), start, total)
 

@@ -227,7 +227,7 @@ def _extremum(name: str, better):
                     f"{name}({x.type}, {y.type}) has one type or the other, depending on values; give both one type, "
                     f"as in {name}(float(x), 0.0)"
                 )
-        # The first of equals, and the first where a comparison with NaN is false: as in CPython.
+        # The first of equal values, and the first if a comparison with NaN is false: as in CPython.
         return P.where(better(y, x), y, x)
 
     return rule

@@ -159,7 +159,7 @@ def tensordot(b: Builder, x, y, axes, name: str = "np.tensordot") -> Var:
     free_y = tuple(j for j in range(y.ndim) if j not in other)
     k = product(x.shape[i] for i in own)
     shape_x, shape_y = tuple(x.shape[i] for i in free_x), tuple(y.shape[j] for j in free_y)
-    # y with its summed axes last: then `dot` reads it transposed, and a matrix times a transposed one moves no data.
+    # y with its summed axes last: `dot` then reads it transposed, and a product with a transposed matrix moves no data.
     left = reshape(permuted(x, (*free_x, *own)), shape=(product(shape_x), k))
     right = reshape(permuted(y, (*free_y, *other)), shape=(product(shape_y), k))
     if left.dtype == "bool":

@@ -184,7 +184,7 @@ class CFunction:
         types: tuple[Any, ...] = want.elems if isinstance(want, Struct) else (want,)  # numbers and arrays
         outs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in types]
         arrays = dict(zip(op.parameters, values)) | {f"out{i}": out for i, out in enumerate(outs)} | {"out": outs[0]}
-        kept: list[Any] = []  # what the addresses are of
+        kept: list[Any] = []  # keeps alive what the addresses point to
         status = self.function(*[self._bound(p, arrays, attrs, kept) for p in self.parameters])
         if status:
             raise RuntimeError(f"the C function {self.symbol} of the operator {op.name} returned {status}")

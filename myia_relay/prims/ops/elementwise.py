@@ -118,11 +118,11 @@ def _power(a, b):
         return np.float64(_c_pow(float(a), float(b)))
     if isinstance(a, np.floating) and isinstance(b, np.floating):  # as NumPy does of numbers
         return a**b
-    # NumPy raises for negative integer exponents; here they give 0, and whoever may not rely on that checks before.
+    # NumPy raises for negative integer exponents; here the result is 0, and code that must raise checks before.
     if np.asarray(b).dtype.kind == "i":
         return np.where(np.asarray(b) < 0, 0, np.power(a, np.maximum(b, 0)))[()]
-    # NumPy takes shortcuts where all exponents are one number (x ** 0.5 is sqrt(x), which differs at -0.0 and -inf). A
-    # last exponent unlike the others keeps it to C's `pow`, which Python's floats have.
+    # NumPy takes shortcuts if all exponents are one number (x ** 0.5 is sqrt(x), which differs at -0.0 and -inf). A
+    # different last exponent makes it use C's `pow`, as Python's floats do.
     a, b = np.broadcast_arrays(a, b)
     shape, one = a.shape, a.dtype.type(1)
     return np.power(np.append(a, one), np.append(b, one + one + one))[:-1].reshape(shape)[()]
@@ -356,8 +356,8 @@ def _(a, b):
 
 @int_truediv.lower
 def _(b, x, y):
-    # Within 2**53 both operands are floats exactly, and the quotient is rounded once. A back end that can do better
-    # beyond defines `int_truediv` itself.
+    # Up to 2**53 both operands are exact floats, and the quotient is rounded once. A back end that can do better beyond
+    # defines `int_truediv` itself.
     own = getattr(b, "int_truediv", None)
     return own(x, y) if own else b.div(b.cast(x, "float64"), b.cast(y, "float64"))
 

@@ -91,8 +91,7 @@ def _(size, batched, x, i, *, axis):
     return take(_rows(x, axis), _example_rows(x, size, n, i), axis=0)
 
 
-# Where each example has positions of its own, batching gathers from one array in which examples and positions are
-# merged.
+# If each example has positions of its own, batching gathers from one array in which examples and positions are merged.
 
 
 def _size(near, n, plus: int = 0):
@@ -370,7 +369,7 @@ def _batch_window(prim, combine):
         if not batched[2]:
             return None
         x, v = materialise_all(size, batched[:2], (x, v))
-        # Each example has its own window: position p takes element p - start of v, where that is inside of v.
+        # Each example has its own window: position p takes element p - start of v, if that is inside v.
         shape, n, m = shape_of(x), shape_of(v)[axis + 1], shape_of(x)[axis + 1]
         start = reshape(_within(x, start, m - n + 1), shape=(size, 1))
         off = sub(reshape(nullary(x, "iota", n=m, dtype="int64"), shape=(1, m)), start)  # (size, m)

@@ -333,7 +333,7 @@ def _(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
 
 @max_pool_grad.jvp
 def _(x, dout, out, tangents, **attrs):
-    # Where the maxima are does not depend on small changes of x.
+    # The positions of the maxima do not depend on small changes of x.
     return None if tangents[1] is None else max_pool_grad(x, tangents[1], **attrs)
 
 

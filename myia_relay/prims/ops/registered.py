@@ -64,7 +64,7 @@ class Operator:
         c_function: the C function that computes it, or None.
     """
 
-    __relay_operator__ = True  # what tells it from other objects without an import of the primitives
+    __relay_operator__ = True  # it marks operators, so that they are recognised without importing the primitives
 
     def __init__(self, name: str, function: Callable, **rules: Any):
         self.name, self.function = name, function

@@ -83,6 +83,6 @@ def digamma(x):
     for coefficient in reversed(SERIES[:-1]):
         series = series * square + const_like(x, coefficient)
     psi = log(z) - div(const_like(x, 0.5), z) - series * square - below
-    # Of x where it is not negative, something harmless.
+    # x where it is not negative, otherwise a harmless value.
     angle = where(negative, x, const_like(x, 0.5)) * const_like(x, math.pi)
     return where(negative, psi - const_like(x, math.pi) * (cos(angle) / sin(angle)), psi)

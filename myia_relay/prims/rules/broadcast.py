@@ -223,7 +223,7 @@ reshape.jvp(_linear(reshape))
 @reshape.lower
 def _(b, index, x, *, in_types, out_type, shape):
     have, want = in_types[0].shape, tuple(shape)
-    # A common prefix (a batch axis, most often) keeps its indices: no division needed for it.
+    # A common prefix (usually a batch axis) keeps its indices, which saves divisions.
     same = 0
     while same < min(len(have), len(want)) and have[same] == want[same]:
         same += 1
