@@ -9,7 +9,7 @@ from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tu
 from myia_relay.ad.batch.batch import Batcher
 from myia_relay.ad.expand import expand, vmap_graph
 from myia_relay.backend.interpreter import run
-from myia_relay.ir.build import Builder, Var
+from myia_relay.ir.build import Builder, Var, as_type
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
@@ -113,25 +113,36 @@ def test_structures_part_by_part():
     assert b.shape == (4, 2) and c.shape == (4,)
 
 
-@pytest.mark.parametrize("flags", [((True, (False, False)), True), ((False, (True, False)), True), ((False, (False, True)), True),
-                                   ((True, (True, True)), True), (False, True)], ids=str)  # fmt: skip
+COUNTS = (
+    ((True, False), False),
+    ((False, (True, False)), True),
+    ((True, (False, True)), False),
+    ((True, (True, True)), True),
+)
+
+
+@pytest.mark.parametrize("flags", [*COUNTS, (False, True)], ids=str)
 def test_structures_that_only_some_examples_use(flags):
     """A branch, a loop with different bounds and one with different conditions; the value and all of its derivatives."""
-    t = tuple_of(FLOAT, tuple_of(vec(2), Scalar("float64")))
+    t = tuple_of(FLOAT, tuple_of(INT, vec(2)), Scalar("float64"))
+    flags = ((*flags[0], flags[1]), True) if isinstance(flags[0], tuple) else flags
 
     def f(p, y):
         def turns(p, y):
             n = P["cast"](y * 2.0, dtype="int64", weak=True)
-            body = lambda i, q, y: staged(y.builder, ((sin(q[0]) + 0.5, (q[1][0] * y, q[1][1] + q[0])),))  # noqa: E731
+
+            def body(i, q, y):
+                return staged(y.builder, ((sin(q[0]) + 0.5, (q[1][0] + 1, q[1][1] * y), q[2] + q[0]),))
+
             return for_((0, n, 1), body, (p,), (y,))[0]
 
         def until(p, y):
             test = lambda q, y: q[0] > y  # noqa: E731
-            body = lambda q, y: staged(y.builder, ((q[0] - 0.75, (q[1][0] * q[0], q[1][1] * q[0])),))  # noqa: E731
+            body = lambda q, y: staged(y.builder, ((q[0] - 0.75, (q[1][0] - 1, q[1][1] * q[0]), q[2] * q[0]),))  # noqa: E731
             return while_(test, body, (p,), (y,))[0]
 
         q = cond(y > 0.0, turns, until, p, y)
-        return q[0] + reduce_sum(q[1][0] * q[1][0], axes=(0,)) * q[1][1]
+        return q[0] + reduce_sum(q[1][1] * q[1][1], axes=(0,)) * q[2] * P["cast"](q[1][0], dtype="float64", weak=True)
 
     def both(p, y):
         return vag(f, p, y, wrt=(0, 1))
@@ -142,13 +153,14 @@ def test_structures_that_only_some_examples_use(flags):
     def draw(t, flag):
         if isinstance(t, Struct):
             return tuple(draw(e, flag if isinstance(flag, bool) else flag[k]) for k, e in enumerate(t.elems))
-        drawn = rng.uniform(0.5, 1.0, (N, *t.shape) if flag else t.shape)
-        return drawn if drawn.shape else float(drawn) if t.weak else np.float64(drawn)
+        shape = (N, *t.shape) if flag else t.shape
+        drawn = rng.uniform(0.5, 1.0, shape) if t.is_float else rng.integers(2, 9, shape)
+        return drawn if shape else as_type(drawn, t)
 
     def pick(x, t, flag, k):
         if isinstance(t, Struct):
             return tuple(pick(x[i], e, flag if isinstance(flag, bool) else flag[i], k) for i, e in enumerate(t.elems))
-        return x if not flag else x[k] if not getattr(t, "weak", False) else float(x[k])
+        return x if not flag else as_type(x[k], t)
 
     p = draw(t, flags[0])
     want = stack([run(one, [pick(p, t, flags[0], k), float(X[k])]) for k in range(N)])
@@ -335,6 +347,17 @@ def test_checks_where_only_some_examples_run():
         run(g, [X, 0.25])
     np.testing.assert_array_equal(run(g, [-np.abs(X), 0.25]), -np.abs(X))
 
+    def few(x, n):
+        apply("check", n < 3, n, exception=ValueError, parts=("many ", (0, "", "")))
+        return x * 2.0
+
+    g = verify(
+        vmap_graph(build(lambda x, n: cond(x > 0.0, few, lambda x, n: x, x, n), FLOAT, INT), (True, False), N), "vmap"
+    )
+    with pytest.raises(ValueError, match="many 4"):
+        run(g, [X, 4])
+    np.testing.assert_array_equal(run(g, [-np.abs(X), 4]), -np.abs(X))
+
 
 def test_raise_where_no_example_goes():
     def f(x):
@@ -427,13 +450,14 @@ def test_an_update_that_is_the_same_for_all_is_done_once():
 
 def test_calls_where_only_some_examples_run():
     inner = build(branchy, FLOAT, FLOAT, name="inner")
-    check(
+    many = check(
         lambda x, y: cond(x > 0.2, lambda x, y: call(inner, x, y) + 1.0, lambda x, y: x, x, y),
         (FLOAT, FLOAT),
         (True, False),
         X,
         2.0,
     )
+    assert not loops(many)  # not example by example
 
 
 def test_checks_of_what_is_the_same_for_all():

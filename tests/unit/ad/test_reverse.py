@@ -405,6 +405,15 @@ def test_called_graphs():
     check_orders(lambda x: call(outer, x, x * x), 0.7, order=3, rtol=1e-3, atol=1e-3)
 
 
+def test_a_function_that_saves_nothing_is_called_as_it_is():
+    """Its forward version would hand back a tuple of one."""
+    inner = build(lambda x, y: x * 2.0 + y, FLOAT, FLOAT, name="inner")
+    g = expanded(build(lambda x: vag(lambda x: call(inner, sin(x), x), x), FLOAT))
+    forward, *_ = [n for n in g.nodes if isinstance(n.fn, Graph)]
+    assert forward.type == FLOAT and forward.fn.name == "inner"
+    assert run(g, [0.5])[1][0] == pytest.approx(2.0 * np.cos(0.5) + 1.0, rel=1e-14)
+
+
 def test_calls_with_loops_inside():
     g = build(lambda x: power(x, 3), FLOAT, name="cube")
     check_orders(lambda x: call(g, sin(x)), 0.7, order=3, rtol=1e-3, atol=1e-3)
