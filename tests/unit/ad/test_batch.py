@@ -10,6 +10,7 @@ from myia_relay.ad.batch.batch import Batcher
 from myia_relay.ad.expand import expand, vmap_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.ir.build import Builder, Var, as_type
+from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
@@ -242,7 +243,8 @@ def test_a_loop_that_would_not_end_where_it_is_not_taken():
 
 def test_calls():
     inner = build(branchy, FLOAT, FLOAT, name="inner")
-    check(lambda x, y: call(inner, x, y) + call(inner, y, y), (FLOAT, FLOAT), (True, False), X, 2.0)
+    many = check(lambda x, y: call(inner, x, y) + call(inner, y, y), (FLOAT, FLOAT), (True, False), X, 2.0)
+    assert sum(isinstance(n.fn, Graph) for n in many.nodes) == 2  # they stay calls
 
 
 def test_a_chain_of_calls_is_batched_once(monkeypatch):
