@@ -203,8 +203,8 @@ def check(
             found.append(Conflict(f"another entry of '{name}' may be, or hold, the same object"))
         return found
 
-    report(reasons := conflicts())
-    if p.loops and not any(r.other is None and not r.arrays and r.confirm is None for r in reasons):
+    report(conflicts())
+    if p.loops:
         p.checks.append(lambda: report(conflicts()))
 
 

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from myia_relay.abstract.dims import symbol
 from myia_relay.abstract.types import INT, Array
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.host.inplace import source
@@ -68,6 +69,22 @@ PARTS = [
 @pytest.mark.parametrize(("update", "shape", "part", "count"), PARTS)
 def test_a_part_is_written_by_one_loop_for_each_axis_along_which_it_has_pieces(update, shape, part, count):
     assert loops(update, shape, part) == count
+
+
+def test_a_row_of_an_array_of_unknown_size_is_computed_elsewhere():
+    """There may be no row at all."""
+
+    def body(i, a, c):
+        row = apply("matvec", apply("dot", c, c, transpose_a=True, transpose_b=False), at(c, 0), transpose=False)
+        return (put(a, row, i),)
+
+    size = Array("float64", (symbol("n"), 3))
+    graph = build(lambda x, c, n: for_((0, n, 1), body, (x * 2.0,), (c * 1.0,))[0], size, Array("float64", (2, 3)), INT)
+    program = compile_program(graph)
+    assert re.search(r"\bk\d+_dynamic_update\(", str(program.tir["main"]))
+    for rows in (1, 4):
+        x, c = np.ones((rows, 3)), np.arange(6.0).reshape(2, 3)
+        np.testing.assert_allclose(program(x, c, rows), run(graph, (x, c, rows)))
 
 
 def updated_in_a_call(x, y, n):
