@@ -287,13 +287,13 @@ def _is_put_back(node: Node) -> bool:
 
 
 def _carried(p: ParseContext, node: Node) -> set[Node]:
-    """The parameters of loops through which a value may have passed."""
+    """The parameters through which a value may have passed."""
     seen, stack = {node}, [node]
     while stack:
         fresh = set(sources_of(p, stack.pop()).same) - seen
         seen |= fresh
         stack.extend(fresh)
-    return {n for n in seen if isinstance(n, Parameter) and n in p.flows}
+    return {n for n in seen if isinstance(n, Parameter)}
 
 
 def _outlives_an_iteration(p: ParseContext, node: Node, holder: Node) -> bool:

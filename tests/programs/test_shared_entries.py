@@ -95,6 +95,13 @@ MAKES = {
     "ys = [R, S]; zs = [ys, ys]; xs = zs[0]": "ys, zs",
     "ys = [R, S]; zs = (ys, n); xs = zs[0]": "zs",
     "ys = [R, S]; get = lambda: ys; xs = get()": "ys",
+    "xs = [S]; row = R; for i in range(n): if i > 0: xs.append(row)": "row",
+    "xs = [S]; row = R; for i in range(n): if i > 0: xs.append(row); if i > 1: row = I": "row",
+    "xs = [S]; for i in range(n): if i > 0: xs.append(I)": "",
+    "xs = [S]; for i in range(n): row = I; if i > 0: xs.append(row)": "",
+    "xs = [S]; row = R; for i in range(n): row = row + row; if i > 0: xs.append(row)": "row",
+    "xs = [S]; for i in range(n): row = I; for _ in range(2): xs.append(row)": "",
+    "xs = [S]; for i in range(n): for _ in range(2): xs.append(I)": "",
 }
 # What gives a part of it a name, and whether that is kept.
 ALIASES = {
@@ -311,6 +318,20 @@ VERDICTS = {
         "s?s?s?sss??????ssssssssss?s?s?sss??????ssssssssssssssssss",
     "ys = [R, S]; get = lambda: ys; xs = get()":
         "ssss?s?s???s?s?ssss?s?s?sssssssss??s?s?ssss?s?s?ssss?s?s?",
+    "xs = [S]; row = R; for i in range(n): if i > 0: xs.append(row)":
+        "??s????sssssssssssssssss......ssssss?s?ssssss???ssssss?s",
+    "xs = [S]; row = R; for i in range(n): if i > 0: xs.append(row); if i > 1: row = I":
+        "?s??s?ssssssssssssssssss..sssssss??s?s?sss??s???ss??s?",
+    "xs = [S]; for i in range(n): if i > 0: xs.append(I)":
+        "tsttst.s.?.tstsssss.s.s.sss?????.?.sssss.ssss.s.",
+    "xs = [S]; for i in range(n): row = I; if i > 0: xs.append(row)":
+        "tsttstst.s.tstttss.s....sssss???.s...ss.s.sss.s.s.",
+    "xs = [S]; row = R; for i in range(n): row = row + row; if i > 0: xs.append(row)":
+        "?.s.s.????.?.?.?sssss?s?..s...ssss?s?s??sssss?s?ssssss???",
+    "xs = [S]; for i in range(n): row = I; for _ in range(2): xs.append(row)":
+        "????s???sssssssssssss...sssssss?s?sss?s?s?sss?s???",
+    "xs = [S]; for i in range(n): for _ in range(2): xs.append(I)":
+        "tsttttt.s.tstsssss.s......ss???.s.sssss.?.sssss.s",
 }  # fmt: skip
 """The verdicts on the programs that make a structure so, in order; one that is refused for no need may well be accepted one day."""
 

@@ -14,7 +14,7 @@ from myia_relay.abstract.dims import symbol
 from myia_relay.abstract.types import INT, Array, tuple_of
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.program import compile_program
-from tests.typed_graphs import apply, assert_close, build, cond, for_, vec, while_
+from tests.typed_graphs import apply, assert_close, build, call, cond, for_, vec, while_
 
 
 def put(x, v, i):
@@ -451,6 +451,10 @@ def pair_handed_on(x, n):
     return put(pair[0], 5.0, 0), total(pair[0])
 
 
+def result_of_a_call(x, n):
+    return call(build(lambda a, k: put(a * 2.0, 1.0, k), vec(6), INT, name="called"), x, n)
+
+
 def held_by_a_tuple(x, n):
     y = x * 2.0
     held = apply("make_struct", y, y, type=tuple_of(vec(6), vec(6)))
@@ -547,6 +551,7 @@ PROGRAMS = {
     given_while_a_row_is_needed: "mul copy copy dynamic_update copy",
     of_a_loop_whose_other_result_is_needed: "mul reduce_sum copy",
     pair_handed_on: "mul copy reduce_sum",
+    result_of_a_call: "mul copy",
     held_by_a_tuple: "mul copy copy",
     of_a_constant: "copy add",
     through_a_branch_that_takes_a_tuple: "mul reduce_sum reduce_sum reduce_sum copy reduce_sum",

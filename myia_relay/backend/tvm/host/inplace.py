@@ -86,9 +86,8 @@ def dies(scope: Any, node: Node, at: Apply) -> bool:
     """Whether all memory of a node's value may be overwritten by application `at`: nobody looks at it behind."""
     if is_left_out("in_place"):
         return False
-    found = list(views(scope.env.get(node)))
     position = scope.position[at]
-    for view in found:
+    for view in views(scope.env.get(node)):
         if view.storage.kind not in ("arena", "out") or view.pointer is not None:
             return False
         for holder in scope.env.holders[view.storage]:
@@ -98,7 +97,7 @@ def dies(scope: Any, node: Node, at: Apply) -> bool:
                 or _holds_until(scope, holder, view.storage) > position
             ):
                 return False
-    return bool(found)
+    return True
 
 
 def _holds_until(scope: Any, holder: Node, storage: Storage) -> int:
@@ -148,7 +147,7 @@ def is_fresh(node: Node, scope: Any) -> bool:
     """Whether lowering this node makes memory, which can as well be the wanted one."""
     if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
         return False
-    if is_scalar(node.type) or not isinstance(node.type, Array) or is_view(node):
+    if is_scalar(node.type) or not isinstance(node.type, Array):
         return False
     if node.fn.name == "get_item":
         return applied(node.args[0]) == "map_rows"
