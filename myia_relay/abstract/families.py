@@ -61,7 +61,7 @@ def is_record_class(cls: Any) -> bool:
 
 
 def family_of(cls: type) -> Family | None:
-    """The recursive family that a class belongs to; None where it belongs to none.
+    """The recursive family that a class belongs to; None if it belongs to none.
 
     Values of such a class are `Data`. Constant time after the first look at a class.
     """

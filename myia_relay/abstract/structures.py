@@ -57,7 +57,7 @@ class Items:
         self.undo: Any = None
 
     def read(self) -> list:
-        """The entries, not to be changed. An old version gets a copy of its own when it is looked at."""
+        """The entries, which must not be changed. An old version gets its own copy when it is read."""
         if self.entries is None:
             older: list[Items] = []
             version = self

@@ -7,7 +7,7 @@ from ..ir.text import to_text
 
 
 class GraphView:
-    """A graph to look at.
+    """A graph for inspection.
 
     Attributes:
         graph: the graph.

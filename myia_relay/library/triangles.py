@@ -33,4 +33,4 @@ def upper(x):
 
 
 TRIANGLES = {"Lower": lower, "Upper": upper}
-"""Name of a triangle -> what looks at an array that is annotated so, and lets the compiler know."""
+"""Name of a triangle -> the function that checks an array with this annotation, and tells the compiler its zeros."""

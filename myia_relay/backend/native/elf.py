@@ -238,7 +238,7 @@ class _Linker:
         return self._is_import(number) and self.symbols[number].name in self.slots
 
     def _variable(self, number: int) -> str | None:
-        """The name by which whoever loads the code finds a place of the table."""
+        """The name under which the loading code finds an entry of the table."""
         if self._is_slot(number):
             return f"__{self.symbols[number].name}"
         chosen = self._is_import(number) and self.symbols[number].name in (*VERSIONED, *ALLOCATOR)

@@ -178,7 +178,7 @@ _FREE: list[Heap] = []
 
 
 def heap() -> Heap:
-    """A heap that nobody uses."""
+    """A heap that is not in use."""
     try:
         return _FREE.pop()
     except IndexError:

@@ -55,5 +55,5 @@ def supported() -> bool:
 
 
 def descr(dtype: str) -> np.dtype:
-    """The dtype object that arrays have unless somebody made another."""
+    """The dtype object that arrays have, unless another one was made explicitly."""
     return numpy_dtype(dtype)

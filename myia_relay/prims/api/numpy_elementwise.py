@@ -474,7 +474,7 @@ def copy(b: Builder, a) -> Var:
 
 
 def own(x: Var) -> Var:
-    """An array that nothing else can see: another node, which costs nothing where nobody changes it in place."""
+    """An array that nothing else can see: another node, which costs nothing if the array is not changed in place."""
     from ..rules.broadcast import reshape
 
     return reshape(x, shape=x.shape) if isinstance(x.type, Array) else x

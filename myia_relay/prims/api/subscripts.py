@@ -286,7 +286,7 @@ def _only_views(index) -> bool:
 
 
 def _nothing(x: Var, picks) -> Var:
-    """The result behind an index that always raises: of the right shape, never looked at."""
+    """The result of an index that always raises: of the right shape, never read."""
     shape = tuple(1 if p.kind == "new" else p.size for p in picks if p.kind not in ("int", "empty") and not p.single)
     zero = x.const(0)
     return broadcast_to(zero, shape=shape) if shape else zero

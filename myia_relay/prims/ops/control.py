@@ -346,7 +346,7 @@ def _(*args, graph):
 
 @primitive("struct", differentiable=False)
 def undef(*, type):
-    """A value of a type that is never looked at: the placeholder on a path that does not produce one. Costs nothing."""
+    """A value of a type that is never read: the placeholder on a path that does not produce one. Costs nothing."""
     return None
 
 

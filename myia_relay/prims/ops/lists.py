@@ -76,7 +76,7 @@ def _(xs):
 
 @primitive("struct")
 def list_get(xs, index):
-    """Entry `index`, which is in range; any value where it is not and nobody looks at the result."""
+    """Entry `index`, which is in range; an arbitrary value if it is not and the result is unused."""
     entries = xs.read()
     return entries[index] if 0 <= index < len(entries) else 0
 
@@ -150,7 +150,7 @@ def _(xs, index):
 
 @primitive("struct")
 def list_concat(xs, ys):
-    """The entries of both. Takes time for those of `ys` where `xs` is not looked at any more."""
+    """The entries of both. Takes time for those of `ys` only, if `xs` is dead."""
     more, count = list(ys.read()), len(xs)
     return xs.change(lambda e: e.extend(more), lambda e: e.__delitem__(slice(count, None)))
 

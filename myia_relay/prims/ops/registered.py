@@ -271,7 +271,7 @@ def common_dtype(types: Sequence[Leaf]) -> str:
 
 
 def _read_only(value: Any) -> Any:
-    """A value that the definition cannot change: the program may look at it again."""
+    """A value that the definition cannot change, because the program may read it again."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False

@@ -460,7 +460,7 @@ def trip_count(lowering: Any, start: Any, stop: Any, step: Any, known_step: int 
 
 
 def tests_of(graph: Graph) -> set[Apply]:
-    """Truth values that are looked at in one place, by a check or condition or a part of one: they need no local."""
+    """Truth values that are used in one place, by a check, by a condition or by a part of one: they need no local."""
     found = {n for n in graph.nodes if getattr(n.fn, "name", "") in TESTS and is_scalar(n.type)}
     if not found:
         return found

@@ -256,7 +256,7 @@ def _note_writes(scope: Any) -> None:
 
 
 def _still_needed(lowering: Any, node: Apply) -> bool:
-    """Whether a `ref_read` is looked at after an update of what it read."""
+    """Whether the value of a `ref_read` is used after an update of the array that it read."""
     scope = lowering.scope
     _note_writes(scope)
     key = (node.attrs["index"], node.args[0].type)
@@ -313,7 +313,7 @@ def _flush_reads(lowering: Any, place: View) -> None:
 
 
 def _written_again(lowering: Any, node: Apply, value: Node) -> bool:
-    """Whether the value is looked at after a further update of the array it is written to now."""
+    """Whether the value is used after a further update of the array that it is written to now."""
     scope = lowering.scope
     _note_writes(scope)
     key = (node.attrs["index"], node.args[0].type)

@@ -59,7 +59,7 @@ def views(value: Any) -> Iterator[View]:
 
 
 def last_use(scope: Any, node: Node) -> int:
-    """The position of the last application that looks at a value, through values computed on the fly and views of it."""
+    """The position of the last application that uses a value, also through values computed on the fly and views of it."""
     if node not in scope.last_uses:
         scope.last_uses[node] = _last_use(scope, node)
     return scope.last_uses[node]
@@ -83,7 +83,7 @@ def _last_use(scope: Any, node: Node) -> int:
 
 
 def dies(scope: Any, node: Node, at: Apply) -> bool:
-    """Whether all memory of a node's value may be overwritten by application `at`: nobody looks at it behind."""
+    """Whether all memory of a node's value may be overwritten by application `at`, because it is not read afterwards."""
     if is_left_out("in_place"):
         return False
     position = scope.position[at]
@@ -123,7 +123,7 @@ def donated(scope: Any, node: Apply) -> list[bool]:
 
 
 def overwrites(lowering: Any, node: Apply) -> bool:
-    """Whether an application may leave its result where its first operand is: nothing else looks at that any more."""
+    """Whether an application may store its result in place of its first operand, because nothing else reads that any more."""
     first = lowering.view(node.args[0])
     others = [v for a in node.args[1:] for v in views(lowering.scope.env.get(a))]
     return dies(lowering.scope, node.args[0], node) and all(v.storage is not first.storage for v in others)
@@ -233,7 +233,7 @@ class _Part:
 
 
 def row_for(lowering: Any, node: Node) -> View | None:
-    """Where the result of a node can be computed right in a row of the array that it will be assigned to: the row.
+    """The row of the array that the result of a node will be assigned to, if it can be computed there directly.
 
     That is so where the array is this graph's to overwrite, and the assignment is all that looks at it: what an adjoint
     keeps of each iteration goes into its array without a copy.

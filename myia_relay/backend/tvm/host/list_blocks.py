@@ -283,7 +283,7 @@ class Handle:
         return self.lowering.b.dim(self.layout.record)
 
     def inside(self, index: Any, further: int = 0) -> None:
-        """The index is of an entry, or of one of so many further ones; it is looked at where accesses to memory are checked."""
+        """Check that an index is of an entry, or of one of so many further ones, if accesses to memory are checked."""
         if self.lowering.watch is not None:
             length = plus(self.get(LENGTH), idx(further))
             self.lowering.watch.inside(self.lowering.block, "list", index, length)

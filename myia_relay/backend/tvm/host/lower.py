@@ -291,7 +291,7 @@ class Lowering:
             raise LoweringError(f"the native executor cannot compile {prim.name}", node.origin)
 
     def undefined(self, type: Type, place: View | None = None) -> Any:
-        """A value that is never looked at.
+        """A value that is never read.
 
         Args:
             type: its type.
@@ -410,7 +410,7 @@ class Lowering:
         self.scope.env[node] = targets[0]
 
     def retarget(self, node: Node, place: View, keep: bool) -> bool:
-        """Let a value that is not computed yet be written over `place`, in place of memory of its own.
+        """Let a value that is not computed yet be written over `place`, instead of into memory of its own.
 
         Args:
             node: an elementwise node, pending or fused.

@@ -68,7 +68,7 @@ def list_leaves(value: Any, t: Type, path: tuple = ()) -> list:
 
 
 def last_position(scope: Any, node: Node, path: tuple) -> int:
-    """The position of the last application that looks at a part of a value."""
+    """The position of the last application that uses a part of a value."""
     best, seen, stack = -1, set(), [(node, path)]
     while stack:
         top, path = stack.pop()
@@ -120,7 +120,7 @@ def mine(lowering: Any, address: Any, at: Apply | None) -> Reference | None:
 
 
 def given(lowering: Any, address: Any, at: Apply | None) -> Any:
-    """A reference to a list for somebody else: this scope's own where it needs it no more, else a further one."""
+    """A reference to a list that is passed on: this scope's own if it no longer needs it, otherwise an additional one."""
     reference = mine(lowering, address, at)
     if reference is not None and (at is None or _is_there_once(lowering, address, at)):
         reference.gone = True
@@ -160,7 +160,7 @@ def take_initial(lowering: Any, node: Apply, args: Any) -> None:
 
 
 def leave(lowering: Any, scope: Any) -> None:
-    """A scope ends: whoever takes its result owns the lists in it."""
+    """A scope ends: the receiver of its result owns the lists in it."""
     output = scope.graph.output
     for _, _, address in list_leaves(lowering.value(output), output.type):
         given(lowering, address, None)

@@ -285,7 +285,7 @@ def _give_back(lowering: Any, r: TapeRegion, number: Any, several: bool) -> None
 
 
 def _overwritten(lowering: Any, node: Apply, tape: Tape) -> bool:
-    """Whether the popped record may be handed out again while its arrays are still looked at."""
+    """Whether the popped record may be allocated again while its arrays are still in use."""
     scope = lowering.scope
     if not any(isinstance(t, Array) and not is_scalar(t) for t in leaves(tape.elem)):
         return False

@@ -133,7 +133,7 @@ def find(lowering: Any, node: Apply, most: int | None) -> VectorLoop | None:
 
 
 def _is_store(node: Node, param: Node, users: Mapping[Node, list[Apply]]) -> TypeGuard[Apply]:
-    """Whether an array is written at one place in an iteration, and otherwise only looked at."""
+    """Whether an array is written at one place in an iteration, and otherwise only read."""
     if (
         not isinstance(node, Apply)
         or not updates_one(node)

@@ -282,7 +282,7 @@ class Evaluator:
         return self.memo[key][0]
 
     def _named(self, at: Any) -> Any:
-        """An index in a local; one that is linear in the lanes stays so, for whoever asks."""
+        """An index in a local; one that is linear in the lanes keeps this property."""
         lanes = lanes_of(dtype_of(at))
         at_lanes = linear(at) if lanes > 1 else None
         if at_lanes is None:
