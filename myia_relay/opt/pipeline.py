@@ -23,6 +23,7 @@ from .loops.invariants import HoistInvariants
 from .loops.partial_sums import PartialSums
 from .loops.preallocate_tapes import PreallocateTapes
 from .loops.redundant_loops import EliminateRedundantLoops
+from .loops.sum_products import SumProducts
 from .loops.unroll_and_jam import UnrollAndJam
 from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
@@ -108,7 +109,7 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     )  # what depends on one may then be equal to something else
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
-    summed = Pipeline((Accumulate(), PartialSums()), rounds=1, verify=verified)(graph)
+    summed = Pipeline((Accumulate(), PartialSums(), SumProducts()), rounds=1, verify=verified)(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)
     unfolded = Pipeline((InlineRecursion(),), rounds=1, verify=verified)(graph)
