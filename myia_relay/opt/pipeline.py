@@ -11,6 +11,7 @@ from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging, report
 from ..utils.switches import is_left_out
+from .kernels.join_pads import JoinPads
 from .kernels.row_blocks import BlockRows
 from .kernels.soa_kernels import SoaKernels
 from .kernels.triangular_products import TriangularProducts
@@ -135,7 +136,7 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
         planned = Pipeline(steps, rounds=1, verify=verified)(graph)
         if planned is not graph:
             graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
-    return Pipeline((EliminateDeadFills(), DelayUpdates()), rounds=1, verify=verified)(graph)
+    return Pipeline((JoinPads(), EliminateDeadFills(), DelayUpdates()), rounds=1, verify=verified)(graph)
 
 
 def plan_lanes(graph: Graph, check: bool | None = None) -> Graph:

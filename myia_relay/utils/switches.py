@@ -25,6 +25,7 @@ OPTIMISATIONS = {
     "check_elimination": "checks and overflow flags that range analysis decides are dropped",
     "hoist_invariants": "what does not change in a loop is computed before it",
     "in_place": "arrays are changed in place where nobody looks at the old ones",
+    "join_pads": "sums of padded arrays that lie one behind the other are written part by part",
     "unroll_and_jam": "inner while loops of eight iterations run together",
     "preallocate_tapes": "tapes of known length are arrays of the memory plan",
     "soa_kernels": "arrays of short rows are computed row by row, in the lanes of vectors",
