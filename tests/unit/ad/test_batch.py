@@ -374,6 +374,19 @@ def test_raise_where_no_example_goes():
     np.testing.assert_array_equal(run(g, [-np.abs(X)]), -np.abs(X) * 2)
 
 
+def test_a_raise_for_all_examples_shows_the_first():
+    def f(x, y):
+        def wrong(x, y):
+            return apply("raise", x, exception=ValueError, parts=("bad ", (0, "", "")), type=FLOAT)
+
+        return cond(y > 0.0, wrong, lambda x, y: x * 2.0, x, y)
+
+    g = verify(vmap_graph(build(f, FLOAT, FLOAT), (True, False), N), "vmap")
+    with pytest.raises(ValueError, match=r"bad 0\.5"):
+        run(g, [X, 1.0])
+    np.testing.assert_array_equal(run(g, [X, -1.0]), X * 2)
+
+
 def test_what_would_be_computed_behind_a_raise():
     def f(x, y):
         def wrong(x, y):
