@@ -162,10 +162,10 @@ class Relay:
             None where the arguments need a closer look; without what makes the result where they had it.
         """
         leaves: list = []
-        if kwargs or self.static or self._structural:
+        if self._structural:
             return None
         try:
-            key = quick_key(args, leaves, self._listed)
+            key = self._quick_key(args, kwargs, leaves)
         except RecursionError:
             return None
         if key is None:
@@ -184,6 +184,10 @@ class Relay:
             holds = checker(compiled.program.dependencies, 0, lambda: True, lambda: False, [])
             self._quick[key] = compiled, finisher(compiled), holds
         return compiled, None, given
+
+    def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
+        """What finds the program without treedefs; the leaves are appended. None where that takes a closer look."""
+        return None if kwargs or self.static else quick_key(args, leaves, self._listed)
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
         """The program for these trees alone, with their structure in its types, if their values do not fit their

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .api import Relay
+from .infer.arguments.arguments import quick_key
 from .infer.engine.engine import Engine
 from .infer.engine.frames import Frame
 from .infer.language.calls import numeric
 from .infer.language.registry import special
 from .infer.values.values import Val
 from .prims.api.implementations import Implementation
+
+SIZES = (int, tuple, list, type(None))
+CONSTANTS = (int, bool, str, type, type(None))
+"""Classes of static arguments by whose values programs are found without a closer look."""
 
 
 class Sized(Relay):
@@ -26,13 +32,31 @@ class Sized(Relay):
         self.sizes = sizes
         super().__init__(function, static=(*static, *sizes))
 
-    @property
+    @functools.cached_property
     def positional(self) -> tuple[str, ...]:
         """The names of the parameters that may be given by position."""
         return tuple(inspect.signature(self.__wrapped__).parameters)
 
+    def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
+        named = [*zip(self.positional, args, strict=False), *kwargs.items()] if kwargs else zip(self.positional, args)
+        given, constants = [], []
+        for name, value in named:
+            if not self._is_static(name, value):
+                given.append(value)
+                constants.append(name)
+                continue
+            kind = type(value)
+            if kind is tuple:
+                if any(type(v) is not int for v in value):
+                    return None
+            elif kind not in CONSTANTS:
+                return None
+            constants.append((name, kind, value))
+        key = quick_key(tuple(given), leaves, self._listed)
+        return None if key is None or len(args) > len(self.positional) else (key, *constants)
+
     def _is_static(self, name: str | int, value: Any) -> bool:
-        return name in self.static and (name not in self.sizes or isinstance(value, int | tuple | list | None))
+        return name in self.static and (name not in self.sizes or isinstance(value, SIZES))
 
     def _signature(self, args, kwargs, leaves, structural=False):
         # From the first static argument on they are named, so that they are known at compile time.
@@ -53,7 +77,7 @@ class OperatorFunction(Sized):
         implementation: its entry.
     """
 
-    def __init__(self, name: str, implementation: Implementation, doc: str, sizes: tuple[str, ...] = ()):
+    def __init__(self, module: str, name: str, implementation: Implementation, sizes: tuple[str, ...] = ()):
         self.operator_name = name
         self.implementation = implementation
 
@@ -61,13 +85,18 @@ class OperatorFunction(Sized):
             raise NotImplementedError  # never run: compiled code finds the implementation
 
         call.__name__ = call.__qualname__ = name
-        call.__doc__ = doc
+        call.__module__ = module
+        call.__doc__ = implementation.function.__doc__ or ""
         super().__init__(call, implementation.static, sizes)
         special(self)(self.compiled)
 
-    @property
+    @functools.cached_property
     def positional(self) -> tuple[str, ...]:
+        """The names of the parameters that may be given by position."""
         return self.implementation.positional
+
+    def __reduce__(self) -> str:
+        return self.operator_name  # pickled by its name in the module that it is in
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         """Emit a call in compiled code."""

@@ -27,10 +27,19 @@ _SIZES = {"split": ("n",), "permutation": ("x",)}
 def _public(name: str) -> Any:
     implementation = RANDOM[name]
     sizes = _SIZES.get(name, ("shape",) if "shape" in implementation.parameters else ())
-    return OperatorFunction(name, implementation, implementation.function.__doc__ or "", sizes)
+    return OperatorFunction(__name__, name, implementation, sizes)
 
 
-key = _public("key")
+class _KeyOfSeed(OperatorFunction):
+    """`key`, which needs no compiler where it is given an int in plain Python."""
+
+    def __call__(self, *args, **kwargs):
+        if len(args) == 1 and not kwargs and type(args[0]) is int and -(1 << 63) <= args[0] < 1 << 64:
+            return np.uint64(args[0] % (1 << 64))
+        return super().__call__(*args, **kwargs)
+
+
+key = _KeyOfSeed(__name__, "key", RANDOM["key"])
 split = _public("split")
 fold_in = _public("fold_in")
 bits = _public("bits")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -347,6 +349,31 @@ def test_integer_draws_have_no_gradient():
     assert grad(f)(x).tolist() == counts.tolist()
     logits = np.array([0.1, 0.2])
     assert grad(lambda w: np.sum(w) * random.categorical(KEY, w))(logits).shape == (2,)
+
+
+# Plain calls.
+
+
+def test_plain_calls_find_their_program():
+    before = random.normal.cache_info().misses
+    wanted = {}
+    for shape in ((3,), (4,), 3, (), (2, 2)):
+        for dtype in (np.float32, "float64"):
+            wanted[shape, dtype] = random.normal(KEY, shape, dtype)
+    again = {(shape, dtype): random.normal(KEY, dtype=dtype, shape=shape) for shape, dtype in wanted}
+    for case, x in wanted.items():
+        assert x.dtype == case[1] and same_bits(x, again[case]) and same_bits(x, random.normal(KEY, *case))
+    assert random.normal(KEY, [2, 2]).shape == (2, 2)
+    assert random.normal.cache_info().misses <= before + 2 * len(wanted) + 1
+    with pytest.raises(TypeError_, match="a size must be an int"):
+        random.normal(KEY, (2, True))
+    assert random.randint(KEY, (), 0, 2**40) >= 2**20  # one program for all bounds
+    assert random.randint(KEY, (), 0, 2) < 2
+
+
+def test_functions_are_pickled_by_name():
+    for f in (random.normal, random.key, relay.tanh):
+        assert pickle.loads(pickle.dumps(f)) is f and copy.deepcopy(f) is f
 
 
 # Refusals.

@@ -10,7 +10,7 @@ from ...prims.api.nn_api import NN_OPS
 from ...utils.names import LAYERS
 
 STAGED = {
-    name: OperatorFunction(name, implementation, implementation.function.__doc__ or "")
+    name: OperatorFunction(__name__.rpartition(".")[0], name, implementation)
     for name, implementation in NN_OPS.items()
     if name not in LAYERS
 }
