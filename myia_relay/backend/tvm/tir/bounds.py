@@ -328,14 +328,14 @@ class _Function:
                 extra += [span.low, span.high]
             args.append(_bare(arg))
         block.emit(tvm.ir.Call(value.op, [*args, *extra], ret_ty="int32"))
-        self.stop(block)
+        self.stop(block, called=True)
 
-    def stop(self, block: Block) -> None:
-        """Leave where something was found."""
+    def stop(self, block: Block, called: bool = False) -> None:
+        """Leave where something was found; a function that was called may not know the place in the source."""
         if self.is_private or self.is_main:
             slot = self.checks.memory.slot
             with block.when(expect(tirx.NE(load(self.slots, slot + FOUND), idx(0)), False)):
-                if self.place:
+                if called and self.place:
                     known = load(self.slots, slot + PLACE)
                     block.store(self.slots, tirx.Select(tirx.EQ(known, idx(0)), idx(self.place), known), slot + PLACE)
                 self.leave(block)
