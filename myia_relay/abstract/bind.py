@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..utils.errors import ShapeError
-from .dims import Dim, evaluate
+from .dims import Dim, evaluate, symbols
 from .types import Array, Ref, Struct
 
 
@@ -84,3 +84,10 @@ def substitute(value: Any, sizes: dict[str, int]) -> Any:
 def has_dims(value: Any) -> bool:
     """Whether a static attribute mentions symbolic dimensions."""
     return isinstance(value, Dim) or (isinstance(value, tuple) and any(has_dims(v) for v in value))
+
+
+def dims_in(value: Any) -> set[str]:
+    """The symbols that a static attribute mentions."""
+    if isinstance(value, tuple):
+        return set().union(*map(dims_in, value)) if value else set()
+    return symbols(value) if isinstance(value, Dim) else set()

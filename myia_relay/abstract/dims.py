@@ -7,6 +7,7 @@ other operations that are no polynomials become opaque atoms, which are identifi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
@@ -124,6 +125,25 @@ def symbols(dim: DimLike) -> set[str]:
     return dim.symbols() if isinstance(dim, Dim) else set()
 
 
+RUN_TIME = "_size"  # what the names of run-time sizes begin with; no annotation has such a name
+_counter = itertools.count(1)
+
+
+def fresh_size() -> Dim:
+    """A new symbol for a size that a value decides; `bind_dim` gives it its value."""
+    return symbol(f"{RUN_TIME}{next(_counter)}")
+
+
+def run_time_symbols(names: Iterable[str]) -> set[str]:
+    """Those names among some that stand for sizes that values decide."""
+    return {name for name in names if name.startswith(RUN_TIME)}
+
+
+def is_run_time(dim: DimLike) -> bool:
+    """Whether a value decides a dimension, or a part of it."""
+    return isinstance(dim, Dim) and any(name.startswith(RUN_TIME) for name in dim.symbols())
+
+
 def divide(a: DimLike, b: DimLike) -> DimLike:
     """`a // b`: exact where the polynomial divides, else an opaque atom."""
     if isinstance(a, int) and isinstance(b, int):
@@ -152,8 +172,13 @@ def divide(a: DimLike, b: DimLike) -> DimLike:
 
 
 def may_be_equal(a: DimLike, b: DimLike) -> bool:
-    """Whether only run-time sizes can tell: one is a number, or was divided. `2*n` and `3*n` are considered a mistake."""
-    return a == b or isinstance(a, int) != isinstance(b, int) or any(isinstance(d, Dim) and d.atoms for d in (a, b))
+    """Whether only run-time sizes can tell: one is a number, was divided, or is decided by a value.
+
+    `2*n` and `3*n` are considered a mistake.
+    """
+    if a == b or isinstance(a, int) != isinstance(b, int):
+        return True
+    return any(isinstance(d, Dim) and (d.atoms or is_run_time(d)) for d in (a, b))
 
 
 def is_known(shape: tuple[DimLike, ...]) -> TypeIs[tuple[int, ...]]:

@@ -18,6 +18,7 @@ from ..ir.build import Builder, as_type
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Rewriter, all_graphs, drop_dead, emit_like, same_interface
+from ..ir.sizes import with_own_sizes
 from ..prims.ops.data_functions import Functions
 from ..utils.errors import GradError
 from ..utils.source import Origin
@@ -127,6 +128,8 @@ class Expand(Rewriter):
             return emit_like(builder, node, args, attrs)
         self.changed = True
         builder.origin = node.origin
+        if "graph" in attrs:
+            attrs = {**attrs, "graph": with_own_sizes(attrs["graph"])}
         if name == "vmap":
             return inline_vmap(builder, args, **attrs)
         if name == "jacobian":

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.bind import bind_symbols, has_dims, substitute
+from ..abstract.bind import bind_symbols, dims_in, has_dims, substitute
+from ..abstract.dims import is_run_time, run_time_symbols, symbols
 from ..abstract.structures import Items, part, rebuild
 from ..abstract.types import List, numpy_dtype
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
-from ..ir.rewrite import Effects, components, inner_graphs
+from ..ir.rewrite import Effects, binds_dims, components, inner_graphs
 from ..opt.rewrite.tail_calls import MESSAGE
 from ..prims.ops.registered import call_registered
 from ..utils.errors import InternalError
@@ -175,14 +176,25 @@ class Machine:
             return step
         if isinstance(node.fn, Graph):
             callee = node.fn
-            return lambda s: self.call(callee, [s[i] for i in inputs])
+
+            def call(s):
+                sizes = self.sizes
+                self.sizes = {**sizes}  # what the callee binds is its own, also where it is the caller
+                try:
+                    return self.call(callee, [s[i] for i in inputs])
+                finally:
+                    self.sizes = sizes
+
+            return call if binds_dims(callee) else lambda s: self.call(callee, [s[i] for i in inputs])
         special = SPECIAL.get(node.fn.name)
         if special is not None:
             return special(self, node, inputs)
-        attrs = self.static(node)
         reference, type = node.fn.reference, node.type
         if reference is None:
             raise InternalError("interpreter", f"primitive {node.fn.name} has no reference implementation")
+        if has_run_time_dims(node):
+            return lambda s: as_type(reference(*[s[i] for i in inputs], **self.static(node)), type)
+        attrs = self.static(node)
         return lambda s: as_type(reference(*[s[i] for i in inputs], **attrs), type)
 
     def static(self, node: Apply) -> dict[str, Any]:
@@ -191,6 +203,11 @@ class Machine:
 
 
 # Each maker takes the machine, the node and the slots of its arguments, and returns the step.
+
+
+def has_run_time_dims(node: Apply) -> bool:
+    """Whether an attribute mentions a dimension that an application binds."""
+    return any(has_dims(v) and run_time_symbols(dims_in(v)) for v in node.attrs.values())
 
 
 def _cond(m: Machine, node: Apply, inputs):
@@ -237,10 +254,15 @@ def _for(m: Machine, node: Apply, inputs):
 
 
 def _deep_call(m: Machine, node: Apply, inputs):
-    callee = node.fn
+    callee, binds = node.fn, binds_dims(node.fn)
 
     def step(s) -> Run:
-        return (yield callee, [s[i] for i in inputs], node)
+        sizes = m.sizes
+        if binds:
+            m.sizes = {**sizes}
+        result = yield callee, [s[i] for i in inputs], node
+        m.sizes = sizes
+        return result
 
     return step
 
@@ -376,8 +398,21 @@ def _make_struct(m: Machine, node: Apply, inputs):
 
 
 def _dim_size(m: Machine, node: Apply, inputs):
-    size = substitute(node.attrs["dim"], m.sizes)
+    dim = node.attrs["dim"]
+    if is_run_time(dim):
+        return lambda s: int(substitute(dim, m.sizes))
+    size = substitute(dim, m.sizes)
     return lambda s: int(size)
+
+
+def _bind_dim(m: Machine, node: Apply, inputs):
+    (size,), (name,) = inputs, symbols(node.attrs["dim"])
+
+    def step(s):
+        m.sizes[name] = int(s[size])
+        return m.sizes[name]
+
+    return step
 
 
 def _tape_pop(m: Machine, node: Apply, inputs):
@@ -412,6 +447,7 @@ SPECIAL: dict[str, Callable[[Machine, Apply, list[int]], Step]] = {
     "get_item": _get_item,
     "make_struct": _make_struct,
     "dim_size": _dim_size,
+    "bind_dim": _bind_dim,
     "undef": _undef,
     "none": lambda m, node, inputs: lambda s: None,
     "tape_new": lambda m, node, inputs: lambda s: None,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.dims import DimLike, is_known
+from ..abstract.dims import Dim, DimLike, is_known
 from ..abstract.types import Array, Leaf, Scalar, Struct, Type, numpy_dtype
-from ..utils.errors import CompileError, InternalError
+from ..utils.errors import CompileError, InternalError, ShapeError
 from ..utils.source import NOWHERE, Origin
 from .node import Apply, Constant, Graph, Node
 from .prim import REGISTRY, Primitive
@@ -29,11 +29,16 @@ class Builder:
     Attributes:
         graph: the graph that grows.
         origin: where new nodes come from; set by the pass as it goes from node to node.
+        agree: gives operands of different sizes, of which only a run tells whether they are equal, one shape; None where there
+            are no such sizes.
+        sizes: what is computed -> the dimension that it was bound to (`bind_dim`).
     """
 
     def __init__(self, graph: Graph, origin: Origin = NOWHERE):
         self.graph = graph
         self.origin = origin
+        self.agree: Callable[..., tuple[Var, ...]] | None = None
+        self.sizes: dict[Any, Dim] = {}
 
     def emit(
         self, prim: Primitive, args: Sequence[Node], attrs: Mapping[str, Any] | None = None, type: Type | None = None
@@ -56,7 +61,12 @@ class Builder:
             try:
                 type = prim.infer_rule(*[a.type for a in args], **attrs)
             except CompileError as error:
-                raise error.at(self.origin) from None
+                if self.agree is None or prim.kind != "elementwise" or not isinstance(error, ShapeError):
+                    raise error.at(self.origin) from None
+                operands = self.agree(self, prim.name, *(Var(self, a) for a in args))
+                if all(x.node is a for x, a in zip(operands, args, strict=True)):
+                    raise error.at(self.origin) from None
+                return self.emit(prim, tuple(x.node for x in operands), attrs)
         folded = fold(prim, args, attrs, type)
         if folded is not None:
             return folded

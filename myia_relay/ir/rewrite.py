@@ -19,6 +19,7 @@ from ..utils.source import Origin
 from .build import Builder
 from .node import Apply, Constant, Graph, Node
 from .prim import Primitive
+from .sizes import is_binding, with_own_sizes
 from .termination import ends
 
 Env = dict[Node, Node]
@@ -104,6 +105,7 @@ def inline(builder: Builder, graph: Graph, args: Iterable[Node], call: Origin | 
     Args:
         call: origin of the call that is inlined: errors then show both places.
     """
+    graph = with_own_sizes(graph)
     env: Env = dict(zip(graph.params, args, strict=True))
     before = builder.origin
     for node in graph.nodes:
@@ -473,6 +475,11 @@ def all_graphs(graph: Graph) -> list[Graph]:
                 seen.add(inner)
                 stack.append(inner)
     return out
+
+
+def binds_dims(graph: Graph) -> bool:
+    """Whether a graph, or one inside it, has a dimension that a value decides."""
+    return any(is_binding(n) for g in all_graphs(graph) for n in g.nodes)
 
 
 def count_nodes(graph: Graph) -> int:

@@ -110,6 +110,14 @@ def average(a, axis=None, weights=None, *, keepdims=False):
 # Order.
 
 
+def _rows(rows):
+    """A matrix of the rows along the last axis, which may have no elements."""
+    count = 1
+    for size in rows.shape[:-1]:
+        count = count * size
+    return np.reshape(rows, (count, rows.shape[-1]))
+
+
 def argsort(a, axis=-1, kind=None):
     """np.argsort with kind="stable": merge sort of the positions, from runs of one upwards. NaN comes last."""
     if kind != "stable":
@@ -118,7 +126,7 @@ def argsort(a, axis=-1, kind=None):
     if axis is None:
         a, axis = np.ravel(a), -1
     rows = _along(a, axis)
-    flat = np.reshape(rows, (-1, rows.shape[-1]))
+    flat = _rows(rows)
     count, n = flat.shape
     order = np.zeros((count, n), np.int64)
     spare = np.zeros(n, np.int64)
@@ -155,7 +163,7 @@ def sort(a, axis=-1, kind=None):
     if axis is None:
         a, axis = np.ravel(a), -1
     rows = _along(a, axis)
-    flat = np.reshape(rows, (-1, rows.shape[-1]))
+    flat = _rows(rows)
     ordered = np.take_along_axis(flat, np.argsort(flat, kind="stable"), 1)
     return np.moveaxis(np.reshape(ordered, rows.shape), -1, axis)
 
@@ -259,10 +267,42 @@ def median(a, axis=None):
     return np.where(np.isnan(ordered[..., n - 1]), np.nan, out).astype(a.dtype)[()]
 
 
+INVERSE_HAS_SHAPE = np.unique(np.zeros((1, 1)), return_inverse=True)[1].ndim == 2  # that of the array, from NumPy 2 on
+
+
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
+):
+    """np.unique: every value once, in order."""
+    if axis is not None:
+        unsupported(
+            "np.unique along an axis compares rows, which compiled code does not; write np.unique(x) for all values"
+        )
+    ar = np.asarray(ar)
+    flat = np.ravel(ar)
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    differs = ordered[1:] != ordered[:-1]
+    if equal_nan and ar.dtype.kind == "f":
+        differs = differs & ((ordered[1:] == ordered[1:]) | (ordered[:-1] == ordered[:-1]))
+    new = np.concatenate((np.ones(1, np.bool_), differs))[: flat.shape[0]]
+    at = np.flatnonzero(new)
+    out = (ordered[at],)
+    if return_index:
+        out = (*out, order[at])
+    if return_inverse:
+        inverse = np.zeros(flat.shape[0], np.int64)
+        inverse[order] = np.cumsum(new) - 1
+        out = (*out, np.reshape(inverse, ar.shape) if INVERSE_HAS_SHAPE else inverse)
+    if return_counts:
+        out = (*out, np.concatenate((at, np.full(1, flat.shape[0])))[1:] - at)
+    return out if len(out) > 1 else out[0]
+
+
 SOURCES = {
     getattr(np, function.__name__): function
     for function in (
         *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, average),
-        *(argsort, sort, searchsorted, quantile, percentile, median),
+        *(argsort, sort, searchsorted, quantile, percentile, median, unique),
     )
 }

@@ -32,6 +32,7 @@ from .rewrite.if_conversion import ConvertBranches
 from .rewrite.recursive_inlining import InlineRecursion
 from .rewrite.simplify import Simplify
 from .rewrite.tail_calls import LoopTailCalls
+from .rewrite.unify_sizes import UnifySizes
 
 Pass = Callable[[Graph], Graph]
 ROUNDS = 8
@@ -88,7 +89,7 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     """
     final = not has_transforms(graph)
     simplify = Simplify(fastmath=fastmath, final=final)
-    passes = (simplify, LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
+    passes = (simplify, UnifySizes(), LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
     verified = debugging() if check is None else check
     if not final:
         graph = Pipeline((*passes, SubstituteInductionVariables()), verify=verified)(graph)

@@ -65,7 +65,10 @@ def raise_at(exception: type[BaseException], message: Any, origin: Origin | None
         message: its argument, mostly a text; None for none.
         origin: the place.
     """
-    raise_again(make_exception(exception, message), origin)
+    error = make_exception(exception, message)
+    if isinstance(error, CompileError):
+        error.at(origin)
+    raise_again(error, origin)
 
 
 def raise_again(error: BaseException, origin: Origin | None) -> NoReturn:

@@ -66,7 +66,7 @@ return isinstance(None, type(None)), isinstance(x, ()), isinstance(True, int), i
 return isinstance(range(3), range), isinstance(slice(1), slice), isinstance(abs, type), isinstance(int, type)  ## same
 return (1,2)[0:1.0]  ## TypeError_: slice indices must be integers or None or ha
 return l[0:1.0]  ## TypeError_: slice indices must be integers or None, not
-return a[0:1.0]  ## TypeError_: the length of a slice must be known at compi
+return a[0:1.0]  ## TypeError_: a slice index must be an int, and this is
 return s[0:1.0]  ## TypeError_: slice indices must be integers or None or ha
 return [1,2,3][0.0:2]  ## TypeError_: slice indices must be integers or None or ha
 return (1,2)[0:n]  ## TypeError_: the bounds of a slice of a tuple must be kno

@@ -324,6 +324,18 @@ def _raise(p: Batcher, b: Builder, node, args, flags, mask):
     return b.emit(REGISTRY["undef"], (), {"type": node.type}), False
 
 
+def _bind_dim(p: Batcher, b: Builder, node, args, flags, mask):
+    if mask is not None or flags[0] is not False:
+        raise TypeError_(SIZES)
+    return emit_like(b, node, tuple(args)), False
+
+
+SIZES = (
+    "the size of this array differs between the examples of vmap, as a value of each decides it; keep the shape, as "
+    "np.where(mask, x, 0) does, or loop over the examples"
+)
+
+
 def _print(p: Batcher, b: Builder, node, args, flags, mask):
     if p.once and mask is None and all(f is False for f in flags):
         return emit_like(b, node, args), False
@@ -354,6 +366,7 @@ RULES: dict[str, Rule] = {
     "tape_pop": _tape_pop,
     "check": _check,
     "raise": _raise,
+    "bind_dim": _bind_dim,
     "print": _print,
     "ref_write": _ref_write,
 }

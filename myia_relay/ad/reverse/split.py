@@ -21,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...abstract.dims import Dim
-from ...abstract.types import Array, Struct, Tape, Type, leaves, tuple_of
+from ...abstract.dims import Dim, product, run_time_symbols, symbols
+from ...abstract.types import Array, List, Scalar, Struct, Tape, Type, leaves, tuple_of, type_symbols
 from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import emit_like, lookup, same_interface
+from ...ir.sizes import is_binding, mentioned
+from ...utils.errors import GradError
 from ..common.activity import Act
 from ..common.cotangents import Pattern, leaf_nodes, leaf_types, pattern, unflatten
 from .reverse import Adjoint, Expansion
@@ -115,23 +117,44 @@ class Joint:
         adjoints = self.live()
         wanted = {a for node in adjoints for a in node.args} | set(self.results)
         wanted -= set(adjoints) | set(self.douts)
-        saved, computed, reused = self.choose({w for w in wanted if not isinstance(w, Constant)})
+        wanted = {w for w in wanted if not isinstance(w, Constant)}
+        saved, computed, reused = self.choose(wanted)
+        if binders := {name: n for n in self.first if is_binding(n) for name in symbols(n.attrs["dim"])}:
+            saved, computed, reused = self.with_sizes(binders, wanted, adjoints)
         position: dict[Node, int] = {p: i for i, p in enumerate(self.params)}
         indices = tuple(sorted(position[p] for p in reused))
         return Split(
-            forward=self.half("forward", self.params, self.first, [self.out, *saved]),
-            residuals=tuple(n.type for n in saved),
+            forward=self.half("forward", self.params, self.first, [self.out, *saved], pack=saved),
+            residuals=tuple(packed_type(n.type) for n in saved),
             backward=self.half(
                 "backward",
                 [*(self.params[i] for i in indices), *saved, *self.douts],
                 [*computed, *adjoints],
                 self.results,
+                unpack=saved,
             ),
             reused=indices,
             patterns=self.patterns,
             dout=self.dout,
             threads=any(self.context.threads(node) for node in (*self.first, *adjoints)),
         )
+
+    def with_sizes(
+        self, binders: dict[str, Apply], wanted: set[Node], adjoints: Sequence[Apply]
+    ) -> tuple[list[Node], list[Apply], set[Node]]:
+        """As `choose`, where dimensions are bound: the backward half binds those that it mentions again."""
+        named: set[str] = set()
+        while True:
+            saved, computed, reused = self.choose(wanted)
+            now = set().union(
+                *(type_symbols(n.type) for n in (*saved, *self.results)), *map(mentioned, (*computed, *adjoints))
+            )
+            more = (now & binders.keys()) - named
+            if not more:
+                again = {binders[name] for name in named}
+                return saved, [n for n in self.first if n in again or n in set(computed)], reused
+            named |= more
+            wanted |= {n for name in more for n in binders[name].args if not isinstance(n, Constant)}
 
     def live(self) -> list[Apply]:
         """The adjoint applications that some result needs, in order."""
@@ -183,21 +206,76 @@ class Joint:
                 free.add(node)
         return free
 
-    def half(self, kind: str, params: Sequence[Node], nodes: Sequence[Apply], results: Sequence[Node]) -> Graph:
-        """A closed graph of some of the joint graph's applications."""
+    def half(
+        self,
+        kind: str,
+        params: Sequence[Node],
+        nodes: Sequence[Apply],
+        results: Sequence[Node],
+        pack: Sequence[Node] = (),
+        unpack: Sequence[Node] = (),
+    ) -> Graph:
+        """A closed graph of some of the joint graph's applications.
+
+        Args:
+            kind: "forward" or "backward".
+            params: what it takes.
+            nodes: the applications.
+            results: what it returns.
+            pack: which of them are kept for the backward half: arrays whose sizes values decide as lists of their numbers.
+            unpack: which of `params` were kept so.
+        """
         graph = Graph(f"{self.graph.name}.{kind}", None, self.graph.origin)
         builder = Builder(graph, self.graph.origin)
         env: dict[Node, Node] = {}
+        lists: dict[Node, Node] = {}  # arrays that come as lists
         for i, p in enumerate(params):
-            env[p] = graph.add_parameter(p.name or f"r{i}", p.type, p.origin)
+            t = packed_type(p.type) if p in unpack else p.type
+            env[p] = graph.add_parameter(p.name or f"r{i}", t, p.origin)
+            if t is not p.type:
+                lists[p] = env.pop(p)
+        if lists:  # each as soon as its sizes are bound
+            order = [n for n in (*self.params, *self.first) if n in lists or n in set(nodes)]
+            nodes = [*order, *(n for n in nodes if n not in set(order))]
         for node in nodes:
-            if node not in env:
+            if node in lists:
+                env[node] = unpacked(builder, lists[node], node.type)
+            elif node not in env:
                 env[node] = emit_like(builder, node, tuple(lookup(env, a) for a in node.args))
         builder.origin = self.graph.origin
-        out = tuple(lookup(env, r) for r in results)
+        out = tuple(packed(builder, lookup(env, r)) if r in pack else lookup(env, r) for r in results)
         type = tuple_of(*[r.type for r in out])
         graph.output = builder.emit(REGISTRY["make_struct"], out, {"type": type})
         return graph
+
+
+def packed_type(t: Type) -> Type:
+    """The type of a residual as it is kept: of an array whose sizes values decide the list of its numbers.
+
+    Raises:
+        GradError: such an array is a part of something else.
+    """
+    if not run_time_symbols(type_symbols(t)):
+        return t
+    if not isinstance(t, Array):
+        raise GradError(
+            f"the derivative would have to keep a {t}, whose sizes values decide, for the way back; keep the arrays apart"
+        )
+    return List(Scalar(t.dtype, True))
+
+
+def packed(b: Builder, node: Node) -> Node:
+    """A residual as it is kept."""
+    if packed_type(node.type) is node.type:
+        return node
+    flat = b.emit(REGISTRY["reshape"], (node,), {"shape": (product(node.type.shape),)})
+    return b.emit(REGISTRY["list_from_array"], (flat if len(node.type.shape) != 1 else node,))
+
+
+def unpacked(b: Builder, numbers: Node, t: Array) -> Node:
+    """The inverse of `packed`."""
+    flat = b.emit(REGISTRY["list_to_array"], (numbers,), {"size": product(t.shape)})
+    return flat if len(t.shape) == 1 else b.emit(REGISTRY["reshape"], (flat,), {"shape": t.shape})
 
 
 def _is(node: Apply, names: set[str]) -> bool:

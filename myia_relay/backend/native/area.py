@@ -70,10 +70,15 @@ class Slots:
 
     def array(self, slot: int, dtype: str, sizes: list[int]) -> np.ndarray:
         """A copy of an array whose address is in a slot."""
-        shape = [self.ints[at] for at in sizes]
-        out = np.empty(shape, numpy_dtype(dtype))
-        ctypes.memmove(out.ctypes.data, self.ints[slot], out.nbytes)
-        return out
+        return sized_array(self.ints, slot, sizes, numpy_dtype(dtype))
+
+
+def sized_array(ints: Any, slot: int, sizes: list[int], dtype: np.dtype) -> np.ndarray:
+    """A copy of an array whose address and sizes are in slots."""
+    out = np.empty([ints[at] for at in sizes], dtype)
+    if out.nbytes:
+        ctypes.memmove(out.ctypes.data, ints[slot], out.nbytes)
+    return out
 
 
 def _c_free() -> Callable:

@@ -16,6 +16,7 @@ from ...abstract.dims import Dim, DimLike, evaluate, never_negative
 from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, Leaf, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
+from .area import sized_array
 from .arguments import conform
 from .into import Finish, choose_targets, lie_apart
 from .lists import read
@@ -34,7 +35,7 @@ class Writer:
         self.names: dict[str, Any] = {
             "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
             "broken": entry.broken, "begin": entry.begin, "leave": entry.leave,
-            "read": read, "release": entry.release_lists,
+            "sized": sized_array, "read": read, "release": entry.release_lists,
             "empty": np.empty, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
         }  # fmt: skip
         self.lines: list[str] = []
@@ -284,6 +285,8 @@ class Writer:
             return "None"
         if kind[0] == "array":
             return f"o{kind[1]}"
+        if kind[0] == "sized":
+            return f"sized(ws[2], {kind[1]}, {kind[2]}, {self.constant(numpy_dtype(t.dtype))})"
         if kind[0] == "list":
             return f"read(ws[2][{kind[1]}], {self.constant(t)})"
         return self.number(t, returned if kind == "return" else None, kind[1] if kind != "return" else 0)

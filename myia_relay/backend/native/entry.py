@@ -77,7 +77,8 @@ class ProgramSignature:
         params: types of the parameters.
         output: type of the result.
         symbols: names of symbolic dimensions, in the order in which they are passed.
-        results: for each leaf of the output: ("slot", k), ("array", k), ("list", k), "return" or "none".
+        results: for each leaf of the output: ("slot", k), ("array", k), ("list", k), ("sized", k, sizes) with the slots of
+            the address and the sizes of an array whose sizes values decide, "return" or "none".
         state_slots: how many slots the state area has; 0 where the program takes none.
         arena: bytes of the arena, maybe symbolic.
         presets: slot -> what it has from the start: an array (its address), a dtype or the class of arrays (their identity).

@@ -99,6 +99,13 @@ class Finish:
             target = next(targets)
             if kind == "return":
                 target[...] = returned
+            elif kind[0] == "sized":
+                found = Slots(area[0], self.signature.state_slots).array(kind[1], t.dtype, kind[2])
+                if target.shape != found.shape:
+                    raise ShapeError(
+                        f"into is given an array of shape {target.shape} for a result of shape {found.shape}"
+                    )
+                target[...] = found
             elif kind[0] == "slot":
                 target[...] = Slots(area[0], self.signature.state_slots).scalar(kind[1], t)
         return out

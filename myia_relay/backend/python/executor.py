@@ -15,6 +15,7 @@ from typing import Any
 import astor
 import numpy as np
 
+from ...abstract.dims import run_time_symbols
 from ...abstract.types import type_symbols
 from ...ir.node import Graph
 from ...ir.rewrite import all_graphs, recursive_components
@@ -101,7 +102,9 @@ def _module(graph: Graph, regions: bool) -> tuple[Module, str]:
 
 
 def _symbolic(graph: Graph) -> bool:
-    return any(type_symbols(p.type) for g in all_graphs(graph) for p in g.params)
+    return any(
+        type_symbols(p.type) - run_time_symbols(type_symbols(p.type)) for g in all_graphs(graph) for p in g.params
+    )
 
 
 def _text(module: Module) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim
+from ...abstract.dims import Dim, run_time_symbols
 from ...abstract.types import Scalar, Struct, Type
 from ...utils.raising import ITSELF
 from ...utils.source import Origin
@@ -133,7 +133,8 @@ def nested(value: Any) -> ast.expr:
 
 
 def static(value: Any, objects: Objects) -> ast.expr:
-    """A static attribute; symbolic dimensions become expressions over `sizes`."""
+    """A static attribute; symbolic dimensions become expressions over `sizes`, and over local variables that hold sizes
+    which values decide."""
     if isinstance(value, Dim):
         return dimension(value)
     if isinstance(value, tuple):
@@ -157,7 +158,7 @@ def dimension(dim: Any) -> ast.expr:
                 _, (a, b) = dim.atoms[symbol]
                 factors.append(ast.BinOp(dimension(a), ast.FloorDiv(), dimension(b)))
             else:
-                factors.append(attribute(name("sizes"), symbol))
+                factors.append(name(symbol) if run_time_symbols([symbol]) else attribute(name("sizes"), symbol))
         term = factors[0]
         for factor in factors[1:]:
             term = ast.BinOp(term, ast.Mult(), factor)

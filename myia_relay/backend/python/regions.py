@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...abstract.dims import Dim, symbols
+from ...abstract.dims import Dim, run_time_symbols, symbols
 from ...abstract.types import Array, type_symbols
 from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node
@@ -73,6 +73,8 @@ def make_region(graph: Graph, nodes: list[Apply], members: set[Node], users: dic
     inputs = list(dict.fromkeys(a for n in nodes for a in n.args if a not in members and not isinstance(a, Constant)))
     outputs = [n for n in nodes if n is graph.output or any(u not in members for u in users.get(n, ()))]
     told = set().union(*(type_symbols(x.type) for x in inputs)) if inputs else set()
+    plain = {repr(d) for x in inputs if isinstance(x.type, Array) for d in x.type.shape}
+    told -= run_time_symbols(told) - plain  # a product of sizes, say, does not tell them
     if not outputs or not set().union(*(type_symbols(n.type) | attribute_symbols(n) for n in nodes)) <= told:
         return None
     region = Graph(f"{graph.name}.region", None, graph.origin)

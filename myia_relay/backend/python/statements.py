@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ...abstract.dims import symbols
 from ...abstract.types import Array, List, Scalar, Struct, Type
 from ...ir.build import placeholder
 from ...ir.node import Apply, Graph
@@ -56,6 +57,12 @@ def _list_new(f: FunctionWriter, node: Apply, body):
 
 def _dim_size(f: FunctionWriter, node: Apply, body):
     return lit.dimension(node.attrs["dim"])
+
+
+def _bind_dim(f: FunctionWriter, node: Apply, body):
+    (symbol,) = symbols(node.attrs["dim"])
+    body.append(assign(symbol, f.read(node.args[0])))
+    return lit.name(symbol)
 
 
 def _raising(f: FunctionWriter, node: Apply, operands) -> ast.stmt:
@@ -236,6 +243,7 @@ SPECIAL.update(
         "tape_push": _tape_push,
         "tape_pop": _tape_pop,
         "dim_size": _dim_size,
+        "bind_dim": _bind_dim,
         "check": _check,
         "raise": _raise,
         "print": _print,

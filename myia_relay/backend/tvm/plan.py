@@ -35,6 +35,7 @@ class Storage:
         first, last: the clock at its first and last use; -1 before any.
         place: the storage whose memory it takes over, if any.
         offset: in the arena; an int, or a `Dim`.
+        own: whether it has memory of its own, got when its size is known, and no place in the arena.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Storage:
     last: int = -1
     place: Storage | None = None
     offset: Any = None
+    own: bool = False
 
 
 @dataclass(eq=False)
@@ -103,7 +105,7 @@ class MemoryPlan:
 
     def finish(self) -> None:
         """Extend lives over loops and place the storages."""
-        alive = [s for s in self.storages if s.kind == "arena" and s.first >= 0]
+        alive = [s for s in self.storages if s.kind == "arena" and s.first >= 0 and not s.own]
         # Inner loops were closed before outer ones, so one pass in that order propagates an extension outwards.
         for begin, end in self.loops:
             for s in alive:

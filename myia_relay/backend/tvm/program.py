@@ -20,7 +20,7 @@ import numpy as np
 import tvm
 from tvm import tirx
 
-from ...abstract.dims import product
+from ...abstract.dims import is_run_time, product
 from ...abstract.types import (
     Array,
     Data,
@@ -55,7 +55,7 @@ from .host.recursion import Calls
 from .host.scope import RefValue
 from .host.watch import Watch
 from .kernels import nontemporal
-from .kernels.kernel import pointer_at, pointer_type
+from .kernels.kernel import pointer_at, pointer_type, view_pointer
 from .plan import ALIGN, ITEM, View
 from .tir import bounds, machine, pipeline, threads
 from .tir.block import Block, call, dtype_of, idx, load
@@ -275,7 +275,10 @@ class _Main:
             data.slots(lowering)
         dest: list[View | None] = []
         for t in types:
-            if isinstance(t, Array) and not is_scalar(t):
+            if isinstance(t, Array) and any(map(is_run_time, t.shape)):
+                self.results.append(("sized", state.slot(), [state.slot() for _ in t.shape]))
+                dest.append(None)
+            elif isinstance(t, Array) and not is_scalar(t):
                 storage = lowering.storage("out", product(t.shape) * ITEM[t.dtype], "out")
                 view = View(storage, t.dtype, t.shape)
                 self.results.append(("array", len(self.outs)))
@@ -326,7 +329,14 @@ class _Main:
         self.stores = Block()
         outs = iter(self.outs)
         for t, value, result in zip(types, values, self.results, strict=True):
-            if isinstance(t, Array) and not is_scalar(t):
+            if result[0] == "sized":
+                lowering.flush_writers(value.storage)
+                lowering.plan.tick()
+                lowering.plan.touch(value.storage)
+                lowering.state.put(result[1], call("tirx.reinterpret", "int64", view_pointer(value)))
+                for slot, size in zip(result[2], t.shape, strict=True):
+                    lowering.state.put(slot, lowering.b.dim(size))
+            elif isinstance(t, Array) and not is_scalar(t):
                 place = next(outs)
                 if not same_place(value, place):
                     lowering.copy(value, place)
@@ -500,7 +510,7 @@ class _Main:
             presets=self.presets,
             sites=[s.site() for s in lowering.sites],
             by_object=self.by_object,
-            regions=list(lowering.tape_slots.values()),
+            regions=[*lowering.tape_slots.values(), *lowering.sized],
             block=self.first,
             list_head=lowering.lists.head if lowering.lists is not None else None,
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes())

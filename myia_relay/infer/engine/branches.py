@@ -8,6 +8,7 @@ from ...ir.node import Apply, Node
 from ...prims.ops.control import cond
 from ...utils.errors import CompileError, TypeError_
 from ..values.sharing import mark_like
+from ..values.sizes import hide_sizes
 from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
 from ..values.values import NEVER, Cell, Dyn, NeverVal, Seq, TaggedUnion, UnboundVal, Val, elements
 from .cells import after_branch, changed_in_branch, with_contents
@@ -52,7 +53,7 @@ async def branch(
         return value if value is NEVER else with_contents(regions[i], value, cells)
 
     def treedef_of_type(i: int) -> TreeDef:
-        return tree_structure(leaving(i), capture=regions[i].captured)
+        return hide_sizes(tree_structure(leaving(i), capture=regions[i].captured), regions[i].graph)
 
     tasks = engine.start(run(0)), engine.start(run(1))
     await engine.arms(tasks)
@@ -68,7 +69,8 @@ async def branch(
         treedef = (
             unknown(treedef_of_type(tasks.index(done[0])))
             if len(done) == 1
-            else join(treedef_of_type(0), treedef_of_type(1))
+            # Where a recursive function returns arrays of other sizes than were assumed in an earlier pass, they grow.
+            else join(treedef_of_type(0), treedef_of_type(1), grow=bool(engine.recursion.before))
         )
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None
@@ -98,7 +100,7 @@ async def branch(
                 for i, task in enumerate(tasks):
                     await task
                     other = treedef_of_type(i)
-                    if join(treedef, other) != treedef:
+                    if join(treedef, other, grow=True) != treedef:
                         engine.recursion.unsettled = True
                         raise Mismatch(treedef, other)
                 close()

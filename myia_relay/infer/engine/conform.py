@@ -11,6 +11,7 @@ from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
 from ...utils.errors import InternalError, TypeError_
+from ..values.sizes import pack_array
 from ..values.treedef import Mismatch, TreeDef, entries_of, from_type, join, tree_structure, type_of, unknown
 from ..values.values import (
     Bound,
@@ -53,6 +54,9 @@ def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
     def go(value: Val, treedef: TreeDef) -> None:
         if isinstance(value, UnboundVal | NeverVal | PoisonVal):
             nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in treedef.leaves())
+        elif treedef.tag == "sized":
+            assert isinstance(value, Dyn)
+            nodes.extend(pack_array(frame.builder, value.node, treedef))
         elif treedef.tag == "choice":
             nodes.extend(conform_choice(frame, value, treedef, conform))
         elif treedef.tag == "dyn":

@@ -39,11 +39,12 @@ class Exhausted(TypeError_):
 def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
     """Undo what was emitted and written to cells inside, if the block is left by such an exception."""
     nodes, cells = frame.graph.nodes, frame.emitting().cells
-    count, before = len(nodes), dict(cells)
+    count, before, sizes = len(nodes), dict(cells), dict(frame.builder.sizes)
     try:
         yield
     except kind:
         del nodes[count:]
+        frame.builder.sizes = sizes
         cells.clear()
         cells.update(before)
         raise

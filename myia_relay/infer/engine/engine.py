@@ -27,7 +27,8 @@ from ...utils.source import NOWHERE, Origin
 from ..arguments.arguments import require_plain_array
 from ..values.protocols import is_named_tuple, starred
 from ..values.sharing import Origins, hands_on, lists_of, mark_result
-from ..values.treedef import TreeDef, rebuild, tree_structure
+from ..values.sizes import hide_sizes, returned_leaves
+from ..values.treedef import TreeDef, tree_structure
 from ..values.values import (
     NEVER,
     POISON,
@@ -463,7 +464,7 @@ class Engine:
         made: list[Node] = []
         tree_structure(result, made, keep_constants=True, capture=frame.captured)
         if done := spec.finished.done:
-            mark_result(self.shared, spec.graph, sum(1 for _ in spec.returns.leaves()), made)
+            mark_result(self.shared, spec.graph, returned_leaves(spec.returns, made))
         if spec.hands_on or not done:
             self.shared.update(
                 [*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))]
@@ -502,6 +503,9 @@ class Engine:
         nodes: list[Node] = []
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
         treedefs = tuple(tree_structure(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
+        if not leaf_result and any(hide_sizes(t) is not t for t in treedefs):
+            treedefs = tuple(map(hide_sizes, treedefs))
+            nodes = [n for v, t in zip(values, treedefs, strict=True) for n in conform(frame, v, t)]
         key = (source.identity, source.extra, treedefs, context, leaf_result)
         spec = self.specs.get(key)
         if spec is None:
@@ -526,7 +530,11 @@ class Engine:
     async def run_spec(
         self, spec: Specialisation, source: SpecialisationSource, treedefs, run: Callable, leaf_result: bool
     ) -> None:
-        """Infer the body of a specialisation."""
+        """Infer the body of a specialisation.
+
+        Raises:
+            TypeError_: a function to transform returns an array whose size is decided inside of it.
+        """
         try:
             frame = Frame(spec, spec.graph)
             values = []
@@ -536,10 +544,18 @@ class Engine:
                     spec.graph.add_parameter(name if len(leaves) == 1 else f"{name}_{i}", leaf.info, source.origin)
                     for i, leaf in enumerate(leaves)
                 ]
-                values.append(rebuild(treedef, iter(made)))
+                values.append(frame.rebuild(treedef, iter(made)))
             result = await run(frame, values)
             nodes: list[Node] = []
             treedef = tree_structure(result, nodes, not leaf_result, frame.captured)
+            if (hidden := hide_sizes(treedef, frame.graph)) is not treedef:
+                if leaf_result:
+                    raise TypeError_(
+                        "a function to transform returns no array whose size a value inside of it decides; return numbers, or make "
+                        "the array outside",
+                        source.origin,
+                    )
+                treedef, nodes = hidden, conform(frame, result, hidden)
             spec.outcome = treedef
             if spec.result is not None:
                 agreed = self.recursion.check(spec, treedef, source)

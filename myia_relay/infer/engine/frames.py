@@ -18,11 +18,13 @@ from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
 from ...ir.syntax import Handing
 from ...ir.walk import free_variables
+from ...prims.api.promotion import agreeing
 from ...prims.ops.effects import raise_
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import InternalError
 from ...utils.source import NOWHERE, Origin
 from ..values.sharing import mark_like
+from ..values.sizes import unpack_array
 from ..values.treedef import TreeDef, rebuild, tree_structure
 from ..values.values import (
     NEVER,
@@ -159,6 +161,7 @@ class Frame:
         self.parent = parent
         self.shares = parent is not None and parent.graph is graph
         self.builder = parent.builder if parent is not None and self.shares else Builder(graph)
+        self.builder.agree = agreeing
         self.context = context or (parent.context if parent else spec.context)
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
@@ -303,6 +306,10 @@ class Frame:
             env.append((node, value))
         return tuple(env)
 
+    def rebuild(self, treedef: TreeDef, nodes: Iterator[Node]) -> Val:
+        """The value with this treedef and these leaf nodes, which are at hand here."""
+        return rebuild(treedef, nodes, lambda info, leaves: unpack_array(self.builder, info, leaves))
+
     # Implicit values.
 
     def implicit(self, key: Hashable, type: Type, name: str) -> Node:
@@ -381,9 +388,11 @@ def explode(frame: Frame, node: Node, treedef: TreeDef) -> Val:
     """A value from the packed result of a call or control node: a single leaf unpacked, several as a tuple."""
     leaves = list(treedef.leaves())
     if len(leaves) == 1:
-        return rebuild(treedef, iter([node]))
+        return frame.rebuild(treedef, iter([node]))
 
-    return rebuild(treedef, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))]))
+    return frame.rebuild(
+        treedef, iter([frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(leaves))])
+    )
 
 
 def pack(frame: Frame, nodes: list[Node]) -> Node:

@@ -68,7 +68,7 @@ class RecursionAssumptions:
             TypeError_: the two do not join.
         """
         try:
-            agreed = join(spec.returns, outcome)
+            agreed = join(spec.returns, outcome, grow=True)
         except Mismatch as error:
             raise TypeError_(
                 f"the results of the recursive function {source.name} differ in type: {spec.result} and {outcome}"

@@ -12,7 +12,7 @@ from ..engine.drift import TypeDrift
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.sharing import mark_like
-from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure, unknown
+from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
 from ..values.values import Val
 
 MAX_ROUNDS = 8  # rounds of generalising the carried types
@@ -28,6 +28,7 @@ async def generalise(
     origin: Origin,
     attempt: Callable[[list[TreeDef]], Awaitable[tuple[list[TreeDef] | None, Made]]],
     wide: bool = False,
+    grow: bool = False,
 ) -> tuple[list[TreeDef], Made]:
     """Find carried types that the loop's body keeps.
 
@@ -38,6 +39,7 @@ async def generalise(
         origin: the loop.
         attempt: `(carried treedefs) -> (result treedefs or None, whatever)`: infers the body once.
         wide: whether a variable may be one of several types, told apart at run time.
+        grow: whether an array may have another size in every iteration.
 
     Returns:
         The carried treedefs, and what the last attempt made.
@@ -54,7 +56,7 @@ async def generalise(
         joined = []
         for index, (name, before, after) in enumerate(zip(names, carried, results, strict=True)):
             try:
-                joined.append(unknown(join(before, after, wide)))
+                joined.append(unknown(join(before, after, wide, grow)))
             except Mismatch as error:
                 hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
                 if str(before) == "int" and str(after) == "float":
@@ -84,7 +86,7 @@ def region_with_parameters(
             region.graph.add_parameter(label if len(leaves) == 1 else f"{label}_{i}", leaf.info)
             for i, leaf in enumerate(leaves)
         ]
-        values.append(rebuild(treedef, iter(made)))
+        values.append(region.rebuild(treedef, iter(made)))
     return region, firsts, values
 
 

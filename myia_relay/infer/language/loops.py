@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import suppress
 
 from ...abstract.types import INT, tuple_of
 from ...ir import syntax as S
@@ -27,16 +27,16 @@ from ..engine.unions import dispatch
 from ..objects.arithmetic import arithmetic
 from ..objects.iterables import Walk, walk
 from ..objects.truth import truth
-from ..values.treedef import Mismatch, TreeDef, join, rebuild, tree_structure
+from ..values.sizes import hide_sizes
+from ..values.treedef import Mismatch, TreeDef, join, tree_structure
 from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val, elements
 from .accumulators import converting
 from .carried import generalise, initial_nodes, mark_each, region_with_parameters
 from .narrowing import split, test_of
 from .registry import handles
+from .unrolling import DRIFTING, unroll, unrolling
 
 UNROLLED = 1024  # iterations: up to this number a loop is unrolled if it cannot stay a loop
-DRIFTING = 32  # the same limit if its variables change their types, which makes every iteration a different program
-OPERATIONS = 20_000  # operations of all iterations of such loops
 
 
 @handles(S.while_)
@@ -138,7 +138,7 @@ def tested(engine, test: Frame, condition, values: list[Val], side: int) -> list
     return values if sides is None else [*values[:at], sides[side], *values[at + 1 :]]
 
 
-async def emit_while(engine, frame, node, init, names, condition, body, wide: bool = True) -> Val:
+async def emit_while(engine, frame, node, init, names, condition, body, wide: bool = True, grow: bool = True) -> Val:
     """Emit a `while_loop` from coroutines `(frame, carried values) -> Val` for condition and body.
 
     Args:
@@ -147,6 +147,7 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
         names: the carried variables' names, for messages.
         condition, body: the coroutines.
         wide: whether carried variables may become tagged unions.
+        grow: whether carried arrays may have other sizes after an iteration.
     """
     drift: list[TypeDrift] = []
 
@@ -168,19 +169,25 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
     async def widened() -> Val:
         return await stable_while(engine, frame, node, init, names, condition, body, True)
 
-    return await settling(frame, [plain, with_first_iteration, *([widened] if wide else [])])
+    async def grown() -> Val:
+        return await stable_while(engine, frame, node, init, names, condition, body, True, True)
+
+    last = ([widened] if wide else []) + ([grown] if grow else [])
+    return await settling(frame, [plain, with_first_iteration, *last])
 
 
-async def stable_while(engine, frame, node, init, names, condition, body, wide: bool = False) -> Val:
-    """A `while_loop` whose carried variables keep their types; with `wide` they may be one of several types."""
+async def stable_while(
+    engine, frame, node, init, names, condition, body, wide: bool = False, grow: bool = False
+) -> Val:
+    """A `while_loop` whose carried variables keep their types; with `wide` they may be one of several, with `grow` of any size."""
 
     async def loop(init, names, cells):
-        return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide)
+        return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow)
 
     return await carrying(engine, frame, init, names, loop)
 
 
-async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide) -> Val:
+async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow) -> Val:
     count = len(init) - len(cells)
 
     async def attempt(carried):
@@ -195,11 +202,10 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         iteration.at(node.origin)
         values = tested(engine, test, condition, values, 0)
         result = NEVER if decided is False else await iterate_with_cells(frame, iteration, cells, body, values)
-        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in elements(result)]
-        return results, (test, decided, iteration, result)
+        return carried_after(iteration, result), (test, decided, iteration, result)
 
     carried, (test, decided, iteration, result) = await generalise(
-        engine, frame, init, names, node.origin, attempt, wide
+        engine, frame, init, names, node.origin, attempt, wide, grow
     )
     frame.at(node.origin)
     if isinstance(decided, bool):
@@ -225,6 +231,13 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
     return Seq("tuple", tuple(after))
 
 
+def carried_after(iteration: Frame, result: Val) -> list[TreeDef] | None:
+    """The treedefs of the carried values after an iteration; None where it does not come back."""
+    if result is NEVER:
+        return None
+    return [hide_sizes(tree_structure(v, capture=iteration.captured), iteration.graph) for v in elements(result)]
+
+
 def close_body(iteration: Frame, result: Val, carried: list[TreeDef]) -> None:
     """Set the output of a loop body: the carried leaves, always as a tuple."""
     if result is NEVER:
@@ -240,7 +253,7 @@ def unpack_carried(frame: Frame, apply, carried: list[TreeDef]) -> list[Val]:
     """The carried values after a loop."""
     count = sum(len(list(s.leaves())) for s in carried)
     nodes = iter([frame.builder.emit(get_item, (apply,), {"index": i}) for i in range(count)])
-    return [rebuild(s, nodes) for s in carried]
+    return [frame.rebuild(s, nodes) for s in carried]
 
 
 @handles(S.for_)
@@ -271,8 +284,8 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     if isinstance(steps, list):
         return await unroll(engine, frame, node, steps, init, run, stops)
 
-    async def loop() -> Val:
-        return await (stopping if stops else counted)(engine, frame, node, steps, init, names, run)
+    async def loop(grow: bool = True) -> Val:
+        return await (stopping if stops else counted)(engine, frame, node, steps, init, names, run, grow=grow)
 
     iterations = range(0)
     if steps.start.known and steps.stop.known and steps.step.known:
@@ -281,9 +294,9 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
         return await loop()
     try:
         with undoing(frame, TypeError_):
-            return await loop()
+            return await loop(grow=False)
     except TypeError_ as error:
-        problem = error
+        problem = told = error
 
     async def unrolled(count: int) -> Val:
         items = [steps.item(frame, frame.constant(i)) for i in iterations[:count]]
@@ -309,25 +322,12 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
             "split it up, or loop over the values (`for w in weights`) or over an array of them",
         )
         told.node = problem.node
-        problem = told
     except TypeError_:
         pass
-    raise problem from None
-
-
-@contextmanager
-def unrolling(engine: Engine, count: int):
-    """Within this context a loop of so many iterations is unrolled; the outermost one starts to count operations."""
-    outermost = engine.unrolled_until is None
-    if outermost:
-        engine.unrolled_until = engine.applied + OPERATIONS
-    engine.spelt_out *= count
-    try:
-        yield
-    finally:
-        engine.spelt_out //= count
-        if outermost:
-            engine.unrolled_until = None
+    if isinstance(problem, TypeDrift):
+        with suppress(TypeError_), undoing(frame, TypeError_):
+            return await loop()
+    raise told from None
 
 
 def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: Apply) -> tuple[Callable, Val]:
@@ -343,47 +343,8 @@ def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: App
     return call, sequences[0] if len(sequences) == 1 else Iter("zip", tuple(sequences))
 
 
-async def unroll(engine, frame, node, items, init, run, stops, done: int = 0) -> Val:
-    """A loop over a static number of items, one iteration after the other; `done` came before them.
-
-    Raises:
-        Exhausted: the budget of operations or iterations ends.
-    """
-    carried = list(init)
-    for position, item in enumerate(items):
-        if engine.unrolled_until is not None and engine.applied > engine.unrolled_until:
-            raise Exhausted(f"that takes at most {OPERATIONS:,} operations, which {position:,} of its iterations do")
-        inner = frame.turn(done + position)
-        result = await run(inner, [item, *carried])
-        if result is NEVER:
-            return NEVER
-        carried = [inner.leave(v) for v in elements(result)]
-        if stops:
-            *carried, go_on = carried
-            decided = await truth(engine, frame, go_on)
-            if decided is False:
-                break
-            if decided is not True:
-                rest = items[position + 1 :]
-                if not rest:
-                    break
-                if len(rest) > DRIFTING and engine.unrolled_until is not None:
-                    raise Exhausted(f"it has at most {DRIFTING} iterations, as a break may end it")
-                current = list(carried)
-
-                async def more(region: Frame, rest=rest, current=current, before=done + position + 1) -> Val:
-                    left, now = ([region.bring(v) for v in values] for values in (rest, current))
-                    return await unroll(engine, region, node, left, now, run, stops, before)
-
-                async def enough(region: Frame, current=current) -> Val:
-                    return Seq("tuple", tuple(region.bring(v) for v in current))
-
-                return await branch(engine, frame, decided, [more, enough], node)
-    return Seq("tuple", tuple(carried))
-
-
-async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = True) -> Val:
-    """A loop with a trip count: `for_loop`."""
+async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = True, grow: bool = True) -> Val:
+    """A loop with a trip count: `for_loop`. `wide` and `grow` as for `emit_while`."""
     drift: list[TypeDrift] = []
 
     async def plain() -> Val:
@@ -426,7 +387,11 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
     async def widened() -> Val:
         return await stable_counted(engine, frame, node, steps, init, names, run, True)
 
-    return await settling(frame, [plain, with_converted_starts, with_first_iteration, *([widened] if wide else [])])
+    async def grown() -> Val:
+        return await stable_counted(engine, frame, node, steps, init, names, run, True, True)
+
+    last = ([widened] if wide else []) + ([grown] if grow else [])
+    return await settling(frame, [plain, with_converted_starts, with_first_iteration, *last])
 
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
@@ -457,16 +422,18 @@ async def iterate_with_cells(frame: Frame, iteration: Frame, cells: list, body, 
     return Seq("tuple", (*elements(result), *[iteration.cell(c) for c in cells]))
 
 
-async def stable_counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = False) -> Val:
-    """A `for_loop` whose carried variables keep their types; with `wide` they may be one of several types."""
+async def stable_counted(
+    engine, frame, node, steps: Walk, init, names, run, wide: bool = False, grow: bool = False
+) -> Val:
+    """A `for_loop` whose carried variables keep their types; `wide` and `grow` as for `stable_while`."""
 
     async def loop(init, names, cells):
-        return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide)
+        return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide, grow)
 
     return await carrying(engine, frame, init, names, loop)
 
 
-async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide) -> Val:
+async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide, grow) -> Val:
     async def attempt(carried):
         frame.at(node.origin)
         iteration, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
@@ -477,10 +444,9 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
             return await run(region, [steps.item(region, Dyn(index)), *current])
 
         result = await iterate_with_cells(frame, iteration, cells, body, values)
-        results = None if result is NEVER else [tree_structure(v, capture=iteration.captured) for v in elements(result)]
-        return results, (iteration, result)
+        return carried_after(iteration, result), (iteration, result)
 
-    carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide)
+    carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide, grow)
     frame.at(node.origin)
     close_body(iteration, result, carried)
     starts = [v.node for v in (steps.start, steps.stop, steps.step)] + initial_nodes(frame, init, carried)
@@ -499,8 +465,8 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
     return Seq("tuple", tuple(after))
 
 
-async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
-    """A `for` with `break`: a `while_loop` that carries its index and whether to continue."""
+async def stopping(engine, frame, node, steps: Walk, init, names, run, grow: bool = True) -> Val:
+    """A `for` with `break`: a `while_loop` that carries its index and whether to continue; `grow` as for `emit_while`."""
 
     async def condition(region: Frame, values):
         index, go_on, *_ = values
@@ -518,5 +484,5 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run) -> Val:
         return Seq("tuple", (following, go_on, *carried))
 
     start = [steps.start, frame.constant(True), *init]
-    result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body)
+    result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body, grow=grow)
     return result if result is NEVER else Seq("tuple", tuple(elements(result)[2:]))

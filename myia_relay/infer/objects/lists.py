@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import INT, List, Struct
-from ...ir.node import Apply, Constant
+from ...abstract.types import INT, List, Scalar, Struct
+from ...ir.node import Apply, Constant, Node
 from ...ir.prim import REGISTRY
+from ...prims.api.promotion import bind_size, guard
 from ...prims.ops.effects import check
 from ...utils.errors import TypeError_
 from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted
@@ -329,15 +330,25 @@ def array_of(frame: Frame, value: Val, what: str) -> Any:
     """A list as an argument of a NumPy function, staged.
 
     Raises:
-        TypeError_: its length is known at run time only.
+        TypeError_: its length is known at run time only, and its entries are no numbers.
     """
     if isinstance(value, Listed):
         return frame.var(value.array)
     items = static_items(frame, value)
     if items is not None and are_leaves(items):
         return [frame.var(i) for i in items]
+    if isinstance(value, Dyn) and isinstance(value.type, List) and isinstance(value.type.elem, Scalar):
+        numbers = frame.var(value)
+        if (
+            value.type.elem.dtype != "float64"
+        ):  # no entries at all make an array of floats, which one cannot be at run time
+            some = REGISTRY["gt"](REGISTRY["list_len"](numbers), frame.var(frame.constant(0)))
+            kind = describe(Dyn(Node(value.type.elem)))
+            text = f"{what}: an empty list makes an array of floats, and this list is one of {kind}; test its length before"
+            guard(frame.builder, some, ValueError, text)
+        return REGISTRY["list_to_array"](numbers, size=bind_size(frame.builder, REGISTRY["list_len"](numbers)))
     raise TypeError_(
-        f"{what}: the length of this {describe(value)} is known at run time only, and an array needs its shape at compile time; "
+        f"{what}: the length of this {describe(value)} is known at run time only, and only a list of numbers makes an array then; "
         "make the array with np.zeros and fill it, or pass an array"
     )
 

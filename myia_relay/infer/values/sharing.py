@@ -9,7 +9,7 @@ change that depends on them is a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...abstract.types import Array, List
 from ...ir.node import Apply, Graph, Node, Parameter
@@ -157,18 +157,17 @@ def hands_on(shared: set[Node | Seq], result: Val) -> bool:
     )
 
 
-def mark_result(shared: set[Node | Seq], graph: Graph, count: int, nodes: list[Node]) -> None:
+def mark_result(shared: set[Node | Seq], graph: Graph, leaves: Iterable[tuple[int, Node]]) -> None:
     """Mark the result of a call if the function may have returned its argument.
 
     Args:
         shared: the marked nodes, extended.
         graph: the called graph, complete.
-        count: how many leaves it returns.
-        nodes: the leaves at the call.
+        leaves: the leaves that it returns, by number, and what they are at the call.
     """
-    for index in range(count):
-        if isinstance(nodes[index].type, Array | List) and Origins().result(graph, index):
-            shared.add(nodes[index])
+    for index, node in leaves:
+        if isinstance(node.type, Array | List) and Origins().result(graph, index):
+            shared.add(node)
 
 
 def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...abstract.dims import is_run_time
 from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
 from ...ir.node import Constant, Node
 from ...utils.errors import Hole
@@ -42,8 +43,8 @@ class TreeDef:
 
     Attributes:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
-            "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options), "cell" (info: the
-            cell), "unbound", "never", "poison".
+            "sized" (see `sized`), "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options),
+            "cell" (info: the cell), "unbound", "never", "poison".
         info: what distinguishes treedefs with the same tag; hashable.
         parts: treedefs of the parts.
     """
@@ -76,6 +77,9 @@ class TreeDef:
                 return left + ", ".join(map(str, self.parts)) + ("," if len(self.parts) == 1 else "") + right
             inner = ", ".join(f"{f}: {p}" for f, p in zip(fields, self.parts, strict=False))
             return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
+        if self.tag == "sized":
+            dtype, shape = self.info
+            return str(Array(dtype, tuple("?" if d is None else d for d in shape)))
         if self.tag == "closure":
             return f"function {self.info[0].name}"
         if self.tag == "listed":
@@ -178,8 +182,14 @@ def tree_structure(
     return go(val)
 
 
-def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
-    """The value with this treedef and these leaf nodes."""
+def rebuild(treedef: TreeDef, nodes: Iterator[Node], unpack: Callable[[Any, list[Node]], Node] | None = None) -> Val:
+    """The value with this treedef and these leaf nodes.
+
+    Args:
+        treedef: its treedef.
+        nodes: its leaf nodes.
+        unpack: makes an array of the info and the leaves of a "sized" one.
+    """
     tag, info = treedef.tag, treedef.info
     if tag == "dyn":
         return Dyn(next(nodes))
@@ -191,7 +201,10 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node]) -> Val:
         return info
     if tag == "poison":
         return POISON
-    parts = tuple(rebuild(p, nodes) for p in treedef.parts)
+    if tag == "sized":
+        assert unpack is not None
+        return Dyn(unpack(info, [next(nodes) for _ in treedef.parts]))
+    parts = tuple(rebuild(p, nodes, unpack) for p in treedef.parts)
     if tag == "seq":
         return Seq(info[0], parts, info[1], info[2])
     if tag == "listed":
@@ -234,16 +247,21 @@ def shown(treedef: TreeDef, length: int = 200) -> str:
 
 
 TEXTS = "return the numbers, in a list, and make the string of them outside: ''.join(map(str, numbers))"
+UNEVEN = (
+    "an array whose size a value decides cannot be in a list whose length is known at run time only; put the numbers of all one "
+    "behind the other, and the sizes into a list"
+)
 MAX_OPTIONS = 8  # options of a union; more are considered a mistake
 MAX_CHOICES = 1000  # leaves of one value; compile time grows with them
 
 
-def join(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
+def join(a: TreeDef, b: TreeDef, wide: bool = True, grow: bool = False) -> TreeDef:
     """The treedef of a value that is one of two values at run time.
 
     Args:
         a, b: the two.
         wide: whether numbers of different types, and sequences of different lengths, make a union.
+        grow: whether arrays of different known sizes make one whose sizes values decide.
 
     Raises:
         Mismatch: there is none.
@@ -258,11 +276,45 @@ def join(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
         return unknown(a)
     if is_list(a) and is_list(b) and (a.tag != "seq" or b.tag != "seq" or len(a.parts) != len(b.parts)):
         return join_lists(a, b)
+    if (both := _join_sizes(a, b, grow)) is not None:
+        return both
     if alike(a, b):
         if a.tag in ("dyn", "const"):
             return TreeDef("dyn", _type(a))
-        return TreeDef(a.tag, a.info, tuple(join(x, y, wide) for x, y in zip(a.parts, b.parts, strict=True)))
+        return TreeDef(a.tag, a.info, tuple(join(x, y, wide, grow) for x, y in zip(a.parts, b.parts, strict=True)))
     return join_data(a, b) or choose(a, b, wide)
+
+
+def _join_sizes(a: TreeDef, b: TreeDef, grow: bool) -> TreeDef | None:
+    """The treedef of one of two arrays of a dtype and a rank, where a value decides sizes in which they differ; else None."""
+    s, t = (x.info if x.tag == "sized" else (x.info.dtype, x.info.shape) if _is_array(x) else None for x in (a, b))
+    if s is None or t is None or s[0] != t[0] or len(s[1]) != len(t[1]):
+        return None
+    pairs = list(zip(s[1], t[1], strict=True))
+    if "sized" not in (a.tag, b.tag) and (
+        a == b or not grow and not all(m == n or is_run_time(m) or is_run_time(n) for m, n in pairs)
+    ):
+        return None
+    shape = tuple(m if m == n else None for m, n in pairs)
+    return sized(s[0], shape)
+
+
+def _is_array(treedef: TreeDef) -> bool:
+    return treedef.tag == "dyn" and isinstance(treedef.info, Array)
+
+
+def sized(dtype: str, shape: tuple) -> TreeDef:
+    """The treedef of an array whose sizes values decide, where it leaves the graph in which they are bound.
+
+    It is its numbers as a run-time list, and its sizes: see `infer.values.sizes`.
+
+    Args:
+        dtype: of its elements.
+        shape: its shape, in which None stands for such a size.
+    """
+    count = sum(d is None for d in shape) if len(shape) > 1 else 0  # of a vector the list has the size
+    numbers = TreeDef("dyn", List(Scalar(dtype, True)))
+    return TreeDef("sized", (dtype, shape), (numbers, *[TreeDef("dyn", INT)] * count))
 
 
 def is_data(treedef: TreeDef) -> bool:
@@ -340,6 +392,8 @@ def type_of(treedef: TreeDef) -> Type:
     """
     if treedef.tag == "dyn":
         t = treedef.info
+        if isinstance(t, Array) and any(map(is_run_time, t.shape)):
+            raise Mismatch(treedef, treedef, UNEVEN)
         if not isinstance(t, Ref):
             return t
     if treedef.tag == "listed":
@@ -350,6 +404,7 @@ def type_of(treedef: TreeDef) -> Type:
         kind, fields, cls = treedef.info
         return Struct(kind, tuple(type_of(p) for p in treedef.parts), fields, cls)
     why = "all entries of a list of run-time length are of one type" if treedef.tag == "choice" else ""
+    why = UNEVEN if treedef.tag == "sized" else why
     if any(map(is_text, (treedef, *treedef.parts))):
         why = f"strings cannot be in a list whose length is known at run time only: {TEXTS}"
     raise Mismatch(treedef, treedef, why)

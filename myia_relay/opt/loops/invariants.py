@@ -17,6 +17,7 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import Primitive
 from ...ir.rewrite import Effects, Rewriter, drop_dead, emit_like, lookup, same_interface
+from ...ir.sizes import bound_in, mentioned
 from ..rewrite.simplify import holds_tape
 
 STAY = {
@@ -108,7 +109,10 @@ def hoist(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, A
 def invariants(graph: Graph, first_constant: int) -> list[Apply]:
     """The applications to move: invariant, expensive enough, and used by something that stays."""
     fixed: set[Node] = set(graph.params[first_constant:])
+    inside = bound_in(graph)
     for node in graph.nodes:
+        if inside and not inside.isdisjoint(mentioned(node)):
+            continue
         if movable(node) and all(a in fixed or isinstance(a, Constant) for a in node.args):
             fixed.add(node)
     used: set[Node] = {graph.output}

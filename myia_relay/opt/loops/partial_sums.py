@@ -87,11 +87,17 @@ class PartTerm:
         elif adds_to_part(node) and node.origin.via == "vjp":
             axis, value = own[node.attrs["axis"]], node.args[1]
             # Clamped alike only if the update is along a whole axis of the sum.
-            if isinstance(value.type, Array) and self.part[axis] == Axis(0, shape[axis]):
+            known = isinstance(value.type, Array) and is_known(value.type.shape)
+            if known and self.part[axis] == Axis(0, shape[axis]):
                 part = list(self.part)
                 part[axis] = updated(node)
                 yield from (PartTerm(node.args[0], self.part), PartTerm(value, tuple(part)))
-        elif name == "pad" and not any(node.attrs["interior"]) and filled(node.args[1]) == 0:
+        elif (
+            name == "pad"
+            and not any(node.attrs["interior"])
+            and filled(node.args[1]) == 0
+            and is_known(node.args[0].type.shape)
+        ):
             part = list(self.part)
             for k, low, size in zip(own, node.attrs["low"], node.args[0].type.shape, strict=True):
                 if part[k].size != size:
@@ -196,7 +202,7 @@ def _terms(node: Apply, total: Node, count: dict[Node, int]) -> list[PartTerm]:
     value, part = node.args[1], [Axis(0, n) for n in shape]
     if applied(node) == "add":
         value = node.args[node.args[0] is total]
-    if not isinstance(value.type, Array):
+    if not isinstance(value.type, Array) or not is_known(value.type.shape):
         return []
     if applied(node) != "add":
         part[node.attrs["axis"]] = updated(node)

@@ -7,7 +7,7 @@ for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
 from __future__ import annotations
 
 from ...abstract.dims import known_size
-from ...abstract.types import Array, Scalar, Struct
+from ...abstract.types import INT, Array, Scalar, Struct
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Apply, Constant, Node
 from ...ir.prim import REGISTRY
@@ -167,6 +167,12 @@ def _identity(m: Match) -> bool:
     return tuple(m.attrs["perm"]) == tuple(range(len(m.attrs["perm"])))
 
 
+def _size(m: Match):
+    (size,) = m["x"].shape
+    x = m["x"]
+    return x.const(size, INT) if isinstance(size, int) else x.apply_primitive(REGISTRY["dim_size"], (), {"dim": size})
+
+
 def _reshape(m: Match):
     return reshape(m["x"], shape=m.attrs["shape"])
 
@@ -259,6 +265,12 @@ SHAPES = (
     ),
     Rule(
         "row_of_slice", Op("dynamic_index", Op("slice", X), Y), _row_of_slice, "x[:, a:b][i] = x[i][a:b]",
+    ),
+    Rule(
+        "length_of_array", Op("list_len", Op("list_from_array", X)), _size, "len(list(x)) = the size of x",
+    ),
+    Rule(
+        "cancel_list_from_array", Op("list_to_array", Op("list_from_array", X)), X, "there and back without loss", _same_type,
     ),
     Rule("drop_concatenate", Op("concatenate", X), X, "concatenate(x) = x"),
     Rule(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import Primitive
-from ...ir.rewrite import Env, Rewriter, emit_like, inner_graphs, lookup, map_graphs, recursive_components
+from ...ir.rewrite import Env, Rewriter, binds_dims, emit_like, inner_graphs, lookup, map_graphs, recursive_components
 from .call_sharing import shared
 
 LOOPS = ("while_loop", "for_loop")
@@ -41,7 +41,8 @@ class InlineRecursion:
         found: dict[Graph, Graph] = {}
         for members in recursive_components(graph):
             head = _head(members)
-            if head is not None and not head.flags.get("unfolded"):
+            # The sizes of arrays are names, which each level would bind again while others mean theirs.
+            if head is not None and not head.flags.get("unfolded") and not binds_dims(head):
                 own, calls = _sizes(head, head)
                 levels = _levels(own, calls, self.size, self.depth)
                 tree = shared(head, self.size, self.shared_depth) if calls > 1 else None

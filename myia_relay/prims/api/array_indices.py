@@ -1,4 +1,4 @@
-"""Assignment by arrays: `x[mask] = v`, `x[mask] += v`, `x[i, j] = v` with integer arrays.
+"""Assignment by arrays: `x[mask] = v`, `x[mask] += v`, `x[i, j] = v` with integer arrays; and positions that values choose.
 
 A mask keeps the shape of x, so the assignment is a selection between the new and the old value. Only values whose size
 depends on the mask are refused. Integer arrays are combined to one array of positions into the merged axes, which are
@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...abstract.dims import product
-from ...abstract.types import Array
+from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
-from ..rules.broadcast import broadcast_to, reshape
-from ..rules.relations import broadcast_shapes, same_size, show_shape
+from ..ops.indexing import scatter_add, take
+from ..ops.reduction import cumsum, reduce_all, reduce_sum
+from ..ops.shape import slice_, stack
+from ..rules.broadcast import as_array, broadcast_to, reshape
+from ..rules.relations import broadcast_shapes, normalise_axis, same_size, show_shape
+from .implementations import implements, method
 from .products import permuted
-from .promotion import fit, operand, size_value, strong, unwrap
-from .subscripts import Pick, getitem, plan, setitem
+from .promotion import astype, bind_size, fit, guard, operand, require_equal, size_value, strong, unwrap, weak
+from .subscripts import Pick, chosen_positions, fitted, getitem, plan, setitem
 
 
 def _is_mask(item) -> bool:
@@ -150,6 +156,8 @@ def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Calla
     while len(value.shape) > len(target) and same_size(value.shape[0], 1):
         value = reshape(value, shape=value.shape[1:])
     lead = len(target) - len(value.shape)
+    if lead >= 0:
+        value = fitted(b, value, target[lead:])
     if lead < 0 or not all(same_size(d, 1) or same_size(d, n) for d, n in zip(value.shape, target[lead:])):
         raise ShapeError(
             f"could not broadcast input array from shape {show_shape(value.shape)} into shape {show_shape(target)}"
@@ -176,3 +184,94 @@ def _merged(b: Builder, x: Var, picks: list[Pick], shape: tuple) -> Var:
     for p, at in zip(picks[1:], rest, strict=True):
         flat = P.add(P.mul(flat, strong(size_value(b, x.shape[p.axis]))), at)
     return flat if flat.shape == shape else broadcast_to(flat, shape=shape)
+
+
+# What has a size that values decide.
+
+
+def _as_array(b: Builder, x, what: str) -> Var:
+    x = strong(operand(b, x, what))
+    return x if isinstance(x.type, Array) else as_array(x)
+
+
+def _true(x: Var) -> Var:
+    return x if x.dtype == "bool" else P.ne(x, x.const(0))
+
+
+@implements(np.nonzero)
+def nonzero(b: Builder, a) -> tuple[Var, ...]:
+    """np.nonzero: positions along each axis.
+
+    Raises:
+        TypeError_: the array has no axes.
+    """
+    x = _as_array(b, a, "np.nonzero")
+    if not x.ndim:
+        raise TypeError_("np.nonzero takes arrays with at least one axis; use np.atleast_1d(x).nonzero()")
+    at = chosen_positions(b, _true(x))
+    out = []
+    for size in reversed(x.shape[1:]):
+        n = strong(size_value(b, size))
+        out.append(P.mod(at, n))
+        at = P.floordiv(at, n)
+    return (at, *reversed(out))
+
+
+method("nonzero")(nonzero)
+
+
+@implements(np.flatnonzero)
+def numpy_flatnonzero(b: Builder, a) -> Var:
+    """np.flatnonzero."""
+    return chosen_positions(b, _true(_as_array(b, a, "np.flatnonzero")))
+
+
+@implements(np.argwhere)
+def argwhere(b: Builder, a) -> Var:
+    """np.argwhere: the positions of one element in each row."""
+    return stack(*nonzero(b, a), axis=1)
+
+
+@implements(np.compress, static=("axis",))
+def compress(b: Builder, condition, a, axis=None) -> Var:
+    """np.compress: the elements, or parts along an axis, at which a condition holds."""
+    x, mask = _as_array(b, a, "np.compress"), _true(_as_array(b, condition, "np.compress"))
+    if axis is None:
+        x, axis = reshape(x, shape=(x.type.size,)), 0
+    return getitem(b, x, (*(slice(None),) * normalise_axis("np.compress", axis, x.shape), mask))
+
+
+@implements(np.extract)
+def extract(b: Builder, condition, arr) -> Var:
+    """np.extract: the elements at which a condition holds."""
+    return compress(b, reshape(m := _as_array(b, condition, "np.extract"), shape=(m.type.size,)), arr)
+
+
+def repeated(b: Builder, x: Var, counts: Var, axis: int) -> Var:
+    """Every part along an axis as often as counts say.
+
+    Raises:
+        TypeError_: the counts are no integers.
+    """
+    if counts.dtype not in INTS or counts.ndim != 1:
+        raise TypeError_(f"np.repeat takes an int, or an array of integers with one axis, and this is {counts.type}")
+    counts = astype(counts, "int64")
+    n = x.shape[axis]
+    if counts.shape == (1,):
+        counts = broadcast_to(counts, shape=(n,))
+    elif counts.shape != (n,):
+        require_equal(b, "np.repeat", n, counts.shape[0], 0)
+        counts = reshape(counts, shape=(n,))
+    fine = reduce_all(P.ge(counts, counts.const(0)), axes=(0,))
+    guard(b, unwrap(fine), ValueError, "repeats may not contain negative values.")
+    total = bind_size(b, weak(unwrap(reduce_sum(counts, axes=(0,))), "int64"))
+    return take(x, _owners(counts, total), axis=axis)
+
+
+def _owners(counts: Var, total) -> Var:
+    """For each of all elements that counts make, which count it belongs to: how many counts end before it."""
+    ends = cumsum(counts, axis=0)
+    one = broadcast_to(counts.const(1), shape=counts.shape)
+    # Counts that end where all do belong to nothing: there is a place for them behind the last.
+    marks = scatter_add(broadcast_to(counts.const(0), shape=(total + 1,)), ends, one, axis=0)
+    return cumsum(slice_(marks, starts=(0,), sizes=(total,), steps=(1,)), axis=0)

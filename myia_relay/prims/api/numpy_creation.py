@@ -20,6 +20,7 @@ from .numpy_shape import array_of, sizes_of
 from .products import permuted
 from .promotion import (
     astype,
+    bind_size,
     fit,
     guard,
     is_static,
@@ -33,6 +34,7 @@ from .promotion import (
     static_value,
     strong,
     unwrap,
+    weak,
 )
 
 
@@ -83,10 +85,10 @@ def full_like(b: Builder, a, fill_value, dtype=None, *, shape=None) -> Var:
 
 @implements(np.arange, static=("dtype",))
 def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
-    """np.arange with ends known at compile time, or np.arange(n) for the size n of an axis.
+    """np.arange. The size is known at compile time where the ends are, or where they are sizes of axes.
 
     Raises:
-        TypeError_: the size is not known at compile time, or NumPy refuses the arguments.
+        TypeError_: NumPy refuses the arguments.
     """
     ends = first, last, pace = *((0, start) if stop is None else (start, stop)), 1 if step is None else step
     name = None if dtype is None else dtype_name(dtype)
@@ -95,10 +97,7 @@ def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     if any(isinstance(v, Dim) for v in known) and len(known) == 3:
         out = _symbolic_range(b, *known)
     elif not all(is_static(v) for v in ends):
-        raise TypeError_(
-            "np.arange: start, stop and step decide the size of the result, which must be known at compile time; loop "
-            "with `for i in range(n)`, or name the parameter in @relay(static=...)"
-        )
+        return _run_time_range(b, *(operand(b, v, "np.arange") for v in ends), name)
     elif all(type(static_value(v)) is int for v in ends) and name in (None, *FLOATS, "int64"):
         start, stop, step = map(static_value, ends)
         if step == 0:
@@ -131,6 +130,42 @@ def _symbolic_range(b: Builder, first: DimLike, last: DimLike, step: DimLike) ->
         guard(b, P.ge(count, count.const(0)), ValueError, text, 0, operands=(count,))
     out = nullary(_anchor(b), "iota", n=size, dtype="int64")
     return out if first == 0 else P.add(out, strong(size_value(b, first)))
+
+
+def _run_time_range(b: Builder, first: Var, last: Var, step: Var, name: str | None) -> Var:
+    """The numbers between ends of which a run tells.
+
+    Raises:
+        TypeError_: the ends are no ints or floats.
+    """
+    if any(x.shape != () or x.dtype not in ("int64", "float64") for x in (first, last, step)):
+        kinds = ", ".join(str(x.type) for x in (first, last, step))
+        raise TypeError_(
+            f"np.arange takes ints and floats where they are known at run time only, and these are {kinds}; convert them with "
+            "int(...) or float(...)"
+        )
+    kind = result_dtype((first, last, step), "np.arange")
+    first, last, step = (unwrap(astype(x, kind)) for x in (first, last, step))
+    text = "Maximum allowed size exceeded"
+    guard(b, P.ne(step, step.const(0)), ZeroDivisionError, "division by zero")
+    if kind == "int64":
+        first, last, step = (weak(x, "int64") for x in (first, last, step))
+        guard(b, P.logical_not(P.sub_overflows(last, first)), ValueError, text)
+        count = P.neg(P.floordiv(P.sub(first, last), step))
+    else:
+        span = P.ceil(P.div(P.sub(last, first), step))
+        limit = span.const(2.0**62)
+        guard(b, P.logical_and(P.lt(span, limit), P.gt(span, P.neg(limit))), ValueError, text)
+        count = cast(span, dtype="int64", weak=True)
+    n = bind_size(b, P.maximum(count, count.const(0)))
+    places = nullary(first, "iota", n=n, dtype=kind)
+    if kind == "int64":
+        out = P.add(P.mul(places, strong(step)), strong(first))
+    else:
+        pace = P.sub(P.add(first, step), first)  # as NumPy does, from the second number on
+        out = P.add(P.mul(places, pace), first)
+        out = P.where(P.eq(places, places.const(1)), P.add(first, step), out)
+    return out if name is None else astype(out, name)
 
 
 def _anchor(b: Builder) -> Var:

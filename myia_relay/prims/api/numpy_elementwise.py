@@ -14,8 +14,10 @@ from ..ops import special as S
 from ..rules.broadcast import as_array, as_scalar, broadcast_to, cast, reshape
 from ..rules.relations import broadcast_shapes
 from . import arithmetic as A
+from .array_indices import nonzero
 from .implementations import IMPLEMENTATIONS, implements, method
 from .promotion import (
+    agreeing,
     as_int,
     astype,
     fit,
@@ -383,17 +385,20 @@ WHERE_WRAPS = _where_wraps()
 
 @implements(np.where)
 def where(b: Builder, condition, x=None, y=None) -> Var:
-    """np.where with three arguments.
+    """np.where; of a condition alone np.nonzero.
 
     Raises:
-        TypeError_: x or y is missing.
+        TypeError_: only one of x and y is given.
     """
+    if x is None and y is None:
+        return nonzero(b, condition)
     if x is None or y is None:
-        raise TypeError_("np.where(c) without values has a result of unknown size; give both values: np.where(c, x, y)")
+        raise TypeError_("np.where takes both values, or none: np.where(c, x, y)")
     c = astype(operand(b, condition), "bool")
     x, y = operand(b, x), operand(b, y)
     dtype = result_dtype((x, y), "np.where")
     x, y = (astype(v, dtype) if WHERE_WRAPS else fit(b, v, dtype) for v in (x, y))
+    c, x, y = agreeing(b, "np.where", c, x, y)
     shape = broadcast_shapes("np.where", c.shape, x.shape, y.shape)
     out = P.where(c, x, y)
     return out if isinstance(out.type, Array) and shape else (as_array(unwrap(out)))

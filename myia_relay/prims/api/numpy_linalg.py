@@ -18,7 +18,15 @@ from .implementations import implements, method
 from .numpy_indexing import diagonal
 from .numpy_reductions import reducible, sum_
 from .numpy_shape import array_of
-from .promotion import astype, operand, promote, strong, unwrap
+from .promotion import (
+    astype,
+    meeting,
+    operand,
+    promote,
+    strong,
+    unwrap,
+    with_size,
+)
 
 implements(np.matmul)(lambda b, x1, x2: products.matmul(b, x1, x2))
 implements(np.dot)(lambda b, a, b_: products.numpy_dot(b, a, b_))
@@ -51,6 +59,7 @@ if hasattr(np, "vecdot"):
                     f"np.vecdot takes arrays with at least one axis, and this is {v.type}; multiply with *"
                 )
         own, other = (normalise_axis("np.vecdot", axis, v.shape) for v in (x, y))
+        x, y = meeting(b, "np.vecdot", x, own, y, other)
         if not same_size(x.shape[own], y.shape[other]):
             raise products.misfit("np.vecdot", x, y, x.shape[own], y.shape[other])
         x, y = (products.permuted(v, (*(k for k in range(v.ndim) if k != at), at)) for v, at in ((x, own), (y, other)))
@@ -124,9 +133,11 @@ def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
     values = [array_of(b, v, "np.einsum") for v in promote(b, *(strong(operand(b, o, "np.einsum")) for o in operands))]
     terms, output = _parse(subscripts, [v.ndim for v in values])
     sizes: dict[str, DimLike] = {}
-    for x, labels in zip(values, terms, strict=True):
-        for label, d in zip(labels, x.shape, strict=True):
-            if not same_size(sizes.setdefault(label, d), d):
+    for k, labels in enumerate(terms):
+        for axis, label in enumerate(labels):
+            d = values[k].shape[axis]
+            values[k] = with_size(b, "np.einsum", values[k], axis, sizes.setdefault(label, d))
+            if not same_size(sizes[label], values[k].shape[axis]):
                 raise ShapeError(f"einsum '{subscripts}': axis '{label[0]}' has sizes {sizes[label]} and {d}")
     pending = [_own_axes(b, x, labels) for x, labels in zip(values, terms, strict=True)]
     out, labels = pending.pop(0)

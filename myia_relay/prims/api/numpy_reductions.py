@@ -245,13 +245,8 @@ for _name, _rule, _static in (
     method(_name, static=_static)(_rule)
 
 
-_SIZE = "the size of its result depends on values, and compiled code knows the sizes of arrays beforehand"
-_POSITIONS = f"{_SIZE}; keep the mask and write np.where(mask, x, 0), or collect them in a list: [i for i in range(len(x)) if x[i]]"
 _OUTSIDE = "it is not part of compiled code; call it outside and pass the result"
 _REFUSED = {
-    np.unique: f"{_SIZE}; sort with np.sort(x), or collect the values in a list",
-    **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _POSITIONS),
-    **dict.fromkeys((np.extract, np.compress), f"{_SIZE}; write np.where(mask, x, 0)"),
     **dict.fromkeys(
         (np.linalg.svd, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.qr), _OUTSIDE
     ),

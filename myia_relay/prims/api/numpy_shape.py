@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, may_be_equal, never_negative, product
+from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, never_negative, product
 from ...abstract.types import INTS, Array, Scalar, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
@@ -17,11 +17,13 @@ from ..ops.shape import concatenate, flip, pad, slice_
 from ..ops.shape import stack as stack_arrays
 from ..rules.broadcast import broadcast_to, full, nullary, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
+from .array_indices import repeated
 from .implementations import implements, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
     astype,
+    bind_size,
     fit,
     guard,
     is_weak,
@@ -29,12 +31,14 @@ from .promotion import (
     promote,
     python,
     require_static_int,
+    size_argument,
     size_value,
     static_index,
     static_size,
     strong,
     unwrap,
     weak,
+    with_size,
 )
 
 
@@ -46,11 +50,11 @@ def array_of(b: Builder, x, what: str) -> Var:
     return x if isinstance(x.type, Array) else as_array(x)
 
 
-def static_shape(shape, what: str) -> tuple[DimLike, ...]:
-    """A shape argument: an int or a tuple of ints, each known at compile time or the size of an axis."""
+def static_shape(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
+    """A shape argument: an int or a tuple of ints, each a number, the size of an axis or computed at run time."""
     if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
         shape = (shape,)
-    return tuple(require_static_int(d, f"{what}: a size") for d in shape)
+    return tuple(size_argument(b, d, f"{what}: a size") for d in shape)
 
 
 def sizes_of(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
@@ -60,8 +64,8 @@ def sizes_of(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
     return tuple(static_size(b, d, f"{what}: a size") for d in shape)
 
 
-def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
-    """A shape with its -1 resolved.
+def full_shape(b: Builder, x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
+    """A shape with its -1 resolved; where run-time sizes decide it, at run time.
 
     Raises:
         ShapeError: there is more than one -1, or the sizes do not fit.
@@ -73,6 +77,13 @@ def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, 
         known = product(d for d in shape if not (isinstance(d, int) and d == -1))
         size = product(x.shape)
         divides = not isinstance(known, Dim) or not getattr(size // known, "atoms", None)  # by a size that may be 0
+        if known != 0 and (is_run_time(known) or is_run_time(size)) and getattr(size // known, "atoms", None):
+            have, others = size_value(b, size), size_value(b, known)
+            fits = P.logical_and(P.ne(others, others.const(0)), P.eq(P.mod(have, others), have.const(0)))
+            text = f"{what}: an array of size ", 0, " has no shape in which all sizes but one multiply to ", 1
+            guard(b, fits, ValueError, *text, operands=(have, others))
+            rest = bind_size(b, P.floordiv(have, others))
+            return tuple(rest if i == unknown[0] else d for i, d in enumerate(shape))
         if known == 0 or not divides or (isinstance(size, int) and isinstance(known, int) and size % known):
             raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
         shape = tuple(size // known if i == unknown[0] else d for i, d in enumerate(shape))
@@ -83,8 +94,8 @@ def full_shape(x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, 
 def numpy_reshape(b: Builder, a, shape) -> Var:
     """np.reshape."""
     x = array_of(b, a, "np.reshape")
-    given = static_shape(shape, "reshape")
-    shape = full_shape(x, given, "reshape")
+    given = static_shape(b, shape, "reshape")
+    shape = full_shape(b, x, given, "reshape")
     have, want = product(x.shape), product(shape)
     if have != want and may_be_equal(have, want):
         text = ",".join("" if isinstance(d, Dim) else str(d) for d in given if d != -1)
@@ -281,7 +292,12 @@ def numpy_concatenate(b: Builder, arrays, axis=0) -> Var:
     if any(x.ndim != xs[0].ndim for x in xs) or xs[0].ndim == 0:
         shapes = ", ".join(show_shape(x.shape) for x in xs)
         raise ShapeError(f"np.concatenate: arrays of shapes {shapes} have different numbers of axes; use np.stack?")
-    return concatenate(*xs, axis=normalise_axis("np.concatenate", axis, xs[0].shape))
+    along = normalise_axis("np.concatenate", axis, xs[0].shape)
+    for k in range(1, len(xs)):
+        for other in range(xs[0].ndim):
+            if other != along:
+                xs[k] = with_size(b, "np.concatenate", xs[k], other, xs[0].shape[other])
+    return concatenate(*xs, axis=along)
 
 
 if hasattr(np, "concat"):
@@ -399,20 +415,18 @@ def tile(b: Builder, A, reps) -> Var:
     return reshape(out, shape=tuple(r * d for r, d in zip(reps, shape)))
 
 
-@implements(np.repeat, static=("repeats", "axis"))
+@implements(np.repeat, static=("axis",))
 def repeat(b: Builder, a, repeats, axis=None) -> Var:
-    """np.repeat, every element equally often.
-
-    Raises:
-        TypeError_: `repeats` is no int that is known at compile time.
-    """
-    if not isinstance(repeats, int | np.integer):
-        raise TypeError_("np.repeat takes one int in compiled code; gather with x[indices] instead")
-    repeats = static_size(b, int(repeats), "np.repeat: repeats")
+    """np.repeat."""
     x = array_of(b, a, "np.repeat")
     if axis is None:
         x, axis = ravel(b, x), 0
     axis = normalise_axis("np.repeat", axis, x.shape)
+    if isinstance(repeats, list | tuple | np.ndarray) or isinstance(repeats, Var) and isinstance(repeats.type, Array):
+        counts = operand(b, repeats, "np.repeat: repeats")
+        if counts.shape:
+            return repeated(b, x, counts, axis)
+    repeats = static_size(b, repeats, "np.repeat: repeats")
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, repeats, *after))
     return reshape(out, shape=(*before, n * repeats, *after))

@@ -12,7 +12,14 @@ from ..ops.reduction import reduce_any
 from ..ops.shape import transpose
 from ..rules.broadcast import broadcast_to, cast, reduce_sum, reshape
 from ..rules.relations import broadcast_shapes, normalise_axis, same_size, show_shape
-from .promotion import floating, operand, promote, strong, unwrap
+from .promotion import (
+    floating,
+    meeting,
+    operand,
+    promote,
+    strong,
+    unwrap,
+)
 
 _BLAS = ("float32", "float64")
 
@@ -49,6 +56,7 @@ def matmul(b: Builder, x, y) -> Var:
     for v in (x, y):
         if not isinstance(v.type, Array) or not v.shape:
             raise TypeError_(f"@ takes arrays with at least one axis, and this is {v.type}; use * for scalars")
+    x, y = meeting(b, "@", x, -1, y, -1 if y.ndim == 1 else -2)
     inner_y = y.shape[0] if y.ndim == 1 else y.shape[-2]
     if not same_size(x.shape[-1], inner_y):
         raise misfit("@", x, y, x.shape[-1], inner_y)
@@ -153,6 +161,7 @@ def tensordot(b: Builder, x, y, axes, name: str = "np.tensordot") -> Var:
     if len(set(own)) != len(own) or len(set(other)) != len(other):
         raise ShapeError(f"{name}: repeated axis in {axes}")
     for i, j in zip(own, other, strict=True):
+        x, y = meeting(b, name, x, i, y, j)
         if not same_size(x.shape[i], y.shape[j]):
             raise misfit(name, x, y, x.shape[i], y.shape[j])
     free_x = tuple(i for i in range(x.ndim) if i not in own)

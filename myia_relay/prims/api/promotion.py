@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, never_negative
+from ...abstract.dims import Dim, DimLike, fresh_size, is_run_time, never_negative
 from ...abstract.types import INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, float_dtype, numpy_dtype
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Constant
+from ...ir.node import Apply, Constant, Node
 from ...utils.errors import CompileError, ShapeError, TypeError_
-from ..ops.control import dim_size
+from ..ops.control import bind_dim, dim_size
 from ..ops.effects import check
-from ..ops.elementwise import ge, isfinite, isnan, le, logical_and, logical_not, lt
-from ..rules.broadcast import as_scalar, cast
+from ..ops.elementwise import eq, ge, isfinite, isnan, le, logical_and, logical_not, lt
+from ..rules.broadcast import as_scalar, cast, reshape
 
 PYTHON_DTYPES = ("bool", "int64", "float64")
 
@@ -45,7 +45,7 @@ def static_int(x) -> DimLike | None:
     if isinstance(x, Var):
         if isinstance(x.node, Constant) and x.dtype != "bool" and isinstance(x.node.value, int | np.integer):
             return int(x.node.value)
-        if isinstance(x.node, Apply) and getattr(x.node.fn, "name", "") == "dim_size":
+        if isinstance(x.node, Apply) and getattr(x.node.fn, "name", "") in ("dim_size", "bind_dim"):
             return x.node.attrs["dim"]
     return None
 
@@ -78,14 +78,115 @@ def static_index(x, what: str) -> int:
     return int(x)
 
 
-def static_size(b: Builder, x, what: str) -> DimLike:
-    """A size that an argument says: an int or the size of an axis, and not negative.
+def size_argument(b: Builder, x, what: str) -> DimLike:
+    """A size that an argument says, or -1: an int, the size of an axis, or a new symbol for an int that is computed at run time.
 
     Raises:
-        TypeError_: it is not known at compile time, or no int.
+        TypeError_: it is no int.
+    """
+    if static_int(x) is None and isinstance(x, Var) and x.type in (INT, *map(Scalar, INTS)):
+        return run_time_size(b, as_int(b, x, what))
+    return require_static_int(x, what)
+
+
+def run_time_size(b: Builder, size: Var) -> Dim:
+    """A symbol for a size that is computed at run time; the same one for the same computation. What is negative raises."""
+    guard(b, ge(size, size.const(0)), ValueError, "negative dimensions are not allowed")
+    return bind_size(b, size)
+
+
+def bind_size(b: Builder, size: Var) -> Dim:
+    """A symbol for a size that is computed at run time and not negative; the same one for the same computation."""
+    key = _value_key(size.node)
+    if key not in b.sizes:
+        b.sizes[key] = fresh_size()
+        b.emit(bind_dim, (size.node,), {"dim": b.sizes[key]})
+    return b.sizes[key]
+
+
+def _value_key(node: Node, depth: int = 8) -> Any:
+    """What two computations of one number have in common."""
+    if isinstance(node, Constant):
+        return node.type, repr(node.value)
+    if depth and isinstance(node, Apply) and isinstance(node.type, Scalar) and not node.fn.effect:
+        attrs = tuple((k, v) for k, v in sorted(node.attrs.items()) if isinstance(v, Dim | int | str | bool))
+        if len(attrs) == len(node.attrs):
+            return node.fn.name, attrs, tuple(_value_key(a, depth - 1) for a in node.args)
+    return node
+
+
+def agreeing(b: Builder, name: str, *operands: Var) -> tuple[Var, ...]:
+    """Operands that are to be broadcast, with one symbol for sizes of which only a run tells whether they are equal.
+
+    A ShapeError is raised there where they are not, also where NumPy would repeat the only element of an axis that a value decides.
+    """
+    if not any(is_run_time(d) for x in operands for d in x.shape):
+        return operands
+    rank = max(len(x.shape) for x in operands)
+    shapes = [list(x.shape) for x in operands]
+    for axis in range(1, rank + 1):
+        sizes = [s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1]
+        chosen = _leading(sizes)
+        for shape in shapes:
+            if len(shape) >= axis and shape[-axis] != 1 and shape[-axis] != chosen:
+                if is_run_time(shape[-axis]) or is_run_time(chosen):
+                    require_equal(b, name, chosen, shape[-axis], -axis)
+                    shape[-axis] = chosen
+    return tuple(
+        x if tuple(s) == x.shape else reshape(x, shape=tuple(s)) for x, s in zip(operands, shapes, strict=True)
+    )
+
+
+def _leading(sizes: list[DimLike]) -> DimLike:
+    """The size among several that must be equal which the others are written as: a number, a name, the oldest symbol."""
+    return min(sizes, key=lambda d: (isinstance(d, Dim), is_run_time(d), _age(d)), default=1)
+
+
+def _age(dim: DimLike) -> tuple:
+    names = sorted((len(n), n) for n in dim.symbols()) if isinstance(dim, Dim) else []
+    return names[::-1], len(dim.terms) if isinstance(dim, Dim) else 0
+
+
+def require_equal(b: Builder, name: str, one: DimLike, other: DimLike, axis: int) -> None:
+    """Raise ShapeError at run time unless two sizes are equal."""
+    if one == other:
+        return
+    x, y = size_value(b, one), size_value(b, other)
+    text = (
+        f"{name}: sizes ",
+        0,
+        " and ",
+        1,
+        f" meet in axis {axis}; a size that a value decides is not repeated where it is 1",
+    )
+    guard(b, eq(x, y), ShapeError, *text, operands=(x, y))
+
+
+def with_size(b: Builder, name: str, x: Var, axis: int, size: DimLike) -> Var:
+    """An array that must have a size along an axis, where only a run tells whether it has; that is checked. Else the array."""
+    have = x.shape[axis]
+    if have == size or not (is_run_time(have) or is_run_time(size)):
+        return x
+    require_equal(b, name, size, have, axis)
+    shape = list(x.shape)
+    shape[axis] = size
+    return reshape(x, shape=tuple(shape))
+
+
+def meeting(b: Builder, name: str, x: Var, i: int, y: Var, j: int) -> tuple[Var, Var]:
+    """Two arrays of which an axis each must have one size: see `with_size`."""
+    size = _leading([x.shape[i], y.shape[j]])
+    return with_size(b, name, x, i, size), with_size(b, name, y, j, size)
+
+
+def static_size(b: Builder, x, what: str) -> DimLike:
+    """A size that an argument says: an int, the size of an axis, or an int computed at run time, and not negative.
+
+    Raises:
+        TypeError_: it is no int.
         ShapeError: it is negative. Where only a run tells, that raises ValueError.
     """
-    size = require_static_int(x, what)
+    size = size_argument(b, x, what)
     if isinstance(size, Dim):
         if not never_negative(size):
             value = size_value(b, size)

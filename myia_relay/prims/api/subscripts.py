@@ -12,19 +12,36 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, never_negative, product
+from ...abstract.dims import Dim, DimLike, is_run_time, never_negative, product
 from ...abstract.types import INTS, Array, Scalar
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
 from ..ops.indexing import dynamic_index, dynamic_slice, dynamic_update, dynamic_update_slice, scatter_add, take
-from ..ops.reduction import reduce_max, reduce_min
+from ..ops.reduction import flat_nonzero, reduce_max, reduce_min, reduce_sum
 from ..ops.shape import pad, slice_
 from ..rules.broadcast import broadcast_to, cast, nullary, reshape
 from ..rules.relations import broadcast_shapes, same_size, show_shape
 from .products import permuted
-from .promotion import as_int, describe, fit, guard, operand, python, size_value, static_int, strong, unwrap
+from .promotion import (
+    as_int,
+    bind_size,
+    describe,
+    fit,
+    guard,
+    operand,
+    python,
+    require_equal,
+    size_value,
+    static_int,
+    strong,
+    unwrap,
+    weak,
+    with_size,
+)
+
+SLICES = ("slice", "window", "strided", "all")
 
 
 @dataclass
@@ -33,9 +50,9 @@ class Pick:
 
     Attributes:
         axis: of the array, for messages.
-        kind: "all", "slice" (start, size, step known), "int" (a staged position, checked), "window" (a staged start, known
-            size), "array" (staged positions, checked), "empty" (a position of an axis without elements) or "new" (an axis of
-            size 1).
+        kind: "all", "slice" (start, size, step known), "int" (a staged position, checked), "window" (a staged start, a size),
+            "strided" (staged positions, one behind the other), "array" (staged positions, checked), "empty" (a position of an axis
+            without elements) or "new" (an axis of size 1).
         start, size, step: of a slice; size of a window.
         at: the staged position or positions of an "int", "window" or "array".
         single: whether it is one known position, whose axis disappears.
@@ -43,7 +60,7 @@ class Pick:
 
     axis: int
     kind: str
-    start: DimLike = 0
+    start: Any = 0  # a `DimLike`; of a "strided" one the staged start, step and size
     size: DimLike = 1
     step: int = 1
     at: Any = None  # a `Var`; None for the other kinds
@@ -83,6 +100,8 @@ def _pick(b: Builder, x: Var, axis: int, item) -> Pick:
     n = x.shape[axis]
     if isinstance(item, slice):
         return _slice(b, n, axis, item)
+    if isinstance(item, Pick):  # in place of a mask
+        return item
     if isinstance(item, bool | np.bool_) or (isinstance(item, Var) and item.type == Scalar("bool", True)):
         raise TypeError_("an array is not indexed by True or False in compiled code; use np.where")
     if isinstance(item, list) or (isinstance(item, np.ndarray) and item.ndim):
@@ -142,10 +161,7 @@ def checked_positions(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
         TypeError_: they are no integers.
     """
     if i.dtype == "bool":
-        raise TypeError_(
-            f"indexing by a boolean array gives a result whose size depends on values, which compiled code has not; to "
-            f"keep the shape write np.where(mask, x, 0), to count np.sum(mask) (the mask is {i.type})"
-        )
+        raise TypeError_(f"positions are integers, and these are booleans: {i.type}; use np.flatnonzero(mask)")
     if i.dtype not in INTS:
         raise TypeError_(f"arrays used as indices must be of integer type, and this is {i.type}; use .astype(int)")
     i = cast(i, dtype="int64")
@@ -160,10 +176,13 @@ def checked_positions(b: Builder, i: Var, n: DimLike, axis: int) -> Var:
 
 
 def _slice(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
-    parts = [None if v is None else static_int(v) for v in (item.start, item.stop, item.step)]
-    if any(v is None and given is not None for v, given in zip(parts, (item.start, item.stop, item.step))):
-        return _window(b, n, axis, item)
+    given = (item.start, item.stop, item.step)
+    parts = [None if v is None else static_int(v) for v in given]
+    if any(v is None and part is not None for v, part in zip(parts, given)):
+        return _window(b, n, axis, item) or _run_time_slice(b, n, axis, *given)
     start, stop, step = parts
+    if any(is_run_time(d) for d in (n, start, stop, step) if d is not None) and parts != [None, None, None]:
+        return _run_time_slice(b, n, axis, start, stop, step)
     step = 1 if step is None else step
     if not isinstance(step, int) or step == 0:
         raise TypeError_("a slice step must be an int known at compile time, and not 0")
@@ -196,12 +215,8 @@ def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -
     return Pick(axis, "slice", start, size, step)
 
 
-def _window(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
-    """A slice with a run-time start and a known length: `x[i : i + 3]`.
-
-    Raises:
-        TypeError_: the length is not known.
-    """
+def _window(b: Builder, n: DimLike, axis: int, item: slice) -> Pick | None:
+    """A slice with a run-time start and a known length: `x[i : i + 3]`; None where it is none."""
     size = None
     if isinstance(item.start, Var) and isinstance(item.stop, Var) and (item.step is None or static_int(item.step) == 1):
         node = item.stop.node
@@ -210,16 +225,55 @@ def _window(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
             if isinstance(other, Constant):
                 size = int(other.value)
     if size is None or size < 0:
-        raise TypeError_(
-            "the length of a slice must be known at compile time: write it as x[i : i + 3], or index x[i] in a loop, "
-            "or choose elements with np.where"
-        )
+        return None
     start = as_int(b, item.start, "a slice index")
     total = size_value(b, n)
     ok = P.logical_and(P.ge(start, start.const(0)), P.le(P.add(start, start.const(size)), total))
     text = f" is out of bounds for axis {axis} with size "
     guard(b, ok, IndexError, "slice ", 0, ":", 1, text, 2, operands=(start, item.stop, total))
     return Pick(axis, "window", 0, size, 1, start)
+
+
+def _run_time_slice(b: Builder, n: DimLike, axis: int, start, stop, step) -> Pick:
+    """A slice whose length only the run tells, clipped as NumPy does.
+
+    Raises:
+        TypeError_: the step is 0.
+    """
+    pace = 1 if step is None else static_int(step)
+    total = size_value(b, n)
+    zero, one = total.const(0), total.const(1)
+    if isinstance(pace, int) and pace == 0:
+        raise TypeError_("a slice step must not be 0")
+    if pace == 1 and stop is None and isinstance(known := static_int(start), int) and known >= 0:
+        size = bind_size(b, P.maximum(P.sub(total, total.const(known)), zero))
+        return Pick(axis, "window", 0, size, 1, P.minimum(total.const(known), total))
+    if pace == 1 and start is None and isinstance(known := static_int(stop), int) and known < 0:
+        size = bind_size(b, P.maximum(P.sub(total, total.const(-known)), zero))
+        return Pick(axis, "window", 0, size, 1, zero)
+
+    def end(value, otherwise: Var, low: Var, high: Var) -> Var:
+        """An end of the slice, from the start and between limits."""
+        if value is None:
+            return otherwise
+        known = static_int(value)
+        at = as_int(b, value, "a slice index") if known is None else size_value(b, known)
+        return P.maximum(P.minimum(P.where(P.lt(at, zero), P.add(at, total), at), high), low)
+
+    if pace == 1:
+        first, last = end(start, zero, zero, total), end(stop, total, zero, total)
+        return Pick(axis, "window", 0, bind_size(b, P.maximum(P.sub(last, first), zero)), 1, first)
+    by = as_int(b, step, "a slice step") if pace is None else size_value(b, pace)
+    guard(b, P.ne(by, zero), ValueError, "slice step cannot be zero")
+    up, top = P.gt(by, zero), P.sub(total, one)
+    low, high = P.where(up, zero, P.neg(one)), P.where(up, total, top)
+    first = end(start, P.where(up, zero, top), low, high)
+    last = end(stop, P.where(up, total, P.neg(one)), low, high)
+    count = P.neg(P.floordiv(P.sub(first, last), by))
+    size = bind_size(b, P.maximum(count, zero))
+    places = nullary(total, "iota", n=size, dtype="int64")
+    at = P.add(P.mul(places, strong(by)), strong(first))
+    return Pick(axis, "strided", (first, by, size_value(b, size)), size, 1, at)
 
 
 # Reading elements.
@@ -242,6 +296,7 @@ def getitem(b: Builder, x: Var, index) -> Var:
     x = operand(b, x, "an indexed value")
     if not isinstance(x.type, Array):
         raise TypeError_(f"'{describe(x.type)}' object is not subscriptable")
+    x, index = _without_masks(b, x, index)
     picks = plan(b, x, index)
     own = [p for p in picks if p.kind != "new"]
     if any(p.kind == "empty" for p in own):
@@ -261,6 +316,8 @@ def getitem(b: Builder, x: Var, index) -> Var:
     for k, p in enumerate(own):
         if p.kind == "window":
             x = dynamic_slice(x, p.at, axis=k, length=p.size)
+        elif p.kind == "strided":
+            x = take(x, p.at, axis=k)
     if any(p.kind == "array" for p in own):
         return _gather(b, x, picks)
     axis, shape = 0, []
@@ -276,6 +333,53 @@ def getitem(b: Builder, x: Var, index) -> Var:
     if tuple(shape) != x.shape:
         x = reshape(x, shape=tuple(shape))
     return unwrap(x) if not _only_views(index) else x
+
+
+def _without_masks(b: Builder, x: Var, index) -> tuple[Var, Any]:
+    """An array and an index with the positions that boolean arrays in it choose in their place.
+
+    Raises:
+        ShapeError: a boolean array has another shape than the axes that it stands for.
+    """
+    items = list(index) if isinstance(index, tuple) else [index]
+    items = [
+        operand(b, i, "an index") if isinstance(i, np.ndarray) and i.dtype == bool and i.ndim else i for i in items
+    ]
+    masks = [
+        k
+        for k, i in enumerate(items)
+        if isinstance(i, Var) and isinstance(i.type, Array) and i.dtype == "bool" and i.shape
+    ]
+    if not masks:
+        return x, index
+    taken = sum(items[k].ndim if k in masks else i is not None and i is not Ellipsis for k, i in enumerate(items))
+    axis, out = 0, []
+    for k, item in enumerate(items):
+        if k not in masks:
+            out.append(item)
+            axis += x.ndim - taken if item is Ellipsis else item is not None
+            continue
+        behind = axis + item.ndim
+        for j in range(item.ndim):
+            if axis + j < x.ndim:
+                item = with_size(b, "a boolean index", item, j, x.shape[axis + j])
+        if behind > x.ndim or item.shape != x.shape[axis:behind]:
+            raise ShapeError(
+                f"boolean index did not match the array: the mask has shape {show_shape(item.shape)}, and the axes from {axis} on "
+                f"have shape {show_shape(x.shape[axis:behind])}"
+            )
+        taken -= item.ndim - 1
+        x = reshape(x, shape=(*x.shape[:axis], product(item.shape), *x.shape[behind:]))
+        out.append(Pick(axis, "array", at=chosen_positions(b, item)))
+        axis += 1
+    return x, tuple(out)
+
+
+def chosen_positions(b: Builder, mask: Var) -> Var:
+    """Where a boolean array is true, as positions into its elements, one after the other."""
+    flat = mask if mask.ndim == 1 else reshape(mask, shape=(product(mask.shape),))
+    count = weak(unwrap(reduce_sum(cast(flat, dtype="int64"), axes=(0,))), "int64")
+    return flat_nonzero(flat, size=bind_size(b, count))
 
 
 def _only_views(index) -> bool:
@@ -356,13 +460,14 @@ def setitem(b: Builder, x: Var, index, value) -> Var:
     picks = plan(b, x, index)
     if any(p.kind in ("new", "array") for p in picks):
         raise TypeError_("assignment at None is not supported; reshape the value instead")
-    shape = tuple(
-        p.size if p.kind in ("slice", "window", "all") else 1 for p in picks if p.kind != "int" and not p.single
-    )
+    shape = tuple(p.size if p.kind in SLICES else 1 for p in picks if p.kind != "int" and not p.single)
     # NumPy drops leading axes of size 1 of the value.
     while len(value.shape) > len(shape) and value.shape[0] == 1:
         value = reshape(value, shape=value.shape[1:])
-    own, lead = value.shape, len(shape) - len(value.shape)
+    lead = len(shape) - len(value.shape)
+    if lead >= 0:
+        value = fitted(b, value, shape[lead:])
+    own = value.shape
     if lead < 0 or not all(same_size(d, 1) or same_size(d, n) for d, n in zip(own, shape[lead:])):
         raise ShapeError(
             f"could not broadcast input array from shape {show_shape(value.shape)} into shape {show_shape(shape)}"
@@ -373,6 +478,16 @@ def setitem(b: Builder, x: Var, index, value) -> Var:
     if shape and value.shape != shape:
         value = broadcast_to(value, shape=shape)
     return _put(b, x, picks, value, 0)
+
+
+def fitted(b: Builder, value: Var, shape: tuple[DimLike, ...]) -> Var:
+    """An assigned value whose sizes are those of what it replaces, where only a run tells whether they are; that is checked."""
+    own = list(value.shape)
+    for k, (have, want) in enumerate(zip(own, shape, strict=True)):
+        if have not in (want, 1) and (is_run_time(have) or is_run_time(want)):
+            require_equal(b, "assignment", want, have, k - len(shape))
+            own[k] = want
+    return value if tuple(own) == value.shape else reshape(value, shape=tuple(own))
 
 
 def _put(b: Builder, x: Var, picks: list[Pick], value: Var, axis: int) -> Var:
@@ -388,6 +503,10 @@ def _put(b: Builder, x: Var, picks: list[Pick], value: Var, axis: int) -> Var:
         if not last:
             value = _put(b, dynamic_index(x, at, axis=axis), rest, value, axis)
         return dynamic_update(x, value, at, axis=axis)
+    if pick.kind == "strided":
+        if not last:
+            value = _put(b, take(x, pick.at, axis=axis), rest, value, axis + 1)
+        return _put_run_time(x, pick, value, axis)
     if pick.kind == "window" or pick.step == 1:
         at = pick.at if pick.kind == "window" else size_value(b, pick.start)
         if not last:
@@ -395,6 +514,23 @@ def _put(b: Builder, x: Var, picks: list[Pick], value: Var, axis: int) -> Var:
             value = _put(b, inner, rest, value, axis + 1)
         return dynamic_update_slice(x, value, at, axis=axis)
     return _put_strided(b, x, pick, rest, value, axis, last)
+
+
+def _put_run_time(x: Var, pick: Pick, value: Var, axis: int) -> Var:
+    """Elements at positions whose first, step and number the start of `pick` holds: the new or the old for each."""
+    first, by, count = pick.start
+    n = x.shape[axis]
+    off = P.sub(nullary(x, "iota", n=n, dtype="int64"), strong(first))
+    which = P.floordiv(off, strong(by))
+    hit = P.logical_and(P.eq(P.mul(which, strong(by)), off), P.ge(which, which.const(0)))
+    hit = P.logical_and(hit, P.lt(which, strong(count)))
+    high = tuple(int(k == axis) for k in range(x.ndim))
+    padded = pad(
+        value, x.const(0), low=(0,) * x.ndim, high=high, interior=(0,) * x.ndim
+    )  # of no elements there is one to look at
+    at = P.where(hit, which, which.const(0))
+    hit = reshape(hit, shape=(*(1,) * axis, n, *(1,) * (x.ndim - axis - 1)))
+    return P.where(hit, take(padded, at, axis=axis), x)
 
 
 def _put_strided(b: Builder, x: Var, pick: Pick, rest, value: Var, axis: int, last: bool) -> Var:

@@ -386,6 +386,23 @@ def _(*, dim):
     return Scalar("int64", True)
 
 
+@primitive("struct", effect="raise", differentiable=False)
+def bind_dim(size, *, dim):
+    """Gives a symbolic dimension its size, from here on in this graph and the graphs inside it; returns it. It is not negative.
+
+    Types and attributes of later applications mention the dimension. An effect, since these are not among its users.
+
+    Raises:
+        InternalError: always; the executors implement it.
+    """
+    raise InternalError("control", "bind_dim is implemented by the executors")
+
+
+@bind_dim.infer
+def _(size, *, dim):
+    return Scalar("int64", True)
+
+
 # Tapes: used linearly (each tape value is consumed once), so executors may push and pop in place.
 
 
@@ -442,6 +459,7 @@ def is_boolean(t: Type) -> bool:
 __all__ = [
     "NONE",
     "Struct",
+    "bind_dim",
     "checkpoint",
     "cond",
     "custom_vjp",

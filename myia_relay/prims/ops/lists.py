@@ -245,8 +245,8 @@ def _(xs, index, entry, *, elem):
 @primitive("struct")
 def list_to_array(xs, *, size):
     """An array with `size` elements: the entries of a list of numbers, then zeros."""
-    out = np.zeros(size)
     entries = xs.read()[:size]
+    out = np.zeros(size, np.asarray(entries).dtype if entries else np.float64)
     out[: len(entries)] = entries
     return out
 

@@ -32,7 +32,7 @@ from ..kernels.updates import emit as emit_update
 from ..plan import ITEM, MemoryPlan, Storage, View
 from ..tir.block import Block, idx, is_leaf, llvm, load
 from ..tir.expr import Expr, constant
-from . import control, data, effects, inplace, lists, references, tapes, vector_while
+from . import control, data, effects, inplace, lists, references, sizes, tapes, vector_while
 from .scope import GraphScope, Pending
 from .state import StateArea
 
@@ -44,6 +44,7 @@ RULES = {
     **lists.RULES,
     **vector_while.RULES,
     **soa.RULES,
+    **sizes.RULES,
 }
 """What does not compute numbers, by the primitive's name."""
 
@@ -60,7 +61,7 @@ class Lowering:
 
     def __init__(self) -> None:
         self.block = Block()
-        self.dims: dict[str, Any] = {}
+        self.dims: dict[str, Any] = sizes.Dims()
         self.plan = MemoryPlan()
         self.functions: dict[Any, Any] = {}
         self.kernel_keys: dict[int, list[Any]] = {}
@@ -72,6 +73,7 @@ class Lowering:
         self.scopes: list[GraphScope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.tape_slots: dict[Any, int] = {}  # the same for all functions of a program
+        self.sized, self.held = [], None  # see `sizes`
         self.lists: Any = None  # see `lists`
         self.layouts: dict[Type, Any] = {}
         self.current: Apply | None = None
@@ -113,9 +115,8 @@ class Lowering:
     def storage(self, kind: str, nbytes: DimLike, name: str = "m") -> Storage:
         """A new storage; its address is a variable that is bound at the top of the program."""
         var = tirx.Var(f"{name}{len(self.plan.storages)}", pointer_type("uint8"))
-        storage = Storage(kind, nbytes, var, name)
-        self.plan.storages.append(storage)
-        return storage
+        self.plan.storages.append(Storage(kind, nbytes, var, name))
+        return sizes.reserved(self, self.plan.storages[-1])
 
     def new_view(self, type: Array) -> View:
         """Fresh memory for an array."""
@@ -225,9 +226,7 @@ class Lowering:
                     inplace.want(scope, node, view)
             control.carry_in_place(scope, dest)
         control.join_in_place(self, scope)
-        for node in graph.nodes:
-            if node in scope.done:
-                continue
+        for node in (n for n in graph.nodes if n not in scope.done):
             self.current = node
             try:
                 self.node(node)

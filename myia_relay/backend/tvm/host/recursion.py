@@ -28,7 +28,7 @@ import tvm
 from tvm import tirx
 from tvm.ir import PrimType
 
-from ....abstract.dims import DimLike, is_known, product
+from ....abstract.dims import DimLike, is_known, product, run_time_symbols
 from ....abstract.types import INT, Array, Data, List, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
 from ....ir.node import Apply, Graph, Node
 from ....ir.prim import REGISTRY
@@ -41,7 +41,7 @@ from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..plan import ITEM, View
 from ..tir import pipeline
 from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
-from . import data
+from . import data, sizes
 from .control import flatten, same_place, unflatten
 from .effects import EffectSite, granted
 from .lower import Lowering
@@ -255,8 +255,10 @@ class FunctionLowering(Lowering):
         if root.watch is not None:
             self.watch = root.watch
             self.watch.follow(self)
-        for name in root.dims:
+        for name in root.dims.keys() - run_time_symbols(root.dims):
             self.dims[name] = tirx.Var(f"dim_{name}", "int64")
+        self.given = dict(self.dims)
+        self.cells, self.held = Block(), []
 
     def next_frame(self) -> Any:
         return self.next
@@ -292,6 +294,7 @@ class FunctionLowering(Lowering):
         top = data.mark(self, graph, graph.output.type)
         self.run(graph, values, dest, lambda output: self.finish(output, dest))
         data.release(self, top)
+        sizes.give_back(self)
         self.plan.finish()
         unit = 16 if self.plan.size == 0 else 64
         header = -(-function.header // unit) * unit
@@ -301,7 +304,7 @@ class FunctionLowering(Lowering):
         self.state.block = top
         for statement in self.state.declarations():
             top.emit(statement)
-        for name, var in self.dims.items():
+        for name, var in self.given.items():
             if name not in self.calls.dims:
                 self.calls.dims[name] = self.state.slot()
             top.emit(tirx.Bind(var, self.state.get(self.calls.dims[name])))
@@ -320,7 +323,7 @@ class FunctionLowering(Lowering):
         for storage in self.plan.storages:
             if storage.kind == "arena" and storage.offset is not None:
                 top.emit(tirx.Bind(storage.var, pointer_at(base, self.b.dim(header + storage.offset), "uint8")))
-        body = tirx.SeqStmt([*top._stmts, self.block.stmt()])
+        body = tirx.SeqStmt([*top._stmts, *self.cells._stmts, self.block.stmt()])
         return tirx.PrimFunc(self.params, body, ret_type=PrimType("int32"))
 
     def guard(self, top: Block) -> None:

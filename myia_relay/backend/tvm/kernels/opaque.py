@@ -452,6 +452,15 @@ def _shuffled(c: Call) -> None:
             block.store(out, i, place)
 
 
+def _flat_nonzero(c: Call) -> None:
+    mask, out, block = c.operand(0)[0], c.result()[0], c.block
+    found = block.cell(idx(0), "found")
+    with block.loop(c.dim(c.types[0].size)) as i:
+        with block.when(load(mask, i)):
+            block.store(out, i, load(found, 0))
+            block.store(found, tirx.Add(load(found, 0), idx(1)), 0)
+
+
 def _scatter_add(c: Call) -> None:
     x_type, indices, updates = c.types
     axis = c.attrs["axis"]
@@ -499,6 +508,7 @@ TABLE = {
     "argmin": lambda c: _position_of_extreme(c, False),
     "cumsum": _cumsum,
     "shuffled": _shuffled,
+    "flat_nonzero": _flat_nonzero,
     "scatter_add": _scatter_add,
     "operator_kernel": user_kernels.emit,
 }
