@@ -11,7 +11,8 @@ from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
 from ...utils.errors import InternalError, TypeError_
-from ..values.sizes import pack_array
+from ...utils.source import Origin
+from ..values.sizes import hide_sizes, pack_array
 from ..values.treedef import Mismatch, TreeDef, entries_of, from_type, join, tree_structure, type_of, unknown
 from ..values.values import (
     Bound,
@@ -88,6 +89,39 @@ def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
 
     go(value, treedef)
     return nodes
+
+
+def entering(frame: Frame, values: list[Val], treedefs: tuple, nodes: list[Node]) -> tuple[tuple, list[Node]]:
+    """Treedefs and leaf nodes of what is given to a function, without dimensions that values decide."""
+    hidden = tuple(map(hide_sizes, treedefs))
+    if all(h is t for h, t in zip(hidden, treedefs, strict=True)):
+        return treedefs, nodes
+    return hidden, [n for v, t in zip(values, hidden, strict=True) for n in conform(frame, v, t)]
+
+
+def leaving(frame: Frame, result: Val, transformed: Origin | None) -> tuple[TreeDef, list[Node]]:
+    """Treedef and leaf nodes of what a function returns, without dimensions that it binds.
+
+    Args:
+        frame: its frame.
+        result: what it returns.
+        transformed: where it is written, if it is to be transformed. Then known numbers are returned at run time too.
+
+    Raises:
+        TypeError_: it is to be transformed, and returns an array whose size is decided inside of it.
+    """
+    nodes: list[Node] = []
+    treedef = tree_structure(result, nodes, transformed is None, frame.captured)
+    hidden = hide_sizes(treedef, frame.graph)
+    if hidden is treedef:
+        return treedef, nodes
+    if transformed is not None:
+        raise TypeError_(
+            "a function to transform returns no array whose size a value inside of it decides; return numbers, or make the array "
+            "outside",
+            transformed,
+        )
+    return hidden, conform(frame, result, hidden)
 
 
 LONG = 32  # number of entries: `[x] * n` with a larger known n is a run-time list from the start

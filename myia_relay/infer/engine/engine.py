@@ -27,7 +27,7 @@ from ...utils.source import NOWHERE, Origin
 from ..arguments.arguments import require_plain_array
 from ..values.protocols import is_named_tuple, starred
 from ..values.sharing import Origins, hands_on, lists_of, mark_result
-from ..values.sizes import hide_sizes, returned_leaves
+from ..values.sizes import returned_leaves
 from ..values.treedef import TreeDef, tree_structure
 from ..values.values import (
     NEVER,
@@ -47,7 +47,7 @@ from . import cells as cell_rules
 from .annotations import check_arguments, check_result
 from .cells import Recaptured
 from .conflicts import refuse_in_place
-from .conform import conform
+from .conform import conform, entering, leaving
 from .dependencies import Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import Handed, note_handing
@@ -503,9 +503,7 @@ class Engine:
         nodes: list[Node] = []
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
         treedefs = tuple(tree_structure(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
-        if not leaf_result and any(hide_sizes(t) is not t for t in treedefs):
-            treedefs = tuple(map(hide_sizes, treedefs))
-            nodes = [n for v, t in zip(values, treedefs, strict=True) for n in conform(frame, v, t)]
+        treedefs, nodes = (treedefs, nodes) if leaf_result else entering(frame, values, treedefs, nodes)
         key = (source.identity, source.extra, treedefs, context, leaf_result)
         spec = self.specs.get(key)
         if spec is None:
@@ -530,11 +528,7 @@ class Engine:
     async def run_spec(
         self, spec: Specialisation, source: SpecialisationSource, treedefs, run: Callable, leaf_result: bool
     ) -> None:
-        """Infer the body of a specialisation.
-
-        Raises:
-            TypeError_: a function to transform returns an array whose size is decided inside of it.
-        """
+        """Infer the body of a specialisation."""
         try:
             frame = Frame(spec, spec.graph)
             values = []
@@ -546,16 +540,7 @@ class Engine:
                 ]
                 values.append(frame.rebuild(treedef, iter(made)))
             result = await run(frame, values)
-            nodes: list[Node] = []
-            treedef = tree_structure(result, nodes, not leaf_result, frame.captured)
-            if (hidden := hide_sizes(treedef, frame.graph)) is not treedef:
-                if leaf_result:
-                    raise TypeError_(
-                        "a function to transform returns no array whose size a value inside of it decides; return numbers, or make "
-                        "the array outside",
-                        source.origin,
-                    )
-                treedef, nodes = hidden, conform(frame, result, hidden)
+            treedef, nodes = leaving(frame, result, source.origin if leaf_result else None)
             spec.outcome = treedef
             if spec.result is not None:
                 agreed = self.recursion.check(spec, treedef, source)
