@@ -108,6 +108,7 @@ CASES = {
         (np.array([NAN, 1.0, NAN, 0.0]),),
         (np.array([3, 1, 2]),),
     ],
+    np.unique: [(V,), (ORDER,), (H,), (np.zeros(0),), (np.array([0.5, 0.5, 0.5]),)],
     np.searchsorted: [
         (np.sort(V), V),
         (np.sort(V), 1.5),

@@ -106,5 +106,5 @@ def test_results_of_calls_are_marked():
     assert output_leaf(f, 1) is f.output.args[1] and output_leaf(build(lambda x: x, vec()), 0).name == "x"
     caller = build(lambda x, y: (x * 1.0, y * 1.0, apply("reduce_sum", x, axes=(0,))), vec(), vec())
     nodes, shared = list(caller.output.args), set()
-    mark_result(shared, f, 3, nodes)
+    mark_result(shared, f, enumerate(nodes))
     assert shared == {nodes[0]}
