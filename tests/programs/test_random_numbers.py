@@ -5,11 +5,25 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, ShapeError, TypeError_, grad, relay, vmap
+from myia_relay import (
+    CompileError,
+    Float,
+    ShapeError,
+    Tensor,
+    TypeError_,
+    UInt64,
+    checkpoint,
+    grad,
+    relay,
+    relay_model,
+    scan,
+    vmap,
+)
 from myia_relay.prims.ops.random import threefry2x32
 
 from .random_draws import EXECUTORS, KEY, N, chi_square, kolmogorov_smirnov, normal_distribution, same_bits
@@ -202,6 +216,64 @@ def test_a_constant_key_makes_no_constant():
     nodes = str(f.ir(stage="optimized"))
     assert "threefry2x32" in nodes and len(nodes) < 5_000
     assert abs(f() - np.sum(random.normal(random.key(0), (100_000,)))) < 1e-9
+
+
+class Chain(NamedTuple):
+    """What a scan carries."""
+
+    key: random.Key
+    x: float
+
+
+def carrying(key: random.Key, keys: Tensor[UInt64, (Any,)]):
+    def step(chain, _):
+        first, second = random.split(chain.key)
+        return Chain(first, chain.x + random.normal(second)), chain.x
+
+    total = 0.0
+    for one in random.split(key, 3):
+        total += random.uniform(one)
+    chain, path = scan(step, Chain(key, 0.0), np.arange(4))
+    each = vmap(lambda key: random.uniform(key))(keys)
+    return total, chain, path, each, random.normal(keys[len(keys) - 1]), vmap(lambda i: random.key(i))(np.arange(3))
+
+
+def test_keys_are_values():
+    keys = random.split(KEY, 3)
+    wanted, *others = (relay(carrying, executor=executor)(KEY, keys) for executor in EXECUTORS)
+    for other in others:
+        assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(wanted[2:], other[2:], strict=True))
+        assert wanted[:2] == other[:2]
+    assert wanted[0] == 0.0 + sum(random.uniform(key) for key in keys)
+    assert same_bits(wanted[4], random.normal(keys[2])) and wanted[5].tolist() == [0, 1, 2]
+
+
+def test_keys_are_carried_through_derivatives():
+    def chain(w, key):
+        for _ in range(5):
+            key, here = random.split(key)
+            w = w * (1.0 + 0.1 * random.normal(here))
+        return w**2
+
+    for executor in EXECUTORS:
+        first = relay(grad(chain), executor=executor)(2.0, KEY)
+        assert abs(first - 2 * relay(chain)(2.0, KEY) / 2.0) < 1e-12
+        assert abs(relay(grad(grad(chain)), executor=executor)(2.0, KEY) - first / 2.0) < 1e-12
+        remade = grad(lambda w: checkpoint(lambda v: chain(v, KEY))(w))
+        assert abs(relay(remade, executor=executor)(2.0) - first) < 1e-12
+
+
+@relay_model
+def noisy_net(x: Tensor[Float, 10], key: random.Key):
+    hidden = relay.linear(x, num_hidden=8)
+    return np.where(random.bernoulli(key, 0.5, hidden.shape), hidden * 2.0, 0.0)
+
+
+def test_a_model_takes_a_key():
+    model = relay.create_model(noisy_net)
+    gradient = relay.grad(model, lambda x, key: np.sum(noisy_net(x, key)), (np.ones(10, np.float32), KEY))
+    bias = next(v for k, v in gradient.items() if k.endswith("bias"))
+    assert np.array_equal(bias, random.bernoulli(KEY, 0.5, (8,)) * 2.0)
 
 
 # Distributions.

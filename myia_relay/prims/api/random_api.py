@@ -55,7 +55,7 @@ def key_of(b: Builder, key, what: str) -> Var:
         return python(b, key)
     if not isinstance(key.type, Scalar | Array) or key.dtype != "uint64" or is_weak(key):
         kind = describe(key.type)
-        raise TypeError_(f"relay.random.{what} takes {made}, and this is {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+        raise TypeError_(f"relay.random.{what} takes {made}, and this is {'an' if kind[0] in 'aeio' else 'a'} {kind}")
     if key.shape:
         raise ShapeError(
             f"relay.random.{what} takes one key, and this is an array of shape {show_shape(key.shape)}; take one of them, "
