@@ -54,32 +54,44 @@ def _is_model(x: Any) -> bool:
     return hasattr(x, "__relay_ref__") and not isinstance(x, type)
 
 
+def _require_no_model(training: bool) -> None:
+    """Refuse an option of models.
+
+    Raises:
+        TypeError_: it is given.
+    """
+    if not training:
+        raise TypeError_(
+            "training= is an option of relay.grad(model, loss, args) and relay.value_and_grad(model, loss, args)"
+        )
+
+
 def _wrt(wrt: Any, argnums: Any) -> Any:
     chosen = wrt if argnums is None else argnums
     return tuple(chosen) if isinstance(chosen, list) else chosen
 
 
 @functools.lru_cache(maxsize=256)
-def _model_gradient(transform: str, loss: Callable, executor: str) -> Relay:
+def _model_gradient(transform: str, loss: Callable, executor: str, training: bool) -> Relay:
     """The compiled gradient of a loss by a model's parameters, one per loss."""
 
     def run_grad(model, args):
-        return grad(model, loss, args)
+        return grad(model, loss, args, training=training)
 
     def run_value_and_grad(model, args):
-        return value_and_grad(model, loss, args)
+        return value_and_grad(model, loss, args, training=training)
 
     return Relay(run_grad if transform == "grad" else run_value_and_grad, executor=executor)
 
 
-def _of_model(transform: str, model, loss, args):
+def _of_model(transform: str, model, loss, args, training):
     if not isinstance(args, tuple | list):
         raise TypeError_(f"{transform}(model, loss, args): args must be a tuple of the loss's arguments")
     executor = getattr(loss, "options", {"executor": "native"})["executor"]
-    return _model_gradient(transform, loss, executor)(model, tuple(args))
+    return _model_gradient(transform, loss, executor, bool(training))(model, tuple(args))
 
 
-def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None) -> Any:
+def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None, training=True) -> Any:
     """The gradient of a function with a scalar float result, or of a loss by the parameters of a model.
 
     Args:
@@ -87,6 +99,7 @@ def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None) -> Any:
         wrt: the parameters to differentiate by: a name, a position, or a tuple of either (the result is then a tuple).
         has_aux: whether `f` returns `(value, aux)`; the result is then `(gradient, aux)`.
         argnums: another name of `wrt`.
+        training: of a model: whether its layers train.
 
     Returns:
         A function of the same arguments that returns the gradient: the structure, shapes and dtypes of the argument. For a
@@ -96,16 +109,18 @@ def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None) -> Any:
         GradError: when called: the result is no scalar float, or an argument has no derivative.
     """
     if _is_model(f):
-        return _of_model("grad", f, wrt, has_aux)
+        return _of_model("grad", f, wrt, has_aux, training)
     _check_function("grad", f)
+    _require_no_model(training)
     return Transformed("grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
 
 
-def value_and_grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None) -> Any:
+def value_and_grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None, training=True) -> Any:
     """Like `grad`, returning `(value, gradient)`; with `has_aux` `((value, aux), gradient)`."""
     if _is_model(f):
-        return _of_model("value_and_grad", f, wrt, has_aux)
+        return _of_model("value_and_grad", f, wrt, has_aux, training)
     _check_function("value_and_grad", f)
+    _require_no_model(training)
     return Transformed("value_and_grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
 
 

@@ -18,7 +18,7 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Rewriter, all_graphs, emit_like, inline, lookup
-from ..utils.errors import TypeError_
+from ..utils.errors import GradError, TypeError_
 from .batch.batch import RULES as BATCH_RULES
 from .batch.batch import Batcher, OneByOne
 from .batch.batch import full as all_batched
@@ -110,6 +110,12 @@ def _custom_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 
 def _checkpoint_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     b, graph = adjoint.builder, node.attrs["graph"]
+    if "write" in adjoint.context.effects.of_graph(graph):
+        raise GradError(
+            "batch_norm of a layer that trains stands in a checkpoint, which runs again: its running statistics would move twice; "
+            "leave it out of the checkpoint",
+            node.origin,
+        )
     args = tuple(lookup(adjoint.env, a) for a in node.args)
     wrt = tuple(i for i, a in enumerate(node.args) if a in adjoint.acts and has_tangent(a.type))
     douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)

@@ -25,6 +25,7 @@ from .termination import ends
 Env = dict[Node, Node]
 NO_EFFECTS: frozenset[str] = frozenset()
 OWN = {None: NO_EFFECTS, **{effect: frozenset({effect}) for effect in ("raise", "read", "write", "io")}}
+UPDATE = frozenset({"update"})
 
 
 def inner_graphs(node: Apply) -> Sequence[Graph]:
@@ -308,7 +309,8 @@ class Effects:
         self.ending: dict[Graph, bool] = {}
 
     def of_graph(self, graph: Graph) -> frozenset[str]:
-        """Effects of running a graph: a set of "raise", "read", "write", "io"."""
+        """Effects of running a graph: a set of "raise", "read", "write", "io", and "update" for writes of what derivatives look
+        at."""
         found = graph.flags.get("effects") or self.memo.get(graph)
         if found is None:
             self.memo[graph] = frozenset({"raise"})  # it is found again only if it calls itself
@@ -319,6 +321,8 @@ class Effects:
     def of_node(self, node: Apply) -> frozenset[str]:
         """Effects of an application."""
         own = OWN[node.fn.effect] if type(node.fn) is Primitive else NO_EFFECTS
+        if "write" in own and not node.attrs.get("state"):
+            own |= UPDATE
         if node.attrs or type(node.fn) is Graph:
             for graph in inner_graphs(node):
                 own |= self.of_graph(graph)

@@ -90,7 +90,7 @@ class Checkpoint:
 
     def save(self, model: Model, optimizer: Optimiser, position: dict[str, int], history: History) -> None:
         """Write everything, atomically."""
-        arrays = {f"model/{n}": a for n, a in model.params.items()}
+        arrays = {f"model/{n}": a for n, a in model.saved().items()}
         arrays |= {f"optimizer/{n}": a for n, a in optimizer.state().items()}
         arrays["losses"] = history.step_losses()
         save_safetensors(self.path, arrays, {k: str(v) for k, v in position.items()})
@@ -111,7 +111,7 @@ class Checkpoint:
                 raise ValueError(
                     f"{self.path}: made with {key}={meta.get(key)}, not {value}; use the same settings or another directory"
                 )
-        model.params = {n.removeprefix("model/"): a for n, a in arrays.items() if n.startswith("model/")}
+        model.restore({n.removeprefix("model/"): a for n, a in arrays.items() if n.startswith("model/")})
         optimizer.load_state({n.removeprefix("optimizer/"): a for n, a in arrays.items() if n.startswith("optimizer/")})
         history.record_steps(arrays["losses"])
         return {k: int(meta[k]) for k in ("epoch", "step")}

@@ -15,15 +15,22 @@ from ..abstract.annotations import annotated_type
 from ..abstract.types import Array, Ref
 from ..infer.engine.dependencies import Dependency
 from ..infer.engine.engine import Ambient, Engine
-from ..infer.engine.frames import Frame
+from ..infer.engine.frames import Frame, parameter_key
 from ..infer.entry import new_engine
-from ..infer.transforms.model_gradients import parameter_key
+from ..infer.transforms.model_gradients import model_key
 from ..infer.values.values import Dyn, Static, Val
+from ..ir.build import Var
 from ..ir.node import Graph
 from ..pipeline import compress
+from ..prims.api.random_api import RANDOM
+from ..prims.ops.effects import ref_read, ref_write
+from ..prims.rules.broadcast import as_array
 from ..prims.rules.relations import show_shape
 from ..utils.errors import TypeError_, nearest
 from .init import initialiser
+
+KEY = "key"
+"""What the key of a model is called."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,13 @@ class Weight:
         shape: its sizes.
         init: its own initialiser (see `model.init`), which `create_model(init=...)` does not change; None for the model's.
         dtype: its dtype; None for that of the layer's input.
+        state: whether it is state, which no gradient changes: running statistics.
     """
 
     shape: tuple[Any, ...]
     init: Any = None
     dtype: str | None = None
+    state: bool = False
 
     def of(self, dtype: str) -> Weight:
         """The part with a dtype."""
@@ -60,7 +69,9 @@ class ModelSpec:
         names: parameter names in call order: "conv2d_0.weight", ...
         types: their types.
         inits: the initialisers that their layers say; None where they say nothing.
-        by_path: call path -> {part ("weight", "bias"): index}.
+        state: names of its state -> its type and initialiser.
+        draws: call path of what draws from the model's key -> its number.
+        by_path: call path -> {part ("weight", "bias"): name}.
         dependencies: the free names that the search read.
     """
 
@@ -68,16 +79,34 @@ class ModelSpec:
     names: list[str] = field(default_factory=list)
     types: list[Array] = field(default_factory=list)
     inits: list[Any] = field(default_factory=list)
-    by_path: dict[Hashable, dict[str, int]] = field(default_factory=dict)
+    state: dict[str, tuple[Array, Any]] = field(default_factory=dict)
+    draws: dict[Hashable, int] = field(default_factory=dict)
+    by_path: dict[Hashable, dict[str, str]] = field(default_factory=dict)
     dependencies: list[Dependency] = field(default_factory=list)
 
     @property
     def ref(self) -> Ref:
-        """The type of a model with these parameters."""
-        return Ref(self, tuple(self.names), tuple(self.types))
+        """The type of a model with these parameters, then this state, then its key if anything draws from it."""
+        key = {KEY: Array("uint64", ())} if self.draws else {}
+        types = (*self.types, *[t for t, _ in self.state.values()], *key.values())
+        return Ref(self, (*self.names, *self.state, *key), types)
 
-    def request(self, path: Hashable, kind: str, parts: dict[str, Weight]) -> dict[str, int]:
-        """The indices of a layer's parameters.
+    def draw(self, path: Hashable) -> int:
+        """The number of what draws from the model's key at a place.
+
+        Raises:
+            TypeError_: it was not there when the model was made.
+        """
+        if path not in self.draws:
+            raise TypeError_(f"this dropout was not part of {self} when the model was made; make the model anew")
+        return self.draws[path]
+
+    def type_of(self, name: str) -> Array:
+        """The type of a parameter, or of state."""
+        return self.state[name][0] if name in self.state else self.types[self.names.index(name)]
+
+    def request(self, path: Hashable, kind: str, parts: dict[str, Weight]) -> dict[str, str]:
+        """The names of a layer's parameters.
 
         Raises:
             TypeError_: the layer is new, or has other shapes than when the model was made.
@@ -86,10 +115,10 @@ class ModelSpec:
         if found is None or set(found) != set(parts):
             raise TypeError_(f"this {kind} was not part of {self} when the model was made; make the model anew")
         for name, part in parts.items():
-            have = self.types[found[name]]
+            have = self.type_of(found[name])
             if have != part.type:
                 raise TypeError_(
-                    f"{self.names[found[name]]} has shape {have.shape} in the model, but {part.shape} is needed here; "
+                    f"{found[name]} has shape {have.shape} in the model, but {part.shape} is needed here; "
                     "the input of a model must have the shape it was made for"
                 )
         return found
@@ -108,11 +137,14 @@ class Collector(ModelSpec):
 
     counts: dict[str, int] = field(default_factory=dict)
 
+    def draw(self, path):
+        return self.draws.setdefault(path, len(self.draws))
+
     def request(self, path, kind, parts):
         if path in self.by_path:
             found = self.by_path[path]
             for name, part in parts.items():
-                have = self.types[found[name]] if name in found else None
+                have = self.type_of(found[name]) if name in found else None
                 if have != part.type:
                     raise TypeError_(
                         f"this {kind} runs several times, and its iterations share one {name}, which has shape "
@@ -127,8 +159,11 @@ class Collector(ModelSpec):
                 raise TypeError_(
                     f"{kind}: the shape {show_shape(part.shape)} of its {name} depends on a symbolic dimension; annotate the sizes"
                 )
-            found[name] = len(self.names)
-            self.names.append(f"{kind}_{count}.{name}" if name else f"{kind}_{count}")
+            full = found[name] = f"{kind}_{count}.{name}" if name else f"{kind}_{count}"
+            if part.state:
+                self.state[full] = part.type, part.init
+                continue
+            self.names.append(full)
             self.types.append(part.type)
             self.inits.append(part.init)
         self.by_path[path] = found
@@ -185,13 +220,39 @@ def parameters(
             parts = {**parts, name: replace(parts[name], init=initialiser(chosen, f"{what}: init"))}
     found = scope.request((*frame.context.path, (site, iteration) if unshared else site), kind, parts)
     return {
-        part: Dyn(
-            frame.implicit(
-                parameter_key(scope, scope.names[index]), parts[part].type, scope.names[index].replace(".", "_")
-            )
-        )
-        for part, index in found.items()
+        part: Dyn(frame.implicit(parameter_key(scope, name), parts[part].type, name.replace(".", "_")))
+        for part, name in found.items()
     }
+
+
+def model_of(frame: Frame) -> Dyn:
+    """The model that layers called from a frame belong to, whose state they write."""
+    scope = frame.context.scope
+    return Dyn(frame.implicit(model_key(scope), scope.ref, "model"))
+
+
+def write_state(frame: Frame, site: Any, part: str, value: Var) -> None:
+    """Emit the update of a part of the state of the layer that is called from `site`; `parameters` knows it."""
+    scope, model = frame.context.scope, model_of(frame)
+    name = scope.by_path[(*frame.context.path, site)][part]
+    attrs = {"index": model.type.names.index(name), "state": True}
+    frame.builder.emit(ref_write, (model.node, value.node), attrs)
+
+
+def move_key(frame: Frame, model: Dyn) -> None:
+    """Emit the move of a model's key to the next one, as each update does; of a model that draws nothing nothing."""
+    if model.type.spec.draws:
+        index = {"index": model.type.names.index(KEY)}
+        key = frame.builder.var(frame.builder.emit(ref_read, (model.node,), index))
+        new = as_array(RANDOM["fold_in"](frame.builder, key, 0))
+        frame.builder.emit(ref_write, (model.node, new.node), index)
+
+
+def read_state(frame: Frame, site: Any, part: str) -> Dyn:
+    """The state of the layer that is called from `site` as it is now, which an earlier call may have written."""
+    scope, model = frame.context.scope, model_of(frame)
+    name = scope.by_path[(*frame.context.path, site)][part]
+    return Dyn(frame.builder.emit(ref_read, (model.node,), {"index": model.type.names.index(name)}))
 
 
 def discover(model: Any, parse: Callable) -> ModelSpec:
@@ -219,6 +280,8 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     entry = Graph(graph.name)
     values: list[Val] = [Dyn(entry.add_parameter(name, t)) for name, t in types]
     program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
-    spec = ModelSpec(model, collector.names, collector.types, collector.inits, collector.by_path)
+    spec = ModelSpec(
+        model, collector.names, collector.types, collector.inits, collector.state, collector.draws, collector.by_path
+    )
     spec.dependencies = program.dependencies
     return spec

@@ -21,7 +21,7 @@ from ..infer.language.calls import call_model_function
 from ..infer.language.registry import special
 from ..infer.objects.attributes import METHODS_OF_REFS
 from ..infer.objects.leaves import to_python
-from ..infer.transforms.model_gradients import parameter_key, read_parameters
+from ..infer.transforms.model_gradients import provide, read_parameters
 from ..infer.values.treedef import describe
 from ..infer.values.values import Dyn, Seq, Static, Val
 from ..ir.node import Parameter
@@ -30,7 +30,7 @@ from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, nearest
 from ..utils.raising import for_user
 from .checkpoint_io import load_safetensors, save_safetensors
-from .hidden import ModelSpec, discover
+from .hidden import KEY, ModelSpec, discover, move_key
 from .init import STD, initialiser
 
 
@@ -82,16 +82,17 @@ def relay_model(function: Callable) -> RelayModel:
 
 
 class Parameters(Mapping):
-    """The parameters of a model: an ordered mapping from name to array. Assigning copies into the model's own array."""
+    """The parameters of a model, or its state: an ordered mapping from name to array. Assigning copies into the model's own
+    array."""
 
-    def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
-        self._spec, self._arrays = spec, arrays
+    def __init__(self, names: list[str], arrays: list[np.ndarray]):
+        self._names, self._arrays = names, arrays
 
     def _index(self, name: str) -> int:
         try:
-            return self._spec.names.index(name)
+            return self._names.index(name)
         except ValueError:
-            raise KeyError(f"no parameter '{name}'{nearest(name, self._spec.names)}") from None
+            raise KeyError(f"no parameter '{name}'{nearest(name, self._names)}") from None
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[self._index(name)]
@@ -106,7 +107,7 @@ class Parameters(Mapping):
         array[...] = value
 
     def __iter__(self):
-        return iter(self._spec.names)
+        return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._arrays)
@@ -120,7 +121,7 @@ class Model:
 
     Attributes:
         spec: names, types and places of its parameters.
-        arrays: the arrays, in the order of `spec.names`; compiled code updates them in place.
+        arrays: the parameters, in the order of `spec.names`, then the state; compiled code updates them in place.
     """
 
     def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
@@ -130,14 +131,50 @@ class Model:
     def __relay_ref__(self) -> Ref:
         return self.spec.ref
 
-    def __call__(self, x):
-        """Run the model on an input (or on an `Example`, taking its `x`)."""
-        return _apply(self, getattr(x, "x", x))
+    def __call__(self, x, *, training: bool = False):
+        """Run the model on an input (or on an `Example`, taking its `x`); `training`: as its layers do when they train."""
+        return (_apply_training if training else _apply)(self, getattr(x, "x", x))
 
     @property
     def params(self) -> Parameters:
         """Name -> array, in call order: `"conv2d_0.weight"`, ..."""
-        return Parameters(self.spec, self.arrays)
+        return Parameters(self.spec.names, self.arrays[: len(self.spec.names)])
+
+    @property
+    def state(self) -> Parameters:
+        """Name -> array of what layers keep that is no parameter, such as running statistics: `"batch_norm_0.running_mean"`, ..."""
+        start = len(self.spec.names)
+        return Parameters(list(self.spec.state), self.arrays[start : start + len(self.spec.state)])
+
+    @property
+    def key(self) -> Any:
+        """The key that dropout draws from, which an update moves on; None where nothing draws."""
+        return self.arrays[-1][()] if self.spec.draws else None
+
+    @state.setter
+    def state(self, values: Mapping) -> None:
+        missing = set(self.spec.state) ^ set(values)
+        if missing:
+            raise KeyError(f"the state differs in {', '.join(sorted(missing))}")
+        for name, value in values.items():
+            self.state[name] = value
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """All that a file holds, by name: the parameters, the state, and the key that layers draw from."""
+        return dict(zip(self.spec.ref.names, self.arrays, strict=True))
+
+    def restore(self, values: Mapping) -> None:
+        """Take over what `saved` gave.
+
+        Raises:
+            KeyError: it is of another model.
+        """
+        own = self.saved()
+        missing = set(own) ^ set(values)
+        if missing:
+            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
+        for name, value in values.items():
+            Parameters(list(own), self.arrays)[name] = value
 
     @params.setter
     def params(self, values: Mapping) -> None:
@@ -150,7 +187,7 @@ class Model:
     @property
     def num_params(self) -> int:
         """How many numbers the model learns."""
-        return sum(a.size for a in self.arrays)
+        return sum(a.size for a in self.params.values())
 
     def summary(self) -> str:
         """A table of the parameters."""
@@ -160,8 +197,8 @@ class Model:
         return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
     def save(self, path) -> None:
-        """Write the parameters to a safetensors file, whole or not at all."""
-        save_safetensors(path, OrderedDict(self.params), {"function": getattr(self.spec.function, "__name__", "")})
+        """Write the parameters and the state to a safetensors file, whole or not at all."""
+        save_safetensors(path, OrderedDict(self.saved()), {"function": getattr(self.spec.function, "__name__", "")})
 
     def copy(self) -> Model:
         """A model with the same function and a copy of the parameters."""
@@ -169,7 +206,7 @@ class Model:
 
     def __repr__(self) -> str:
         name = getattr(self.spec.function, "__name__", "")
-        return f"<Model {name}: {len(self.arrays)} arrays, {self.num_params:,} parameters>"
+        return f"<Model {name}: {len(self.params)} arrays, {self.num_params:,} parameters>"
 
 
 class ExportedModel(Model):
@@ -234,7 +271,12 @@ def _apply_model(model, x):
     return model(x)
 
 
+def _apply_model_training(model, x):
+    return model(x, training=True)
+
+
 _apply = Relay(_apply_model)
+_apply_training = Relay(_apply_model_training)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -270,6 +312,14 @@ def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
                 raise ShapeError(f"the initialiser of {name} made an array of shape {drawn.shape}, not {shape}")
             array[...] = drawn
         arrays.append(array)
+    for type_, own in spec.state.values():
+        array = aligned(tuple(map(known_size, type_.shape)), numpy_dtype(type_.dtype))
+        array[...] = own(parameter_seed(seed, len(arrays)), array.shape, array.dtype)
+        arrays.append(array)
+    if spec.draws:
+        key = aligned((), np.uint64)
+        key[...] = parameter_seed(seed, -1 % 2**63)
+        arrays.append(key)
     return arrays
 
 
@@ -307,9 +357,11 @@ def load_model(fn: RelayModel, path) -> Model:
     """
     params, _ = load_safetensors(path)
     model = create_model(fn)
+    known = model.saved()
     for name, value in params.items():
-        _require_floats(name, value, model.params.get(name))
-    model.params = params
+        if name != KEY:
+            _require_floats(name, value, known.get(name))
+    model.restore(params)
     return model
 
 
@@ -425,7 +477,7 @@ def gradient_argument(model: Dyn, grads: Val) -> list[Dyn]:
         TypeError_: they are no dict with the names of the parameters.
         ShapeError: a gradient is not of its parameter's type.
     """
-    names = model.type.names
+    names = model.type.spec.names
     if not isinstance(grads, Seq) or grads.kind != "dict":
         raise TypeError_(f"the gradients of a model are a dict from parameter name to array, not {describe(grads)}")
     missing = set(names) ^ set(grads.fields)
@@ -434,7 +486,7 @@ def gradient_argument(model: Dyn, grads: Val) -> list[Dyn]:
             f"the gradients and the parameters of {model.type.spec} differ in {', '.join(sorted(missing))}"
         )
     out = []
-    for name, want in zip(names, model.type.elems, strict=True):
+    for name, want in zip(names, model.type.spec.types, strict=True):
         value = grads.get(name)
         if not isinstance(value, Dyn) or value.type != want:
             raise ShapeError(f"the gradient of {name} is {describe(value)}, but the parameter is {want}")
@@ -478,6 +530,7 @@ async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, si
         new.append(frame.builder.var(node) - rate * frame.var(grad))
     for index, value in enumerate(new):
         write(frame, model, index, value)
+    move_key(frame, model)
     return NONE_VAL
 
 
@@ -491,10 +544,11 @@ async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, ori
     if not isinstance(spec, ModelSpec):
         raise TypeError_(f"{spec} cannot be called")
     args = [a.get("x") if isinstance(a, Seq) and a.fields == ("x", "y") else a for a in args]
+    kwargs = dict(kwargs)
+    training = bool(to_python(kwargs.pop("training"), "model(x): training")) if "training" in kwargs else False
     scope = frame.scope()
-    theta = read_parameters(frame, model, origin)
-    scope.providers = {parameter_key(spec, n): t for n, t in zip(spec.names, theta, strict=True)}
-    scope.context = Ambient(((spec.function, spec),), None, ())
+    provide(scope, model, origin)
+    scope.context = Ambient(((spec.function, spec),), None, (), training)
     return await call_model_function(engine, scope, spec.function, args, kwargs, origin, site)
 
 

@@ -23,7 +23,7 @@ from ..infer.values.values import NONE_VAL, Dyn, Val
 from ..ir.node import Parameter
 from ..ir.prim import REGISTRY
 from ..utils.errors import LoweringError, TypeError_
-from .hidden import ModelSpec
+from .hidden import ModelSpec, move_key
 from .model import Model, aligned, entry_frame, gradient_argument, model_argument, write
 
 HYPER = {
@@ -194,6 +194,7 @@ def emit_step(engine: Engine, frame: Frame, state: Dyn, model: Dyn, grads: Val, 
         ]
     for ref, index, value in updates:
         write(frame, ref, index, value)
+    move_key(frame, model)
 
 
 @special(Optimiser.step)

@@ -7,6 +7,7 @@ from .ops import (  # noqa: F401
     data,
     effects,
     elementwise,
+    examples,
     indexing,
     linalg,
     lists,

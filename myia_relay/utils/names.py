@@ -9,10 +9,12 @@ primitive of floats with the same name. A layer is an operator that is declared 
 from __future__ import annotations
 
 LAYERS = (
+    "batch_norm",
     "conv1d",
     "conv2d",
     "conv3d",
     "conv_transpose2d",
+    "dropout",
     "embedding",
     "group_norm",
     "gru",

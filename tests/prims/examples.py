@@ -158,6 +158,9 @@ example("as_scalar", np.array(1.5))
 example("as_array", 1.5)
 example("as_array", np.float32(1.5))
 example("stop_gradient", X)
+for _name in ("mean_over_examples", "example_count", "example_index"):
+    example(_name, X)
+    example(_name, 0.5)
 
 example("broadcast_to", X, shape=(4, 2, 3))
 example("broadcast_to", COLUMN, shape=(2, 5))

@@ -10,6 +10,7 @@ from ...ir.node import Graph, Node
 from ...ir.rewrite import as_call
 from . import control  # noqa: F401  registers its rules
 from .batch import Batcher, OneByOne, Restart, expanded_flag, full
+from .examples import refuse_one_by_one
 from .recursion import one_by_one, recursive_version
 
 
@@ -25,6 +26,7 @@ def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, 
             return p.match(b, out, graph.output.type, flag, full(graph.output.type))
         except OneByOne:
             b.graph.nodes = nodes
+            refuse_one_by_one(graph)
             return one_by_one(b, args, graph, flags, size)
         except Restart:
             b.graph.nodes, p.graphs = nodes[:], {}

@@ -112,7 +112,7 @@ class Forward:
         Raises:
             GradError: it updates a model, or its primitive has no derivative.
         """
-        if "write" in self.effects.of_node(node):
+        if "update" in self.effects.of_node(node):
             raise GradError(
                 "a model is updated inside of a differentiated function, and a derivative cannot look through that; "
                 "compute the derivatives first, then update"

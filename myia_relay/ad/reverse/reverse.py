@@ -95,7 +95,7 @@ class Adjoint:
         Raises:
             GradError: the application is one.
         """
-        if "write" in self.context.effects.of_node(node):
+        if "update" in self.context.effects.of_node(node):
             raise GradError(
                 "a model is updated inside of a differentiated function, and a derivative cannot look through that; "
                 "compute the gradients first, then update",

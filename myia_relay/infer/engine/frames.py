@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
-from ...abstract.types import Type, tuple_of
+from ...abstract.types import INT, Type, tuple_of
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
@@ -21,7 +21,7 @@ from ...ir.walk import free_variables
 from ...prims.api.promotion import agreeing
 from ...prims.ops.effects import raise_
 from ...prims.ops.structure import get_item, make_struct
-from ...utils.errors import InternalError
+from ...utils.errors import InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
 from ..values.sharing import mark_like
 from ..values.sizes import unpack_array
@@ -129,13 +129,30 @@ class Ambient:
         models: model functions that have parameters here: (function, specification) pairs.
         scope: the model function being run, or None outside of models.
         path: call sites from the model's root to here; names its parameters.
+        training: whether layers train (see `model.layers`).
         iteration: the iterations of the loops around here, for layers with `unshared=True`; None for a loop that is not unrolled.
     """
 
     models: tuple[tuple[Any, Any], ...] = ()
     scope: Any = None
     path: tuple = ()
+    training: bool = False
     iteration: tuple[int | None, ...] = ()
+
+    def draws(self) -> bool:
+        """Whether layers that train draw numbers here, others in each iteration of a loop."""
+        return self.training and any(spec.draws for _, spec in self.models)
+
+
+def parameter_key(spec: Any, name: str) -> Hashable:
+    """The implicit key of an array of a model."""
+    return ("parameter", spec, name)
+
+
+TURN = ("turn",)
+"""The implicit key of the number of a loop's iteration, where something draws numbers; None where there is no telling."""
+TURNS = 1_000_003
+"""By which the number of an outer iteration is multiplied."""
 
 
 class Frame:
@@ -148,7 +165,7 @@ class Frame:
         shares: whether it emits into its parent's graph (a scope).
         env: parsed node -> value.
         imports: node of the enclosing frame -> parameter here.
-        providers: implicit key -> node, for what calls from here find in their context.
+        providers: implicit key -> node, or what makes it when it is asked for, for what calls from here find in their context.
         cells: what is in the cells that this frame made, was given or has changed; see `infer.engine.cells`.
         before: what was in the cells of the enclosing frames when this one was opened: as the parent frame sees it.
         writes: whether changes of those come out of this frame.
@@ -166,7 +183,7 @@ class Frame:
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
         self.late: Callable[[], None] | None = None
-        self.providers: dict[Hashable, Node] = {}
+        self.providers: dict[Hashable, Any] = {}
         self.cells: dict[Cell, Val] = {}
         self.own: set[Cell] = set()
         self.writes = parent is None
@@ -315,9 +332,20 @@ class Frame:
     def implicit(self, key: Hashable, type: Type, name: str) -> Node:
         """A value that comes from the context: from an enclosing provider, else a parameter that is added to this
         function.
+
+        Raises:
+            TypeError_: it is the number of an iteration, and the loop has none.
         """
         if key in self.providers:
-            return self.providers[key]
+            found: Any = self.providers[key]
+            if callable(found):
+                found = self.providers[key] = found()
+            if found is None:
+                raise TypeError_(
+                    "dropout in a loop of unknown length would draw the same in every iteration; write a `for` over a range, or "
+                    "give it a key of its own: relay.dropout(x, rate, key=relay.random.fold_in(key, i))"
+                )
+            return found
         if self.parent is not None:
             return self.import_node(self.parent.implicit(key, type, name))
         if key not in self.spec.implicit:
@@ -359,9 +387,18 @@ class Frame:
     def turn(self, position: int) -> Frame:
         """A scope for one iteration of an unrolled loop."""
         inner = self.scope()
+        if self.context.draws():
+            inner.providers[TURN] = lambda: inner.next_turn(inner.builder.constant(position))
         if self.context.scope is not None:
             inner.context = replace(self.context, iteration=(*self.context.iteration, position))
         return inner
+
+    def next_turn(self, index: Node) -> Node:
+        """A number for an iteration of a loop, of all iterations of the loops around it."""
+        assert self.parent is not None
+        outer = self.import_node(self.parent.implicit(TURN, INT, "turn"))
+        scaled = self.builder.emit(REGISTRY["mul"], (outer, self.builder.constant(TURNS)))
+        return self.builder.emit(REGISTRY["add"], (scaled, index))
 
     def scope(self) -> Frame:
         """A frame with names of its own that emits here."""

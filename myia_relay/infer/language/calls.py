@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import operator
 import types
+from dataclasses import replace
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -22,12 +23,14 @@ from ...ir.node import Apply, Graph
 from ...library import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.operators import OPERATORS
+from ...prims.api.random_api import RANDOM
+from ...prims.rules.broadcast import as_array
 from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import CompileError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.cells import frozen
 from ..engine.engine import IN_PLACE, Ambient, Engine
-from ..engine.frames import Frame, emit, reach
+from ..engine.frames import Frame, emit, parameter_key, reach
 from ..engine.iterators import refuse_captured
 from ..engine.unions import dispatch, first_choice, merged, without_choices
 from ..objects import data
@@ -261,7 +264,7 @@ def callee_context(frame: Frame, site) -> Ambient:
     context = frame.context
     if context.scope is None:
         return context
-    return Ambient(context.models, context.scope, (*context.path, site), context.iteration)
+    return replace(context, path=(*context.path, site))
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
@@ -282,9 +285,22 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
                 f"model = relay.create_model({graph.name}), then call model(x), or relay.grad(model, loss, args) "
                 "on a function that calls it"
             )
-        context = Ambient(context.models, scope, ())
+        context = Ambient(context.models, scope, (), context.training)
+        if context.draws():
+            frame = apart(engine, frame, scope)
     values = bind(engine, frame, graph, args, kwargs, None)
     return await engine.call_graph(frame, graph, values, (), origin, context)
+
+
+def apart(engine: Engine, frame: Frame, spec: Any) -> Frame:
+    """Where one of several calls of a model in a loss is made: each draws from a key of its own."""
+    engine.model_calls += 1
+    key = parameter_key(spec, "key")
+    outer = frame.implicit(key, Array("uint64", ()), "key")
+    inner = frame.scope()
+    own = RANDOM["fold_in"](frame.builder, frame.builder.var(outer), -engine.model_calls)
+    inner.providers[key] = as_array(own).node
+    return inner
 
 
 def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val], env: dict | None) -> list[Val]:

@@ -10,7 +10,7 @@ from ...utils.source import Origin
 from ..engine.conform import conform
 from ..engine.drift import TypeDrift
 from ..engine.engine import Engine
-from ..engine.frames import Frame
+from ..engine.frames import TURN, Frame
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
 from ..values.values import Val
@@ -87,6 +87,10 @@ def region_with_parameters(
             for i, leaf in enumerate(leaves)
         ]
         values.append(region.rebuild(treedef, iter(made)))
+    if frame.context.draws():
+        counter = values[0] if names and names[0] == "$index" else None
+        index = firsts[0] if firsts else getattr(counter, "node", None)
+        region.providers[TURN] = None if index is None else lambda: region.next_turn(index)
     return region, firsts, values
 
 

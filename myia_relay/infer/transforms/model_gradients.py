@@ -12,20 +12,31 @@ from ...prims.ops.effects import ref_read
 from ...utils.errors import GradError, TypeError_
 from ...utils.source import Origin
 from ..engine.engine import Ambient, Engine
-from ..engine.frames import Frame
+from ..engine.frames import TURN, Frame, parameter_key
+from ..objects.leaves import to_python
 from ..values.values import Dyn, Seq, Val
 from .requests import emit_value_and_grad, specialise_call
 
 
-def parameter_key(spec: Any, name: str) -> Hashable:
-    """The implicit key of a parameter."""
-    return ("parameter", spec, name)
+def model_key(spec: Any) -> Hashable:
+    """The implicit key of a model itself, whose state layers write."""
+    return ("model", spec)
 
 
 def read_parameters(frame: Frame, model: Dyn, origin: Origin) -> list[Node]:
-    """The present arrays of a reference."""
+    """The parameters of a model as they are now."""
     builder = frame.at(origin)
-    return [builder.emit(ref_read, (model.node,), {"index": i}) for i in range(len(model.type.names))]
+    return [builder.emit(ref_read, (model.node,), {"index": i}) for i in range(len(model.type.spec.names))]
+
+
+def provide(frame: Frame, model: Dyn, origin: Origin) -> list[Node]:
+    """Give what is called from a frame the arrays of a model as they are now, and the model; returns the parameters."""
+    spec, builder = model.type.spec, frame.at(origin)
+    nodes = [builder.emit(ref_read, (model.node,), {"index": i}) for i in range(len(model.type.names))]
+    frame.providers = {parameter_key(spec, n): node for n, node in zip(model.type.names, nodes, strict=True)}
+    frame.providers[model_key(spec)] = model.node
+    frame.providers[TURN] = frame.constant(0).node
+    return nodes[: len(spec.names)]
 
 
 async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwargs, origin: Origin, site) -> Val:
@@ -35,24 +46,24 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
         TypeError_: an argument is missing, or `args` is no tuple.
         GradError: the model is none, or the loss does not use it.
     """
-    values = dict(zip(("model", "loss", "args"), args, strict=False)) | kwargs
+    values = dict(zip(("model", "loss", "args", "training"), args, strict=False)) | kwargs
     missing = {"model", "loss", "args"} - set(values)
     if missing:
         raise TypeError_(f"{transform}(model, loss, args) misses {', '.join(sorted(missing))}")
     model, loss, loss_args = values["model"], values["loss"], values["args"]
     if not isinstance(loss_args, Seq):
         raise TypeError_(f"{transform}(model, loss, args): args must be a tuple of the loss's arguments")
+    training = to_python(values["training"], f"{transform}: training") if "training" in values else True
     spec_of_model = model.type.spec
     if not hasattr(spec_of_model, "function"):
         raise GradError(f"{transform}: {spec_of_model} is no model")
-    context = Ambient((*frame.context.models, (spec_of_model.function, spec_of_model)), None, ())
-    theta = read_parameters(frame, model, origin)
+    context = Ambient((*frame.context.models, (spec_of_model.function, spec_of_model)), None, (), bool(training))
     scope = frame.scope()
-    scope.providers = {parameter_key(spec_of_model, n): node for n, node in zip(model.type.names, theta, strict=True)}
+    theta = provide(scope, model, origin)
     spec, nodes = await specialise_call(engine, scope, loss, list(loss_args.elems), {}, origin, site, context)
     offset = len(nodes)
     order = {key: offset + i for i, key in enumerate(spec.implicit)}
-    keys = [parameter_key(spec_of_model, n) for n in model.type.names]
+    keys = [parameter_key(spec_of_model, n) for n in spec_of_model.names]
     used = [order[k] for k in keys if k in order]
     if not used:
         raise GradError(
@@ -62,9 +73,9 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
     value, grads = emit_value_and_grad(engine, scope, spec, nodes, used, False, origin)
     by_index = dict(zip(used, grads, strict=True))
     parts = []
-    for key, elem, node in zip(keys, model.type.elems, theta, strict=True):
+    for key, elem, node in zip(keys, spec_of_model.types, theta, strict=True):
         parts.append(Dyn(by_index[order[key]]) if key in order else zeros(frame, node, elem))
-    gradient = Seq("dict", tuple(parts), tuple(model.type.names))
+    gradient = Seq("dict", tuple(parts), tuple(spec_of_model.names))
     return gradient if transform == "grad" else Seq("tuple", (value, gradient))
 
 

@@ -10,9 +10,10 @@ from .attention import attention, multi_head_attention
 from .convolution import conv1d, conv2d, conv3d, conv_transpose2d
 from .declaration import Layer
 from .dense import embedding, linear
+from .dropout import dropout
 from .functions import top_k
 from .names import STAGED
-from .normalisation import group_norm, layer_norm, rms_norm
+from .normalisation import batch_norm, group_norm, layer_norm, rms_norm
 from .own import parameter
 from .recurrent import gru, gru_cell, lstm, lstm_cell, rnn, rnn_cell
 
@@ -21,10 +22,12 @@ globals().update(STAGED)
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "Layer",
     "attention",
+    "batch_norm",
     "conv1d",
     "conv2d",
     "conv3d",
     "conv_transpose2d",
+    "dropout",
     "embedding",
     "group_norm",
     "gru",

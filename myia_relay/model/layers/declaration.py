@@ -25,12 +25,12 @@ from ...infer.language.calls import call_python, numeric
 from ...infer.language.registry import special
 from ...infer.objects.leaves import to_python
 from ...infer.values.treedef import describe
-from ...infer.values.values import Dyn, Seq, Static, Val
+from ...infer.values.values import Dyn, Seq, Static, Val, elements
 from ...prims.api.implementations import Implementation
 from ...prims.api.nn_api import NN_OPS
 from ...utils.errors import InternalError, TypeError_, nearest
 from ...utils.names import LAYERS, OPERATORS
-from ..hidden import Weight, parameters
+from ..hidden import Weight, parameters, read_state, write_state
 
 COMMON = ("init", "unshared")  # options of every layer that has parameters
 
@@ -86,16 +86,28 @@ class Layer(Sized):
         values = self.bound(args, dict(kwargs))
         common = {k: to_python(values.pop(k), f"{self.operator_name}: {k}") for k in COMMON if k in values}
         data = [values.pop(name) for name in self.data]
+        site_of_state = (site, frame.context.iteration) if common.get("unshared") else site
         options = {
             name: value if name in self.runtime else to_python(value, f"{self.operator_name}: {name}")
             for name, value in values.items()
         }
         parts = self.parts(*[self.type_of(v, i) for i, v in enumerate(data)], **options)
         found = parameters(engine, frame, site, self.operator_name, self.with_dtype(parts, data), **common)
+        state = [name for name, part in parts.items() if part.state]
+        training = bool(state) and frame.context.training
+        if training:
+            found |= {name: read_state(frame, site_of_state, name) for name in state}
         if self.gathered is not None:
             found = {self.gathered: Seq("dict", tuple(found.values()), tuple(found))}
         passed = {name: value for name, value in values.items() if name in self.positional}
-        return await self.apply(engine, frame, data, {**found, **passed}, origin, site)
+        if not training:
+            return await self.apply(engine, frame, data, {**found, **passed}, origin, site)
+        passed["training"] = frame.constant(True)
+        result, *changed = elements(await self.apply(engine, frame, data, {**found, **passed}, origin, site))
+        for name, value in zip(state, changed, strict=True):
+            assert isinstance(value, Dyn)
+            write_state(frame, site_of_state, name, frame.var(value))
+        return result
 
     async def apply(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         """Infer a call with weights."""
@@ -164,6 +176,7 @@ def layer(
     accepts: tuple[str, ...] = FLOATS,
     staged: bool = True,
     example: str,
+    cls: type[Layer] | None = None,
 ) -> Callable[[Callable], Any]:
     """Declare a layer: a decorator of its function of arrays. Its name is listed in `utils.names.LAYERS`.
 
@@ -176,6 +189,7 @@ def layer(
         accepts: dtypes of the data.
         staged: whether the function is a rule `(b, x, ...)` on staged values; else it is written in the language.
         example: a call that is right.
+        cls: a class of layers of its own.
     """
 
     def declare(function: Callable) -> Layer:
@@ -192,7 +206,7 @@ def layer(
             meaning = NN_OPS[name] = Implementation(f"relay.{name}", function, static)
         given = (gathered,) if gathered is not None else weights
         doc = function.__doc__ or ""
-        return Layer(name, meaning, doc, static, parts, given, gathered, accepts, example)
+        return (cls or Layer)(name, meaning, doc, static, parts, given, gathered, accepts, example)
 
     return declare
 

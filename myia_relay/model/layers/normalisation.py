@@ -1,4 +1,5 @@
-"""Normalisation within an example: `layer_norm`, `rms_norm`, `group_norm`. Scales begin as ones, shifts as zeros."""
+"""Normalisation: `layer_norm`, `rms_norm`, `group_norm` within an example, `batch_norm` over a batch. Scales begin as ones,
+shifts as zeros."""
 
 from __future__ import annotations
 
@@ -9,14 +10,19 @@ from ...abstract.types import numpy_dtype
 from ...ir.build import Builder, Var
 from ...prims.api.numpy_reductions import count as elements
 from ...prims.api.numpy_reductions import reducible
-from ...prims.api.promotion import astype, floating, operand
+from ...prims.api.promotion import astype, floating, operand, unwrap
 from ...prims.ops import elementwise as P
+from ...prims.ops.control import stop_gradient
+from ...prims.ops.examples import example_count, mean_over_examples
+from ...prims.ops.shape import slice_
 from ...prims.rules.broadcast import reduce_sum, reshape
 from ...prims.rules.relations import normalise_axes, normalise_axis, show_shape
 from ...utils.errors import ShapeError
 from ..hidden import Weight
 from ..init import ones, zeros
 from .declaration import count, layer
+
+STATE = ("running_mean", "running_var")
 
 
 def wide(x: Var) -> Var:
@@ -58,8 +64,7 @@ def channel_axis(x, axis: int, name: str) -> int:
     `axis=1`, the default, counts the batch axis: it is the second of a batch (N, C), (N, C, H, W) or (N, C, D, H, W), and the
     first of one example (C,) or (C, H, W). Any other axis is what it says.
     """
-    axis = normalise_axis(name, axis, x.shape)
-    return 0 if axis == 1 and len(x.shape) == 3 else axis
+    return 0 if axis == 1 and len(x.shape) in (1, 3) else normalise_axis(name, axis, x.shape)
 
 
 def _sizes(x, axes, name: str) -> tuple:
@@ -160,3 +165,85 @@ def group_norm(b: Builder, x, weight, bias=None, num_groups=1, eps=1e-5, axis=1)
     grouped = standardised(b, wide(reshape(x, shape=apart)), (at + 1,), eps)
     out = astype(reshape(grouped, shape=x.shape), x.dtype)
     return scaled(b, out, weight, bias, (at,), "relay.group_norm")
+
+
+def _batch_norm(x, axis=1, momentum=0.1, eps=1e-5):
+    size = (x.shape[channel_axis(x, axis, "relay.batch_norm")],)
+    return {
+        "weight": Weight(size, ones),
+        "bias": Weight(size, zeros),
+        "running_mean": Weight(size, zeros, state=True),
+        "running_var": Weight(size, ones, state=True),
+    }
+
+
+@layer(
+    _batch_norm,
+    weights=("weight", "bias", "running_mean", "running_var"),
+    static=("axis", "momentum", "eps", "training"),
+    example="relay.batch_norm(x, axis=1)",
+)
+def batch_norm(
+    b: Builder, x, weight, bias, running_mean, running_var, axis=1, momentum=0.1, eps=1e-5, training=False
+) -> Var | tuple[Var, ...]:
+    """(x - mean) / sqrt(variance + eps) * weight + bias, by channel (S. Ioffe and C. Szegedy 2015).
+
+    In a model: `batch_norm(x, axis=1, momentum=0.1, eps=1e-5)` with the parameters weight (ones) and bias (zeros), and the state
+    running_mean (zeros) and running_var (ones). A layer that trains takes the mean and the variance of the batch, over all axes
+    but that of the channels and over the examples of `vmap` and `batch_mean`, and moves the running ones: r becomes (1 -
+    momentum) * r + momentum * s, where s of the variance is unbiased. Otherwise it takes the running ones. Elsewhere:
+    `batch_norm(x, weight, bias, running_mean, running_var, ...)`.
+
+    Args:
+        b: the builder.
+        x: (N, C, ...), or one example (C,) or (C, H, W), float.
+        weight: (C,); None for none.
+        bias: (C,), or None.
+        running_mean: (C,).
+        running_var: (C,).
+        axis: of the channels, see `channel_axis`.
+        momentum: how much of the new statistics the running ones take.
+        eps: added to the variance.
+        training: whether to take the statistics of the batch.
+
+    Returns:
+        Of the shape of x; with `training`, (that, the new running mean, the new running variance).
+
+    Raises:
+        ShapeError: the running statistics have another shape.
+    """
+    name = "relay.batch_norm"
+    x = floating(reducible(b, x, name))
+    at = channel_axis(x, axis, name)
+    y, size = wide(x), (x.shape[at],)
+    spread = tuple(d if k == at else 1 for k, d in enumerate(x.shape))
+    running = [astype(operand(b, v, f"{name}: {what}"), y.dtype) for what, v in zip(STATE, (running_mean, running_var))]
+    for what, value in zip(STATE, running):
+        if value.shape != size:
+            raise ShapeError(f"{name}: {what} has shape {show_shape(value.shape)}, and {show_shape(size)} is needed")
+    if not training:
+        mean, variance = running
+        away = y - reshape(mean, shape=spread)
+        out = away / P.sqrt(reshape(variance, shape=spread) + y.const(eps))
+        return scaled(b, astype(out, x.dtype), weight, bias, (at,), name)
+    others = tuple(k for k in range(x.ndim) if k != at)
+    own = elements(b, y, others, y.dtype)
+
+    def over_batch(v: Var) -> Var:
+        """The mean by channel."""
+        total = reduce_sum(v, axes=others) if others else v
+        return mean_over_examples(total / own)
+
+    mean = over_batch(y)
+    away = y - reshape(mean, shape=spread)
+    variance = over_batch(away * away)
+    out = away / P.sqrt(reshape(variance, shape=spread) + y.const(eps))
+    one = reshape(slice_(y, starts=(0,) * y.ndim, sizes=(1,) * y.ndim, steps=(1,) * y.ndim), shape=())
+    count = own * astype(unwrap(example_count(one)), y.dtype)
+    unbiased = variance * (count / P.maximum(count - count.const(1), count.const(1)))
+    moved = [
+        r * r.const(1 - momentum) + s * r.const(momentum)
+        for r, s in zip(running, (stop_gradient(mean), stop_gradient(unbiased)))
+    ]
+    kept = [astype(m, operand(b, v).dtype) for m, v in zip(moved, (running_mean, running_var))]
+    return scaled(b, astype(out, x.dtype), weight, bias, (at,), name), *kept

@@ -80,7 +80,7 @@ def _(ref, *, index):
 
 
 @primitive("effect", effect="write")
-def ref_write(ref, value, *, index):
+def ref_write(ref, value, *, index, state=False):
     """Replace array `index` of a reference; in place, seen through every alias and by the caller.
 
     Raises:
@@ -90,7 +90,7 @@ def ref_write(ref, value, *, index):
 
 
 @ref_write.infer
-def _(ref, value, *, index):
+def _(ref, value, *, index, state=False):
     assert isinstance(ref, Ref)
     if value != ref.elems[index]:
         raise InternalError("ref_write", f"{value} into {ref.elems[index]}")
