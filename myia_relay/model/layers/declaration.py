@@ -13,6 +13,7 @@ parameters of the model, which its declaration lists: what they are called, thei
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -67,13 +68,18 @@ class Layer(Sized):
             raise NotImplementedError  # never run: compiled code finds what it means
 
         call.__name__ = call.__qualname__ = name
+        call.__module__ = __package__ or ""
         call.__doc__ = doc
         known = [o for o in (*self.settings, *COMMON) if o not in (*runtime, *static)]
         super().__init__(call, (*static, *known), ())
         special(self)(self.compiled)
 
-    @property
+    def __reduce__(self) -> str:
+        return self.operator_name  # pickled by its name in the package
+
+    @functools.cached_property
     def positional(self) -> tuple[str, ...]:
+        """The names of the parameters that may be given by position."""
         if isinstance(self.meaning, Implementation):
             return self.meaning.positional
         return tuple(inspect.signature(self.meaning).parameters)

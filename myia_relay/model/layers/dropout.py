@@ -34,9 +34,7 @@ def _example_number(b: Builder, x) -> Var:
     return unwrap(example_index(x))
 
 
-example_number: Any = OperatorFunction(
-    "example_number", Implementation("example_number", _example_number), "Which example of a batch x belongs to."
-)
+example_number: Any = OperatorFunction(__name__, "example_number", Implementation("example_number", _example_number))
 
 
 class Dropout(Layer):
