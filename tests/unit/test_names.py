@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,12 @@ def test_an_operator_without_a_public_name_is_refused():
 def arrays_of(value):
     """The arrays of a tree of tuples."""
     return [a for part in value for a in arrays_of(part)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_are_pickled_by_name(name):
+    operator = getattr(relay, name)
+    assert pickle.loads(pickle.dumps(operator)) is operator
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -164,6 +164,13 @@ class Layer(Sized):
         return {name: part if part.dtype else part.of(dtype) for name, part in parts.items()}
 
 
+class Written(Sized):
+    """An operator without weights that is written in the language."""
+
+    def __reduce__(self) -> str:
+        return self.__name__  # pickled by its name in the module that it is in
+
+
 def is_size(value: Val) -> bool:
     """Whether an argument is a known number, or several: no weight."""
     if isinstance(value, Seq):
@@ -220,7 +227,7 @@ def layer(
 def written(static: tuple[str, ...] = ()) -> Callable[[Callable], Any]:
     """Declare an operator without weights that is written in the language: a decorator."""
 
-    def declare(function: Callable) -> Sized:
+    def declare(function: Callable) -> Written:
         """Make the operator.
 
         Raises:
@@ -229,7 +236,7 @@ def written(static: tuple[str, ...] = ()) -> Callable[[Callable], Any]:
         name = function.__name__
         if name not in OPERATORS:
             raise InternalError("layers", f"the operator {name} is not in utils.names.OPERATORS")
-        return Sized(function, static, ())
+        return Written(function, static, ())
 
     return declare
 
