@@ -106,7 +106,6 @@ class Engine:
         self.static_lists = False  # whether long lists of known length stay static
         self.spelt_out = 1  # iterations of the loops around that are unrolled because they cannot stay loops
         self.unrolled_until: int | None = None  # how many operations may be evaluated before the outermost of them ends
-        self.model_calls = 0  # of models whose layers draw numbers
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
         self.handed: list[Handed] = []  # calls that may return their arguments, until it is known whether they do

@@ -78,7 +78,7 @@ class Specialisation:
         sites: calls emitted before the graph was complete, to be given its implicit arguments.
         context: the ambient facts it was specialised under (see `Ambient`).
         changed: the caller's cells that it changes.
-        made: how many cells were made for each variable here.
+        made: how many cells were made for each variable here, and how many calls of models there are.
         escaped: cells made inside that the result holds; each call makes them anew.
         shared: the engine's set of arrays and lists that something else may see; see `infer.values.sharing`.
         hands_on: whether its result is, or holds, a list of known length that it was given.

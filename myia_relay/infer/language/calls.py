@@ -287,18 +287,21 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
             )
         context = Ambient(context.models, scope, (), context.training)
         if context.draws():
-            frame = apart(engine, frame, scope)
+            frame = apart(frame, scope)
     values = bind(engine, frame, graph, args, kwargs, None)
     return await engine.call_graph(frame, graph, values, (), origin, context)
 
 
-def apart(engine: Engine, frame: Frame, spec: Any) -> Frame:
+def apart(frame: Frame, model: Any) -> Frame:
     """Where one of several calls of a model in a loss is made: each draws from a key of its own."""
-    engine.model_calls += 1
-    key = parameter_key(spec, "key")
+    spec = frame.spec
+    while spec.caller is not None:
+        spec = spec.caller
+    number = spec.made["calls of models"] = spec.made.get("calls of models", 0) + 1
+    key = parameter_key(model, "key")
     outer = frame.implicit(key, Array("uint64", ()), "key")
     inner = frame.scope()
-    own = RANDOM["fold_in"](frame.builder, frame.builder.var(outer), -engine.model_calls)
+    own = RANDOM["fold_in"](frame.builder, frame.builder.var(outer), -number)
     inner.providers[key] = as_array(own).node
     return inner
 
