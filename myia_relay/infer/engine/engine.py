@@ -97,7 +97,7 @@ class Engine:
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[Exception] = []
         self.recursion = RecursionAssumptions()
-        self.applied = 0  # operations evaluated
+        self.applied, self.large_choices = 0, 0  # operations evaluated; choices at run time among large arrays
         self.ignored: set[Node] = set()  # places with errors that are reported already; see `several_errors`
         self.cells: dict[Hashable, Cell] = {}
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `cells`

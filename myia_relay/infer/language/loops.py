@@ -36,6 +36,7 @@ from .narrowing import split, test_of
 from .registry import handles
 from .unrolling import DRIFTING, unroll, unrolling
 
+FEW = 8  # iterations: up to this number a loop is unrolled if its index chooses among large arrays
 UNROLLED = 1024  # iterations: up to this number a loop is unrolled if it cannot stay a loop
 
 
@@ -272,6 +273,7 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     Raises:
         CompileError: it cannot stay a loop, and cannot be unrolled.
         Exhausted: it is too long to be unrolled.
+        LargeChoice: never; it is handled here.
     """
     body = node.args[1].value
     init = [engine.value(frame, a) for a in node.args[2:]]
@@ -292,9 +294,14 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
         iterations = range(steps.start.known_value, steps.stop.known_value, steps.step.known_value)
     if not iterations:
         return await loop()
+    choices = engine.large_choices
     try:
         with undoing(frame, TypeError_):
-            return await loop(grow=False)
+            made = await loop(grow=False)
+            if engine.large_choices == choices or len(iterations) * engine.spelt_out > FEW:
+                return made
+            engine.large_choices = choices
+            raise LargeChoice("the loop copies an element of a tuple of large arrays in every iteration")
     except TypeError_ as error:
         problem = told = error
 
@@ -311,7 +318,9 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
             await unrolled(1)
             raise Exhausted(f"it has at most {most:,} iterations, and this one has {len(iterations):,}")
     except Exhausted as limit:
-        if limit.notes:  # the error of an inner loop, which is already complete
+        if limit.notes and not isinstance(
+            problem, LargeChoice
+        ):  # the error of an inner loop, which is already complete
             raise
         inside = ", counted with those of the loops around it" if engine.spelt_out > 1 else ""
         told = Exhausted(
@@ -324,10 +333,16 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
         told.node = problem.node
     except TypeError_:
         pass
+    if isinstance(problem, LargeChoice):
+        return await loop(grow=False)
     if isinstance(problem, TypeDrift):
         with suppress(TypeError_), undoing(frame, TypeError_):
             return await loop()
     raise told from None
+
+
+class LargeChoice(TypeError_):
+    """A loop could stay a loop, but is better unrolled: it would copy what its index chooses, such as the weights of a layer."""
 
 
 def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: Apply) -> tuple[Callable, Val]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import types
 from collections.abc import Callable
 from typing import Any
 
+from ...abstract.dims import is_known
 from ...abstract.types import BOOL, Array, Scalar
 from ...ir.prim import REGISTRY
 from ...prims.api.subscripts import getitem
@@ -27,6 +29,8 @@ from .data import test as data_test
 from .iterables import walk
 from .leaves import first_axis, index_argument, lift, to_python
 from .lists import array_of, static_items
+
+LARGE = 4096  # elements of an array
 
 
 def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
@@ -330,6 +334,7 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     attrs = {"exception": IndexError, "parts": (f"{value.kind} index out of range",)}
     frame.builder.emit(check, (inside.node,), attrs)
     columns = [conform(frame, elem, common) for elem in value.elems]
+    engine.large_choices += any(_is_large(leaf.type) for leaf in columns[0])
     chosen = []
     for leaf in zip(*columns, strict=True):
         result = leaf[-1]
@@ -337,6 +342,11 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
             result = either(frame, REGISTRY["eq"](wrapped, position), leaf[position], result)
         chosen.append(result)
     return rebuild(common, iter(chosen))
+
+
+def _is_large(t: Any) -> bool:
+    """Whether a type is that of arrays that are not copied without need."""
+    return isinstance(t, Array) and not (is_known(shape := t.shape) and math.prod(shape) < LARGE)
 
 
 def _example(engine: Engine, frame: Frame, value: Seq, index: Val) -> Val:
