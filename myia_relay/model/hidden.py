@@ -27,6 +27,7 @@ from ..prims.ops.effects import ref_read, ref_write
 from ..prims.rules.broadcast import as_array
 from ..prims.rules.relations import show_shape
 from ..utils.errors import TypeError_, nearest
+from .flops import of_nodes
 from .init import initialiser
 
 KEY = "key"
@@ -71,6 +72,8 @@ class ModelSpec:
         inits: the initialisers that their layers say; None where they say nothing.
         state: names of its state -> its type and initialiser.
         draws: call path of what draws from the model's key -> its number.
+        rows: of each layer its name, the shape of its result, its parameters and its operations, for the table of `Model.summary`.
+        flops: the operations of the whole.
         by_path: call path -> {part ("weight", "bias"): name}.
         dependencies: the free names that the search read.
     """
@@ -81,6 +84,8 @@ class ModelSpec:
     inits: list[Any] = field(default_factory=list)
     state: dict[str, tuple[Array, Any]] = field(default_factory=dict)
     draws: dict[Hashable, int] = field(default_factory=dict)
+    rows: list[tuple[str, tuple, list[str], Any]] = field(default_factory=list)
+    flops: Any = 0
     by_path: dict[Hashable, dict[str, str]] = field(default_factory=dict)
     dependencies: list[Dependency] = field(default_factory=list)
 
@@ -133,9 +138,30 @@ class Collector(ModelSpec):
 
     Attributes:
         counts: how many layers of a kind there are.
+        calls: call path -> iterations of the loops around -> the shape of the result, and the operations.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
+    calls: dict[Hashable, dict[tuple, tuple]] = field(default_factory=dict)
+
+    def note(self, path: Hashable, iteration: tuple, shape: tuple, count: Any) -> None:
+        """Write down a call of a layer: the shape of its result and its operations."""
+        self.calls.setdefault(path, {})[iteration] = shape, count
+
+    def table(self) -> list[tuple[str, tuple, list[str], Any]]:
+        """The rows of `ModelSpec.rows`, in the order of the layers."""
+        rows = []
+        for path, found in self.by_path.items():
+            calls = self.calls.get(path, {})
+            # Where a loop was unrolled after all, the attempts that kept it do not count.
+            done = [c for i, c in calls.items() if None not in i] or list(calls.values())
+            if done and found:
+                parts = [name for name in found.values() if name not in self.state]
+                total: Any = 0
+                for _, count in done:
+                    total = total + count
+                rows.append((next(iter(found.values())).split(".")[0], done[-1][0], parts, total))
+        return rows
 
     def draw(self, path):
         return self.draws.setdefault(path, len(self.draws))
@@ -280,8 +306,7 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     entry = Graph(graph.name)
     values: list[Val] = [Dyn(entry.add_parameter(name, t)) for name, t in types]
     program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
-    spec = ModelSpec(
-        model, collector.names, collector.types, collector.inits, collector.state, collector.draws, collector.by_path
-    )
+    spec = ModelSpec(model, collector.names, collector.types, collector.inits, collector.state, collector.draws)
+    spec.by_path, spec.rows, spec.flops = collector.by_path, collector.table(), of_nodes(entry.nodes)
     spec.dependencies = program.dependencies
     return spec

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..abstract.annotations import annotated_type
-from ..abstract.dims import known_size
+from ..abstract.dims import Dim, known_size
 from ..abstract.types import Array, Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
@@ -26,6 +26,7 @@ from ..infer.values.treedef import describe
 from ..infer.values.values import Dyn, Seq, Static, Val
 from ..ir.node import Parameter
 from ..pipeline import compile_program
+from ..prims.rules.relations import show_shape
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, nearest
 from ..utils.raising import for_user
@@ -116,6 +117,11 @@ class Parameters(Mapping):
         return "{" + ", ".join(f"'{n}': {a.dtype}{list(a.shape)}" for n, a in self.items()) + "}"
 
 
+def show_count(count: Any) -> str:
+    """A number of operations; symbolic where sizes are."""
+    return str(count) if isinstance(count, Dim) else f"{count:,}"
+
+
 class Model:
     """The parameters of a model function, and the function.
 
@@ -139,6 +145,14 @@ class Model:
     def params(self) -> Parameters:
         """Name -> array, in call order: `"conv2d_0.weight"`, ..."""
         return Parameters(self.spec.names, self.arrays[: len(self.spec.names)])
+
+    @params.setter
+    def params(self, values: Mapping) -> None:
+        missing = set(self.spec.names) ^ set(values)
+        if missing:
+            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
+        for name, value in values.items():
+            self.params[name] = value
 
     @property
     def state(self) -> Parameters:
@@ -176,25 +190,34 @@ class Model:
         for name, value in values.items():
             Parameters(list(own), self.arrays)[name] = value
 
-    @params.setter
-    def params(self, values: Mapping) -> None:
-        missing = set(self.spec.names) ^ set(values)
-        if missing:
-            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
-        for name, value in values.items():
-            self.params[name] = value
-
     @property
     def num_params(self) -> int:
         """How many numbers the model learns."""
         return sum(a.size for a in self.params.values())
 
     def summary(self) -> str:
-        """A table of the parameters."""
-        rows = [(n, str(tuple(a.shape)), a.dtype.name, f"{a.size:,}") for n, a in self.params.items()]
-        rows = [("parameter", "shape", "dtype", "size"), *rows, ("total", "", "", f"{self.num_params:,}")]
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        """A table with a row for each layer: the shape of its result, how many numbers it learns, its operations.
+
+        A multiplication and an addition are two operations. They are those of one call, for the annotated shapes of the input; what
+        is no layer is in the last row but one. Of a layer in a loop that stays one they are those of one iteration.
+        """
+        sizes = {name: array.size for name, array in self.params.items()}
+        rows = [
+            (name, show_shape(shape), f"{sum(sizes[p] for p in parts):,}", show_count(count))
+            for name, shape, parts, count in self.spec.rows
+        ]
+        counts = [count for _, _, _, count in self.spec.rows]
+        rest = "?" if any(isinstance(c, Dim) for c in (*counts, self.spec.flops)) else self.spec.flops - sum(counts)
+        table = [("layer", "output", "parameters", "flops"), *rows]
+        if isinstance(rest, int) and rest > 0:
+            table.append(("(other)", "", "", f"{rest:,}"))
+        table.append(("total", "", f"{self.num_params:,}", show_count(self.spec.flops)))
+        widths = [max(len(row[i]) for row in table) for i in range(4)]
+        lines = [
+            "  ".join(cell.rjust(w) if i > 1 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths)))
+            for row in table
+        ]
+        return "\n".join(line.rstrip() for line in lines)
 
     def save(self, path) -> None:
         """Write the parameters and the state to a safetensors file, whole or not at all."""

@@ -31,7 +31,8 @@ from ...prims.api.implementations import Implementation
 from ...prims.api.nn_api import NN_OPS
 from ...utils.errors import InternalError, TypeError_, nearest
 from ...utils.names import LAYERS, OPERATORS
-from ..hidden import Weight, parameters, read_state, write_state
+from ..flops import of_nodes
+from ..hidden import Collector, Weight, parameters, read_state, write_state
 
 COMMON = ("init", "unshared")  # options of every layer that has parameters
 
@@ -107,7 +108,10 @@ class Layer(Sized):
             found = {self.gathered: Seq("dict", tuple(found.values()), tuple(found))}
         passed = {name: value for name, value in values.items() if name in self.positional}
         if not training:
-            return await self.apply(engine, frame, data, {**found, **passed}, origin, site)
+            start = len(frame.graph.nodes)
+            result = await self.apply(engine, frame, data, {**found, **passed}, origin, site)
+            note(frame, site_of_state, result, start)
+            return result
         passed["training"] = frame.constant(True)
         result, *changed = elements(await self.apply(engine, frame, data, {**found, **passed}, origin, site))
         for name, value in zip(state, changed, strict=True):
@@ -169,6 +173,17 @@ class Written(Sized):
 
     def __reduce__(self) -> str:
         return self.__name__  # pickled by its name in the module that it is in
+
+
+def note(frame: Frame, site: Any, result: Val, start: int) -> None:
+    """Write down a call of a layer where the parameters of a model are being found: what it returns, and what it costs."""
+    scope = frame.context.scope
+    if isinstance(scope, Collector):
+        while isinstance(result, Seq) and result.elems:
+            result = result.elems[0]
+        shape = result.type.shape if isinstance(result, Dyn) and isinstance(result.type, Array) else ()
+        operations = of_nodes(frame.graph.nodes[start:])
+        scope.note((*frame.context.path, site), frame.context.iteration, shape, operations)
 
 
 def is_size(value: Val) -> bool:

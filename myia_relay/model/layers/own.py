@@ -12,6 +12,7 @@ from ...prims.api.numpy_elementwise import dtype_name
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.names import LAYERS
 from ..hidden import Weight, parameters
+from .declaration import note
 
 
 def parameter(name: str, shape: Any, dtype: Any = Float32, init: Any = None, unshared: bool = False):
@@ -76,4 +77,7 @@ async def compiled_parameter(engine, frame, args, kwargs, origin, site):
     part = Weight(sizes, None, _dtype(options.get("dtype", Float32)))
     chosen = {k: options[k] for k in ("init", "unshared") if k in options}
     instead = "use an array"
-    return parameters(engine, frame, site, name, {"": part}, what="relay.parameter", instead=instead, **chosen)[""]
+    made = parameters(engine, frame, site, name, {"": part}, what="relay.parameter", instead=instead, **chosen)[""]
+    place = (site, frame.context.iteration) if chosen.get("unshared") else site
+    note(frame, place, made, len(frame.graph.nodes))
+    return made

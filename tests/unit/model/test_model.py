@@ -181,10 +181,39 @@ class TestModel:
 
     def test_summary(self):
         lines = relay.create_model(program.lenet).summary().splitlines()
-        assert len(lines) == len(SHAPES) + 2
-        assert lines[0].split() == ["parameter", "shape", "dtype", "size"]
-        assert lines[5].split() == ["linear_0.weight", "(500,", "800)", "float32", "400,000"]
-        assert lines[-1].split() == ["total", "431,080"]
+        assert lines[0].split() == ["layer", "output", "parameters", "flops"]
+        flops = [20 * 24 * 24 * 51, 50 * 8 * 8 * 1001, 2 * 500 * 800 + 500, 2 * 10 * 500 + 10]
+        other = 20 * 24 * 24 * 2 + 50 * 8 * 8 * 2 + 500  # tanh and windows of 4
+        assert lines[1].split() == ["conv2d_0", "(20,", "24,", "24)", "520", f"{flops[0]:,}"]
+        assert lines[3].split() == ["linear_0", "(500,)", "400,500", f"{flops[2]:,}"]
+        assert lines[5].split() == ["(other)", f"{other:,}"]
+        assert lines[-1].split() == ["total", "431,080", f"{sum(flops) + other:,}"]
+        assert len(lines) == 7
+
+    def test_summary_of_loops_and_written_layers(self):
+        @relay_model
+        def net(xs: Tensor[Float, (6, 3)]):
+            h, _ = relay.gru(xs, 4)
+            for _ in range(2):
+                h = relay.linear(h, 4, unshared=True) * relay.parameter("scale", 4)
+            return relay.multi_head_attention(relay.layer_norm(h), 2)
+
+        rows = {line.split()[0]: line.split()[-2:] for line in relay.create_model(net).summary().splitlines()}
+        assert list(rows) == [
+            "layer",
+            "gru_0",
+            "linear_0",
+            "scale_0",
+            "linear_1",
+            "layer_norm_0",
+            "multi_head_attention_0",
+        ] + [
+            "(other)",
+            "total",
+        ]
+        assert rows["linear_1"] == ["20", f"{6 * 4 * 4 * 2 + 6 * 4}"]
+        assert rows["scale_0"] == ["4", "0"]
+        assert rows["gru_0"][0] == "108" and 6 * 12 * 7 * 2 < int(rows["gru_0"][1].replace(",", "")) < 6 * 12 * 7 * 4
 
     def test_repr(self):
         assert repr(relay.create_model(small)) == "<Model small: 2 arrays, 15 parameters>"

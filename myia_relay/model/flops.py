@@ -1,0 +1,80 @@
+"""How many floating-point operations typed code takes: a multiplication and an addition count as two.
+
+Products and convolutions are counted by their sizes, elementwise operations once for each element of their result, sums once for
+each element of their operand. Of branches the larger one counts, a loop of unknown length as one iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..abstract.dims import Dim, DimLike
+from ..abstract.types import Array, Scalar
+from ..ir.node import Apply, Constant, Graph
+
+FREE = ("stop_gradient", "cast", "as_scalar", "as_array", "mean_over_examples")
+
+
+def of_nodes(nodes: Iterable[Apply]) -> DimLike:
+    """The operations of applications, one after the other; symbolic where sizes are."""
+    total: DimLike = 0
+    for node in nodes:
+        total = total + of_application(node)
+    return total
+
+
+def of_application(node: Apply) -> DimLike:
+    """The operations of one application."""
+    if isinstance(node.fn, Graph):
+        return of_nodes(node.fn.nodes)
+    name, attrs = node.fn.name, node.attrs
+    shapes = [getattr(a.type, "shape", ()) for a in node.args]
+    if name == "dot":
+        rows = shapes[0][1] if attrs.get("transpose_a") else shapes[0][0]
+        inner = shapes[0][0] if attrs.get("transpose_a") else shapes[0][1]
+        columns = shapes[1][0] if attrs.get("transpose_b") else shapes[1][1]
+        return 2 * rows * inner * columns
+    if name == "matvec":
+        return 2 * shapes[0][0] * shapes[0][1]
+    if name == "batched_dot":
+        return 2 * _size(node) * shapes[0][1 if attrs.get("transpose_a") else 2]
+    if name == "conv2d":
+        return 2 * _size(node) * _product(shapes[1][1:])
+    if name == "conv2d_grad_input":
+        return 2 * _product(shapes[0]) * _product(shapes[1][1:])
+    if name in ("max_pool", "avg_pool"):
+        return _size(node) * _product(attrs["ksize"])
+    if name == "for_loop":
+        return _iterations(node) * of_nodes(attrs["body"].nodes)
+    if name == "while_loop":
+        return of_nodes(attrs["cond"].nodes) + of_nodes(attrs["body"].nodes)
+    if name == "cond":
+        one, two = (of_nodes(attrs[k].nodes) for k in ("then", "orelse"))
+        return one if isinstance(one, Dim) or (not isinstance(two, Dim) and one >= two) else two
+    if node.fn.kind == "elementwise" and name not in FREE and getattr(node.type, "is_float", False):
+        return _size(node)
+    if node.fn.kind == "reduce":
+        return _product(shapes[0])
+    return 0
+
+
+def _iterations(node: Apply) -> DimLike:
+    """How often a `for_loop` runs its body; once where that is not known."""
+    start, stop, step = node.args[:3]
+    if isinstance(start, Constant) and isinstance(step, Constant):
+        if isinstance(stop, Constant):
+            return len(range(int(start.value), int(stop.value), int(step.value)))
+        if isinstance(stop, Apply) and getattr(stop.fn, "name", "") == "dim_size" and step.value == 1:
+            return stop.attrs["dim"] - int(start.value)
+    return 1
+
+
+def _size(node: Apply) -> DimLike:
+    return node.type.size if isinstance(node.type, Array) else 1 if isinstance(node.type, Scalar) else 0
+
+
+def _product(sizes) -> DimLike:
+    total: DimLike = 1
+    for size in sizes:
+        total = total * size
+    return total
