@@ -46,6 +46,7 @@ PAYS = 6  # applications to rows with such an axis
 MOST = 2500  # operations per row at most: LLVM takes seconds for them
 FEW = 300  # operations per row and numbers of it in memory that LLVM compiles quickly
 BUSY = 5  # operations per number in memory from which larger kernels pay
+MIDDLING, STEADY = 700, 2.5  # the same two limits for kernels of a middle size
 LANES = 8  # of a vector, at least
 
 
@@ -89,7 +90,9 @@ class SoaKernel:
         if short < PAYS or size > MOST:
             return False
         traffic = self.traffic()
-        return not simple or size + traffic <= FEW or size >= BUSY * traffic
+        if not simple or size + traffic <= FEW or size >= BUSY * traffic:
+            return True
+        return size + traffic <= MIDDLING and size >= STEADY * traffic
 
     def traffic(self) -> int:
         """How many numbers of a row are in memory: what the kernel reads, and what others read of it."""
