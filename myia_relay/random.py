@@ -60,7 +60,7 @@ def _choice(key, a, shape=(), replace=True, p=None, axis=0):
 
     Args:
         key: a key.
-        a: an int, known when the program is compiled, or an array.
+        a: an int or an array.
         shape: of the draw.
         replace: whether a part may be drawn more than once.
         p: weights of the parts, which need not sum to 1; by default all are equal.

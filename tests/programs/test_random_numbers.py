@@ -492,7 +492,26 @@ def test_wrong_arguments_are_refused_at_their_line(call, error, text):
         assert f"line {call.__code__.co_firstlineno}" in str(caught.value)
 
 
-def test_sizes_of_run_time_are_refused():
-    with pytest.raises(TypeError_, match="a size must be an int known at compile time"):
-        relay(lambda key, n: random.normal(key, (n,)))(KEY, 3)
-    assert relay(lambda key, n: random.normal(key, (n,)), static="n")(KEY, 3).shape == (3,)
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key, n: random.normal(key, (n, 2)),
+        lambda key, n: random.uniform(key, (n,), np.zeros(n), 2.0, np.float32),
+        lambda key, n: random.split(key, n),
+        lambda key, n: random.permutation(key, n),
+        lambda key, n: random.choice(key, 7, (n,)),
+        lambda key, n: random.gamma(key, 0.6, (n,)),
+        lambda key, n: random.categorical(key, np.zeros(4), shape=(n,)),
+        lambda key, n: random.normal(key, (n,))[random.bernoulli(key, 0.5, (n,))],
+        lambda key, n: vmap(lambda one: random.normal(one))(random.split(key, n)),
+    ],
+)
+def test_sizes_of_run_time(draw):
+    known = relay(draw, static="n")
+    for executor in EXECUTORS:
+        f = relay(draw, executor=executor)
+        for n in (3, 20, 0):
+            assert same_bits(f(KEY, n), known(KEY, n))
+        assert f.cache_info().misses == 1
+        with pytest.raises(ValueError, match="negative dimensions"):
+            f(KEY, -1)

@@ -193,7 +193,7 @@ def test_choice():
         (lambda key: random.gamma(key, np.ones(3), (4,)), ShapeError, "gamma: a"),
         (lambda key: random.truncated_normal(key, 1.0, 1.0), ValueError, "lower >= upper"),
         (lambda key: random.truncated_normal(key, np.nan, 1.0), ValueError, "lower >= upper"),
-        (lambda key: random.permutation(key, 2.5), TypeError_, "takes an int known at compile time or an array"),
+        (lambda key: random.permutation(key, 2.5), TypeError_, "takes an int or an array"),
         (lambda key: random.permutation(key, -1), ShapeError, "negative dimensions"),
         (lambda key: random.permutation(key, np.zeros(3), axis=1), Exception, "axis"),
         (lambda key: random.choice(key, 0, (2,)), ValueError, "nothing to draw from"),

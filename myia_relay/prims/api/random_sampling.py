@@ -13,7 +13,7 @@ from ..ops.reduction import reduce_all
 from ..rules.broadcast import nullary
 from ..rules.relations import broadcast_shapes, normalise_axis
 from .numpy_shape import sizes_of
-from .promotion import astype, guard, is_static, operand, static_int, static_size, strong, unwrap
+from .promotion import astype, guard, operand, static_size, strong, unwrap
 from .random_api import drawn, float_name, key_of, open_unit, parameter, words
 
 SMALLEST = 1e-300
@@ -78,7 +78,7 @@ def permutation(b: Builder, key, x, axis=0) -> Var:
     Args:
         b: the builder.
         key: a key.
-        x: an int, known when the program is compiled, or an array.
+        x: an int or an array.
         axis: of the array.
 
     Raises:
@@ -89,10 +89,8 @@ def permutation(b: Builder, key, x, axis=0) -> Var:
     if isinstance(given.type, Array) and given.shape:
         axis = normalise_axis("relay.random.permutation", axis, given.shape)
         return take(given, positions(b, key, given.shape[axis]), axis=axis)
-    if not is_static(given) and static_int(given) is None or given.dtype != "int64":
-        raise TypeError_(
-            f"relay.random.permutation takes an int known at compile time or an array, and this is {given.type}"
-        )
+    if given.dtype != "int64":
+        raise TypeError_(f"relay.random.permutation takes an int or an array, and this is {given.type}")
     return positions(b, key, static_size(b, given, "relay.random.permutation: x"))
 
 

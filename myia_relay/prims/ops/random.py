@@ -190,7 +190,7 @@ def shuffled(words):
     Source: R. Durstenfeld's shuffle, "inside out" (D. Knuth, "The art of computer programming", volume 2, 3.4.2).
     """
     words = np.asarray(words)
-    flat = words.reshape(-1, words.shape[-1])
+    flat = words.reshape(math.prod(words.shape[:-1]), words.shape[-1])
     out = np.zeros(flat.shape, np.int64)
     places = _mul_high(flat, np.arange(1, flat.shape[1] + 1, dtype=np.uint64)).astype(np.int64)
     for row, place in zip(out, places, strict=True):

@@ -271,7 +271,7 @@ def normal_upper_quantile(b: Any, p: Expr, dtype: str, far: bool = True) -> Expr
 
 def open_unit(b: Any, bits: Expr) -> Expr:
     """(k + 1/2) / 2**52 of the first 52 of 64 bits k: a float64 that is neither 0 nor 1."""
-    x = b.cast(b.cast(b.right_shift(bits, b.like(12, bits)), "int64"), "float64")
+    x = b.cast(b.right_shift(bits, b.like(12, bits)), "float64")
     return b.let(product(b, b.add(x, b.like(0.5, x)), b.like(0.5**52, x)))
 
 

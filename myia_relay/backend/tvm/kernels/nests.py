@@ -33,6 +33,8 @@ from .kernel import Evaluator, Kernel
 PARALLEL_WORK = 60_000  # the work, in vector operations, from which two threads are faster than one
 LONG = 4  # vectors of a row that may be stored non-temporally
 ACCUMULATORS = 4
+HALF_WORDS = ("threefry2x32",)
+"""What is computed in 32 bits though its result has 64: a kernel takes as many elements at once as fill a vector there."""
 
 
 def lanes_for(dtype: str) -> int:
@@ -180,6 +182,8 @@ class Nest:
         axes = grouped(shape, cuts(shape, nodes))
         extents = [product(shape[a:z]) for a, z in axes]
         lanes = min(lanes_for(node.type.dtype) for node in roots)
+        if any(node.fn.name in HALF_WORDS for node in nodes):
+            lanes = max(lanes, lanes_for("uint32"))
         buffers = [[(self.kernel.buffer(v, write=True), v) for v in views] for _, views in outputs]
         parallel = self.work(shape, nodes) >= PARALLEL_WORK
         streamed = self.streamed(extents, lanes, nodes, buffers, is_inline) if axes else None
