@@ -34,6 +34,7 @@ from .triangular_products import clear, is_quicker_turned, triangular_dot, turne
 BLAS_TYPES = ("float32", "float64")
 PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
 PARALLEL_BYTES = 400_000
+PARALLEL_MATRIX = 2 << 20  # bytes of a matrix that a vector is multiplied by: a smaller one is read from the second-level cache
 
 
 OVERWRITING = ("scatter_add",)
@@ -152,7 +153,7 @@ def _dot(c: Call) -> None:
         small_product(c, 1, m, n, k, ta, tb)
         return
     if tb and not ta and is_vector(m, n, k, a.dtype):
-        vector_product(c, (0, 1), m, n, k, c.tasks(n * k * ITEM[a.dtype], PARALLEL_BYTES))
+        vector_product(c, (0, 1), m, n, k, c.tasks(n * k * ITEM[a.dtype], PARALLEL_MATRIX))
         return
     if is_thin(m, n, k, ta, tb, a.dtype):
         thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))
@@ -226,7 +227,7 @@ def _matvec(c: Call) -> None:
         small_product(c, 1, m, 1, k, trans, False)
         return
     if not trans and is_vector(1, m, k, a.dtype):
-        vector_product(c, (1, 0), 1, m, k, c.tasks(m * k * ITEM[a.dtype], PARALLEL_BYTES))
+        vector_product(c, (1, 0), 1, m, k, c.tasks(m * k * ITEM[a.dtype], PARALLEL_MATRIX))
         return
     _by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans)
 
