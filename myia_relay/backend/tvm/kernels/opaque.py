@@ -34,7 +34,9 @@ from .triangular_products import clear, is_quicker_turned, triangular_dot, turne
 BLAS_TYPES = ("float32", "float64")
 PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
 PARALLEL_BYTES = 400_000
-PARALLEL_MATRIX = 2 << 20  # bytes of a matrix that a vector is multiplied by: a smaller one is read from the second-level cache
+PARALLEL_MATRIX = (
+    2 << 20
+)  # bytes of a matrix that a vector is multiplied by: a smaller one is read from the second-level cache
 
 
 OVERWRITING = ("scatter_add",)
