@@ -105,6 +105,10 @@ def describe_type(t: Type) -> Any:
     return [format.encode_type(t), describe_spec(spec) if spec is not None else None]
 
 
+FOLLOWING = ("dependencies", "by_path", "draws", "inits", "state", "rows", "flops")
+"""What a model's specification says that follows from its function or its type, or that code does not depend on."""
+
+
 def describe_spec(spec: Any) -> Any:
     """The description of what a reference refers to: a model's function and parameters, an optimiser's kind.
 
@@ -116,7 +120,7 @@ def describe_spec(spec: Any) -> Any:
         raise Unportable("a model that was made before something it depends on changed")
     parts = []
     for name, value in sorted(vars(spec).items()):
-        if name in ("dependencies", "by_path"):  # where the parameters are used follows from the function
+        if name in FOLLOWING:
             continue
         if name == "types":
             parts.append([name, [format.encode_type(t) for t in value]])
@@ -192,10 +196,13 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
     return out
 
 
+LIBRARY = ("myia_relay.library.", "myia_relay.model.layers.", "myia_relay.prims.", "myia_relay.random")
+
+
 def _in_library(place: Any) -> bool:
-    """Whether a place is one of this package's functions that implement NumPy's, or belongs to their module."""
+    """Whether a place is one of this package's functions that are written in the language, or belongs to their module."""
     module = place.get("__name__") if type(place) is dict else getattr(place, "__module__", None)
-    return isinstance(module, str) and module.startswith("myia_relay.library.")
+    return isinstance(module, str) and module.startswith(LIBRARY)
 
 
 def decode_dependencies(data: list[list], roots: list[Any]) -> list[Dependency] | None:

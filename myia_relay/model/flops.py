@@ -7,6 +7,7 @@ each element of their operand. Of branches the larger one counts, a loop of unkn
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..abstract.dims import Dim, DimLike
 from ..abstract.types import Array, Scalar
@@ -28,7 +29,7 @@ def of_application(node: Apply) -> DimLike:
     if isinstance(node.fn, Graph):
         return of_nodes(node.fn.nodes)
     name, attrs = node.fn.name, node.attrs
-    shapes = [getattr(a.type, "shape", ()) for a in node.args]
+    shapes: list[Any] = [getattr(a.type, "shape", ()) for a in node.args]
     if name == "dot":
         rows = shapes[0][1] if attrs.get("transpose_a") else shapes[0][0]
         inner = shapes[0][0] if attrs.get("transpose_a") else shapes[0][1]

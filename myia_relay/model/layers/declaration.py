@@ -172,7 +172,7 @@ class Written(Sized):
     """An operator without weights that is written in the language."""
 
     def __reduce__(self) -> str:
-        return self.__name__  # pickled by its name in the module that it is in
+        return self.__wrapped__.__name__  # pickled by its name in the module that it is in
 
 
 def note(frame: Frame, site: Any, result: Val, start: int) -> None:

@@ -152,7 +152,7 @@ def _stacked(states):
 
 def _ends(num_layers, bidirectional):
     """What the names of the weights end with, by layer and direction."""
-    return [[f"_l{k}", f"_l{k}_reverse"] if bidirectional else [f"_l{k}"] for k in range(num_layers)]
+    return tuple((f"_l{k}", f"_l{k}_reverse") if bidirectional else (f"_l{k}",) for k in range(num_layers))
 
 
 @special(_ends)

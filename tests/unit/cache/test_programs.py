@@ -474,3 +474,34 @@ def test_importing_imports_no_compiler():
         "False",
         "False",
     ]
+
+
+LAYERS = """
+from myia_relay import Float, Tensor, relay_model, value_and_grad
+
+@relay_model
+def net(x: Tensor[Float, (5, 4)]):
+    h = relay.batch_norm(relay.linear(x, 4, init="xavier_uniform"))
+    ys, _ = relay.gru(relay.dropout(h, 0.5), 4, bidirectional=True)
+    return relay.multi_head_attention(ys, 2)
+
+def loss(x):
+    return np.sum(net(x) ** 2)
+
+@relay
+def f(model, x):
+    value, grads = value_and_grad(model, loss, (x,))
+    relay.update_model_params(model, grads, lr=0.1)
+    return value
+"""
+
+
+def test_training_steps_of_layers(folder):
+    values = []
+    for hit in (False, True):
+        module = imported(folder, LAYERS)
+        model = relay.create_model(module.net, seed=1, init=0.5)
+        x = np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4)
+        values.append([module.f(model, x) for _ in range(3)])
+        assert loaded(module.f) == hit
+    assert values[0] == values[1] and len(set(values[0])) == 3
