@@ -44,6 +44,7 @@ BUDGET = 15.0  # seconds that the tests of one mutant take together while they a
 SLACK = 15  # seconds of processor time beyond what the tests usually take
 WALL = 600  # seconds: a process that waits for ever
 MEMORY = 6 << 30
+FOREIGN = -1  # the number of all functions that are not of the package
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class _Recorder:
         self.known: dict[int, tuple[Any, int]] = {}  # by identity, as most calls are of what was called before
 
     def number(self, code: Any) -> int:
-        """The number of a function that has not been called before; -1 for those that are not of the package."""
-        number = -1
+        """The number of a function that has not been called before; `FOREIGN` for those that are not of the package."""
+        number = FOREIGN
         if code.co_filename.startswith(str(PACKAGE)):
             number = self.numbers.setdefault((code.co_filename, code.co_firstlineno), len(self.numbers))
         self.known[id(code)] = code, number
@@ -259,7 +260,8 @@ class Judge:
     def tests_of(self, case: Case) -> list[str]:
         """The tests that reach a mutant, the quickest first.
 
-        Where these are too many, those that run a function that none of the quicker ones runs go before the others.
+        Where these are too many, those that run a function that none of the quicker ones runs go before the others. What is at
+        the top of a module, such as a table, is seen also by tests that run no function of the package.
         """
         lines = _function_lines(case.path, case.mutant.line)  # none at the top of a module: all of its functions
         wanted = {
@@ -267,7 +269,7 @@ class Judge:
             for (path, line), number in self.numbers.items()
             if path == str(case.path) and (not lines or line in lines)
         }
-        found = [t for t, functions in self.seen.items() if functions & wanted]
+        found = [t for t, functions in self.seen.items() if functions & wanted or not lines and functions <= {FOREIGN}]
         known = [t for t in found or self.seen if self.times[t] <= SLOW]
         known.sort(key=lambda t: (self.times[t], t))
         reached: set[int] = set()

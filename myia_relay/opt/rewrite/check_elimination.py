@@ -67,7 +67,7 @@ class _DropChecks(Rewriter):
         """A product with a constant can overflow on one side only: x * 3 overflows if x > (2 ** 63 - 1) // 3."""
         for k in (0, 1):
             factor, x = node.args[k], node.args[1 - k]
-            if not isinstance(factor, Constant) or isinstance(x, Constant):
+            if not isinstance(factor, Constant):  # of two numbers everything is known
                 continue
             number, whole = of_value(factor.value), limits(x.type)
             known = self.ranges.interval(x)

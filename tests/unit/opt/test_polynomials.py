@@ -7,6 +7,7 @@ import pytest
 
 from myia_relay import Float64, Tensor, relay, vjp
 from myia_relay.ir.rewrite import all_graphs
+from myia_relay.opt.analysis import polynomials
 from myia_relay.opt.analysis.polynomials import Polynomial, Variable, least, most
 
 EXECUTORS = ("native", "python", "interpreter")
@@ -85,6 +86,17 @@ def test_exact_quotients():
     assert (x * y).divided(2) is None and x.divided(2) is None
     assert (x * 4 + y * 6 + 2).divided(2) == x * 2 + y * 3 + 1
     assert (x * 3).divided(-3) == -x
+
+
+def test_a_bound_is_searched_for_in_so_many_steps(monkeypatch):
+    i = Variable(number(0), number(9))
+    j = Variable(number(0), Polynomial.of(i))
+    p = Polynomial.of(i) + Polynomial.of(j)
+    for x, steps, want in ((i, 1, 9), (j, 3, 9), (p, 3, 18)):  # a variable, its slope, and what is left without it
+        x = Polynomial.of(x) if isinstance(x, Variable) else x
+        for allowed in range(1, 6):
+            monkeypatch.setattr(polynomials, "STEPS", allowed)
+            assert most(x) == (want if allowed >= steps else None)
 
 
 # --- checks that go, and checks that stay -------------------------------------------------------------------------------

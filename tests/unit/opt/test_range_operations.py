@@ -11,6 +11,7 @@ from myia_relay import Int64, Tensor, relay
 from myia_relay.abstract.types import BOOL, FLOAT, INT, Scalar, tuple_of
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.opt.analysis import intervals
+from myia_relay.opt.analysis.polynomials import Polynomial
 from myia_relay.opt.analysis.ranges import PathAnalysis, RangeFacts, analyse, inside, top, union, widened
 from myia_relay.opt.rewrite.check_elimination import EliminateChecks
 from tests.typed_graphs import apply, build, call, for_
@@ -272,6 +273,39 @@ def test_integers_of_a_loop_are_polynomials(compare, want):
     (loop,) = [n for n in graph.nodes if n.fn.name == "for_loop"]
     assert analyse(graph).interval(loop.attrs["body"].output.args[0]) == want
     assert_sound(graph, [(False,)])
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (lambda i: i * 8 - i * i, (0, 16)),
+        (lambda i: i * i - i * 8, (-16, 0)),
+        (lambda i: i * i - i * 3, (-2, 40)),
+        (lambda i: i * 3 - i * i, (-40, 2)),
+        (lambda i: i * i + i - 5, (-5, 67)),
+    ],
+)
+def test_bounds_of_polynomials_are_bounds_of_integers(f, want):
+    """Of an index from 0 to 8: both ends, also where only one of them is below or above what the parts say."""
+    graph = build(lambda c: for_((0, 9, 1), lambda i, c: (f(i),), (c,))[0], INT)
+    (loop,) = [n for n in graph.nodes if n.fn.name == "for_loop"]
+    made = loop.attrs["body"].output.args[0]
+    ranges = analyse(graph)
+    assert ranges.interval(made) == want
+    form, i = ranges.forms.of[made], Polynomial.of(ranges.forms.iterations[loop.attrs["body"]])
+    assert form is not None and form == f(i)
+    assert_sound(graph, [(0,)])
+
+
+def test_what_runs_in_two_places_is_no_polynomial():
+    body = build(lambda i, c: (i * 2,), INT, INT, name="body")
+
+    def f(n):
+        loops = [apply("for_loop", n * 0, 9, 1, n * 0, body=body, carried=1)[0] for _ in range(2)]
+        return loops[0] + loops[1]
+
+    forms = analyse(build(f, INT)).forms
+    assert forms.of[body.output.args[0]] is None is forms.iterations[body]
 
 
 # `i <= n` is not `i < n`: the element behind the last one is not there.
