@@ -227,7 +227,7 @@ for _name in "reduce_sum reduce_max reduce_min reduce_prod".split():
 example("reduce_prod", np.array([[2.0, 0.0, 3.0], [0.0, 5.0, 0.0], [1.0, 2.0, 4.0]]), axes=(1,))
 example("reduce_prod", np.array([2.0, 0.0, 3.0]), axes=(0,))
 for _name in ("reduce_all", "reduce_any"):
-    example(_name, np.array([[True, False], [True, True]]), axes=(1,))
+    example(_name, np.array([[True, False], [True, True], [False, False]]), axes=(1,))
     example(_name, np.array([[True, False], [True, True]]), axes=(0, 1), keepdims=True)
 example("cumsum", uniform(2, 4), axis=1)
 example("cumsum", uniform(3, 2), axis=0, reverse=True)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, Scalar
+from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, Scalar, tuple_of
 from myia_relay.ir.build import type_of_constant
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.prims.ops.elementwise import _c_pow
@@ -18,6 +18,7 @@ from myia_relay.prims.ops.shape import expand_dims, padded_shape, stack
 from myia_relay.prims.rules.broadcast import reduced_shape
 from myia_relay.utils.errors import CompileError, InternalError
 
+from .examples import EXAMPLES
 from .lowering import lower
 from .staged import evaluate, stage
 from .test_registry import compute
@@ -60,6 +61,20 @@ def test_powers_of_arrays_and_numbers():
         assert reference("pow", a, b) == a**b
     assert reference("pow", np.array([[2, -3]]), np.array([[-1], [3]])).tolist() == [[0, 0], [8, -27]]
     assert reference("pow", np.int64(3), np.int64(-2)) == 0 and reference("pow", 3, 4) == 81
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint16"])
+def test_powers_of_integers(dtype):
+    """The low bits of Python's powers, and 0 where these are fractions."""
+    bases = np.array([0, 1, 2, 3, 7, 100, -1, -2, -3], "int64").astype(dtype)
+    exponents = np.arange(0 if dtype == "uint16" else -3, 9).astype(dtype)
+    size = bases.itemsize
+    want = [[a**b % 2 ** (8 * size) if b >= 0 else 0 for b in exponents.tolist()] for a in bases.tolist()]
+    want = np.array(want, f"uint{8 * size}").astype(dtype)
+    got = reference("pow", bases[:, None], exponents)
+    assert got.dtype == dtype and got.tolist() == want.tolist()
+    for (i, j), x in np.ndenumerate(want):
+        assert reference("pow", bases[i], exponents[j]) == x
 
 
 EDGES = [
@@ -259,3 +274,17 @@ def test_what_inference_refuses(name, types, attrs):
     prim = REGISTRY[name]
     with pytest.raises((CompileError, InternalError)):
         prim.infer_rule(*types, **{**prim.attr_defaults, **attrs})
+
+
+UNCHECKED = ("as_scalar", "stop_gradient")  # rules alone make the one, and the other takes anything
+ARITHMETIC = [name for name in EXAMPLES if REGISTRY[name].kind == "elementwise" and name not in UNCHECKED]
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_elementwise_primitives_refuse_tuples(name):
+    prim = REGISTRY[name]
+    for args, attrs in EXAMPLES[name]:
+        types = [type_of_constant(a) for a in args]
+        for k, t in enumerate(types):
+            with pytest.raises((CompileError, InternalError)):
+                prim.infer_rule(*types[:k], tuple_of(t), *types[k + 1 :], **{**prim.attr_defaults, **attrs})

@@ -396,6 +396,16 @@ def test_backward_branches_keep_the_names_of_what_they_read():
     assert all({"speed", "mass"} <= {p.name for p in b.params} for b in branches)
 
 
+def test_graphs_of_derivatives_stand_alone_and_have_names():
+    def f(x, n):
+        y = for_((0, n, 1), lambda i, a, x: staged(x.builder, (sin(a) * x,)), (x,), (x,))[0]
+        return cond(y > 2.0, lambda y: exp(y), newton, y)
+
+    g = expanded(build(grad(f), FLOAT, INT))
+    for h in all_graphs(g):
+        assert h.parent is None and isinstance(h.name, str) and all(isinstance(p.name, str) for p in h.params), h.name
+
+
 # Calls.
 
 
