@@ -5,13 +5,18 @@ Values are looked at in the interpreter; `tests/unit/test_names.py` compares the
 
 from __future__ import annotations
 
+import importlib
 import math
+import re
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from myia_relay import Float, Float32, Int, Tensor, relay, relay_model
-from myia_relay.utils.errors import CompileError, ShapeError, TypeError_, ValueError_
+from myia_relay.model.layers import declaration
+from myia_relay.utils.errors import CompileError, InternalError, ShapeError, TypeError_, ValueError_
 
 RNG = np.random.default_rng(11)
 
@@ -673,3 +678,36 @@ class TestUnshared:
 
         with pytest.raises(TypeError_, match="how many this loop has is not known"):
             self.names(while_)
+
+
+IMPORTS = """
+from myia_relay.model.hidden import Weight
+from myia_relay.model.init import ones
+from myia_relay.model.layers.declaration import layer
+
+"""
+
+
+def test_a_layer_is_added_as_the_documentation_says(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[3] / "docs" / "layers.md").read_text("utf-8")
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", text, re.S) if "def scaled" in b]
+    file = tmp_path / "layer_of_a_test.py"
+    file.write_text(IMPORTS + block)
+    with pytest.raises(InternalError, match=r"scaled is not in utils\.names\.LAYERS"):
+        runpy.run_path(str(file))
+    monkeypatch.setattr(declaration, "LAYERS", (*declaration.LAYERS, "scaled"))
+    monkeypatch.syspath_prepend(tmp_path)
+    scaled = importlib.import_module(file.stem).scaled
+
+    @relay_model
+    def net(x: Tensor[Float, (2, 3)]):
+        return scaled(scaled(x), gain=3.0)
+
+    model = relay.create_model(net)
+    assert {n: p.shape for n, p in model.params.items()} == {"scaled_0.weight": (3,), "scaled_1.weight": (3,)}
+    model.params["scaled_0.weight"] = np.array([1, 2, 3])
+    x = normal(2, 3).astype(np.float32)
+    np.testing.assert_allclose(model(x), x * [3, 6, 9], rtol=1e-6)
+    np.testing.assert_allclose(scaled(x, x[0], gain=2.0), 2 * x * x[0], rtol=1e-6)
+    slopes = relay.grad(model, relay(lambda x: np.sum(net(x)), executor="interpreter"), (x,))
+    np.testing.assert_allclose(slopes["scaled_1.weight"], 3 * (x * [1, 2, 3]).sum(0), rtol=1e-5)
