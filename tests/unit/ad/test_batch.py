@@ -9,11 +9,13 @@ from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tu
 from myia_relay.ad.batch.batch import Batcher
 from myia_relay.ad.expand import expand, vmap_graph
 from myia_relay.backend.interpreter import run
+from myia_relay.ir.axes import Axes, Relation
 from myia_relay.ir.build import Builder, Var, as_type
 from myia_relay.ir.node import Graph
-from myia_relay.ir.prim import REGISTRY
+from myia_relay.ir.prim import REGISTRY, Primitive
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
+from myia_relay.prims.rules.batching import from_axes
 from myia_relay.utils.errors import InternalError, TypeError_
 from tests.typed_graphs import (
     P,
@@ -415,6 +417,16 @@ def test_a_batching_rule_that_gives_something_else_is_an_internal_error(monkeypa
         vmap_graph(build(lambda x: sin(x), FLOAT), (True,), N)
 
 
+def test_an_operand_of_whose_batch_axis_the_declared_axes_say_nothing_is_an_internal_error():
+    axes = Axes(lambda shapes, out: Relation(((0,), ()), (0,)), leading=(0,))
+    prim = Primitive("scaled", "opaque", lambda x, y: x * y, axes=axes)
+    rule, x, y = from_axes(prim), np.arange(6.0).reshape(2, 3), np.array([2.0, 3.0])
+    np.testing.assert_array_equal(rule(2, (True, False), x, 2.0), x * 2.0)
+    for batched, args in (((True, True), (x, y)), ((False, True), (x[0], y))):
+        with pytest.raises(InternalError, match="the axes of scaled do not say"):
+            rule(2, batched, *args)
+
+
 def test_a_graph_that_uses_what_is_not_there_is_an_internal_error():
     """Never a wrong program, by whichever transform it is first seen."""
     g, other = build(lambda x: sin(x), FLOAT), build(lambda x: x * x, FLOAT)
@@ -473,6 +485,28 @@ def test_calls_where_only_some_examples_run():
         2.0,
     )
     assert not loops(many)  # not example by example
+
+
+def test_derivatives_of_what_is_masked_are_0_in_tuples_too():
+    def one(x, y):
+        pair = staged(x.builder, (x, (y, 2.0)))
+        return cond(x > 0.0, lambda p: P["log"](p[0]) * p[1][0], lambda p: p[0] * p[1][1], pair)
+
+    def f(x, y):
+        return reduce_sum(vmap(one, x, y, batched=(True, False)), axes=(0,))
+
+    g = expanded(build(grad(f), vec(N), FLOAT))
+    np.testing.assert_array_equal(run(g, [np.array([0.0, 2.0, -1.0, 4.0]), 3.0]), [2.0, 1.5, 2.0, 0.75])
+
+
+def test_masked_code_reads_an_array_of_all_examples_as_it_is():
+    def f(x, w):
+        return cond(x > 0.0, lambda x, w: reduce_sum(sin(w), axes=(0,)) * x, lambda x, w: x, x, w)
+
+    many = verify(vmap_graph(build(f, FLOAT, vec(3)), (True, False), N), "vmap")
+    w = np.array([0.1, 0.2, 0.3])
+    np.testing.assert_allclose(run(many, [X, w]), np.where(X > 0, np.sum(np.sin(w)) * X, X), rtol=1e-14)
+    assert all(getattr(n.type, "shape", ()) != (N, 3) for g in all_graphs(many) for n in g.nodes)
 
 
 def test_checks_of_what_is_the_same_for_all():
