@@ -124,8 +124,9 @@ def _no_reserve() -> int:
     Without it a process with two heaps cannot fork: Linux joins them into one mapping, and refuses to copy one that is larger
     than all of memory.
     """
-    if hasattr(mmap, "MAP_NORESERVE"):  # from Python 3.13
-        return mmap.MAP_NORESERVE
+    known = getattr(mmap, "MAP_NORESERVE", None)  # from Python 3.13
+    if known is not None:
+        return known
     common = platform.machine().lower() in ("x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "riscv64", "s390x")
     return 0x4000 if sys.platform == "linux" and common else 0
 
