@@ -18,6 +18,7 @@ from typing import Any
 from ...abstract.dims import DimLike, known_size, product
 
 ALIGN = 64
+LEAST = 64  # bytes that an array with memory of its own has, even of no elements
 ITEM = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2,
     "int32": 4, "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8,

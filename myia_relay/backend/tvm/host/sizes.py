@@ -19,12 +19,11 @@ from ....utils.errors import LoweringError
 from ...native.area import NO_MEMORY
 from ...native.lists import CAPACITY, HEADER
 from ..kernels.kernel import pointer_type
-from ..plan import Storage
+from ..plan import LEAST, Storage
 from ..tir.block import call, expect, idx, load
 from .list_blocks import drop, made, pointer, shared, words
 
 BYTES = List(Scalar("int8"))
-LEAST = 64
 LARGEST = 1 << 46  # bytes, or elements along an axis; more cannot be meant
 
 

@@ -18,7 +18,7 @@ from ...native.guards import guards
 from ...native.lists import HEADER
 from ...native.memory_checks import HEAP, SLOTS
 from ...native.records import TOP
-from ..plan import ITEM, MemoryPlan, Storage, View
+from ..plan import ITEM, LEAST, MemoryPlan, Storage, View
 from ..tir.block import Block, idx, load
 from ..tir.bounds import CLOCK_MARK, PLACE_MARK, Memory, inside, mark, poisoned, with_extent
 from ..tir.lookup import KnownMemory
@@ -52,7 +52,10 @@ class Watch:
 
     def bounded(self, lowering: Any, pointer: Any, view: View) -> Any:
         """The pointer to an array, which knows the array's size."""
-        return with_extent(pointer, lowering.b.dim(product(view.shape) * ITEM[view.dtype]))
+        nbytes = lowering.b.dim(product(view.shape) * ITEM[view.dtype])
+        if view.storage.own and view.whole:  # there is always some memory, which may be read for nothing
+            nbytes = tirx.Max(nbytes, idx(LEAST))
+        return with_extent(pointer, nbytes)
 
     def sized(self, pointer: Any, nbytes: Any) -> Any:
         """The pointer to so many bytes."""
@@ -87,7 +90,7 @@ class Watch:
             return
         out = self.memory.known = KnownMemory()
         root = self.lowerings[0]
-        if root.lists is not None or root.tape_slots:
+        if root.lists is not None or root.tape_slots or root.sized:
             own = guards()
             out.blocks = preset(own.words), preset(own.owners), own.size
         if root.lists is not None:
