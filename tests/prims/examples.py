@@ -212,6 +212,7 @@ for _axis, _shape in ((0, (3, 4)), (1, (2, 4)), (2, (2, 3))):
         example(_name, _x, uniform(*_part), _i, axis=_axis)
     example("take", _x, np.array([[1, 0], [1, 1]]), axis=_axis)
     example("scatter_add", _x, np.array([1, 0, 1]), uniform(*_x.shape[:_axis], 3, *_x.shape[_axis + 1 :]), axis=_axis)
+    example("scatter", _x, np.array([1, 0]), uniform(*_x.shape[:_axis], 2, *_x.shape[_axis + 1 :]), axis=_axis)
 example("take", uniform(4, 3), np.array([[0, 3], [3, 9]]), axis=0)
 example("take", uniform(2, 4, 3), np.array([1, 1, -2]), axis=1)
 example("take", uniform(4), 2, axis=0)

@@ -116,6 +116,16 @@ def changed(x, a, b, c):
     return x, y
 
 
+@program((X, 1, 5, 2), (X, 4, 0, -2), (X, 4, 2, 1))
+def changed_parts(x, a, b, c):
+    x = x.reshape(5, 2).copy()
+    y = x * 2
+    x[a:b:c] = y[a:b:c]
+    x[a:b:c, 1] = 3.0
+    x[:, :: abs(c)] += 1.0
+    return x, y
+
+
 @program((5,), (0,), (40,))
 def in_place(n):
     x = np.zeros(n)
@@ -321,6 +331,10 @@ def test_vmap_refuses_sizes_that_differ_between_examples(executor):
     f = relay(executor=executor)(vmap(lambda x: np.sum(x[x > 0])))
     with pytest.raises(CompileError, match="the size of this array differs between the examples of vmap"):
         f(np.ones((3, 4)))
+    assert np.allclose(
+        vmap(changed_in_steps, in_axes=(0, None))(np.stack([X, X * 2]), 3),
+        [changed_in_steps(X, 3), changed_in_steps(X * 2, 3)],
+    )
     same = relay(executor=executor)(lambda xs, n: vmap(lambda x: np.sum(x[:n] * np.arange(n)))(xs))
     assert np.array_equal(same(np.ones((3, 4)), 3), np.full(3, 3.0))
 
@@ -396,6 +410,13 @@ def filled_in_a_loop(x, n):
     for i in range(n):
         y[i] = x[i] ** 2
     return np.sum(y * y)
+
+
+@loss
+def changed_in_steps(x, n):
+    y = x * x
+    y[1::n] = x[1::n] * 3.0
+    return np.sum(y * np.arange(10.0))
 
 
 @loss

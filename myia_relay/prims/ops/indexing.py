@@ -514,12 +514,62 @@ def _(size, batched, x, indices, updates, *, axis):
     return transpose(out, perm=_axis_back(len(shape), axis))
 
 
+def _placed(axes, axis):
+    kept = without(axes, axis, None)
+    return Relation((kept, (None,), kept), kept)
+
+
+@primitive("opaque", axes=along(_placed, leading=(0, 2)))
+def scatter(x, indices, updates, *, axis):
+    """`x` with `updates` in place of what is at positions of an axis; the positions are there, and none of them twice.
+
+    Args:
+        x: shape (..., n, ...).
+        indices: array with one axis.
+        updates: shape (..., i, ...), as `take` returns.
+        axis: non-negative.
+    """
+    out = np.array(x)
+    out[_pick(out.shape, axis, np.asarray(indices, dtype=np.int64))] = updates
+    return out
+
+
+@scatter.infer
+def _(x, indices, updates, *, axis):
+    _require_part("scatter", x, updates, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    return x
+
+
+@scatter.vjp
+def _(x, indices, updates, out, dout, *, axis):
+    return scatter(dout, indices, zeros_like(updates), axis=axis), None, take(dout, indices, axis=axis)
+
+
+scatter.jvp(linear(scatter, 0, 2))
+
+
+@scatter.batch
+def _(size, batched, x, indices, updates, *, axis):
+    if not batched[1]:
+        return None
+    x, updates = materialise_all(size, (batched[0], batched[2]), (x, updates))
+    shape, rank = shape_of(x), len(shape_of(updates))
+    count = shape_of(indices)[1]
+    moved = transpose(updates, perm=(0, 1 + axis, *range(1, 1 + axis), *range(2 + axis, rank)))
+    rows = reshape(moved, shape=(size * count, *_removed(shape[1:], axis)))
+    at = reshape(_example_rows(x, size, shape[axis + 1], indices), shape=(size * count,))
+    out = scatter(_rows(x, axis), at, rows, axis=0)
+    out = reshape(out, shape=tuple(shape[k] for k in _axis_first(shape, axis)))
+    return transpose(out, perm=_axis_back(len(shape), axis))
+
+
 __all__ = [
     "dynamic_index",
     "dynamic_slice",
     "dynamic_update",
     "dynamic_update_slice",
     "index_add",
+    "scatter",
     "scatter_add",
     "slice_add",
     "take",

@@ -11,7 +11,7 @@ from ...abstract.dims import known_size
 from ...abstract.types import Array
 from ...ir.axes import Relation, along, reduction, without
 from ...ir.prim import primitive
-from ...utils.errors import InternalError, TypeError_
+from ...utils.errors import TypeError_
 from ..rules.broadcast import cast, filled_like, full, nullary, reduce_sum, reduced_shape, reshape, spread
 from ..rules.forward import linear
 from ..rules.relations import (
@@ -215,7 +215,7 @@ def _(x, out, dout, *, axis, reverse=False):
 cumsum.jvp(linear(cumsum))
 
 
-@primitive("opaque", differentiable=False)
+@primitive("struct", differentiable=False)
 def flat_nonzero(mask, *, size):
     """Where a flat array of booleans is true, in order; `size` is how often that is."""
     return np.flatnonzero(mask)
@@ -225,11 +225,6 @@ def flat_nonzero(mask, *, size):
 def _(mask, *, size):
     require_array("flat_nonzero", mask, 1, BOOLS)
     return Array("int64", (size,))
-
-
-@flat_nonzero.batch
-def _(size_, batched, mask, *, size):
-    raise InternalError("vmap", "a size that differs between examples was bound")
 
 
 _POSITION = along(lambda axes, axis: Relation((without(axes, axis, None),), without(axes, axis)))

@@ -18,6 +18,7 @@ from ....ir.node import Apply
 from ....utils.errors import LoweringError
 from ...native.area import NO_MEMORY
 from ...native.lists import CAPACITY, HEADER
+from ..kernels import opaque
 from ..kernels.kernel import pointer_type
 from ..plan import LEAST, Storage
 from ..tir.block import call, expect, idx, load
@@ -129,6 +130,6 @@ class _Float:
     __radd__, __rmul__ = __add__, __mul__
 
 
-RULES = {"bind_dim": _bind}
+RULES = {"bind_dim": _bind, "flat_nonzero": opaque.lower}
 
 __all__ = ["RULES", "Dims", "give_back", "reserved"]

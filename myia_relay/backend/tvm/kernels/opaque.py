@@ -39,7 +39,7 @@ PARALLEL_MATRIX = (
 )  # bytes of a matrix that a vector is multiplied by: a smaller one is read from the second-level cache
 
 
-OVERWRITING = ("scatter_add",)
+OVERWRITING = ("scatter", "scatter_add")
 """What can be done in the memory of the first operand."""
 
 
@@ -464,7 +464,8 @@ def _flat_nonzero(c: Call) -> None:
             block.store(found, tirx.Add(load(found, 0), idx(1)), 0)
 
 
-def _scatter_add(c: Call) -> None:
+def _scatter(c: Call) -> None:
+    adds = c.node.fn.name == "scatter_add"
     x_type, indices, updates = c.types
     axis = c.attrs["axis"]
     outer, n, inner = _axis_split(x_type.shape, axis)
@@ -487,11 +488,11 @@ def _scatter_add(c: Call) -> None:
         target = block.let(tirx.Mul(tirx.Add(tirx.Mul(o, size), at_), step))
         source = block.let(tirx.Mul(tirx.Add(tirx.Mul(o, c.b.dim(count)), k), step))
 
-        def add(i, width):
-            place = ramp(tirx.Add(target, i), width)
-            block.store(out, b.add(load(out, place), load(values, ramp(tirx.Add(source, i), width))), place)
+        def put(i, width):
+            place, value = ramp(tirx.Add(target, i), width), load(values, ramp(tirx.Add(source, i), width))
+            block.store(out, b.add(load(out, place), value) if adds else value, place)
 
-        elementwise(block, c.dim(inner), lanes if not isinstance(inner, int) or inner >= lanes else 1, add)
+        elementwise(block, c.dim(inner), lanes if not isinstance(inner, int) or inner >= lanes else 1, put)
 
 
 TABLE = {
@@ -512,7 +513,8 @@ TABLE = {
     "cumsum": _cumsum,
     "shuffled": _shuffled,
     "flat_nonzero": _flat_nonzero,
-    "scatter_add": _scatter_add,
+    "scatter": _scatter,
+    "scatter_add": _scatter,
     "operator_kernel": user_kernels.emit,
 }
 
