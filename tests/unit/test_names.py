@@ -121,3 +121,33 @@ def test_operators_work_inside_of_compiled_code_and_outside(name):
         found = relay(inside, executor=executor)(*args)
         for one, other in zip(arrays_of(found), arrays_of(outside), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "dropout"])  # whose examples differ by design
+def test_operators_are_batched(name):
+    (first, *rest), attrs = ARGUMENTS.get(name, ((X,), {}))
+    operator = getattr(relay, name)
+    flipped = first[::-1].copy()
+
+    def one(x, *rest):
+        return operator(x, *rest, **attrs)
+
+    run = relay(one, executor="interpreter")
+    batched = relay.vmap(run, (0, *[None] * len(rest)))(np.stack((first, flipped)), *rest)
+    for k, x in enumerate((first, flipped)):
+        for found, wanted in zip(arrays_of(batched), arrays_of(run(x, *rest)), strict=True):
+            np.testing.assert_allclose(found[k], wanted, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in OPERATORS if n not in ("argmax", "one_hot", "embedding", "top_k", "flatten_layer")]
+)
+def test_operators_are_differentiated(name):
+    (first, *rest), attrs = ARGUMENTS.get(name, ((X,), {}))
+    operator = getattr(relay, name)
+
+    def summed(x):
+        out = operator(x, *rest, **attrs)
+        return np.mean(np.sin(out[0] if isinstance(out, tuple) else out))
+
+    relay.check_grads(relay(summed, executor="interpreter"), (first,), order=1)
