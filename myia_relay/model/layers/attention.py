@@ -32,6 +32,8 @@ def attention(q, k, v, causal=False, mask=None):
         misfit("relay.attention takes queries (..., n, d), keys (..., m, d) and values (..., m, e)")
     if q.shape[-1] != k.shape[-1]:
         misfit("relay.attention: queries and keys have the same last axis")
+    if k.shape[-2] != v.shape[-2]:
+        misfit("relay.attention: there are as many values as keys")
     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.asarray(q.shape[-1], q.dtype))
     if causal:
         seen = np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-2])[None, :]
@@ -105,6 +107,8 @@ def multi_head_attention(
         return linear(np.swapaxes(seen, -2, -3).reshape(*lead, n, d), out_proj_weight, out_proj_bias)
     if not causal:
         unsupported("relay.multi_head_attention: a cache is for causal attention; say causal=True")
+    if not isinstance(cache, tuple) or len(cache) != 3:
+        unsupported("relay.multi_head_attention: a cache is (keys, values, length)")
     keys, values, length = cache
     if length + n > keys.shape[-2]:
         raise IndexError("the cache of multi_head_attention is full")

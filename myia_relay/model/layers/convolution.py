@@ -34,7 +34,7 @@ def _parts(name: str, axes: int, x, num_filter, ksize, groups, no_bias, transpos
     channels, groups = x.shape[-axes - 1], count(groups, "groups", name)
     if (isinstance(channels, int) and channels % groups) or filters % groups:
         raise ShapeError(
-            f"relay.{name}: groups={groups} divides neither or only one of the {channels} channels and the {filters} filters"
+            f"relay.{name}: groups={groups} does not divide both the {channels} channels and the {filters} filters"
         )
     kernel = windows(ksize, "ksize", axes)
     shape = (channels, filters // groups) if transposed else (filters, channels // groups)

@@ -14,7 +14,7 @@ import numpy as np
 from ...derivatives import scan
 from ...infer.language.registry import special
 from ...infer.objects.leaves import to_python
-from ...library.refusals import misfit
+from ...library.refusals import misfit, unsupported
 from ...utils.errors import ShapeError
 from ..hidden import Weight
 from .declaration import count, layer
@@ -182,9 +182,21 @@ def _zeros(xs, weights, num_layers, bidirectional):
     return np.zeros((num_layers * directions, *xs.shape[1:-1], hidden), xs.dtype)
 
 
+def _require_state(state, xs, weights, num_layers, bidirectional, name):
+    hidden = weights["weight_hh_l0"].shape[1]
+    directions = 2 if bidirectional else 1
+    wanted = (num_layers * directions, *xs.shape[1:-1], hidden)
+    for part in state if isinstance(state, tuple) else (state,):
+        if np.shape(part) != wanted:
+            misfit(
+                f"relay.{name}: a state has the shape (num_layers * directions, num_hidden), with the N of the sequences between "
+                f"where they have it; here num_layers * directions is {num_layers * directions} and num_hidden {hidden}"
+            )
+
+
 def _require_sequences(xs, name):
     if xs.ndim not in (2, 3):
-        misfit(f"relay.{name} takes sequences (T, n) or (T, N, n), time first, and this has shape {xs.shape}")
+        misfit(f"relay.{name} takes sequences (T, n) or (T, N, n), time first, and this has {xs.ndim} axes")
 
 
 def _rnn(xs, num_hidden, num_layers=1, bidirectional=False, state=None, no_bias=False):
@@ -224,6 +236,7 @@ def rnn(xs, weights, num_layers=1, bidirectional=False, state=None):
     _require_sequences(xs, "rnn")
     if state is None:
         state = _zeros(xs, weights, num_layers, bidirectional)
+    _require_state(state, xs, weights, num_layers, bidirectional, "rnn")
     return _layers(_rnn_step, xs, weights, num_layers, bidirectional, state)
 
 
@@ -234,6 +247,7 @@ def gru(xs, weights, num_layers=1, bidirectional=False, state=None):
     _require_sequences(xs, "gru")
     if state is None:
         state = _zeros(xs, weights, num_layers, bidirectional)
+    _require_state(state, xs, weights, num_layers, bidirectional, "gru")
     return _layers(_gru_step, xs, weights, num_layers, bidirectional, state)
 
 
@@ -247,4 +261,7 @@ def lstm(xs, weights, num_layers=1, bidirectional=False, state=None):
     if state is None:
         first = _zeros(xs, weights, num_layers, bidirectional)
         state = (first, first)
+    if not isinstance(state, tuple) or len(state) != 2:
+        unsupported("relay.lstm: the state is (h, c), two arrays")
+    _require_state(state, xs, weights, num_layers, bidirectional, "lstm")
     return _layers(_lstm_step, xs, weights, num_layers, bidirectional, state)

@@ -169,7 +169,7 @@ def windows(value, name: str, axes: int) -> tuple[int, ...]:
     Raises:
         ShapeError: it is of another form, or not positive.
     """
-    values = (value,) * axes if isinstance(value, int) else tuple(value)
+    values = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
     if axes == 2 and len(values) == 4:
         if values[0] != 1 or values[3] != 1:
             raise ShapeError(f"{name}={list(values)}: the first and the last of four must be 1 (examples and channels)")

@@ -575,6 +575,12 @@ def test_what_is_no_layer_call():
     refused(lambda x: relay.multi_head_attention(x, 4), ValueError, "num_heads=4 does not divide the 6 features")
     refused(lambda x: relay.conv2d(x[None], 4, groups=3), ShapeError, "groups=3")
     refused(lambda x: relay.gru(x[0], 4), ShapeError, "time first")
+    refused(lambda x: relay.gru(x, 4, state=x), ValueError, r"num_layers \* directions is 1 and num_hidden 4")
+    refused(lambda x: relay.lstm(x, 4, state=x), TypeError, r"the state is \(h, c\)")
+    refused(lambda x: relay.lstm(x, 4, state=(x, x)), ValueError, "lstm: a state has the shape")
+    refused(lambda x: relay.multi_head_attention(x, 2, True, cache=x), TypeError, r"\(keys, values, length\)")
+    refused(lambda x: relay.attention(x, x, x[:2]), ValueError, "as many values as keys")
+    refused(lambda x: relay.upsample(x[None], 1.5), ShapeError, "scale=1.5 must be")
     refused(lambda x: relay.gru_cell(x, 0.5), (ShapeError, TypeError_), "gru_cell")
     refused(lambda x: relay.lstm_cell(x, x), ShapeError, r"the state is \(h, c\)")
     refused(lambda x: relay.layer_norm(x, axes=2), ShapeError, "axis")
@@ -598,6 +604,8 @@ def test_layers_outside_of_a_model():
             run(call, X)
     with pytest.raises(TypeError_, match="relay_model"):
         relay.parameter("a", 3)
+    with pytest.raises(ValueError, match="time first, and this has 1 axes"):
+        run(relay.gru, X[0], recurrent_weights(3, 6, 4, 1, False))
 
 
 N, H, W = "n", "h", "w"
