@@ -449,6 +449,15 @@ def called_with_one_twice(n):
     return call(inner, xs, xs)
 
 
+def branch_of_a_pair_in_a_pair(n):
+    def nested(k):
+        return lambda n: staged(n.builder, ((n + k, push(counted(n), n)), counted(n)))
+
+    (number, xs), ys = (found := cond(n > 1, nested(1), nested(2), n))[0], found[1]
+    xs, ys = push(xs, length(ys)), push(ys, n)
+    return length(xs) + number, length(ys) + number
+
+
 def called_with_a_pair(n):
     inner = build(lambda p, n: push(p[0], n), tuple_of(ROW, ROW), INT, name="inner")
     return call(inner, staged(n.builder, (counted(n), counted(n))), n)
@@ -486,6 +495,7 @@ OWNED = {
     branch_beside_its_pair: (2, 2),
     branch_that_forgets: (2, 1),
     branch_looks_only: (1, 1),
+    branch_of_a_pair_in_a_pair: (2, 2),
     called: (1, 1),
     called_and_kept: (2, 2),
     called_with_one_twice: (2, 2),

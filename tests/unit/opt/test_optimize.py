@@ -15,8 +15,9 @@ from myia_relay.opt.loops.invariants import HoistInvariants
 from myia_relay.opt.pipeline import optimize
 from myia_relay.opt.rewrite.algebra import ARITHMETIC, INTEGERS, KINDS, LOGIC, PRODUCTS, SHAPES
 from myia_relay.opt.rewrite.control import ThinControl
-from myia_relay.opt.rewrite.rules import Lit, Op, Wildcard
+from myia_relay.opt.rewrite.rules import Lit, Op, Rule, Table, Wildcard, X, Y
 from myia_relay.opt.rewrite.simplify import Simplify
+from myia_relay.utils.errors import InternalError
 from tests.typed_graphs import P, apply, build, call, cond, expanded, for_, grad, run, staged, vag, vec, while_
 from tests.work import calls_of
 
@@ -118,6 +119,27 @@ def test_logic(rule):
 )
 def test_what_is_not_exact_stays(x, wrong):
     assert count_nodes(optimize(build(x, FLOAT))) == 1
+
+
+def test_a_rule_about_no_primitive_is_an_internal_error():
+    with pytest.raises(InternalError, match="a rule matches nonsense, which is no primitive"):
+        Op("nonsense", X)
+
+
+def test_rules_are_looked_up_by_what_their_operands_are():
+    """Few rules are tried: for each combination of kinds only those whose patterns may match."""
+    table = Table(
+        Rule("one", Op("add", X, Lit(0)), X),
+        Rule("two", Op("add", Op("neg", X), Y), X),
+        Rule("any", Op("add", X, Y), X),
+    )
+    names = {}
+    for name, f in (("x + x", lambda x: x + x), ("x + 0", lambda x: x + 0), ("-x + x", lambda x: -x + x)):
+        head = build(f, FLOAT).output
+        names[name] = [rule.name for rule, _ in table.candidates(head.fn, head.args)]
+    assert names == {"x + x": ["any"], "x + 0": ["one", "any"], "-x + x": ["two", "any"]}
+    concatenate = build(lambda x: apply("concatenate", x, x, axis=0), vec()).output
+    assert Table(Rule("whole", Op("concatenate", X), X)).candidates(concatenate.fn, concatenate.args) == []
 
 
 def test_all_rules_say_what_they_mean():

@@ -252,6 +252,15 @@ REFUSED = {
     "drop_update_same": [
         (lambda x, i: apply("dynamic_update", x, apply("dynamic_index", x, i, axis=0), i, axis=1), (SQUARE, INT)),
     ],
+    "restore_slice_add": [
+        (
+            lambda x, i, a=a, b=b, c=c: apply(
+                "slice_add", apply("dynamic_update_slice", x, zeros(4, 4), i, axis=b),
+                apply("dynamic_slice", x, i, axis=c, length=4), i, axis=a),
+            (SQUARE, INT),
+        )
+        for a, b, c in ((0, 0, 1), (0, 1, 0), (0, 1, 1))
+    ],
     "join_updates": [
         (lambda x, v, i: apply("dynamic_update", apply("dynamic_update", x, v, i, axis=0), v, i, axis=1), (SQUARE, V, INT)),
         (lambda x, v, i: apply("dynamic_update", apply("dynamic_update", x, v, i, axis=0), v, i + 1, axis=0), (SQUARE, V, INT)),
@@ -366,6 +375,11 @@ def test_both_sides_are_the_same_to_the_bit(rule, f, types):
 @pytest.mark.parametrize(("rule", "f", "types"), cases(REFUSED))
 def test_where_a_rule_does_not_hold_it_does_not_apply(rule, f, types):
     assert replaced(rule, f, types)[1] is None
+
+
+def test_a_sum_of_minus_zero_is_zero():
+    for graph in replaced(RULES["add_sum_of_units"], lambda x: total(x, 0), (array(1, 2),)):
+        assert np.signbit(run(graph, [np.array([[-0.0, -1.0]])])).tolist() == [False, True]
 
 
 def test_scattered_sums_are_added_to_what_is_there():
