@@ -18,7 +18,15 @@ from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
-from ..ops.indexing import dynamic_index, dynamic_slice, dynamic_update, dynamic_update_slice, scatter_add, take
+from ..ops.indexing import (
+    dynamic_index,
+    dynamic_slice,
+    dynamic_update,
+    dynamic_update_slice,
+    scatter,
+    scatter_add,
+    take,
+)
 from ..ops.reduction import flat_nonzero, reduce_max, reduce_min, reduce_sum
 from ..ops.shape import pad, slice_
 from ..rules.broadcast import broadcast_to, cast, nullary, reshape
@@ -60,7 +68,7 @@ class Pick:
 
     axis: int
     kind: str
-    start: Any = 0  # a `DimLike`; of a "strided" one the staged start, step and size
+    start: DimLike = 0
     size: DimLike = 1
     step: int = 1
     at: Any = None  # a `Var`; None for the other kinds
@@ -273,7 +281,7 @@ def _run_time_slice(b: Builder, n: DimLike, axis: int, start, stop, step) -> Pic
     size = bind_size(b, P.maximum(count, zero))
     places = nullary(total, "iota", n=size, dtype="int64")
     at = P.add(P.mul(places, strong(by)), strong(first))
-    return Pick(axis, "strided", (first, by, size_value(b, size)), size, 1, at)
+    return Pick(axis, "strided", 0, size, 1, at)
 
 
 # Reading elements.
@@ -506,7 +514,7 @@ def _put(b: Builder, x: Var, picks: list[Pick], value: Var, axis: int) -> Var:
     if pick.kind == "strided":
         if not last:
             value = _put(b, take(x, pick.at, axis=axis), rest, value, axis + 1)
-        return _put_run_time(x, pick, value, axis)
+        return scatter(x, pick.at, value, axis=axis)
     if pick.kind == "window" or pick.step == 1:
         at = pick.at if pick.kind == "window" else size_value(b, pick.start)
         if not last:
@@ -514,23 +522,6 @@ def _put(b: Builder, x: Var, picks: list[Pick], value: Var, axis: int) -> Var:
             value = _put(b, inner, rest, value, axis + 1)
         return dynamic_update_slice(x, value, at, axis=axis)
     return _put_strided(b, x, pick, rest, value, axis, last)
-
-
-def _put_run_time(x: Var, pick: Pick, value: Var, axis: int) -> Var:
-    """Elements at positions whose first, step and number the start of `pick` holds: the new or the old for each."""
-    first, by, count = pick.start
-    n = x.shape[axis]
-    off = P.sub(nullary(x, "iota", n=n, dtype="int64"), strong(first))
-    which = P.floordiv(off, strong(by))
-    hit = P.logical_and(P.eq(P.mul(which, strong(by)), off), P.ge(which, which.const(0)))
-    hit = P.logical_and(hit, P.lt(which, strong(count)))
-    high = tuple(int(k == axis) for k in range(x.ndim))
-    padded = pad(
-        value, x.const(0), low=(0,) * x.ndim, high=high, interior=(0,) * x.ndim
-    )  # of no elements there is one to look at
-    at = P.where(hit, which, which.const(0))
-    hit = reshape(hit, shape=(*(1,) * axis, n, *(1,) * (x.ndim - axis - 1)))
-    return P.where(hit, take(padded, at, axis=axis), x)
 
 
 def _put_strided(b: Builder, x: Var, pick: Pick, rest, value: Var, axis: int, last: bool) -> Var:
