@@ -349,7 +349,7 @@ def _without_masks(b: Builder, x: Var, index) -> tuple[Var, Any]:
     Raises:
         ShapeError: a boolean array has another shape than the axes that it stands for.
     """
-    items = list(index) if isinstance(index, tuple) else [index]
+    items: list[Any] = list(index) if isinstance(index, tuple) else [index]
     items = [
         operand(b, i, "an index") if isinstance(i, np.ndarray) and i.dtype == bool and i.ndim else i for i in items
     ]
