@@ -118,7 +118,7 @@ class Renaming:
         env: dict[Node, Node] = {p: new.add_parameter(p.name, self.type(p.type), p.origin) for p in graph.params}
         for node in graph.nodes:
             attrs = {k: self.attribute(v) for k, v in node.attrs.items()}
-            args = [env.get(a, a) for a in node.args]
+            args = [env[a] if a in env else a for a in node.args]
             env[node] = new.apply(
                 node.fn, *args, attrs=attrs, type=self.type(node.type), origin=node.origin, name=node.name
             )

@@ -229,18 +229,22 @@ class Joint:
         builder = Builder(graph, self.graph.origin)
         env: dict[Node, Node] = {}
         lists: dict[Node, Node] = {}  # arrays that come as lists
+        steps: Sequence[Node] = nodes
         for i, p in enumerate(params):
             t = packed_type(p.type) if p in unpack else p.type
             env[p] = graph.add_parameter(p.name or f"r{i}", t, p.origin)
             if t is not p.type:
                 lists[p] = env.pop(p)
         if lists:  # each as soon as its sizes are bound
-            order = [n for n in (*self.params, *self.first) if n in lists or n in set(nodes)]
-            nodes = [*order, *(n for n in nodes if n not in set(order))]
-        for node in nodes:
+            again = set(nodes)
+            order: list[Node] = [n for n in (*self.params, *self.first) if n in lists or n in again]
+            again.difference_update(n for n in order if isinstance(n, Apply))
+            steps = [*order, *(n for n in nodes if n in again)]
+        for node in steps:
             if node in lists:
                 env[node] = unpacked(builder, lists[node], node.type)
             elif node not in env:
+                assert isinstance(node, Apply)
                 env[node] = emit_like(builder, node, tuple(lookup(env, a) for a in node.args))
         builder.origin = self.graph.origin
         out = tuple(packed(builder, lookup(env, r)) if r in pack else lookup(env, r) for r in results)

@@ -286,6 +286,7 @@ class Writer:
         if kind[0] == "array":
             return f"o{kind[1]}"
         if kind[0] == "sized":
+            assert isinstance(t, Array)
             return f"sized(ws[2], {kind[1]}, {kind[2]}, {self.constant(numpy_dtype(t.dtype))})"
         if kind[0] == "list":
             return f"read(ws[2][{kind[1]}], {self.constant(t)})"

@@ -330,6 +330,7 @@ class _Main:
         outs = iter(self.outs)
         for t, value, result in zip(types, values, self.results, strict=True):
             if result[0] == "sized":
+                assert isinstance(t, Array)
                 lowering.flush_writers(value.storage)
                 lowering.plan.tick()
                 lowering.plan.touch(value.storage)

@@ -79,7 +79,7 @@ class TreeDef:
             return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
         if self.tag == "sized":
             dtype, shape = self.info
-            return str(Array(dtype, tuple("?" if d is None else d for d in shape)))
+            return f"{dtype}[{', '.join('?' if d is None else str(d) for d in shape)}]"
         if self.tag == "closure":
             return f"function {self.info[0].name}"
         if self.tag == "listed":

@@ -97,7 +97,7 @@ def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     if any(isinstance(v, Dim) for v in known) and len(known) == 3:
         out = _symbolic_range(b, *known)
     elif not all(is_static(v) for v in ends):
-        return _run_time_range(b, *(operand(b, v, "np.arange") for v in ends), name)
+        return _run_time_range(b, [operand(b, v, "np.arange") for v in ends], name)
     elif all(type(static_value(v)) is int for v in ends) and name in (None, *FLOATS, "int64"):
         start, stop, step = map(static_value, ends)
         if step == 0:
@@ -132,20 +132,20 @@ def _symbolic_range(b: Builder, first: DimLike, last: DimLike, step: DimLike) ->
     return out if first == 0 else P.add(out, strong(size_value(b, first)))
 
 
-def _run_time_range(b: Builder, first: Var, last: Var, step: Var, name: str | None) -> Var:
+def _run_time_range(b: Builder, ends: list[Var], name: str | None) -> Var:
     """The numbers between ends of which a run tells.
 
     Raises:
         TypeError_: the ends are no ints or floats.
     """
-    if any(x.shape != () or x.dtype not in ("int64", "float64") for x in (first, last, step)):
-        kinds = ", ".join(str(x.type) for x in (first, last, step))
+    if any(x.shape != () or x.dtype not in ("int64", "float64") for x in ends):
+        kinds = ", ".join(str(x.type) for x in ends)
         raise TypeError_(
             f"np.arange takes ints and floats where they are known at run time only, and these are {kinds}; convert them with "
             "int(...) or float(...)"
         )
-    kind = result_dtype((first, last, step), "np.arange")
-    first, last, step = (unwrap(astype(x, kind)) for x in (first, last, step))
+    kind = result_dtype(ends, "np.arange")
+    first, last, step = (unwrap(astype(x, kind)) for x in ends)
     text = "Maximum allowed size exceeded"
     guard(b, P.ne(step, step.const(0)), ZeroDivisionError, "division by zero")
     if kind == "int64":

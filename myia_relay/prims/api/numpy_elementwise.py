@@ -384,7 +384,7 @@ WHERE_WRAPS = _where_wraps()
 
 
 @implements(np.where)
-def where(b: Builder, condition, x=None, y=None) -> Var:
+def where(b: Builder, condition, x=None, y=None) -> Var | tuple[Var, ...]:
     """np.where; of a condition alone np.nonzero.
 
     Raises:
