@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
-from myia_relay.abstract.types import INT
+from myia_relay.abstract.dims import evaluate, symbol
+from myia_relay.abstract.types import FLOAT, INT, Array
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.tvm.program import compile_program
-from tests.typed_graphs import apply, build, for_, vec
+from tests.typed_graphs import apply, assert_close, build, for_, vec
+from tests.unit.backend.test_donated_arguments import put, total, work
 
 
 def fill(n: int):
@@ -203,8 +205,92 @@ def test_the_old_array_is_copied_where_it_is_needed():
     np.testing.assert_allclose(program(x, 10), run(graph, (x, 10)))
 
 
-def test_nothing_is_written_to_an_empty_array():
-    def f(x, i):
-        return apply("dynamic_update", x * 1.0, np.float64(1.0), i, axis=0)
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_nothing_is_written_to_an_empty_array(shape):
+    def f(x, v, i):
+        return apply("dynamic_update", x * 1.0, v, i, axis=0)
 
-    assert compile_program(build(f, vec(0), INT))(np.zeros(0), 3).shape == (0,)
+    row = Array("float64", shape[1:]) if shape[1:] else FLOAT
+    program = compile_program(build(f, Array("float64", shape), row, INT))
+    assert program(np.zeros(shape), np.ones(shape[1:]) if shape[1:] else 1.0, 3).shape == shape
+    assert work(program) == "mul copy"
+
+
+# --- results that are made where they are wanted ----------------------------------------------------------------------------
+
+
+def scattered(x, u):
+    return apply("scatter_add", x, np.array([0, 2, 2]), u, axis=0)
+
+
+def squared(m):
+    return apply("dot", m, m, transpose_a=True, transpose_b=False)
+
+
+def twice(x):
+    return x, x
+
+
+def flat(x, *shape):
+    return apply("reshape", x, shape=shape)
+
+
+SIX, TABLE, THREE = vec(6), Array("float64", (2, 3)), vec(3)
+WANTED = {
+    "into an argument": (lambda x, u: scattered(x, u), (SIX, THREE), "scatter_add"),
+    "into an argument, reshaped": (lambda x, u: scattered(flat(x, 6), u), (TABLE, THREE), "scatter_add"),
+    "into what is made for it": (lambda x, u: scattered(x * 2.0, u), (SIX, THREE), "mul scatter_add"),
+    "reshaped before": (lambda x, u: scattered(flat(squared(x), 9), u), (TABLE, THREE), "dot scatter_add"),
+    "reshaped behind": (lambda x, u: flat(scattered(x * 2.0, u), 3, 2), (SIX, THREE), "mul scatter_add"),
+    "reshaped both times": (
+        lambda x, u: flat(scattered(flat(squared(x), 9), u), 3, 3), (TABLE, THREE), "dot scatter_add"),
+    "scattered twice": (lambda x, u: scattered(scattered(x * 2.0, u), u), (SIX, THREE), "mul scatter_add scatter_add"),
+    "the same result twice": (lambda x, u: twice(scattered(x * 2.0, u)), (SIX, THREE), "mul scatter_add copy"),
+    "an array of one number": (lambda x, u: flat(total(x), 1), (SIX, THREE), "reduce_sum reshape"),
+    "an array of a number made of others": (lambda x, u: flat(total(x) * 2.0, 1), (SIX, THREE), "reduce_sum reshape"),
+}  # fmt: skip
+"""What is returned, its arguments, and the kernels and copies: none copies what was made."""
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_results_are_made_where_they_are_wanted(name):
+    f, types, want = WANTED[name]
+    graph = build(f, *types)
+    args = [np.linspace(0.1, 0.9, t.size).reshape(t.shape) for t in types]
+    kept = [a.copy() for a in args]
+    program = compile_program(graph)
+    for _ in range(2):
+        assert_close(program(*args), run(graph, args))
+    assert all(map(np.array_equal, args, kept))
+    assert work(program) == want
+
+
+@pytest.mark.parametrize("shape", [(symbol("n"), 3), (2, symbol("n")), (symbol("n"), symbol("m"))], ids=str)
+def test_rows_of_unknown_sizes_are_written_only_where_they_are(shape):
+    """A row is computed where it belongs only where the array surely has it."""
+
+    def f(a, c, k):
+        return for_((0, k, 1), lambda i, a, c: (put(a, apply("reduce_sum", c, axes=(0,)), i),), (a * 2.0,), (c,))[0]
+
+    graph = build(f, Array("float64", shape), Array("float64", (4, shape[1])), INT)
+    program = compile_program(graph)
+    assert work(program) == "mul reduce_sum dynamic_update"
+    for n, m in ((2, 3), (0, 3), (2, 0), (5, 2)):
+        at = {"n": n, "m": m}
+        sizes = tuple(d if isinstance(d, int) else int(evaluate(d, at.__getitem__)) for d in shape)
+        args = np.ones(sizes), np.arange(4.0 * sizes[1]).reshape(4, sizes[1]), 2
+        assert_close(program(*args), run(graph, args))
+
+
+def test_what_is_in_memory_is_copied_by_one_loop():
+    """Whatever has made it: how that was computed has nothing to do with how it is copied."""
+
+    def kernel(make):
+        graph = build(
+            lambda a, m, i: put(a + 1.0, make(m), i), Array("float64", (2, 3, 3)), Array("float64", (3, 3)), INT
+        )
+        functions = compile_program(graph).tir.functions.items()
+        (code,) = [str(code) for name, code in functions if "dynamic_update" in name.name_hint]
+        return re.sub(r"k\d+_", "", code)
+
+    assert kernel(squared) == kernel(lambda m: m)

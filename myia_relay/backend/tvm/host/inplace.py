@@ -18,7 +18,6 @@ from typing import Any
 from tvm import tirx
 
 from ....abstract.dims import DimLike, product
-from ....abstract.types import Array
 from ....ir.node import Apply, Constant, Graph, Node, Parameter, applied, applies
 from ....ir.prim import Primitive
 from ....opt.analysis.fusion import is_scalar, is_view
@@ -139,15 +138,15 @@ def want(scope: Any, node: Node, place: View) -> None:
         if inner is None or place.storage.kind != "out" or users.get(inner) != [node]:
             break
         node, place = inner, View(place.storage, place.dtype, inner.type.shape, place.offset, place.pointer)
-    if made and made[-1][0] not in scope.dest:
-        scope.dest[made[-1][0]] = made[-1][1]
+    if made:
+        scope.dest.setdefault(*made[-1])
 
 
 def is_fresh(node: Node, scope: Any) -> bool:
     """Whether lowering this node makes memory, which can as well be the wanted one."""
     if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
         return False
-    if is_scalar(node.type) or not isinstance(node.type, Array):
+    if is_scalar(node.type):
         return False
     if node.fn.name == "get_item":
         return applied(node.args[0]) == "map_rows"
