@@ -87,7 +87,7 @@ def dies(scope: Any, node: Node, at: Apply) -> bool:
         return False
     position = scope.position[at]
     for view in views(scope.env.get(node)):
-        if view.storage.kind not in ("arena", "out") or view.pointer is not None:
+        if view.storage.kind not in ("arena", "out"):
             return False
         for holder in scope.env.holders[view.storage]:
             if (
@@ -144,7 +144,7 @@ def want(scope: Any, node: Node, place: View) -> None:
 
 def is_fresh(node: Node, scope: Any) -> bool:
     """Whether lowering this node makes memory, which can as well be the wanted one."""
-    if not isinstance(node, Apply) or node.graph is not scope.graph or not isinstance(node.fn, Primitive):
+    if not isinstance(node, Apply) or not isinstance(node.fn, Primitive):
         return False
     if is_scalar(node.type):
         return False
@@ -246,7 +246,7 @@ def row_for(lowering: Any, node: Node) -> View | None:
         if not known or array not in scope.given or scope.fusion.users.get(array) != [user]:
             continue
         view = scope.env.get(array)
-        if not isinstance(view, View) or view.storage.kind != "arena" or view.pointer is not None or 0 in view.shape:
+        if not isinstance(view, View) or view.storage.kind != "arena" or 0 in view.shape:
             continue
         if scope.fusion.users.get(user, []) != [scope.graph.output] or not all(isinstance(d, int) for d in view.shape):
             continue
