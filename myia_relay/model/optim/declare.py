@@ -17,7 +17,7 @@ from ...utils.errors import TypeError_
 from ..model import Model
 from .on_models import Optimiser, made_in_compiled_code
 from .on_trees import TreeOptimiser, record_of
-from .rule import RULES, Rule, is_number, rule_of
+from .rule import RULES, UpdateRule, is_number, rule_of
 
 
 def optimiser(
@@ -65,14 +65,14 @@ def optimiser(
     return declare
 
 
-def needs_a_model(rule: Rule, what: str) -> str:
+def needs_a_model(rule: UpdateRule, what: str) -> str:
     return (
         f"relay.optim.{rule.name} needs a model, not {what}; for a tree of arrays make one without it: "
         f"relay.optim.{rule.name}(lr=...), then init(params) and update(params, grads, state)"
     )
 
 
-def arguments(rule: Rule, args: tuple, options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def arguments(rule: UpdateRule, args: tuple, options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """The hyper-parameters that are given, as Python's values or inference's, and the mask.
 
     Args:

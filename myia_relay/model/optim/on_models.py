@@ -24,7 +24,7 @@ from ...prims.ops.effects import ref_read
 from ...utils.errors import LoweringError, TypeError_, nearest
 from ..hidden import ModelSpec, move_key
 from ..model import Model, aligned, entry_frame, gradient_argument, model_argument, write
-from .rule import DECAY, RULES, Rule, rate_at, updated, weak
+from .rule import DECAY, RULES, UpdateRule, rate_at, updated, weak
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ class OptimiserSpec:
         return f"{self.kind} optimiser"
 
 
-def spec_of(rule: Rule, model: ModelSpec, given: Mapping[str, Any], mask: Any) -> tuple[OptimiserSpec, dict[str, Any]]:
+def spec_of(
+    rule: UpdateRule, model: ModelSpec, given: Mapping[str, Any], mask: Any
+) -> tuple[OptimiserSpec, dict[str, Any]]:
     """The specification of an optimiser, and the values of its hyper-parameters, Python's or inference's.
 
     Raises:
@@ -110,11 +112,11 @@ class Optimiser:
         arrays: its state, in the order of `OptimiserSpec.ref`.
     """
 
-    def __init__(self, rule: Rule, model: Model, given: Mapping[str, Any], mask: Any = None):
+    def __init__(self, rule: UpdateRule, model: Model, given: Mapping[str, Any], mask: Any = None):
         self.model = getattr(model, "model", model)
         self.spec, hyper = spec_of(rule, self.model.spec, given, mask)
         self.schedule = hyper["lr"] if callable(hyper["lr"]) else None
-        begin = {n: float(v) for n, v in hyper.items() if not callable(v)}
+        begin: dict[str, Any] = {n: float(v) for n, v in hyper.items() if n != "lr" or self.schedule is None}
         begin |= {
             f"{slot}.{n}": begin.get(name, 0.0) for slot, name in rule.fills.items() for n in self.spec.model.names
         }
@@ -141,7 +143,8 @@ class Optimiser:
         """The learning rate of the next step; may be set at any time without recompiling, but for the first time in place of a
         schedule.
         """
-        return float(self.arrays[0] if self.schedule is None else self.schedule(int(self.state()["t"])))
+        rate: Any = self.arrays[0] if self.schedule is None else self.schedule(int(self.state()["t"]))
+        return float(rate)
 
     @lr.setter
     def lr(self, value: float) -> None:
@@ -206,7 +209,11 @@ def _integer(number: Var) -> Var:
 
 
 async def emit_step(engine: Engine, frame: Frame, optimiser: Seq, grads: Val, origin) -> None:
-    """Emit one update of a model and of the optimiser's state."""
+    """Emit one update of a model and of the optimiser's state.
+
+    Raises:
+        TypeError_: there is a schedule, and the optimiser does not count its steps.
+    """
     state, model, schedule = optimiser.get("state"), optimiser.get("model"), optimiser.get("schedule")
     assert isinstance(state, Dyn) and isinstance(model, Dyn)
     spec: OptimiserSpec = state.type.spec
@@ -221,6 +228,10 @@ async def emit_step(engine: Engine, frame: Frame, optimiser: Seq, grads: Val, or
         t = before + 1.0
         updates.append((state, spec.hyper.index("t"), t))
     if not (isinstance(schedule, Static) and schedule.value is None):
+        if before is None:
+            raise TypeError_(
+                f"this {spec} does not count its steps; give it the schedule where it is made: lr=schedule"
+            )
         values["lr"] = await rate_at(
             engine,
             frame,
@@ -248,7 +259,7 @@ async def compiled_step(engine: Engine, frame: Frame, args, kwargs, origin, site
 
 
 def made_in_compiled_code(
-    engine: Engine, frame: Frame, rule: Rule, model: Val, given: Mapping[str, Any], mask: Val, site
+    engine: Engine, frame: Frame, rule: UpdateRule, model: Val, given: Mapping[str, Any], mask: Val, site
 ) -> Val:
     """An optimiser of a model, which the caller makes anew for every call of the program.
 

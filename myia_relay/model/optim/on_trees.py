@@ -5,7 +5,7 @@ All of them work in compiled code and outside. Outside, a call compiles itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...ir.build import Var, as_type
 from ...ir.prim import REGISTRY
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import ShapeError, TypeError_
-from .rule import DECAY, RULES, Number, Rule, as_typed, is_number, norm, rate_at, updated, weak
+from .rule import DECAY, RULES, Coefficient, UpdateRule, as_typed, is_number, norm, rate_at, updated, weak
 from .trees import beside, is_float, leaves, replaced
 
 
@@ -43,7 +43,7 @@ class TreeOptimiser:
     mask: Any = None
 
     @staticmethod
-    def of(rule: Rule, given: Mapping[str, Any], mask: Any = None) -> TreeOptimiser:
+    def of(rule: UpdateRule, given: Mapping[str, Any], mask: Any = None) -> TreeOptimiser:
         """An optimiser with these hyper-parameters, the others as they are by default."""
         switches, hyper = divided(rule, given)
         return TreeOptimiser(rule.name, switches, hyper, mask)
@@ -74,7 +74,7 @@ class TreeOptimiser:
         return _update(self, _plain(params), _plain(grads), state)
 
 
-def divided(rule: Rule, given: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def divided(rule: UpdateRule, given: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Which switches are on, and the hyper-parameters that are, with the defaults for what is not given."""
     values = {**rule.defaults, **given}
     switches = tuple(n for n in values if rule.is_switch(n) and values[n])
@@ -94,8 +94,8 @@ def _update_function(optimiser, params, grads, state):
     return optimiser.update(params, grads, state)
 
 
-_init = Relay(_init_function)
-_update = Relay(_update_function)
+_init: Callable[..., Any] = Relay(_init_function)
+_update: Callable[..., Any] = Relay(_update_function)
 
 
 def clip_by_global_norm(grads: Any, n: Any) -> Any:
@@ -161,7 +161,7 @@ _average = Relay(_average_function)
 # In compiled code.
 
 
-def record_of(frame: Frame, rule: Rule, given: Mapping[str, Any], mask: Val) -> Seq:
+def record_of(frame: Frame, rule: UpdateRule, given: Mapping[str, Any], mask: Val) -> Seq:
     """An optimiser made in compiled code."""
     switches, hyper = divided(rule, given)
     values = tuple(v if isinstance(v, Val) else frame.constant(float(v)) for v in hyper.values())
@@ -174,7 +174,7 @@ def record_of(frame: Frame, rule: Rule, given: Mapping[str, Any], mask: Val) -> 
     return Seq("record", parts, ("rule", "switches", "hyper", "mask"), TreeOptimiser)
 
 
-def _opened(optimiser: Val) -> tuple[Rule, tuple[str, ...], Seq, Val]:
+def _opened(optimiser: Val) -> tuple[UpdateRule, tuple[str, ...], Seq, Val]:
     """The parts of an optimiser, in the order of its fields."""
     assert isinstance(optimiser, Seq)
     name, switches, hyper, mask = optimiser.elems
@@ -186,7 +186,11 @@ def _filled(frame: Frame, leaf: Dyn, fill: Val | None) -> Val:
     """A slot as it begins, of the type of its parameter."""
     b, t = frame.builder, leaf.type
     scalar = Scalar(t.dtype, isinstance(t, Scalar) and t.weak)
-    value = b.var(b.constant(as_type(0.0, scalar), scalar)) if fill is None else as_typed(frame.var(fill), scalar)
+    value = (
+        b.var(b.constant(as_type(0.0, scalar), scalar))
+        if fill is None
+        else as_typed(_number(frame, fill, "the initial value"), scalar)
+    )
     return Dyn((broadcast_to(value, shape=t.shape) if isinstance(t, Array) else value).node)
 
 
@@ -226,10 +230,13 @@ async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, si
         raise TypeError_(
             f"update: the state is {describe(state)}, which is not of this relay.optim.{rule.name}; make it with init(params)"
         )
-    before = frame.var(state.get("t"))
+    count = state.get("t")
+    if not isinstance(count, Dyn):
+        raise TypeError_(f"update: the state's t is {describe(count)}; it is the number of steps so far")
+    before = frame.var(count)
     after = before + 1
     t = weak(after)
-    values: dict[str, Any] = {n: weak(frame.var(hyper.get(n))) for n in hyper.fields if n != "lr"}
+    values: dict[str, Any] = {n: _number(frame, hyper.get(n), n) for n in hyper.fields if n != "lr"}
     values |= dict.fromkeys(switches, True)
     lr = hyper.get("lr")
     values["lr"] = weak(frame.var(lr)) if is_number(lr) else await rate_at(engine, frame, lr, before, origin)
@@ -240,7 +247,7 @@ async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, si
     new: list[Val] = []
     begun: dict[str, list[Val]] = {s: [] for s in slots}
     for i, (place, leaf) in enumerate(places):
-        if not isinstance(leaf, Dyn) or not is_float(leaf):
+        if not is_float(leaf):
             new.append(leaf)
             for s in slots:
                 begun[s].append(kept[s][i])
@@ -296,7 +303,7 @@ async def _decays(engine: Engine, frame: Frame, params: Val, mask: Val, places: 
     for (place, leaf), value in zip(places, chosen, strict=True):
         if not is_float(leaf):
             out.append(True)
-        elif not isinstance(value, Dyn) or not is_number(value) or value.type.dtype != "bool":
+        elif not is_number(value) or value.type.dtype != "bool":
             raise TypeError_(f"the mask of {place} is {describe(value)}; it is True or False")
         else:
             out.append(bool(value.known_value) if value.known else frame.var(value))
@@ -308,7 +315,7 @@ def _float_leaves(frame: Frame, tree: Val, name: str) -> list[tuple[Val, Var | N
     return [(leaf, frame.var(leaf) if is_float(leaf) else None) for _, leaf in leaves(tree, name)]
 
 
-def _number(frame: Frame, value: Val, what: str) -> Number:
+def _number(frame: Frame, value: Val, what: str) -> Coefficient:
     """A number as a staged Python float.
 
     Raises:
@@ -356,7 +363,7 @@ async def compiled_ema(engine: Engine, frame: Frame, args, kwargs, origin, site)
         return params
     new: list[Val] = []
     for (place, leaf), so_far in zip(parts, beside(params, average, "params", "average"), strict=True):
-        if not isinstance(leaf, Dyn) or not is_float(leaf):
+        if not is_float(leaf):
             new.append(leaf)
             continue
         old = frame.var(_like(leaf, so_far, f"the average of {place}", place))

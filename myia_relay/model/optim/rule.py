@@ -17,7 +17,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...abstract.types import Array, Scalar, Type
 from ...infer.engine.engine import Engine
@@ -36,7 +36,7 @@ DECAY = "weight_decay"
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class UpdateRule:
     """An optimiser as it was declared.
 
     Attributes:
@@ -106,30 +106,30 @@ class Rule:
             raise ValueError_(f"{what} is {value}; it is below 1")
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, UpdateRule] = {}
 """Name -> optimiser."""
 
 
-def rule_of(name: str, function: Callable, needs: Mapping[str, str], fills: Mapping[str, str]) -> Rule:
+def rule_of(name: str, function: Callable, needs: Mapping[str, str], fills: Mapping[str, str]) -> UpdateRule:
     """The rule that a function is: its signature says what there is."""
     parameters = inspect.signature(function).parameters.values()
     leading = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     slots = tuple(n for n in leading[2:] if n != "t")
-    return Rule(name, function, defaults, slots, "t" in leading, needs, fills)
+    return UpdateRule(name, function, defaults, slots, "t" in leading, needs, fills)
 
 
-def _operator(name: str, swap: bool = False) -> Callable[[Number, Any], Var]:
-    """The method of `Number` for an operator; `swap`: the reflected one."""
+def _operator(name: str, swap: bool = False) -> Callable[[Coefficient, Any], Var]:
+    """The method of `Coefficient` for an operator; `swap`: the reflected one."""
 
-    def method(self: Number, other: Any) -> Var:
-        own = self if not isinstance(other, Var) or isinstance(other, Number) else self.like(other)
+    def method(self: Coefficient, other: Any) -> Var:
+        own = self if not isinstance(other, Var) or isinstance(other, Coefficient) else self.like(other)
         return REGISTRY[name](other, own) if swap else REGISTRY[name](own, other)
 
     return method
 
 
-class Number(Var):
+class Coefficient(Var):
     """A staged float64 number. Among themselves such numbers remain it; one beside another value takes its dtype."""
 
     __slots__ = ()
@@ -143,7 +143,7 @@ class Number(Var):
         """As of `Var`; what is computed of such numbers is one."""
         out = super().apply_primitive(prim, args, attrs)
         staged = [a for a in args if isinstance(a, Var)]
-        return Number(out.builder, out.node) if all(isinstance(a, Number) for a in staged) else out
+        return Coefficient(out.builder, out.node) if all(isinstance(a, Coefficient) for a in staged) else out
 
     __add__, __radd__ = _operator("add"), _operator("add", True)
     __sub__, __rsub__ = _operator("sub"), _operator("sub", True)
@@ -151,10 +151,10 @@ class Number(Var):
     __truediv__, __rtruediv__ = _operator("div"), _operator("div", True)
 
 
-def weak(value: Var) -> Number:
+def weak(value: Var) -> Coefficient:
     """A number that takes the dtype of what it meets."""
     number = REGISTRY["cast"](Var(value.builder, value.node), dtype="float64", weak=True)
-    return Number(number.builder, number.node)
+    return Coefficient(number.builder, number.node)
 
 
 def as_typed(value: Var, type_: Type) -> Var:
@@ -165,7 +165,7 @@ def as_typed(value: Var, type_: Type) -> Var:
     return REGISTRY["as_array"](value) if isinstance(type_, Array) and not isinstance(value.type, Array) else value
 
 
-def norm(parts: Sequence[Var]) -> Number:
+def norm(parts: Sequence[Var]) -> Coefficient:
     """The Euclidean norm of all numbers of some arrays together, as a Python number."""
     total = weak(parts[0].const(0.0))
     for part in parts:
@@ -177,19 +177,19 @@ def norm(parts: Sequence[Var]) -> Number:
     return weak(REGISTRY["sqrt"](total))
 
 
-def is_number(value: Val) -> bool:
+def is_number(value: Val) -> TypeGuard[Dyn]:
     """Whether a value is one number."""
     return isinstance(value, Dyn) and isinstance(value.type, Scalar | Array) and value.type.shape == ()
 
 
-async def rate_at(engine: Engine, frame: Frame, schedule: Val, step: Var, origin) -> Number:
+async def rate_at(engine: Engine, frame: Frame, schedule: Val, step: Var, origin) -> Coefficient:
     """What a schedule gives in a step, the first being 0.
 
     Raises:
         TypeError_: that is no number.
     """
     rate = await call_value(engine, frame, schedule, [Dyn(step.node)], {}, origin, None)
-    if not isinstance(rate, Dyn) or not is_number(rate):
+    if not is_number(rate):
         raise TypeError_(
             f"the schedule of lr gives {describe(rate)}; it is a function from the step's number to a number"
         )
@@ -197,7 +197,13 @@ async def rate_at(engine: Engine, frame: Frame, schedule: Val, step: Var, origin
 
 
 def updated(
-    rule: Rule, p: Var, g: Var, slots: Mapping[str, Var], t: Var | None, hyper: Mapping[str, Any], decays: Any = True
+    rule: UpdateRule,
+    p: Var,
+    g: Var,
+    slots: Mapping[str, Var],
+    t: Var | None,
+    hyper: Mapping[str, Any],
+    decays: Any = True,
 ) -> tuple[Var, dict[str, Var]]:
     """Stage one update of a parameter.
 
@@ -210,9 +216,9 @@ def updated(
         hyper: the hyper-parameters that are on, as weak floats; switches that are on, as True.
         decays: whether its weights decay: a bool, or one that is computed.
     """
-    values = {n: hyper.get(n) for n in rule.defaults}
+    values: dict[str, Any] = {n: hyper.get(n) for n in rule.defaults}
     if values.get(DECAY) is not None and decays is not True:
-        decay = values[DECAY]
+        decay: Coefficient = values[DECAY]
         values[DECAY] = None if decays is False else weak(REGISTRY["where"](decays, decay, decay.const(0.0)))
     counted = (t,) if rule.counts else ()
     new, *after = rule.update(p, g, *[slots.get(s) for s in rule.slots], *counted, **values)
@@ -220,4 +226,16 @@ def updated(
     return as_typed(new, p.type), kept
 
 
-__all__ = ["DECAY", "RULES", "Number", "Rule", "as_typed", "is_number", "norm", "rate_at", "rule_of", "updated", "weak"]
+__all__ = [
+    "DECAY",
+    "RULES",
+    "Coefficient",
+    "UpdateRule",
+    "as_typed",
+    "is_number",
+    "norm",
+    "rate_at",
+    "rule_of",
+    "updated",
+    "weak",
+]

@@ -5,7 +5,8 @@ The formulas and defaults are PyTorch's where PyTorch has the optimiser; Lion an
 
 from __future__ import annotations
 
-from ...ir.build import Var
+from typing import Any
+
 from ...ir.prim import REGISTRY
 from .declare import optimiser
 from .rule import norm, weak
@@ -171,16 +172,16 @@ def lamb(p, g, m, v, t, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-6, weight_dec
     return p - (lr * ratio) * direction, m, v
 
 
-def _decayed(p: Var, g: Var, weight_decay: Var | None) -> Var:
+def _decayed(p: Any, g: Any, weight_decay: Any) -> Any:
     """The gradient with that of half the parameter's square."""
     return g if weight_decay is None else g + weight_decay * p
 
 
-def _moments(g: Var, m: Var, v: Var, beta1: Var, beta2: Var) -> tuple[Var, Var]:
+def _moments(g: Any, m: Any, v: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:
     """Running means of the gradient and of its square."""
     return m + (1.0 - beta1) * (g - m), beta2 * v + (1.0 - beta2) * (g * g)
 
 
-def _corrections(t: Var, beta1: Var, beta2: Var) -> tuple[Var, Var]:
+def _corrections(t: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:
     """What the first moment, and the root of the second, are too small by."""
     return 1.0 - _pow(beta1, t), _sqrt(1.0 - _pow(beta2, t))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from ...abstract.types import Array, Scalar
 from ...infer.objects.lists import refuse_run_time
@@ -70,7 +71,7 @@ def replaced(tree: Val, new: Iterator[Val]) -> Val:
     return Seq(tree.kind, tuple(replaced(part, new) for part in tree.elems), tree.fields, tree.cls)
 
 
-def is_float(leaf: Val) -> bool:
+def is_float(leaf: Val) -> TypeGuard[Dyn]:
     """Whether a leaf is a number or an array that an optimiser changes."""
     return isinstance(leaf, Dyn) and isinstance(leaf.type, Scalar | Array) and "float" in leaf.type.dtype
 

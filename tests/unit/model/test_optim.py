@@ -375,6 +375,13 @@ class TestSchedules:
         one.lr = 0.25
         assert one.lr == 0.25 and "lr=0.25" in repr(one)
 
+    def test_given_too_late(self):
+        model = make_model()
+        optimizer = optim.sgd(model, lr=0.1)
+        optimizer.schedule = schedules.constant(0.1)
+        with pytest.raises(TypeError_, match="does not count its steps; give it the schedule where it is made"):
+            optimizer.step(model_gradients(model, 0))
+
     @pytest.mark.parametrize("executor", EXECUTORS)
     def test_a_models_optimiser_made_in_compiled_code(self, executor):
         @relay(executor=executor)
