@@ -41,6 +41,7 @@ from tests.mutation.operators import Mutant, mutants, mutated
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SLOW = 4.0  # seconds: longer tests judge no mutants
 BUDGET = 15.0  # seconds that the tests of one mutant take together while they are recorded; without, about half
+QUICK = 5.0  # seconds that the quickest of them take, which are run in any case
 SLACK = 15  # seconds of processor time beyond what the tests usually take
 WALL = 600  # seconds: a process that waits for ever
 MEMORY = 6 << 30
@@ -279,6 +280,8 @@ class Judge:
             reached |= self.seen[t]
         ends = itertools.accumulate(self.times[t] for t in first + rest)
         chosen = {t for t, end in zip(first + rest, ends) if end <= BUDGET}
+        ends = itertools.accumulate(self.times[t] for t in known)
+        chosen |= {t for t, end in zip(known, ends) if end <= QUICK}
         return [t for t in known if t in chosen]
 
     def judge(self, case: Case) -> tuple[str, float, str]:
