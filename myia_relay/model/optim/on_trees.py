@@ -20,6 +20,7 @@ from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn, Seq, Static, Val
 from ...ir.build import Var, as_type
 from ...ir.prim import REGISTRY
+from ...prims.api.promotion import with_size
 from ...prims.rules.broadcast import broadcast_to
 from ...utils.errors import ShapeError, TypeError_
 from .rule import DECAY, RULES, Coefficient, UpdateRule, as_typed, is_number, norm, rate_at, updated, weak
@@ -252,9 +253,9 @@ async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, si
             for s in slots:
                 begun[s].append(kept[s][i])
             continue
-        g = _like(leaf, gradients[i], f"the gradient of {place}", place)
-        own = {s: frame.var(_like(leaf, kept[s][i], f"state['{s}'] of {place}", place)) for s in slots}
-        p, changed = updated(rule, frame.var(leaf), frame.var(g), own, t, values, decays[i])
+        g = _like(frame, leaf, gradients[i], f"the gradient of {place}", place)
+        own = {s: _like(frame, leaf, kept[s][i], f"state['{s}'] of {place}", place) for s in slots}
+        p, changed = updated(rule, frame.var(leaf), g, own, t, values, decays[i])
         new.append(Dyn(p.node))
         for s in slots:
             begun[s].append(Dyn(changed[s].node))
@@ -263,8 +264,8 @@ async def compiled_update(engine: Engine, frame: Frame, args, kwargs, origin, si
     return Seq("tuple", (replaced(params, iter(new)), out))
 
 
-def _like(leaf: Dyn, value: Val, what: str, place: str) -> Dyn:
-    """A gradient or slot, which is of the type of its parameter.
+def _like(frame: Frame, leaf: Dyn, value: Val, what: str, place: str) -> Var:
+    """A gradient or slot, which is of the type of its parameter; sizes that values decide are compared in the run.
 
     Raises:
         TypeError_: it is no array, or has another dtype.
@@ -272,13 +273,17 @@ def _like(leaf: Dyn, value: Val, what: str, place: str) -> Dyn:
     """
     if not isinstance(value, Dyn) or not isinstance(value.type, Scalar | Array):
         raise TypeError_(f"{what} is {describe(value)}, but {place} is {describe(leaf)}")
-    if value.type.shape != leaf.type.shape:
+    out = frame.var(value)
+    if len(out.shape) == len(leaf.type.shape):
+        for axis, size in enumerate(leaf.type.shape):
+            out = with_size(frame.builder, what, out, axis, size)
+    if out.shape != leaf.type.shape:
         raise ShapeError(f"{what} has shape {value.type.shape}, but {place} has shape {leaf.type.shape}")
     if value.type.dtype != leaf.type.dtype:
         raise TypeError_(
             f"{what} is {value.type.dtype}, but {place} is {leaf.type.dtype}; convert it: .astype(np.{leaf.type.dtype})"
         )
-    return value
+    return out
 
 
 async def _decays(engine: Engine, frame: Frame, params: Val, mask: Val, places: list, origin) -> list[Any]:
@@ -366,7 +371,7 @@ async def compiled_ema(engine: Engine, frame: Frame, args, kwargs, origin, site)
         if not is_float(leaf):
             new.append(leaf)
             continue
-        old = frame.var(_like(leaf, so_far, f"the average of {place}", place))
+        old = _like(frame, leaf, so_far, f"the average of {place}", place)
         new.append(Dyn(as_typed(share * old + (1.0 - share) * frame.var(leaf), leaf.type).node))
     return replaced(params, iter(new))
 

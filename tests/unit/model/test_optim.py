@@ -265,6 +265,36 @@ class TestTrees:
         np.testing.assert_allclose(p["w"], [1.0, -2.0], atol=1e-2)
         assert p["b"] == pytest.approx(0.5, abs=1e-2)
 
+    @pytest.mark.parametrize("executor", EXECUTORS)
+    def test_sizes_that_values_decide(self, executor):
+        @relay(executor=executor)
+        def run(p, g, n, k):
+            opt = optim.momentum(lr=0.5)
+            p, g = p[:n], g[:k]
+            state = opt.init(p)
+            p, state = opt.update(p, g, state)
+            return opt.update(p, g, state)[0]
+
+        for n in (1, 3):
+            np.testing.assert_allclose(run(np.ones(4), np.ones(4), n, n), np.full(n, 1 - 0.5 - 0.5 * 1.9))
+        with pytest.raises(ValueError, match="the gradient of params: sizes 3 and 2 meet in axis 0"):
+            run(np.ones(4), np.ones(4), 3, 2)
+        assert run.cache_info().misses == 1
+
+    def test_under_vmap(self):
+        def train(p, g):
+            opt = optim.lamb(lr=0.1, weight_decay=0.1)
+            state = opt.init(p)
+            for _ in range(3):
+                p, state = opt.update(p, g, state)
+            return p
+
+        rng = np.random.default_rng(0)
+        p, g = rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
+        single = relay(train)
+        both = relay.vmap(train)(p, g)
+        np.testing.assert_allclose(both, [single(a, b) for a, b in zip(p, g, strict=True)], rtol=1e-12)
+
     def test_the_rate_is_differentiable(self):
         @relay
         def after(lr):
