@@ -669,6 +669,11 @@ def test_sizes_that_cannot_be_meant(watched):
     assert_runs(program, 3)
 
 
+def test_a_program_without_lists_frees_none():
+    sums = build(lambda x: apply("cumsum", apply("cumsum", x, axis=0), axis=0), Array("float64", (3,)))
+    np.testing.assert_array_equal(compile_program(sums)(np.ones(3)), [1.0, 3.0, 6.0])
+
+
 def test_growing_takes_time_for_what_is_there_once(watched):
     """Blocks grow by doubling."""
 
