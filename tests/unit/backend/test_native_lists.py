@@ -18,7 +18,8 @@ from myia_relay.abstract.types import FLOAT, INT, Array, List, leaves, tuple_of
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.native import entry, lists
 from myia_relay.backend.tvm.program import compile_program
-from myia_relay.ir.build import Var
+from myia_relay.ir.build import Builder, Var
+from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
 from tests.typed_graphs import apply, build, call, cond, for_, staged, while_
 from tests.unit.backend import ledger as books
@@ -510,6 +511,54 @@ def test_owners(f, watched):
     for n, blocks in zip((0, 3), OWNED[f], strict=True):
         assert_runs(program, n)
         assert program.made == blocks
+
+
+def countdown():
+    """A function that runs itself again, and makes lists."""
+    graph = Graph("countdown")
+    b = Builder(graph)
+    n = b.var(graph.add_parameter("n", INT))
+    graph.output = n.node  # its type, until there is an output
+
+    def again(n):
+        xs = push(counted(n), call(graph, n - 1))
+        return apply("add", get(xs, 2), length(push(xs, n)))
+
+    graph.output = cond(n > 0, again, lambda n: length(new(n.builder, INT)), n).node
+    return graph
+
+
+def test_lists_of_a_function_that_runs_itself_again(watched):
+    """They are in the chain of the program, which has no others."""
+    graph = countdown()
+    program = watched(build(lambda n: call(graph, n), INT))
+    for n, blocks in ((0, 0), (3, 3)):
+        assert_runs(program, n)
+        assert program.made == blocks
+
+
+def test_an_array_beside_a_list_is_given_away_as_well():
+    def put(a, x):
+        return apply("dynamic_update", x, 1.0, length(a), axis=0)
+
+    def f(n, x):
+        return cond(n > 2, put, lambda a, x: x, counted(n), x * 2.0)
+
+    program = compile_program(build(f, INT, Array("float64", (3,))))
+    for n in (0, 3):
+        np.testing.assert_array_equal(program(n, np.ones(3)), [2.0, 2.0, 1.0 if n else 2.0])
+    assert str(program.tir["main"]).count("memmove") == 1, "the result, and no copy to be changed"
+
+
+def test_a_program_without_lists_has_no_chain_of_blocks():
+    def f(n, x):
+        y = apply("dynamic_update", x * 2.0, 1.0, n, axis=0)
+        return apply("reduce_sum", y, axes=(0,))
+
+    program = compile_program(build(f, INT, Array("float64", (3,))))
+    assert program(1, np.ones(3)) == 5.0
+    signature = program.entry.signature
+    assert signature.list_head is None and signature.arena
 
 
 # --- operations ----------------------------------------------------------------------------------------------------------
