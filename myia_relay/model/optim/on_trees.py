@@ -5,6 +5,7 @@ All of them work in compiled code and outside. Outside, a call compiles itself.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,9 @@ class TreeOptimiser:
             TypeError_: the structures differ, or a gradient has another dtype than its parameter.
             ShapeError: a gradient has another shape than its parameter.
         """
+        if self.mask is None or callable(self.mask):
+            run = _update_of(self.rule, self.switches, self.mask)
+            return run(self.hyper, _plain(params), _plain(grads), state)
         return _update(self, _plain(params), _plain(grads), state)
 
 
@@ -93,6 +97,16 @@ def _init_function(optimiser, params):
 
 def _update_function(optimiser, params, grads, state):
     return optimiser.update(params, grads, state)
+
+
+@functools.lru_cache(256)
+def _update_of(rule: str, switches: tuple[str, ...], mask: Callable | None) -> Callable[..., Any]:
+    """The update of optimisers that differ in numbers only: found quickly, as names and functions are no arguments of it."""
+
+    def update(hyper, params, grads, state):
+        return TreeOptimiser(rule, switches, hyper, mask).update(params, grads, state)
+
+    return Relay(update)
 
 
 _init: Callable[..., Any] = Relay(_init_function)
