@@ -21,7 +21,7 @@ from myia_relay.backend.tvm.program import compile_program
 from myia_relay.ir.build import Builder, Var
 from myia_relay.ir.node import Graph
 from myia_relay.ir.prim import REGISTRY
-from tests.typed_graphs import apply, build, call, cond, for_, staged, vec, while_
+from tests.typed_graphs import apply, build, call, cond, for_, staged, while_
 from tests.unit.backend import ledger as books
 
 ROW, ROWS = List(INT), List(List(INT))
@@ -716,27 +716,6 @@ def test_sizes_that_cannot_be_meant(watched):
     assert program.ledger.left == 0, "this much can be meant"
     program.ledger.left = None
     assert_runs(program, 3)
-
-
-def test_a_program_without_lists_frees_none():
-    sums = build(lambda x: apply("cumsum", apply("cumsum", x, axis=0), axis=0), Array("float64", (3,)))
-    np.testing.assert_array_equal(compile_program(sums)(np.ones(3)), [1.0, 3.0, 6.0])
-
-
-def test_an_array_beside_lists_is_given_to_a_branch():
-    """It is copied no more often than in a program without lists."""
-
-    def put(a, i):
-        return apply("dynamic_update", a, 5.0, i, axis=0)
-
-    def f(x, n):
-        return cond(n > 1, put, lambda a, i: a, x * 2.0, n)
-
-    x = np.linspace(0.1, 0.9, 6)
-    graphs = [build(f, vec(6), INT), build(lambda x, n: (f(x, n), push(new(n.builder, INT), n)), vec(6), INT)]
-    alone, beside = (str(compile_program(g).tir["main"]).count("memmove") for g in graphs)
-    assert alone == beside
-    np.testing.assert_array_equal(compile_program(graphs[1])(x, 3)[0], run(graphs[1], (x, 3))[0])
 
 
 def test_growing_takes_time_for_what_is_there_once(watched):
