@@ -537,30 +537,6 @@ def test_lists_of_a_function_that_runs_itself_again(watched):
         assert program.made == blocks
 
 
-def test_an_array_beside_a_list_is_given_away_as_well():
-    def put(a, x):
-        return apply("dynamic_update", x, 1.0, length(a), axis=0)
-
-    def f(n, x):
-        return cond(n > 2, put, lambda a, x: x, counted(n), x * 2.0)
-
-    program = compile_program(build(f, INT, Array("float64", (3,))))
-    for n in (0, 3):
-        np.testing.assert_array_equal(program(n, np.ones(3)), [2.0, 2.0, 1.0 if n else 2.0])
-    assert str(program.tir["main"]).count("memmove") == 1, "the result, and no copy to be changed"
-
-
-def test_a_program_without_lists_has_no_chain_of_blocks():
-    def f(n, x):
-        y = apply("dynamic_update", x * 2.0, 1.0, n, axis=0)
-        return apply("reduce_sum", y, axes=(0,))
-
-    program = compile_program(build(f, INT, Array("float64", (3,))))
-    assert program(1, np.ones(3)) == 5.0
-    signature = program.entry.signature
-    assert signature.list_head is None and signature.arena
-
-
 # --- operations ----------------------------------------------------------------------------------------------------------
 
 
