@@ -158,6 +158,8 @@ def fit(
     if not isinstance(model, Model):
         raise TypeError_(f"fit needs a model, not {type(model).__name__}; make one with relay.create_model")
     optimizer = adam(model) if optimizer is None else optimizer
+    if not isinstance(optimizer, Optimiser):
+        raise TypeError_(f"fit needs an optimizer of the model, relay.optim.adam(model), not {optimizer!r}")
     if optimizer.model is not model:
         raise TypeError_("fit: the optimizer is of another model")
     inputs, targets = stacked(data)

@@ -135,6 +135,11 @@ def execute(graph, args, out: Var, sizes=None):
                     text = "".join(p if isinstance(p, str) else format(operands[p[0] + 1], p[2]) for p in parts)
                     raise node.attrs["exception"](text)
                 continue
+            if node.fn.name == "bind_dim":
+                (name,) = node.attrs["dim"].symbols()
+                sizes = {**(sizes or {}), name: int(operands[0])}
+                values[id(node)] = operands[0]
+                continue
             attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
             if node.fn.name == "dim_size":
                 values[id(node)] = attrs["dim"]

@@ -469,7 +469,6 @@ def test_getitem_with_a_moving_window():
 
 def test_what_cannot_be_indexed_says_why():
     for index, text in (
-        (MASK, "np.where"),
         (1.5, "index"),
         ((0, 0, 0), "too many indices"),
         (True, "np.where"),

@@ -231,6 +231,7 @@ for _name in ("T", "mT", "shape", "ndim", "itemsize", "real", "size"):
 
 CALLS["ndarray.dtype"] = lambda d: f"{d.array()}.dtype.name"
 CALLS["ndarray.flatten"] = lambda d: f"{d.array()}.flatten()"
+CALLS["ndarray.nonzero"] = lambda d: f"{d.array()}.nonzero()"
 CALLS["ndarray.__copy__"] = lambda d: f"{d.array()}.__copy__()"
 
 

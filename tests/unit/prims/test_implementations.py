@@ -10,6 +10,7 @@ from myia_relay.ir.node import Graph
 from myia_relay.prims.api.implementations import Implementation
 from myia_relay.prims.api.nn_api import NN_OPS
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS
+from myia_relay.prims.api.promotion import require_static_int
 from myia_relay.utils.errors import TypeError_
 
 
@@ -53,4 +54,4 @@ def test_a_static_argument_computed_at_run_time_says_what_to_do():
     builder = Builder(graph)
     n = builder.var(graph.add_parameter("n", builder.constant(1).type))
     with pytest.raises(TypeError_, match=r"known at compile time.*@relay\(static=...\)"):
-        IMPLEMENTATIONS[np.zeros](builder, (n, 2))
+        require_static_int(n, "an axis")
