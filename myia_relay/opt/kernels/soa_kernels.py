@@ -44,9 +44,11 @@ LEAST = 32  # rows
 SHORT = 4  # lengths of a last axis that fill vectors badly
 PAYS = 6  # applications to rows with such an axis
 MOST = 2500  # operations per row at most: LLVM takes seconds for them
-FEW = 300  # operations per row and numbers of it in memory that LLVM compiles quickly
-BUSY = 5  # operations per number in memory from which larger kernels pay
-MIDDLING, STEADY = 700, 2.5  # the same two limits for kernels of a middle size
+WORTH = ((300, 0), (700, 2.5), (math.inf, 5))
+"""Which kernels pay: LLVM compiles small ones quickly, and larger ones must compute more for what they read and write.
+
+Each entry limits the operations and the numbers in memory of a row together, and says how many operations there must be per number.
+"""
 LANES = 8  # of a vector, at least
 
 
@@ -90,9 +92,7 @@ class SoaKernel:
         if short < PAYS or size > MOST:
             return False
         traffic = self.traffic()
-        if not simple or size + traffic <= FEW or size >= BUSY * traffic:
-            return True
-        return size + traffic <= MIDDLING and size >= STEADY * traffic
+        return not simple or any(size + traffic <= most and size >= least * traffic for most, least in WORTH)
 
     def traffic(self) -> int:
         """How many numbers of a row are in memory: what the kernel reads, and what others read of it."""

@@ -96,6 +96,11 @@ def words(b: Builder, key: Var, shape: tuple[DimLike, ...]) -> Var:
     return flat if len(shape) == 1 else reshape(flat, shape=shape)
 
 
+def draw_words(b: Builder, key, shape, what: str) -> Var:
+    """The words of a draw, from the key and the shape that a user gives."""
+    return words(b, key_of(b, key, what), sizes_of(b, shape, f"relay.random.{what}"))
+
+
 def half_words(bits: Var) -> Var:
     """32 bits of each 64: the exclusive or of their halves."""
     return cast(P.bitwise_xor(bits, P.right_shift(bits, bits.const(32))), dtype="uint32")
@@ -113,8 +118,7 @@ def split(b: Builder, key, n=2) -> Var:
     Returns:
         An array of keys, which can be unpacked: `a, b = split(key)`.
     """
-    key, shape = key_of(b, key, "split"), sizes_of(b, n, "relay.random.split")
-    return words(b, key, shape)
+    return draw_words(b, key, n, "split")
 
 
 @drawn("fold_in")
@@ -196,7 +200,7 @@ def bits(b: Builder, key, shape=(), dtype="uint64") -> Var:
     name = dtype_name(getattr(dtype, "element", dtype))
     if not name.startswith("uint"):
         raise TypeError_(f"relay.random.bits draws unsigned integers, and dtype is {name}")
-    out = words(b, key_of(b, key, "bits"), sizes_of(b, shape, "relay.random.bits"))
+    out = draw_words(b, key, shape, "bits")
     return out if name == "uint64" else astype(half_words(out), name)
 
 
@@ -225,13 +229,14 @@ def uniform(b: Builder, key, shape=(), low=0.0, high=1.0, dtype="float64") -> Va
         high: likewise; the derivative is u.
         dtype: of the result.
     """
-    name, shape = float_name(dtype, "uniform"), sizes_of(b, shape, "relay.random.uniform")
-    u = unit(words(b, key_of(b, key, "uniform"), shape), name)
+    name = float_name(dtype, "uniform")
+    u = unit(draw_words(b, key, shape, "uniform"), name)
     if not isinstance(low, Var) and not isinstance(high, Var) and (low, high) == (0, 1):
         return u
     u = astype(u, wide(name))
     low, high = (
-        parameter(b, x, wide(name), shape, f"relay.random.uniform: {end}") for x, end in ((low, "low"), (high, "high"))
+        parameter(b, x, wide(name), u.shape, f"relay.random.uniform: {end}")
+        for x, end in ((low, "low"), (high, "high"))
     )
     return astype(P.add(low, R.rounded(P.mul(u, P.sub(high, low)))), name)
 
@@ -246,8 +251,8 @@ def normal(b: Builder, key, shape=(), dtype="float64") -> Var:
         shape: of the result.
         dtype: of the result.
     """
-    name, shape = float_name(dtype, "normal"), sizes_of(b, shape, "relay.random.normal")
-    return astype(_normal(words(b, key_of(b, key, "normal"), shape), name), name)
+    name = float_name(dtype, "normal")
+    return astype(_normal(draw_words(b, key, shape, "normal"), name), name)
 
 
 def _normal(bits: Var, name: str) -> Var:
@@ -264,8 +269,8 @@ def exponential(b: Builder, key, shape=(), dtype="float64") -> Var:
         shape: of the result.
         dtype: of the result.
     """
-    name, shape = float_name(dtype, "exponential"), sizes_of(b, shape, "relay.random.exponential")
-    return astype(_exponential(words(b, key_of(b, key, "exponential"), shape), name), name)
+    name = float_name(dtype, "exponential")
+    return astype(_exponential(draw_words(b, key, shape, "exponential"), name), name)
 
 
 def _exponential(bits: Var, name: str) -> Var:
@@ -282,8 +287,8 @@ def gumbel(b: Builder, key, shape=(), dtype="float64") -> Var:
         shape: of the result.
         dtype: of the result.
     """
-    name, shape = float_name(dtype, "gumbel"), sizes_of(b, shape, "relay.random.gumbel")
-    return astype(_gumbel(words(b, key_of(b, key, "gumbel"), shape), name), name)
+    name = float_name(dtype, "gumbel")
+    return astype(_gumbel(draw_words(b, key, shape, "gumbel"), name), name)
 
 
 def _gumbel(bits: Var, name: str) -> Var:
