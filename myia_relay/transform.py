@@ -154,8 +154,9 @@ def stop_gradient(x):
 
 
 class At:
-    """`relay.at(x)`: index it, then `.set(v)`, `.add(v)`, `.multiply(v)` or `.divide(v)` gives a new array.
+    """`relay.at(x)`: index it, then `set`, `add`, `subtract`, `multiply`, `divide`, `min` or `max` of a value gives a new array.
 
+    A position that occurs twice in the index is changed twice, as in JAX: `add` adds both values, and `set` keeps the last.
     On NumPy arrays it copies; in compiled code the copy is made only where the old array is still needed.
     """
 
@@ -165,26 +166,46 @@ class At:
     def __getitem__(self, index) -> At:
         return At(self._array, index)
 
-    def _updated(self, change):
+    def _combined(self, ufunc, value):
         out = self._array.copy()
-        out[self._index] = change(out[self._index])
+        if np.can_cast(np.result_type(ufunc(np.ones((), out.dtype), value)), out.dtype, "same_kind"):
+            ufunc.at(out, self._index, value)
+            return out
+        at = np.arange(out.size).reshape(out.shape)[self._index]
+        flat = out.reshape(-1)
+        for place, other in zip(at.ravel(), np.broadcast_to(value, at.shape).ravel(), strict=True):
+            flat[place] = ufunc(flat[place], other)
         return out
 
     def set(self, value):
-        """A copy with the part replaced."""
-        return self._updated(lambda old: value)
+        """A copy with the part replaced; of several values for one position it has the last."""
+        out = self._array.copy()
+        out[self._index] = value
+        return out
 
     def add(self, value):
         """A copy with the value added to the part."""
-        return self._updated(lambda old: old + value)
+        return self._combined(np.add, value)
+
+    def subtract(self, value):
+        """A copy with the value subtracted from the part."""
+        return self._combined(np.subtract, value)
 
     def multiply(self, value):
         """A copy with the part multiplied."""
-        return self._updated(lambda old: old * value)
+        return self._combined(np.multiply, value)
 
     def divide(self, value):
         """A copy with the part divided."""
-        return self._updated(lambda old: old / value)
+        return self._combined(np.divide, value)
+
+    def min(self, value):
+        """A copy with the lesser of the part and the value."""
+        return self._combined(np.minimum, value)
+
+    def max(self, value):
+        """A copy with the greater of the part and the value."""
+        return self._combined(np.maximum, value)
 
 
 def at(x) -> At:

@@ -356,3 +356,28 @@ def append(p: ParseContext, stmt: ast.Expr) -> bool:
     value = p.expr(stmt.value.args[0])
     change(p, base.id, stmt.value, syntax.list_append, p.load(base.id, base), value)
     return True
+
+
+def update_at(p: ParseContext, stmt: ast.Expr) -> bool:
+    """`np.add.at(x, i, v)`  =>  `x = update_at(x, i, v, np.add)`. Returns whether the statement is one."""
+    call, target = stmt.value, scopes.updated_at(stmt.value)
+    if target is None:
+        return False
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    parts = call.args[1:]
+    base = changed_variable(p, target)
+    if base.id in scopes.mutated(parts) | scopes.bindings(parts):
+        raise p.refuse(_READ_BEFORE.format(name=base.id), call)
+    old, ufunc = p.load(base.id, base), p.expr(call.func.value)
+    if isinstance(target, ast.Subscript):
+        indices = indices_of(p, target)
+        *levels, entry = taken(p, target, old, indices)
+        args = [*map(p.expr, parts), Constant(None)][:2]
+        new = p.apply(
+            syntax.update_at, entry, *args, ufunc, at=call, attrs={"name": base.id, "shared": (), "back": True}
+        )
+        change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
+    else:
+        args = [*map(p.expr, parts), Constant(None)][:2]
+        change(p, base.id, call, syntax.update_at, old, *args, ufunc)
+    return True

@@ -21,8 +21,8 @@ from .context import ParseContext
 from .objects import is_array
 
 
-def changed_variable(p: ParseContext, target: ast.Subscript) -> ast.Name:
-    """The `x` of `x[i] = v`, or of `x[i][j] = v`."""
+def changed_variable(p: ParseContext, target: ast.expr) -> ast.Name:
+    """The `x` of `x[i] = v`, of `x[i][j] = v`, or of `np.add.at(x, i, v)`."""
     base = scopes.base_of(target)
     if isinstance(base, ast.Name) and p.is_local(base.id):
         return base

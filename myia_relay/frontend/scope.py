@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from .tree import FunctionNode, children, walk
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -101,8 +103,23 @@ def changed(node: ast.AST) -> ast.Name | None:
     return base if isinstance(base, ast.Name) else None
 
 
+UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+
+
+def updated_at(node: ast.AST) -> ast.expr | None:
+    """The `x` of `np.add.at(x, i, v)` or `np.negative.at(x, i)`: it is changed as by an assignment to a part of it."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Attribute(attr=name) | ast.Name(id=name), attr="at"),
+            args=[ast.Name() | ast.Subscript() as target, _] | [ast.Name() | ast.Subscript() as target, _, _],
+            keywords=[],
+        ) if name in UFUNCS and not any(isinstance(arg, ast.Starred) for arg in node.args):
+            return target
+    return None
+
+
 def mutated(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names whose value these nodes change in place: `x[i] = v`, `del xs[i]`, `xs.append(v)`, `xs.pop()`."""
+    """Names whose value these nodes change in place: `x[i] = v`, `del xs[i]`, `xs.append(v)`, `xs.pop()`, `np.add.at(x, i, v)`."""
     out: set[str] = set()
     stack = list(nodes)
     while stack:
@@ -112,6 +129,9 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
         base = changed(node)
         if base is not None:
             out.add(base.id)
+        target = updated_at(node)
+        if target is not None and isinstance(whole := base_of(target), ast.Name):
+            out.add(whole.id)
         if isinstance(node, COMPREHENSIONS):
             continue
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):

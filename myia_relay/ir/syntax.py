@@ -63,6 +63,11 @@ setitem = Syntax(
 item_to_change = Syntax(
     "item_to_change", "(x, index) -> the x[index] of `x[index] += v`, for the operation and setitem"
 )
+update_at = Syntax(
+    "update_at",
+    "(x, index, value, ufunc), attrs shared -> x after `ufunc.at(x, index, value)`, or, where the value is None, after "
+    "`ufunc.at(x, index)`; a local that nothing else sees. Of anything that is no ufunc the method is called, and x stays as it is",
+)
 take_entry = Syntax(
     "take_entry",
     "(x, index) -> the x[index] of `x[index][i] = v` and what is left of x; attrs shared: what else may hold it, own: whether all "

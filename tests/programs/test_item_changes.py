@@ -322,12 +322,6 @@ def loses_its_kind(x):
     return n
 
 
-def as_many_as_chosen(x):
-    x = x.copy()
-    x[x > 1] = np.ones(2)
-    return x
-
-
 def mask_of_another_size(x):
     x = x.copy()
     x[np.array([True, False])] = 0
@@ -352,7 +346,6 @@ REFUSED = [
     (grows, "shape (1,)", "x = x + y"),
     (grows_by_an_axis, "shape (3,)", "x = x + y"),
     (loses_its_kind, "float64 does not fit into int64", "x = x + y"),
-    (as_many_as_chosen, "shape (2,)", "np.where(mask, values, x)"),
     (mask_of_another_size, "shape (2,)", "shape (3,)"),
     (seen_elsewhere, "'m' may be, or hold, the same object as 'n'", "write x ="),
     (dict_seen_elsewhere, "'d' may be, or hold, the same object as 'e'", "makes a new dict"),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
+
+import numpy as np
 
 from ...abstract.types import Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
-from ...library.rows import put_rows
+from ...library.rows import change_rows, combine_rows, put_rows
 from ...prims.api.array_indices import by_positions, masked, rows_written, without_slices
 from ...prims.api.promotion import fit, operand
+from ...prims.api.subscripts import fitted, masks_as_positions
 from ...prims.api.subscripts import getitem as get_part
 from ...prims.api.subscripts import setitem as set_part
+from ...prims.ops.elementwise import neg
+from ...prims.ops.indexing import scatter_add
 from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
 from ...utils.errors import ShapeError, TypeError_
@@ -52,8 +58,10 @@ async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: V
     """
     if not isinstance(other, Dyn) or not isinstance(other.type, Array | Scalar):
         raise TypeError_(f"a part of an array cannot be changed by {describe(other)}")
-    if isinstance(other.type, Array):
-        value.part.require_one(frame.var(other))
+    if isinstance(other.type, Array) and not value.part.takes(frame.var(other)):
+        # A value for each chosen element: the elements are taken out, and put back by `set_item`.
+        old = lift(engine, frame, get_part(frame.builder, value.part.x, value.part.given))
+        return await engine.call(frame, Static(op), [old, other], {}, origin)
     new = await engine.call(frame, Static(op), [Dyn(value.part.part.node), other], {}, origin)
     assert isinstance(new, Dyn)
     return Chosen(value.part, frame.var(new))
@@ -74,44 +82,135 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         return Seq("dict", tuple(items[f] for f in fields), fields)
     if isinstance(new, Chosen):
         return lift(engine, frame, new.part.replaced(frame.builder, fit(frame.builder, new.new, new.part.x.dtype)))
-    if (
-        isinstance(value, Dyn)
-        and isinstance(value.type, Array)
-        and isinstance(new, Seq)
-        and new.kind in ("tuple", "list")
-    ):
-        numbers = to_argument(engine, frame, new, False, "an assigned value", None)
-        new = Dyn(operand(frame.builder, numbers, "an assigned value", value.type.dtype).node)
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        new = _numbers(engine, frame, value.type.dtype, new)
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
         i, x = index_argument(engine, frame, index) if isinstance(index, Val) else index, frame.var(value)
         part = masked(frame.builder, x, i)
         if part is not None:
-            return lift(engine, frame, part.assigned(frame.builder, frame.var(new)))
-        if by_positions(i):
+            if part.takes(frame.var(new)):
+                return lift(engine, frame, part.assigned(frame.builder, frame.var(new)))
+            x, i = masks_as_positions(frame.builder, x, i)
+        if part is not None or by_positions(i):
             if (parts := without_slices(i)) is not None:
                 outer, inner = parts
-                part = Dyn(get_part(frame.builder, x, outer).node)
-                return await set_item(engine, frame, value, outer, await set_item(engine, frame, part, inner, new))
+                inside = Dyn(get_part(frame.builder, x, outer).node)
+                inside = await set_item(engine, frame, inside, inner, new)
+                return _reshaped(frame, await set_item(engine, frame, Dyn(x.node), outer, inside), value.type)
             rows, at, values, restore = rows_written(frame.builder, x, i, frame.var(new))
             args: list[Val] = [Dyn(v.node) for v in (rows, at, values)]
             written = await engine.call(frame, Static(put_rows), args, {}, frame.builder.origin)
             assert isinstance(written, Dyn)
-            return lift(engine, frame, restore(frame.var(written)))
+            return _reshaped(frame, lift(engine, frame, restore(frame.var(written))), value.type)
         return lift(engine, frame, set_part(frame.builder, x, i, frame.var(new)))
     raise TypeError_(f"{describe(value)} does not support item assignment")
+
+
+def _numbers(engine: Engine, frame: Frame, dtype: str, new: Val) -> Val:
+    """An assigned tuple or list as an array; any other value as it is."""
+    if not isinstance(new, Seq) or new.kind not in ("tuple", "list"):
+        return new
+    numbers = to_argument(engine, frame, new, False, "an assigned value", None)
+    return Dyn(operand(frame.builder, numbers, "an assigned value", dtype).node)
+
+
+def _reshaped(frame: Frame, value: Val, wanted: Array) -> Val:
+    """An array whose axes were merged, with all of them again."""
+    assert isinstance(value, Dyn)
+    return value if value.type == wanted else Dyn(reshape(frame.var(value), shape=wanted.shape).node)
 
 
 async def updated(engine: Engine, frame: Frame, value: AtVal, name: str, args: list[Val], origin: Origin) -> Val:
     """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
     (new,) = args
     assert value.index is not None
-    if UPDATES[name] is not None:
-        old = to_change(engine, frame, value.array, value.index)
-        if isinstance(old, Chosen):
-            new = await changed(engine, frame, UPDATES[name], old, new, origin)
-        else:
-            new = await engine.call(frame, Static(UPDATES[name]), [old, new], {}, origin)
-    return await set_item(engine, frame, value.array, value.index, new)
+    function, array = UPDATES[name], value.array
+    if function is None or not isinstance(array, Dyn) or not isinstance(array.type, Array):
+        if function is not None:
+            old = get(engine, frame, array, value.index)
+            new = await engine.call(frame, Static(function), [old, new], {}, origin)
+        return await set_item(engine, frame, array, value.index, new)
+    return await combined(engine, frame, array, value.index, function, new, origin)
+
+
+async def combined(
+    engine: Engine, frame: Frame, array: Dyn, index: Any, function: Any, new: Val | None, origin: Origin, cast=True
+) -> Val:
+    """`array` with `array[index]` replaced by `function(array[index], new)`; positions that repeat accumulate, one after the other.
+
+    Args:
+        engine: the engine.
+        frame: where.
+        array: an array.
+        index: as a value, or in the form that the primitives use.
+        function: of one or two operands.
+        new: the second operand, or None.
+        origin: of the change.
+        cast: whether results of another kind are converted to the dtype of the array; otherwise they are refused, as by NumPy.
+
+    Raises:
+        TypeError_: the results do not fit into the array.
+    """
+    assert isinstance(array.type, Array)
+    i, x, b = index_argument(engine, frame, index) if isinstance(index, Val) else index, frame.var(array), frame.builder
+    dtype = array.type.dtype
+    operands = [] if new is None else [_operand(engine, frame, array.type, new)]
+    part = masked(b, x, i)
+    if part is not None and all(part.takes(frame.var(v)) for v in operands):
+        result = await engine.call(frame, Static(function), [Dyn(part.part.node), *operands], {}, origin)
+        assert isinstance(result, Dyn)
+        _require_fit(result, dtype, cast)
+        return await set_item(engine, frame, array, i, Chosen(part, frame.var(result)))
+    by_rows = part is None and by_positions(i)
+    if by_rows and (parts := without_slices(i)) is not None:
+        outer, inner = parts
+        inside = Dyn(get_part(b, x, outer).node)
+        inside = await combined(engine, frame, inside, inner, function, new, origin, cast)
+        return await set_item(engine, frame, array, outer, inside)
+    old = lift(engine, frame, get_part(b, x, i))
+    result = await engine.call(frame, Static(function), [old, *operands], {}, origin)
+    _require_fit(result, dtype, cast)
+    if not by_rows:  # no position occurs twice
+        return await set_item(engine, frame, array, i, result)
+    rows, at, values, restore = rows_written(b, x, i, frame.var(operands[0]) if operands else None, cast=False)
+    if function in ADDING and isinstance(result, Dyn) and result.type.dtype == dtype != "bool":
+        values = fit(b, values, dtype)
+        made = scatter_add(rows, at, neg(values) if ADDING[function] < 0 else values, axis=0)
+    else:
+        routine = combine_rows if operands else change_rows
+        args: list[Val] = [Dyn(v.node) for v in (rows, at, *([values] if operands else ()))]
+        written = await engine.call(frame, Static(routine), [Static(function), *args], {}, b.origin)
+        assert isinstance(written, Dyn)
+        made = frame.var(written)
+    return lift(engine, frame, restore(made))
+
+
+ADDING = {operator.add: 1, np.add: 1, operator.sub: -1, np.subtract: -1}
+"""Functions that add, or add the negative of, their second operand."""
+
+
+def _operand(engine: Engine, frame: Frame, kind: Array, new: Val) -> Dyn:
+    """What an array is combined with.
+
+    Raises:
+        TypeError_: it is no number or array.
+    """
+    new = _numbers(engine, frame, kind.dtype, new)
+    if not isinstance(new, Dyn) or not isinstance(new.type, Array | Scalar):
+        raise TypeError_(f"a part of an array cannot be changed by {describe(new)}")
+    return new
+
+
+def _require_fit(result: Val, dtype: str, cast: bool) -> None:
+    """Refuse a result that does not fit into an array of a dtype.
+
+    Raises:
+        TypeError_: it does not.
+    """
+    if not cast and isinstance(result, Dyn) and not can_cast(result.type.dtype, dtype):
+        raise TypeError_(
+            f"the results are {result.type.dtype}, which does not fit into the array of {dtype}; convert the operand with .astype"
+        )
 
 
 def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
@@ -135,6 +234,9 @@ def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
             f"'{symbol}' writes its result into the array, and {now.dtype} does not fit into {was.dtype}; "
             f"write x = x {symbol[:-1]} y, which makes a new array, or .astype"
         )
+    if isinstance(now, Array) and len(was.shape) == len(now.shape):
+        new = Dyn(fitted(frame.builder, frame.var(new), was.shape).node)
+        now = new.type
     if len(was.shape) != len(now.shape) or not all(map(same_size, was.shape, now.shape)):
         raise ShapeError(
             f"'{symbol}' writes its result into the array of shape {show_shape(was.shape)}, and the result has shape "
@@ -214,6 +316,33 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
             empty = Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": entry.type.elem}))
             whole = lists.with_entry(engine, frame, whole, index, empty)
     return Seq("tuple", (entry, whole))
+
+
+@handles(S.update_at)
+@each_option((0, 1, 2))
+async def update_at(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """`np.add.at(x, i, v)`, `np.negative.at(x, i)`.
+
+    Raises:
+        TypeError_: x is no array, or the ufunc has another number of operands.
+    """
+    value, index, new, ufunc = values
+    operands = [] if isinstance(new, Static) and new.value is None else [new]
+    if not isinstance(ufunc, Static) or not isinstance(ufunc.value, np.ufunc):
+        method = await engine.call(frame, Static(getattr), [ufunc, Static("at")], {}, node.origin, node)
+        await engine.call(frame, method, [value, index, *operands], {}, node.origin, node)
+        return value
+    name = f"np.{ufunc.value.__name__}"
+    refuse_shared(engine, frame, node, value)
+    if not isinstance(value, Dyn) or not isinstance(value.type, Array):
+        raise TypeError_(f"{name}.at changes an array in place, and this is {describe(value)}")
+    if ufunc.value.nin != 1 + len(operands) or ufunc.value.nout != 1:
+        raise TypeError_(
+            f"{name}.at is given {len(operands)} operands beside the array, and takes {ufunc.value.nin - 1}"
+        )
+    return await combined(
+        engine, frame, value, index, ufunc.value, operands[0] if operands else None, node.origin, False
+    )
 
 
 @handles(S.setitem)

@@ -23,8 +23,16 @@ from .advice import ARRAY_METHODS
 from .leaves import lift
 from .ranges import range_attribute
 
-UPDATES = {"set": None, "add": operator.add, "multiply": operator.mul, "divide": operator.truediv}
-
+UPDATES: dict[str, Callable | None] = {
+    "set": None,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+"""What `relay.at(x)[i]` has, and which function it applies to what is there and what is given."""
 
 # Their contents do not change.
 LIBRARIES = ("numpy", "math", "operator", "myia_relay", "functools", "dataclasses")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Masked:
         part: `x[index]`.
         mask: the mask, in the shape that chooses from `part`.
         rest: the shape of one chosen element.
+        given: the index with the mask.
     """
 
     x: Var
@@ -49,22 +51,19 @@ class Masked:
     part: Var
     mask: Var
     rest: tuple
+    given: Any
 
-    def require_one(self, value: Var) -> Var:
-        """A value for every chosen element; what differs from one to the other is refused.
+    def takes(self, value: Var) -> bool:
+        """Whether a value is one for every chosen element; otherwise it has to have as many as are chosen."""
+        shape = self._without_ones(value.shape)
+        lead = len(self.rest) - len(shape)
+        return lead >= 0 and all(same_size(d, 1) or same_size(d, n) for d, n in zip(shape, self.rest[lead:]))
 
-        Raises:
-            TypeError_: there are as many values as chosen elements.
-        """
-        while len(value.shape) > len(self.rest) and same_size(value.shape[0], 1):
-            value = reshape(value, shape=value.shape[1:])
-        lead = len(self.rest) - len(value.shape)
-        if lead < 0 or not all(same_size(d, 1) or same_size(d, n) for d, n in zip(value.shape, self.rest[lead:])):
-            raise TypeError_(
-                f"assignment by a boolean array takes one value of shape {show_shape(self.rest)} for all that it chooses, and this "
-                f"one has shape {show_shape(value.shape)}; write x = np.where(mask, values, x)"
-            )
-        return value
+    def _without_ones(self, shape: tuple) -> tuple:
+        """NumPy drops leading axes of size 1 of a value."""
+        while len(shape) > len(self.rest) and same_size(shape[0], 1):
+            shape = shape[1:]
+        return shape
 
     def replaced(self, b: Builder, new: Var) -> Var:
         """The array with the chosen elements taken from `new`."""
@@ -72,8 +71,9 @@ class Masked:
         return chosen if all(i == slice(None) for i in self.index) else setitem(b, self.x, self.index, chosen)
 
     def assigned(self, b: Builder, value) -> Var:
-        """The array with one value in place of all the chosen elements."""
-        value = unwrap(self.require_one(fit(b, operand(b, value, "an assigned value"), self.x.dtype)))
+        """The array with one value, which it `takes`, in place of all the chosen elements."""
+        value = fit(b, operand(b, value, "an assigned value"), self.x.dtype)
+        value = unwrap(reshape(value, shape=self._without_ones(value.shape)) if value.shape else value)
         return self.replaced(b, broadcast_to(value, shape=self.part.shape) if value.shape != self.part.shape else value)
 
 
@@ -111,13 +111,15 @@ def masked(b: Builder, x: Var, index) -> Masked | None:
     behind = part.ndim - before - mask.ndim
     wide = reshape(mask, shape=(*(1,) * before, *mask.shape, *(1,) * behind))
     rest = part.shape[mask.ndim :] if before == 0 else ()
-    return Masked(x, whole, part, wide, rest)
+    return Masked(x, whole, part, wide, rest, index)
 
 
 def by_positions(index) -> bool:
     """Whether an index holds an integer array."""
     items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(i, list) or isinstance(i, Var) and isinstance(i.type, Array) and i.shape != () for i in items)
+    return any(
+        isinstance(i, list | Pick) or isinstance(i, Var) and isinstance(i.type, Array) and i.shape != () for i in items
+    )
 
 
 def without_slices(index) -> tuple[tuple, tuple] | None:
@@ -130,8 +132,15 @@ def without_slices(index) -> tuple[tuple, tuple] | None:
     return outer, tuple(full if isinstance(i, slice) else i for i in items)
 
 
-def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Callable[[Var], Var]]:
+def rows_written(b: Builder, x: Var, index, value, cast: bool = True) -> tuple[Var, Var, Var, Callable[[Var], Var]]:
     """What `x[index] = value` writes where, for an index with integer arrays.
+
+    Args:
+        b: the builder.
+        x: the array.
+        index: what is written.
+        value: a number or an array; None for nothing but positions.
+        cast: whether the value is converted to the dtype of x.
 
     Returns:
         x as rows; the positions of rows; the new rows; and what makes an array like x of changed rows.
@@ -140,7 +149,9 @@ def rows_written(b: Builder, x: Var, index, value) -> tuple[Var, Var, Var, Calla
         TypeError_: there is a None in the index.
         ShapeError: the value does not fit.
     """
-    x, value = operand(b, x, "an indexed value"), fit(b, operand(b, value, "an assigned value"), x.dtype)
+    x = operand(b, x, "an indexed value")
+    value = x.const(0) if value is None else operand(b, value, "an assigned value")
+    value = fit(b, value, x.dtype) if cast else strong(value)
     picks = plan(b, x, index)
     if any(p.kind not in ("all", "array", "int") and not p.single for p in picks):
         raise TypeError_("assignment at integer arrays takes no None beside them; reshape the value instead")

@@ -26,7 +26,7 @@ from .implementations import IMPLEMENTATIONS, METHODS, Implementation, implement
 from .nn_api import NN_OPS
 from .operators import index_
 from .promotion import cast, operand
-from .subscripts import at_add, getitem, setitem
+from .subscripts import getitem, setitem
 
 implements(builtins.divmod)(lambda b, x, y: divmod_(b, operand(b, x), operand(b, y)))
 
@@ -42,7 +42,6 @@ __all__ = [
     "NN_OPS",
     "Implementation",
     "as_index",
-    "at_add",
     "cast",
     "getitem",
     "index_add",

@@ -24,7 +24,6 @@ from ..ops.indexing import (
     dynamic_update,
     dynamic_update_slice,
     scatter,
-    scatter_add,
     take,
 )
 from ..ops.reduction import flat_nonzero, reduce_max, reduce_min, reduce_sum
@@ -304,7 +303,7 @@ def getitem(b: Builder, x: Var, index) -> Var:
     x = operand(b, x, "an indexed value")
     if not isinstance(x.type, Array):
         raise TypeError_(f"'{describe(x.type)}' object is not subscriptable")
-    x, index = _without_masks(b, x, index)
+    x, index = masks_as_positions(b, x, index)
     picks = plan(b, x, index)
     own = [p for p in picks if p.kind != "new"]
     if any(p.kind == "empty" for p in own):
@@ -343,7 +342,7 @@ def getitem(b: Builder, x: Var, index) -> Var:
     return unwrap(x) if not _only_views(index) else x
 
 
-def _without_masks(b: Builder, x: Var, index) -> tuple[Var, Any]:
+def masks_as_positions(b: Builder, x: Var, index) -> tuple[Var, Any]:
     """An array and an index with the positions that boolean arrays in it choose in their place.
 
     Raises:
@@ -553,33 +552,3 @@ def _put_strided(b: Builder, x: Var, pick: Pick, rest, value: Var, axis: int, la
     hit = P.logical_and(hit, P.lt(off, strong(size_value(b, (pick.size - 1) * gap + 1))))
     hit = reshape(hit, shape=(*(1,) * axis, n, *(1,) * (x.ndim - axis - 1)))
     return P.where(hit, spread, x)
-
-
-def at_add(b: Builder, x: Var, index, value) -> Var:
-    """`relay.at(x)[index].add(value)`: the array with `value` added; repeated positions of an integer array accumulate.
-
-    Args:
-        b: the builder.
-        x: array.
-        index: as for `setitem`; or one integer array, with full slices around it.
-        value: number or array that broadcasts to `x[index]`.
-
-    Raises:
-        TypeError_: the index is not supported.
-        ShapeError: the index or the value does not fit.
-    """
-    from .arithmetic import add
-
-    items = index if isinstance(index, tuple) else (index,)
-    if not any(isinstance(i, list | np.ndarray) or (isinstance(i, Var) and isinstance(i.type, Array)) for i in items):
-        return setitem(b, x, index, add(b, getitem(b, x, index), operand(b, value)))
-    x, value = operand(b, x), fit(b, operand(b, value), x.dtype)
-    picks = plan(b, x, index)
-    if [p.kind for p in picks if p.kind != "all"] != ["array"]:
-        raise TypeError_(
-            "relay.at(x)[...].add takes one integer array, with `:` for all other axes; or ints and slices"
-        )
-    (axis,) = [k for k, p in enumerate(picks) if p.kind == "array"]
-    at = picks[axis].at
-    shape = (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
-    return scatter_add(x, at, value if value.shape == shape else broadcast_to(value, shape=shape), axis=axis)
