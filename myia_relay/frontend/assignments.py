@@ -143,10 +143,12 @@ def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
     return None if stars else value.args
 
 
-def change(p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node) -> None:
+def change(
+    p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node, keywords: tuple[str, ...] = ()
+) -> None:
     """Rebind a variable to its value changed by `op`; refused if something else can see the old value."""
 
-    node = p.apply(op, old, *args, at=at, attrs={"name": name})
+    node = p.apply(op, old, *args, at=at, attrs={"name": name}, keywords=keywords)
 
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
@@ -358,26 +360,32 @@ def append(p: ParseContext, stmt: ast.Expr) -> bool:
     return True
 
 
-def update_at(p: ParseContext, stmt: ast.Expr) -> bool:
-    """`np.add.at(x, i, v)`  =>  `x = update_at(x, i, v, np.add)`. Returns whether the statement is one."""
-    call, target = stmt.value, scopes.updated_at(stmt.value)
+def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
+    """`np.add.at(x, i, v)`  =>  `x = update_at(x, i, v, np.add)`; `np.copyto(x, y)`  =>  `x = change_array(x, np.copyto, y)`.
+
+    Returns whether the statement is one of these.
+    """
+    call, target = stmt.value, scopes.updated_array(stmt)
     if target is None:
         return False
-    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-    parts = call.args[1:]
+    assert isinstance(call, ast.Call)
+    parts = [*call.args[1:], *[k.value for k in call.keywords]]
+    if any(isinstance(part, ast.Starred) for part in parts) or any(k.arg is None for k in call.keywords):
+        raise p.refuse("the arguments of a function that changes an array are written one by one", call)
     base = changed_variable(p, target)
     if base.id in scopes.mutated(parts) | scopes.bindings(parts):
         raise p.refuse(_READ_BEFORE.format(name=base.id), call)
-    old, ufunc = p.load(base.id, base), p.expr(call.func.value)
-    if isinstance(target, ast.Subscript):
-        indices = indices_of(p, target)
-        *levels, entry = taken(p, target, old, indices)
-        args = [*map(p.expr, parts), Constant(None)][:2]
-        new = p.apply(
-            syntax.update_at, entry, *args, ufunc, at=call, attrs={"name": base.id, "shared": (), "back": True}
-        )
-        change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
+    old, keywords = p.load(base.id, base), tuple(str(k.arg) for k in call.keywords)
+    indices = indices_of(p, target) if isinstance(target, ast.Subscript) else []
+    *levels, old = taken(p, target, old, indices) if isinstance(target, ast.Subscript) else [old]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "at":
+        op, ufunc = syntax.update_at, p.expr(call.func.value)
+        args = [*[*map(p.expr, parts), Constant(None)][:2], ufunc]
     else:
-        args = [*map(p.expr, parts), Constant(None)][:2]
-        change(p, base.id, call, syntax.update_at, old, *args, ufunc)
+        op, args = syntax.change_array, [p.expr(call.func), *map(p.expr, parts)]
+    if isinstance(target, ast.Name):
+        change(p, base.id, call, op, old, *args, keywords=keywords)
+    else:
+        new = p.apply(op, old, *args, at=call, attrs={"name": base.id, "shared": (), "back": True}, keywords=keywords)
+        change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
     return True

@@ -30,7 +30,15 @@ IN_PLACE = {
     ast.RShift: operator.irshift,
 }
 # Operations whose result is (the object of) their first argument.
-SAME = {*IN_PLACE.values(), syntax.annotate, syntax.setitem, syntax.update_at, syntax.list_append, syntax.list_change}
+SAME = {
+    *IN_PLACE.values(),
+    syntax.annotate,
+    syntax.setitem,
+    syntax.update_at,
+    syntax.change_array,
+    syntax.list_append,
+    syntax.list_change,
+}
 # Operations whose result is a view or an element of their first argument.
 PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
 # Operators whose result may hold what the operands hold, like that of `xs + ys`, or be what a class's own method

@@ -106,14 +106,26 @@ def changed(node: ast.AST) -> ast.Name | None:
 UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
 
 
-def updated_at(node: ast.AST) -> ast.expr | None:
-    """The `x` of `np.add.at(x, i, v)` or `np.negative.at(x, i)`: it is changed as by an assignment to a part of it."""
-    match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Attribute(attr=name) | ast.Name(id=name), attr="at"),
-            args=[ast.Name() | ast.Subscript() as target, _] | [ast.Name() | ast.Subscript() as target, _, _],
-            keywords=[],
-        ) if name in UFUNCS and not any(isinstance(arg, ast.Starred) for arg in node.args):
+CHANGING_FUNCTIONS = frozenset(("put_along_axis", "fill_diagonal", "copyto"))
+"""NumPy functions that change their first argument."""
+
+
+def updated_array(stmt: ast.AST) -> ast.expr | None:
+    """The `x` of a statement `np.add.at(x, i, v)`, `np.negative.at(x, i)` or `np.copyto(x, y)`: an assignment to a part of it."""
+    match stmt:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr=name) | ast.Name(id=name), attr="at"),
+                args=[ast.Name() | ast.Subscript() as target, _, *more],
+                keywords=[],
+            )
+        ) if name in UFUNCS and len(more) < 2:
+            return target
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr=name) | ast.Name(id=name), args=[ast.Name() | ast.Subscript() as target, *_]
+            )
+        ) if name in CHANGING_FUNCTIONS:
             return target
     return None
 
@@ -129,7 +141,7 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
         base = changed(node)
         if base is not None:
             out.add(base.id)
-        target = updated_at(node)
+        target = updated_array(node)
         if target is not None and isinstance(whole := base_of(target), ast.Name):
             out.add(whole.id)
         if isinstance(node, COMPREHENSIONS):

@@ -6,7 +6,7 @@ import ast
 
 from ..ir import syntax
 from ..ir.node import Constant, Node
-from .assignments import append, bind, update_at
+from .assignments import append, bind, update_array
 from .conditionals import condition
 from .context import BREAK, CONTINUE, RETURN, STATEMENTS, ParseContext, handles
 from .functions import closure
@@ -15,7 +15,7 @@ from .functions import closure
 @handles(STATEMENTS, ast.Expr)
 def expression(p: ParseContext, stmt: ast.Expr) -> None:
     """An expression for its effect; docstrings are skipped."""
-    if isinstance(stmt.value, ast.Constant) or append(p, stmt) or update_at(p, stmt):
+    if isinstance(stmt.value, ast.Constant) or append(p, stmt) or update_array(p, stmt):
         return
     p.looked_up(stmt.value)
 

@@ -68,6 +68,11 @@ update_at = Syntax(
     "(x, index, value, ufunc), attrs shared -> x after `ufunc.at(x, index, value)`, or, where the value is None, after "
     "`ufunc.at(x, index)`; a local that nothing else sees. Of anything that is no ufunc the method is called, and x stays as it is",
 )
+change_array = Syntax(
+    "change_array",
+    "(x, function, *arguments), attrs shared, keywords -> x after a NumPy function that changes its first argument; a local that "
+    "nothing else sees. Any other function is called, and x stays as it is",
+)
 take_entry = Syntax(
     "take_entry",
     "(x, index) -> the x[index] of `x[index][i] = v` and what is left of x; attrs shared: what else may hold it, own: whether all "

@@ -18,3 +18,8 @@ SOURCES: dict[Callable, Callable] = {
     **linear_algebra.SOURCES,
 }
 """A function of `math` or NumPy -> a Python function that means the same and can be compiled."""
+
+METHODS: dict[str, Callable] = {
+    name: getattr(numpy_statistics, name) for name in ("argsort", "argpartition", "searchsorted")
+}
+"""A method of arrays -> a function of the array and the method's arguments."""

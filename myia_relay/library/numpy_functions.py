@@ -44,6 +44,12 @@ def isposinf(x):
     return np.isinf(x) & (np.asarray(x) > 0)[()]
 
 
+def angle(z, deg=False):
+    """np.angle of real numbers: 0, or pi where the sign bit is set."""
+    out = np.arctan2(0, z)
+    return out * (180 / math.pi) if deg else out
+
+
 # Comparisons of whole arrays.
 
 
@@ -291,7 +297,7 @@ def correlate(a, v, mode="valid"):
 SOURCES: dict[Callable, Callable] = {
     getattr(np, function.__name__): function
     for function in (
-        *(fmax, fmin, sinc, signbit, isneginf, isposinf, array_equal, allclose),
+        *(fmax, fmin, sinc, signbit, angle, isneginf, isposinf, array_equal, allclose),
         *(append, rot90, cross, polyval, vander, interp, convolve, correlate),
     )
 }

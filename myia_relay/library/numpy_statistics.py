@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .refusals import unsupported
+from .refusals import misfit, unsupported
 
 
 def _along(a, axis):
@@ -119,9 +119,15 @@ def _rows(rows):
 
 
 def argsort(a, axis=-1, kind=None):
-    """np.argsort with kind="stable": merge sort of the positions, from runs of one upwards. NaN comes last."""
-    if kind != "stable":
-        unsupported('np.argsort leaves the order of equal elements to chance; write np.argsort(x, kind="stable")')
+    """np.argsort, which is always stable: merge sort of the positions, from runs of one upwards. NaN comes last.
+
+    NumPy promises no order of equal elements unless kind="stable" is given, so where there are such its default may give another.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    if kind is not None and kind not in ("stable", "mergesort", "quicksort", "heapsort"):
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
     a = np.atleast_1d(a)
     if axis is None:
         a, axis = np.ravel(a), -1
@@ -166,6 +172,35 @@ def sort(a, axis=-1, kind=None):
     flat = _rows(rows)
     ordered = np.take_along_axis(flat, np.argsort(flat, kind="stable"), 1)
     return np.moveaxis(np.reshape(ordered, rows.shape), -1, axis)
+
+
+def _check_places(kth, shape, axis):
+    """Refuse places that an array has not.
+
+    Raises:
+        ValueError: there is no such place.
+    """
+    n = 1
+    for size in shape if axis is None else (shape[axis],):
+        n = n * size
+    for place in np.ravel(np.asarray(kth)):
+        k = place + n if place < 0 else place
+        if k < 0 or k >= n:
+            raise ValueError(f"kth(={k}) out of bounds ({n})")
+
+
+def partition(a, kth, axis=-1):
+    """np.partition: sorted, so that every place has the element that belongs there. NumPy orders the others in some other way."""
+    a = np.asarray(a)
+    _check_places(kth, a.shape, axis)
+    return np.sort(a, axis)
+
+
+def argpartition(a, kth, axis=-1):
+    """np.argpartition: as np.argsort, so that every place has the position of the element that belongs there."""
+    a = np.asarray(a)
+    _check_places(kth, a.shape, axis)
+    return np.argsort(a, axis)
 
 
 def searchsorted(a, v, side="left"):
@@ -299,10 +334,57 @@ def unique(
     return out if len(out) > 1 else out[0]
 
 
+def bincount(x, weights=None, minlength=0):
+    """np.bincount: how often each number occurs, or the sums of its weights; how many numbers there are, the run tells.
+
+    The sums are float64 always; NumPy's are int64 where x is empty.
+
+    Raises:
+        ValueError: a number is negative, or `minlength`, or there is not a weight for each number.
+        TypeError: they are no integers.
+    """
+    x = np.asarray(x)
+    if x.ndim != 1:
+        misfit(
+            "np.bincount takes a vector: object too deep for desired array" if x.ndim else "np.bincount takes a vector"
+        )
+    if x.dtype.kind not in "iub":
+        unsupported("np.bincount counts integers; convert them with .astype(np.int64)")
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
+    x = x.astype(np.int64)
+    n = minlength
+    if x.shape[0] > 0:
+        if np.min(x) < 0:
+            raise ValueError("'list' argument must have no negative elements")
+        n = max(int(np.max(x)) + 1, minlength)
+    if weights is None:
+        counts = np.zeros(n, np.int64)
+        np.add.at(counts, x, 1)
+        return counts
+    w = np.asarray(weights)
+    if w.ndim != 1 or w.shape[0] != x.shape[0]:
+        raise ValueError("The weights and list don't have the same length.")
+    sums = np.zeros(n)
+    np.add.at(sums, x, w)
+    return sums
+
+
+def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
+    """np.isin: which elements occur among others, by binary search."""
+    element, others = np.asarray(element), np.ravel(test_elements)
+    if others.shape[0] == 0:
+        return np.full(element.shape, invert)
+    dtype = np.result_type(element, others)
+    ordered, element = np.sort(others.astype(dtype)), element.astype(dtype)
+    at = np.minimum(np.searchsorted(ordered, element), ordered.shape[0] - 1)
+    return np.asarray(ordered[at] != element if invert else ordered[at] == element)
+
+
 SOURCES = {
     getattr(np, function.__name__): function
     for function in (
         *(nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, average),
-        *(argsort, sort, searchsorted, quantile, percentile, median, unique),
+        *(argsort, sort, partition, argpartition, searchsorted, bincount, isin, quantile, percentile, median, unique),
     )
 }

@@ -10,7 +10,7 @@ import pytest
 
 from myia_relay.library import SOURCES
 from myia_relay.prims.api.array_indices import masked
-from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, at_add, getitem, setitem
+from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
 
 from .staged import run
@@ -203,6 +203,10 @@ CALLS = [
     (np.repeat, (A, 3), {}),
     (np.roll, (A, 1), {}),
     (np.roll, (T, -3, 2), {}),
+    (np.roll, (T, (1, -2), (0, 2)), {}),
+    (np.roll, (T, 2, (0, 0, 1)), {}),
+    (np.roll, (T, (1, 2), 1), {}),
+    (np.roll, (A, (1, 2)), {}),
     (np.pad, (A, 1), {}),
     (np.pad, (A, ((1, 2), (0, 1))), {"constant_values": 7.0}),
     (np.zeros, ((2, 3),), {}),
@@ -529,15 +533,6 @@ def test_shapes_that_do_not_fit_are_named():
         run(IMPLEMENTATIONS[np.bitwise_and], np.uint8(3), 2.5)
     with pytest.raises(OverflowError, match="Python integer 300 out of bounds for int8"):
         run(IMPLEMENTATIONS[np.add], SMALL, 300)
-
-
-def test_adding_at_positions_accumulates():
-    expected = V.copy()
-    np.add.at(expected, [0, 0, -1], [1.0, 2.0, 3.0])
-    same(run(lambda b, x, i, v: at_add(b, x, i, v), V, np.array([0, 0, -1]), np.array([1.0, 2.0, 3.0])), expected)
-    expected = T.copy()
-    expected[:, 1, ::2] += 2
-    same(run(lambda b, x, v: at_add(b, x, (slice(None), 1, slice(None, None, 2)), v), T, 2), expected)
 
 
 def test_bfloat16_is_a_dtype_like_others():

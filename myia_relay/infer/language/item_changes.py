@@ -11,6 +11,7 @@ from ...abstract.types import Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
+from ...library.in_place import CHANGING
 from ...library.rows import change_rows, combine_rows, put_rows
 from ...prims.api.array_indices import by_positions, masked, rows_written, without_slices
 from ...prims.api.promotion import fit, operand
@@ -343,6 +344,27 @@ async def update_at(engine: Engine, frame: Frame, node: Apply, values: list[Val]
     return await combined(
         engine, frame, value, index, ufunc.value, operands[0] if operands else None, node.origin, False
     )
+
+
+@handles(S.change_array)
+async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
+    """`np.copyto(x, y)`, `np.put_along_axis(x, i, v, axis)`.
+
+    Raises:
+        TypeError_: x is no array.
+    """
+    value, function, *args = [engine.value(frame, a) for a in node.args]
+    count = len(args) - len(node.keywords)
+    args, kwargs = args[:count], dict(zip(node.keywords, args[count:], strict=True))
+    if not isinstance(function, Static) or function.value not in CHANGING:
+        await engine.call(frame, function, [value, *args], kwargs, node.origin, node)
+        return value
+    refuse_shared(engine, frame, node, value)
+    if not isinstance(value, Dyn) or not isinstance(value.type, Array):
+        raise TypeError_(f"np.{function.value.__name__} changes an array in place, and this is {describe(value)}")
+    new = await engine.call(frame, Static(CHANGING[function.value]), [value, *args], kwargs, node.origin, node)
+    engine.shared.difference_update(arrays_of(new))  # `value` is not used again
+    return new
 
 
 @handles(S.setitem)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Ref, Scalar, Type
+from ...abstract.types import Array, Ref, Scalar, Type
+from ...library import METHODS as LIBRARY_METHODS
 from ...prims.api.numpy_api import METHODS
 from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, nearest
@@ -166,6 +167,8 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
         )
     if method is not None and isinstance(t, Scalar) and not t.weak and not hasattr(np.generic, name):
         raise AttributeError_(f"'numpy.{t.dtype}' object has no attribute '{name}'; use np.{name}(...)")
+    if method is None and isinstance(t, Array) and name in LIBRARY_METHODS:
+        return Bound(value, LIBRARY_METHODS[name])
     if method is None:
         advice = f"; {ARRAY_METHODS[name]}" if name in ARRAY_METHODS else nearest(name, METHODS)
         raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")

@@ -22,6 +22,7 @@ from .implementations import implements, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
+    as_int,
     astype,
     bind_size,
     fit,
@@ -34,6 +35,7 @@ from .promotion import (
     size_argument,
     size_value,
     static_index,
+    static_int,
     static_size,
     strong,
     unwrap,
@@ -462,19 +464,36 @@ def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=
     return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
 
 
-@implements(np.roll, static=("shift", "axis"))
+@implements(np.roll, static=("axis",))
 def roll(b: Builder, a, shift, axis=None) -> Var:
-    """np.roll by a known distance."""
+    """np.roll: by one distance or several, each known or computed, along one axis or several.
+
+    Raises:
+        ShapeError: there are as many distances as axes, or one of either.
+    """
     x = array_of(b, a, "np.roll")
     if axis is None:
         return reshape(roll(b, ravel(b, x), shift, 0), shape=x.shape)
-    axis = normalise_axis("np.roll", axis, x.shape)
-    n = x.shape[axis]
-    if isinstance(n, Dim):
+    axes = list(axis) if isinstance(axis, tuple | list) else [axis]
+    shifts = list(shift) if isinstance(shift, tuple | list) else [shift]
+    count = len(axes) if len(shifts) == 1 else len(shifts)
+    if len(axes) not in (1, count):
+        raise ShapeError(f"np.roll: {len(shifts)} distances and {len(axes)} axes; there are as many, or one of either")
+    for by, along in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
+        x = _rolled(b, x, by, normalise_axis("np.roll", along, x.shape))
+    return x
+
+
+def _rolled(b: Builder, x: Var, shift, axis: int) -> Var:
+    n, by = x.shape[axis], static_int(shift)
+    if isinstance(n, Dim) or not isinstance(by, int):
+        if not isinstance(n, Dim) and not n:
+            return x
         size = strong(size_value(b, n))
-        at = P.mod(P.sub(nullary(x, "iota", n=n, dtype="int64"), python(b, np.int64(shift))), size)
+        distance = python(b, np.int64(by)) if isinstance(by, int) else strong(as_int(b, shift, "np.roll: a distance"))
+        at = P.mod(P.sub(nullary(x, "iota", n=n, dtype="int64"), distance), size)
         return take(x, at, axis=axis)
-    at = (-shift) % n if n else 0
+    at = (-by) % n if n else 0
     if at == 0:
         return x
     tail, head = _parts(b, x, [at], axis, False, "np.roll")

@@ -1,0 +1,73 @@
+"""NumPy functions that change their first argument, as functions that return it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .refusals import misfit, unsupported
+
+
+def _across(arr, axis):
+    """The positions along an axis, in a shape that goes along it."""
+    return np.reshape(np.arange(arr.shape[axis]), [arr.shape[axis] if k == axis else 1 for k in range(arr.ndim)])
+
+
+def put_along_axis(arr, indices, values, axis):
+    """np.put_along_axis.
+
+    Raises:
+        ValueError: the arrays differ in the number of axes.
+        TypeError: the positions are no integers.
+    """
+    indices = np.asarray(indices)
+    if indices.dtype.kind not in "iu":
+        unsupported("np.put_along_axis: positions are ints")
+    out = arr.copy()
+    if axis is None:
+        if indices.ndim != 1:
+            misfit("np.put_along_axis: when axis=None, `indices` must have a single dimension.")
+        flat = np.ravel(out)
+        flat[indices] = values
+        return np.reshape(flat, arr.shape)
+    if indices.ndim != arr.ndim:
+        misfit("np.put_along_axis: `indices` and `arr` must have the same number of dimensions")
+    np.size(arr, axis)  # refuses what is no axis
+    index = tuple([indices if k == axis % arr.ndim else _across(arr, k) for k in range(arr.ndim)])
+    out[index] = values
+    return out
+
+
+def fill_diagonal(a, val, wrap=False):
+    """np.fill_diagonal with one value, or as many as the diagonal has."""
+    if a.ndim < 2:
+        misfit("array must be at least 2-d")
+    if a.ndim > 2 and min(a.shape) != max(a.shape):
+        misfit("All dimensions of input must be of equal length")
+    if wrap and a.shape[0] > a.shape[1]:
+        unsupported("np.fill_diagonal(wrap=True) is not part of compiled code")
+    out = a.copy()
+    at = np.arange(min(a.shape))
+    out[tuple([at for _ in range(a.ndim)])] = val
+    return out
+
+
+def copyto(dst, src, where=True):
+    """np.copyto.
+
+    Raises:
+        TypeError: floats are copied into an array of integers.
+    """
+    src = np.asarray(src)
+    if src.dtype.kind == "f" and dst.dtype.kind != "f":
+        unsupported("np.copyto: floats do not fit into an array of integers; convert them with .astype")
+    out = dst.copy()
+    out[...] = np.where(where, src, dst)
+    return out
+
+
+CHANGING: dict[Callable, Callable] = {
+    getattr(np, function.__name__): function for function in (put_along_axis, fill_diagonal, copyto)
+}
+"""A function that changes its first argument -> one that returns it changed, and can be compiled."""
