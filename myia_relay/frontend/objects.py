@@ -39,6 +39,7 @@ SAME = {
     syntax.list_append,
     syntax.list_change,
 }
+STORES = {syntax.setitem}  # where the front end does not know, inference does: an array holds nothing
 # Operations whose result is a view or an element of their first argument.
 PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
 # Operators whose result may hold what the operands hold, like that of `xs + ys`, or be what a class's own method
@@ -59,6 +60,7 @@ _PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
 _NEW_ARRAYS = frozenset(
     "zeros ones empty full arange linspace eye zeros_like ones_like empty_like full_like copy".split()
 )
+_COPY = frozenset(["copy"])
 
 Objects = frozenset[Node]
 
@@ -98,7 +100,7 @@ def objects(p: ParseFacts, node: Node, through: syntax.Handing | None = None) ->
     while stack:
         top = stack.pop()
         if top not in known and top not in open_:
-            groups = _through(sources_of(p, top), top, through)
+            groups = through_calls(sources_of(p, top), top, through)
             open_[top] = sources = [tuple(origin_of(p, n, through) for n in group) for group in groups]
             stack.extend(n for group in sources for n in group)
     empty: Objects = frozenset()
@@ -140,7 +142,7 @@ def origin_of(p: ParseFacts, node: Node, through: syntax.Handing | None = None) 
         if top in known:
             stack.pop()
             continue
-        same, *others = _through(sources_of(p, top), top, through)
+        same, *others = through_calls(sources_of(p, top), top, through)
         if same and not any(others) and top not in waiting:
             waiting.add(top)
             stack.extend(s for s in same if s not in known and s not in waiting)
@@ -174,12 +176,13 @@ class Sources(NamedTuple):
     given: tuple[Node, ...] = ()
 
 
-def _through(sources: Sources, node: Node, through: syntax.Handing | None) -> Sources:
+def through_calls(sources: Sources, node: Node, through: syntax.Handing | None) -> Sources:
     """Where a value may come from if only the given calls return or hold their arguments."""
     if not sources.given:
         return sources
     given = () if through is None else through.calls.get(node, ())
-    return sources._replace(given=tuple(g for g in sources.given if g in given))
+    found = tuple(g for g in sources.given if g in given)
+    return sources._replace(given=(), held=found) if applies(node, STORES) else sources._replace(given=found)
 
 
 def is_literal(node: Node) -> bool:
@@ -221,9 +224,13 @@ def sources_of(p: ParseFacts, node: Node) -> Sources:
         if value is syntax.comprehension:
             return Sources(copied=(args[1].value.output,))
         if value in SAME:
-            holds = value is syntax.list_append or (value is syntax.setitem and not is_array(p, args[0]))
+            if value is syntax.setitem:
+                stored = () if is_array(p, args[0]) else args[-1:]
+                # Inference knows whether what `x.copy()` makes is an array.
+                copy = is_array(p, args[0], copies=True)
+                return Sources(same=args[:1], held=() if copy else stored, given=stored if copy else ())
             given = args[1:] if value in OPERATORS else ()
-            return Sources(same=args[:1], held=args[-1:] if holds else (), given=given)
+            return Sources(same=args[:1], held=args[-1:] if value is syntax.list_append else (), given=given)
         if value in PART:
             return Sources(part=args[:1])
         if value in _HOLDING:
@@ -246,23 +253,29 @@ def _is_dict(node: Node) -> bool:
     return value is dict or isinstance(value, syntax.FreeName) and value.name == "dict"
 
 
-def is_array(p: ParseFacts, node: Node) -> bool:
-    """Whether a value is, on every path that leads here, an array that a NumPy function made."""
+def is_array(p: ParseFacts, node: Node, copies: bool = False) -> bool:
+    """Whether a value is, on every path that leads here, an array that a NumPy function made.
+
+    Args:
+        p: the function.
+        node: the value.
+        copies: whether `x.copy()` counts as one, whatever `x` is.
+    """
     known = p.solved.arrays
-    if node not in known:
-        known[node] = _is_array(p, node)
-    return known[node]
+    if (node, copies) not in known:
+        known[node, copies] = _is_array(p, node, copies)
+    return known[node, copies]
 
 
-def _is_array(p: ParseFacts, node: Node) -> bool:
+def _is_array(p: ParseFacts, node: Node, copies: bool) -> bool:
     """The computation that `is_array` caches."""
     seen: set[Node] = set()
     stack = [node]
     while stack:
         top = stack.pop()
-        if not p.solved.arrays.get(top, True):
+        if not p.solved.arrays.get((top, copies), True):
             return False
-        if top in seen or top in p.solved.arrays:
+        if top in seen or (top, copies) in p.solved.arrays:
             continue
         seen.add(top)
         if top in p.flows:
@@ -273,6 +286,8 @@ def _is_array(p: ParseFacts, node: Node) -> bool:
         fn = top.fn
         if applies(top, (*SAME, syntax.check_bound)):
             stack.append(top.args[1 if fn.value is syntax.check_bound else 0])
+        elif (receiver := copied_by_method(top)) is not None:
+            stack.extend(() if copies else (receiver,))
         elif not (isinstance(fn, Apply) and applies(fn, (getattr,)) and _is_named(fn.args[1], _NEW_ARRAYS)):
             return False
     return True
@@ -314,7 +329,7 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
     seen = set(stack)
     while stack:
         top, level, iteration = stack.pop()
-        same, part, held, copied, given = _through(sources_of(p, top), top, through)
+        same, part, held, copied, given = through_calls(sources_of(p, top), top, through)
         before = iteration
         if isinstance(top, Parameter) and top in p.flows:
             before = iteration or top.graph
@@ -405,6 +420,12 @@ def applies(node: Any, operations: Any) -> TypeGuard[Apply]:
 def _is_named(node: Node, names: frozenset[str]) -> bool:
     """Whether a value is an attribute with one of some names."""
     return isinstance(node, Constant) and node.value in names
+
+
+def copied_by_method(node: Node) -> Node | None:
+    """The `x` of `x.copy()`."""
+    method = node.fn if isinstance(node, Apply) and not node.args else None
+    return method.args[0] if applies(method, (getattr,)) and _is_named(method.args[1], _COPY) else None
 
 
 def is_free(node: Constant) -> bool:

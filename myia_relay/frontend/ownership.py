@@ -21,8 +21,10 @@ from .objects import (
     OPERATORS,
     PART,
     SAME,
+    STORES,
     Objects,
     applies,
+    copied_by_method,
     is_array,
     is_free,
     is_own,
@@ -31,6 +33,7 @@ from .objects import (
     levels,
     objects,
     sources_of,
+    through_calls,
 )
 
 
@@ -191,16 +194,14 @@ def check(
         report: called with the conflicts.
         within: where it is an entry, what it is an entry of.
     """
-    live = set(p.here)
-    for loop in p.loops:
-        live |= loop
+    live = p.here.union(*p.loops)
     others = {v: n for v, n in p.state.env.items() if v in live and v != name and not v.startswith("$")}
     iterated = list(p.iterated)
 
     def conflicts() -> list[Conflict]:
         found = shared(p, name, node, others, iterated, within is not None)
-        if within is not None and not _entries_differ(p, within):
-            found.append(Conflict(f"another entry of '{name}' may be, or hold, the same object"))
+        if within is not None:
+            found.append(_twice(p, name, within))
         return found
 
     report(conflicts())
@@ -208,56 +209,99 @@ def check(
         p.checks.append(lambda: report(conflicts()))
 
 
-def _entries_differ(p: ParseContext, node: Node) -> bool:
+def _twice(p: ParseContext, name: str, whole: Node) -> Conflict:
+    """That an entry of a structure may be in it twice: certainly a conflict, or one if calls return what they are given."""
+    differ = _entries_differ(p, whole)
+    confirm = (lambda calls, arrays: not _entries_differ(p, whole, calls)) if differ else None
+    return Conflict(f"another entry of '{name}' may be, or hold, the same object", confirm=confirm)
+
+
+def _entries_differ(p: ParseContext, node: Node, through: syntax.Handing | None = None) -> bool:
     """Whether no two entries of a structure can be, or hold, the same object.
 
     Each time something is put into it, or all that something holds, that is to be another object: made by another operation, and
-    anew in each iteration of the loops in which it is put there. What calls return is left to inference.
+    anew in each iteration of the loops in which it is put there.
+
+    Args:
+        p: the function.
+        node: the structure.
+        through: the calls that hand on what they are given; none by default.
     """
-    placed = _placed(p, node)
+    placed = _placed(p, node, through=through)
     if placed is None:
         return False
+    unknown = None if through is None else through.without(_is_known)
     taken: set[Node] = set()
     for value, holder in placed:
-        roots = {r for r in objects(p, value)[0] if not isinstance(r, Constant) or is_free(r)}
-        if not taken.isdisjoint(roots) or any(
-            _outlives_an_iteration(p, n, holder) for n in (*roots, *_carried(p, value))
+        roots = {r for r in objects(p, value, unknown)[0] if not isinstance(r, Constant) or is_free(r)}
+        if (
+            not taken.isdisjoint(roots)
+            or holder is not None
+            and any(_outlives_an_iteration(p, n, holder) for n in (*roots, *_carried(p, value)))
         ):
             return False
         taken |= roots
     return True
 
 
-def _placed(p: ParseContext, node: Node, made_here: bool = False) -> list[tuple[Node, Node]] | None:
+def _placed(
+    p: ParseContext,
+    node: Node,
+    made_here: bool = False,
+    through: syntax.Handing | None = None,
+    busy: tuple[Node, ...] = (),
+) -> list[tuple[Node, Node | None]] | None:
     """All that may have been put into a structure, with the operation that put it there; None if that is not known.
+
+    Of an entry of another structure, all entries of that one come first, without an operation: what one of them is, another one
+    may hold the content of.
 
     Args:
         p: the function.
         node: the structure; that of an entry of another one is what all of its entries are made of.
         made_here: whether it is not to be told where a call made the structure, or an object that is in it.
+        through: the calls that hand on what they are given. Their results may hold whatever is anywhere in that; but
+            `x.copy()` holds what `x` holds.
+        busy: the structures of which it is an entry; it may be one of them, in a loop.
     """
+    if node in busy:
+        return None
     own = frozenset() if sources_of(p, node).part else objects(p, node)[0]
-    placed: list[tuple[Node, Node]] = []
+    placed: list[tuple[Node, Node | None]] = []
+    inside: set[Node] = set()  # what calls were given, and all that it holds
     seen, stack = {node}, [node]
     while stack:
         top = stack.pop()
         sources = sources_of(p, top)
-        copies = (*sources.copied, *(sources.given if applies(top, OPERATORS) else ()))
+        if not applies(top, OPERATORS):
+            sources = through_calls(sources, top, through)
+        receiver = copied_by_method(top) if sources.given else None
+        copies = (*sources.copied, *(sources.given if receiver is None else (receiver,)))
+        held = [h for h in sources.held if not _is_put_back(h)]
         fresh = {*sources.same, *copies}
-        if sources.part:
-            outer = _placed(p, sources.part[0], made_here) if top in p.items or _is_entry(top) else None
+        if top in inside:
+            fresh |= {*sources.part, *held}
+        elif sources.part:
+            is_entry = top in p.items or _is_entry(top)
+            outer = _placed(p, sources.part[0], made_here, through, (*busy, node)) if is_entry else None
             if outer is None:
                 return None
-            fresh = {value for value, _ in outer}
+            fresh = {value for value, holder in outer if holder is not None}
+            placed += [(value, None) for value in fresh]
         elif applies(top, (operator.mul, operator.imul)) or any(not own.isdisjoint(objects(p, c)[0]) for c in copies):
             return None
-        held = [h for h in sources.held if not _is_put_back(h)]
-        if made_here and not (_is_maker(p, top) and all(_is_maker(p, r) for h in held for r in objects(p, h)[0])):
+        if made_here and not (_is_maker(p, top) and all(_is_maker(p, r, True) for h in held for r in objects(p, h)[0])):
             return None
         placed += [(c, top) for c in copies if not applies(top, (syntax.comprehension,))] + [(h, top) for h in held]
+        inside |= fresh if top in inside else set() if _is_known(top) else {*sources.given}
         stack.extend(fresh - seen)
         seen |= fresh
     return placed
+
+
+def _is_known(node: Node) -> bool:
+    """Whether names tell what a value holds that operands hold, wherever inference has seen that it holds some."""
+    return applies(node, (*OPERATORS, *STORES)) or copied_by_method(node) is not None
 
 
 def is_made_here(p: ParseContext, node: Node) -> bool:
@@ -265,10 +309,16 @@ def is_made_here(p: ParseContext, node: Node) -> bool:
     return _placed(p, node, made_here=True) is not None
 
 
-def _is_maker(p: ParseContext, node: Node) -> bool:
-    """Whether a value is certainly not the result of a call that may return its arguments."""
+def _is_maker(p: ParseContext, node: Node, copies: bool = False) -> bool:
+    """Whether a value is certainly not the result of a call that may return its arguments.
+
+    Args:
+        p: the function.
+        node: the value.
+        copies: whether it may be a copy that holds the same entries.
+    """
     known = (*SAME, *OPERATORS, syntax.check_bound, syntax.make_list, syntax.make_tuple, syntax.comprehension)
-    if node in p.flows or node in p.items or _is_entry(node) or applies(node, known) or is_array(p, node):
+    if node in p.flows or node in p.items or _is_entry(node) or applies(node, known) or is_array(p, node, copies):
         return True
     return isinstance(node, Constant) and not is_free(node)
 

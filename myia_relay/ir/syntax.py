@@ -140,14 +140,14 @@ class Solved:
         origin: value -> the one before which it surely is the same object as.
         objects: value -> the objects that it may be, and that it may be or hold.
         levels: how deep inside of which objects it may lie.
-        arrays: whether it is an array that a NumPy function made.
+        arrays: whether it is an array that a NumPy function made; and whether it is one if each `x.copy()` is.
     """
 
     def __init__(self):
         self.origin: dict[Any, Any] = {}
         self.objects: dict[Any, tuple] = {}
         self.levels: dict[tuple, dict] = {}
-        self.arrays: dict[Any, bool] = {}
+        self.arrays: dict[tuple[Any, bool], bool] = {}
 
     def _all(self) -> tuple[dict[Any, Any], ...]:
         return self.origin, self.objects, self.levels, self.arrays
@@ -175,10 +175,18 @@ class Handing:
     Attributes:
         calls: parsed call -> which of its arguments (or what is called) it may return, or put into what it returns.
         solved: what the front end has found out with that; good as long as `calls` does not change.
+        rest: what `without` has returned; good as long.
     """
 
     calls: dict[Any, set[Any]] = field(default_factory=dict)
     solved: Solved = field(default_factory=Solved)
+    rest: Handing | None = None
+
+    def without(self, known: Callable[[Any], bool]) -> Handing:
+        """The same, but for some of the calls."""
+        if self.rest is None:
+            self.rest = Handing({call: given for call, given in self.calls.items() if not known(call)})
+        return self.rest
 
 
 @dataclass(frozen=True, eq=False)

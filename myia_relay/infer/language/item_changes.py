@@ -28,6 +28,7 @@ from ..engine.conflicts import refuse_conflicts, refuse_shared
 from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..engine.handing import note_places
 from ..engine.unions import each_option
 from ..objects import lists
 from ..objects.advice import SYMBOLS
@@ -373,6 +374,8 @@ async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) 
     """`x[i] = v`."""
     value, index, new = values
     refuse_shared(engine, frame, node, value)
+    if not (isinstance(value, Dyn) and isinstance(value.type, Array)):
+        note_places(frame.spec, node, {3})
     return await set_item(engine, frame, value, index, new)
 
 
