@@ -96,7 +96,7 @@ class History:
         return f"<History: {len(self.epochs)} epochs, {self.steps} steps{last}>"
 
     def plot(self, ax=None):
-        """Draw the loss of every step, and a smoothed curve.
+        """Draw the loss of every step, a smoothed curve, and the validation loss at the end of each epoch.
 
         Args:
             ax: matplotlib axes to draw into; by default a new figure's.
@@ -117,6 +117,12 @@ class History:
         width = max(1, round(_SMOOTHING * len(losses)))
         if width > 1:
             ax.plot(steps, _smooth(losses, width), color="tab:blue", linewidth=1.6, label=f"mean of {width} steps")
+        measured = [
+            (end, row["val_loss"]) for row in self.epochs if "val_loss" in row and (end := self._last_step(row))
+        ]
+        if measured:
+            ax.plot(*zip(*measured), color="tab:orange", marker="o", markersize=4, label="validation")
+        if width > 1 or measured:
             ax.legend(frameon=False)
         for row in self.epochs[:-1]:
             if end := self._last_step(row):

@@ -60,3 +60,23 @@ def whole_steps() -> Iterator[None]:
             if signal.getsignal(signal.SIGINT) is _note:
                 signal.signal(signal.SIGINT, _handler)
             poll()
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """SIGINT waits for the end of this, where what the process does about it happens: `KeyboardInterrupt`, say.
+
+    Only the main thread receives signals; elsewhere this does nothing, nor where no Python function handles SIGINT.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    noted: list[Any] = []
+    signal.signal(signal.SIGINT, lambda number, frame: noted.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if noted:
+        before(signal.SIGINT, sys._getframe())

@@ -95,13 +95,21 @@ PUBLIC = {
     **dict.fromkeys(["register_op", "TensorType"], "operators"),
     "parameter": "model.layers",
     "fit": "model.fit",
+    "evaluate": "model.evaluate",
+    "Callback": "model.training",
     "load_compiled": "cache.export",
     "History": "model.history",
     "Dataset": "model.datasets",
 }
 """Public name -> the module that it is in."""
 
-MODULES = {"random": "random", "optim": "model.optim", "datasets": "model.datasets", "init": "model.init"}
+MODULES = {
+    "random": "random",
+    "optim": "model.optim",
+    "datasets": "model.datasets",
+    "data": "model.batches",
+    "init": "model.init",
+}
 """Public name -> the module that it is."""
 
 __all__ = ["LAYERS", "MODULES", "OPERATORS", "PUBLIC"]

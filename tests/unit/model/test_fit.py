@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from myia_relay import Float, Tensor, relay, relay_model
-from myia_relay.model import fit as fit_module
 from myia_relay.model import lenet as lenet_module
-from myia_relay.model.fit import epoch_order, stacked
+from myia_relay.model import steps as steps_module
+from myia_relay.model import training as training_module
+from myia_relay.model.batches import epoch_order
+from myia_relay.model.feed import arguments, collected
+from myia_relay.model.resume import Checkpoint
 from myia_relay.utils.errors import ShapeError, TypeError_
 
 CLASSES, WIDTH = 3, 4
@@ -115,7 +118,7 @@ class TestOptimisers:
         by_hand = reference(params, **options)
         losses = []
         for epoch in range(2):
-            for rows in epoch_order(len(x), 8, True, 7, epoch):
+            for rows in epoch_order(len(x), True, 7, epoch).reshape(-1, 8):
                 loss, grads = gradients(params, x[rows], y[rows])
                 losses.append(loss)
                 by_hand.step(grads)
@@ -159,7 +162,7 @@ class TestOptimisers:
         x, y = data()
         model = make_model()
         optimiser = relay.optim.sgd(model, lr=0.5)
-        run = fit_module._steps(LOSSES["interpreter"], "interpreter")
+        run = steps_module.training(LOSSES["interpreter"], "interpreter", False)
         relay.fit(model, LOSSES["interpreter"], (x, y), batch_size=8, optimizer=optimiser, verbose=False)
         compiled = run.cache_info().misses
         optimiser.lr = 0.0
@@ -170,7 +173,7 @@ class TestOptimisers:
         assert run.cache_info().misses == compiled
 
     def test_one_program_serves_every_length_of_data(self):
-        run = fit_module._steps(LOSSES["interpreter"], "interpreter")
+        run = steps_module.training(LOSSES["interpreter"], "interpreter", False)
         model = make_model()
         optimiser = relay.optim.adam(model)
         for count in (16, 24, 40):
@@ -239,11 +242,10 @@ class TestReproducible:
         assert self.run(seed=3)[1].losses != self.run(seed=4)[1].losses
 
     def test_orders(self):
-        order = epoch_order(10, 4, True, 0, 0)
-        assert order.shape == (2, 4) and order.dtype == np.int64
-        assert len(set(order.ravel())) == 8
-        assert not np.array_equal(order, epoch_order(10, 4, True, 0, 1))  # every epoch has its own
-        assert np.array_equal(epoch_order(10, 4, False, 0, 1), np.arange(8).reshape(2, 4))
+        order = epoch_order(10, True, 0, 0)
+        assert order.dtype == np.int64 and sorted(order) == list(range(10))
+        assert not np.array_equal(order, epoch_order(10, True, 0, 1))  # every epoch has its own
+        assert np.array_equal(epoch_order(10, False, 0, 1), np.arange(10))
 
     def test_history(self):
         seen = []
@@ -253,10 +255,11 @@ class TestReproducible:
             return float(len(seen))
 
         _, history = self.run(epochs=3, metrics={"iteration": metric})
-        assert len(history.losses) == 3 * 4 and history["steps"] == [4, 4, 4]
+        assert len(history.losses) == 3 * 5 and history["steps"] == [5, 5, 5]
         assert history["iteration"] == [1.0, 2.0, 3.0]
         for epoch, mean in enumerate(history["loss"]):
-            assert mean == pytest.approx(np.mean(history.losses[4 * epoch : 4 * epoch + 4]))
+            losses = history.losses[5 * epoch : 5 * epoch + 5]
+            assert mean == pytest.approx(np.average(losses, weights=[5, 5, 5, 5, 4]))
 
     def test_it_learns(self):
         x, _ = data(64)
@@ -302,25 +305,25 @@ class TestCheckpoint:
 
     def test_taken_up_within_an_epoch(self, tmp_path, monkeypatch):
         """Killed at an arbitrary step: what the last checkpoint has, and no more, is taken up."""
-        monkeypatch.setattr(fit_module, "CHECKPOINT_SECONDS", 0.0)
-        monkeypatch.setattr(fit_module, "CHUNK_SECONDS", 0.0)  # one step in each chunk
+        monkeypatch.setattr(training_module, "CHECKPOINT_SECONDS", 0.0)
+        monkeypatch.setattr(training_module, "CHUNK_SECONDS", 0.0)  # one step in each chunk
         saved = []
-        save = fit_module.Checkpoint.save
+        save = Checkpoint.save
 
-        def save_and_die(self, model, optimizer, position, history):
-            save(self, model, optimizer, position, history)
-            saved.append(position)
+        def save_and_die(self, run):
+            save(self, run)
+            saved.append(run.position())
             if len(saved) == 9:
                 raise Stop
 
         model = make_model()
         with monkeypatch.context() as patch:
-            patch.setattr(fit_module.Checkpoint, "save", save_and_die)
+            patch.setattr(Checkpoint, "save", save_and_die)
             with pytest.raises(Stop):
                 relay.fit(
                     model, LOSSES["interpreter"], data(), epochs=3, batch_size=4, checkpoint=tmp_path, verbose=False
                 )
-        assert saved[-1]["step"] > 0
+        assert saved[-1]["batch"] > 0
         resumed, history = self.resumable(tmp_path, 3)
         whole, expected = self.whole(3)
         assert history.losses == expected.losses
@@ -346,11 +349,11 @@ class TestInterrupt:
         states = {tuple(p.tobytes() for p in make_model().arrays)}
         reference = make_model()
         optimiser = relay.optim.sgd(reference, lr=0.1)
-        monkeypatch.setattr(fit_module, "CHUNK_SECONDS", 0.0)
-        run = fit_module._steps(LOSSES["interpreter"], "interpreter")
+        monkeypatch.setattr(training_module, "CHUNK_SECONDS", 0.0)
+        run = steps_module.training(LOSSES["interpreter"], "interpreter", False)
         for epoch in range(4):
-            for rows in epoch_order(len(x), 4, True, 0, epoch):
-                run(reference, optimiser, x, y, rows[None], np.zeros(1, np.float32))
+            for rows in epoch_order(len(x), True, 0, epoch).reshape(-1, 4):
+                run(reference, optimiser, arguments((x, y)), rows[None], np.zeros(1, np.float32))
                 states.add(tuple(p.tobytes() for p in reference.arrays))
         model = make_model()
         calls = []
@@ -386,7 +389,7 @@ class TestInterrupt:
         optimiser = relay.optim.adam(model, lr=1e-3)
         options = {"epochs": 10**4, "batch_size": 1, "shuffle": False, "verbose": False}
         relay.fit(twin, LOSSES["native"], (x[:2], y[:2]), batch_size=1, verbose=False)  # compiled before the clock runs
-        monkeypatch.setattr(fit_module, "CHUNK_SECONDS", 1e9)  # chunks as long as an epoch
+        monkeypatch.setattr(training_module, "CHUNK_SECONDS", 1e9)  # chunks as long as an epoch
         old = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         try:
@@ -400,9 +403,9 @@ class TestInterrupt:
         # Exactly so many steps from the start lead to exactly this model.
         again = make_model()
         fresh = relay.optim.adam(again, lr=1e-3)
-        run = fit_module._steps(LOSSES["native"], "native")
+        run = steps_module.training(LOSSES["native"], "native", False)
         rows = np.arange(steps, dtype=np.int64)[:, None] % len(x)
-        run(again, fresh, x, y, rows, np.zeros(steps, np.float32))
+        run(again, fresh, arguments((x, y)), rows, np.zeros(steps, np.float32))
         assert all(np.array_equal(a, b) for a, b in zip(model.arrays, again.arrays, strict=True))
         assert all(np.array_equal(a, b) for a, b in zip(optimiser.arrays, fresh.arrays, strict=True))
 
@@ -417,9 +420,9 @@ class TestRefusals:
             relay.fit(make_model(), LOSSES["interpreter"], data(), optimizer=relay.optim.adam(make_model()))
 
     def test_batches_that_cannot_be(self):
-        for size in (0, 25):
+        for size, drop in ((0, False), (25, True)):
             with pytest.raises(ValueError, match=f"batch_size={size} for 24 examples"):
-                relay.fit(make_model(), LOSSES["interpreter"], data(), batch_size=size)
+                relay.fit(make_model(), LOSSES["interpreter"], data(), batch_size=size, drop_last=drop)
 
     def test_inputs_of_a_wrong_shape(self):
         x, y = data()
@@ -435,17 +438,17 @@ class TestRefusals:
 
     def test_arrays_that_differ_in_length(self):
         x, y = data()
-        with pytest.raises(ShapeError, match="24 inputs and 23 targets"):
-            stacked((x, y[1:]))
+        with pytest.raises(ShapeError, match="the arrays differ in length: 24 and 23 examples"):
+            collected((x, y[1:]))
 
     def test_no_data(self):
-        for nonsense in (3, [1, 2], [(np.zeros(3), 1), (np.zeros(4), 2)]):
-            with pytest.raises(TypeError_, match="data must be a dataset"):
-                stacked(nonsense)
+        for nonsense in (3, [object()], [(np.zeros(3), 1), (np.zeros(4), 2)]):
+            with pytest.raises((TypeError_, ShapeError), match="data must be arrays, a dataset|differ in shape"):
+                collected(nonsense)
 
     def test_examples_are_stacked(self):
         x, y = data(3)
-        xs, ys = stacked(list(zip(x, y, strict=True)))
+        xs, ys = collected(list(zip(x, y, strict=True)))
         assert np.array_equal(xs, x) and np.array_equal(ys, y)
 
 

@@ -65,6 +65,14 @@ def test_picture(history):
     assert history.plot(axes) is axes
 
 
+def test_picture_of_validation(history):
+    pytest.importorskip("matplotlib")
+    for row, value in zip(history.epochs, (0.5, 0.25), strict=True):
+        row["val_loss"] = value
+    (line,) = [line for line in history.plot().lines if line.get_label() == "validation"]
+    np.testing.assert_array_equal(line.get_xydata(), [[100, 0.5], [200, 0.25]])
+
+
 @pytest.mark.parametrize("losses", [[], [1.0], [float("nan")] * 3, [0.0, -1.0, 2.0], [float("inf"), 1.0]])
 def test_odd_losses(losses):
     pytest.importorskip("matplotlib")
