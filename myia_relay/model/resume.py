@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .checkpoint_io import load_safetensors, save_safetensors
-
-if TYPE_CHECKING:
-    from .training import Training
 
 STATE_FILE = "state.safetensors"
 
@@ -23,8 +20,8 @@ class Checkpoint:
         self.path = Path(directory) / STATE_FILE
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
-    def save(self, run: Training) -> None:
-        """Write everything that decides how the run goes on, atomically."""
+    def save(self, run: Any) -> None:
+        """Write everything that decides how a run, a `Training`, goes on: atomically."""
         arrays = {f"model/{n}": a for n, a in run.model.saved().items()}
         arrays |= {f"optimizer/{n}": a for n, a in run.optimizer.state().items()}
         arrays |= {f"best/{n}": a for n, a in run.best.items()}
@@ -38,7 +35,7 @@ class Checkpoint:
         }
         save_safetensors(self.path, arrays, {name: json.dumps(value, default=_plain) for name, value in meta.items()})
 
-    def load(self, run: Training) -> None:
+    def load(self, run: Any) -> None:
         """Take up a run where it ended; nothing happens if there is none yet.
 
         Raises:
