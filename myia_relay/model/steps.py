@@ -44,11 +44,11 @@ class Stack:
             form, fields, cls, parts = "record", tree._fields, type(tree), list(tree)
         else:
             form, fields, cls, parts = "tuple", (), None, list(tree)
-        inner = [(p, Rows(name)) if isinstance(p, np.ndarray) else (_Part(p, name), None) for p in parts]
+        inner = [(p, Rows(name)) if isinstance(p, np.ndarray) else (_Branch(p, name), None) for p in parts]
         return form, fields, cls, inner
 
 
-class _Part(Stack):
+class _Branch(Stack):
     """A part of a stack that is a tree itself: its sizes are the stack's."""
 
     def __init__(self, tree: Any, name: str):
