@@ -11,6 +11,7 @@ graph. Scalars are registers and have no role here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -75,6 +76,7 @@ class Fusion:
         indices: application -> the different indices at which its kernels compute it, by number.
         paths: how an index follows from another -> its number.
         updates: an update -> itself and the updates of parts that it consists of, outermost first.
+        epilogues: a root -> the opaque application whose kernel computes it, from its own result.
     """
 
     role: dict[Node, str] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class Fusion:
     indices: dict[Node, frozenset[int]] = field(default_factory=dict)
     paths: dict[tuple, int] = field(default_factory=dict)
     updates: dict[Node, tuple[Apply, ...]] = field(default_factory=dict)
+    epilogues: dict[Node, Apply] = field(default_factory=dict)
 
     def index(self, *path: object) -> int:
         """The number of an index that is calculated from another."""
@@ -95,8 +98,13 @@ def cost(node: Apply) -> int:
     return 0 if node.fn.view else COST.get(node.fn.name, 1)
 
 
-def fuse(graph: Graph) -> Fusion:
-    """Find the fusion groups of one graph (not of the graphs inside of it)."""
+def fuse(graph: Graph, takes_epilogue: Callable[[Apply], bool] | None = None) -> Fusion:
+    """Find the fusion groups of one graph (not of the graphs inside of it).
+
+    Args:
+        graph: the graph.
+        takes_epilogue: whether the kernel of an opaque application can compute what follows it element by element.
+    """
     out = Fusion()
     for node in graph.nodes:
         for arg in node.args:
@@ -123,7 +131,25 @@ def fuse(graph: Graph) -> Fusion:
             out.kernel[node] = node
             out.size[node] = 1
             out.indices[node] = frozenset((out.index(node),))
+        elif takes_epilogue is not None and (root := _epilogue(node, out)) is not None and takes_epilogue(node):
+            # It has no kernel in `out`: what it reads itself must be in memory.
+            out.role[node] = "inline"
+            out.epilogues[root] = node
     return out
+
+
+def _epilogue(node: Apply, out: Fusion) -> Node | None:
+    """The root that alone reads an opaque application's result, each element for its own."""
+    if not isinstance(node.fn, Primitive) or node.fn.kind != "opaque" or not isinstance(node.type, Array):
+        return None
+    users = out.users.get(node, [])
+    roots = {None if isinstance(u, Graph) else out.kernel.get(u) for u in users}
+    root = roots.pop() if len(roots) == 1 else None
+    if root is None or out.role.get(root) != "root" or root in out.updates or root in out.epilogues:
+        return None
+    if root.type != node.type or any(out.role.get(u) == "view" for u in users):
+        return None
+    return root if _indices(node, users, out) == out.indices[root] else None
 
 
 def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:

@@ -340,6 +340,8 @@ class Lowering:
         elif node in self.scope.fusion.updates:
             if self.scope.fusion.users.get(node):
                 inplace.emit(self, node)
+        elif node in self.scope.fusion.epilogues:
+            opaque.lower(self, self.scope.fusion.epilogues[node], node)
         elif role == "root" and self.scope.fusion.users.get(node):
             self.defer(node, [self.allocate(node)])
 

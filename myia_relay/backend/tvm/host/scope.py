@@ -9,6 +9,7 @@ from ....abstract.dims import DimLike
 from ....abstract.types import Ref
 from ....ir.node import Apply, Graph, Node
 from ....opt.analysis.fusion import Fusion, fuse
+from ..kernels import opaque
 from ..kernels.updates import find as find_updates
 from ..plan import Storage, View
 from . import control, inplace
@@ -51,7 +52,7 @@ class GraphScope:
             self.env[param] = value
         self.given: set[Node] = set()  # parameters whose memory is this graph's to overwrite; see `inplace`
         self.last_uses: dict[Node, int] = {}
-        self.fusion: Fusion = fuse(graph)
+        self.fusion: Fusion = fuse(graph, opaque.takes_epilogue)
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.dest: dict[Node, View] = {}
         self.loop_dest: dict[tuple[Node, int], View] = {}  # where what a loop carries is wanted

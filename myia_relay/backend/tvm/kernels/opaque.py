@@ -20,10 +20,12 @@ from ....utils.errors import LoweringError
 from ....utils.switches import is_left_out
 from ..plan import ITEM, View
 from ..tir import threads
-from ..tir.block import dtype_of, idx, load, ramp
+from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
 from ..tir.expr import Expr, constant, is_half
+from ..tir.indexing import AxisGroup, Index
 from . import blas, conv, pool, user_kernels
-from .kernel import Kernel
+from .direct_conv import direct_conv, is_direct
+from .kernel import Evaluator, Kernel
 from .nests import lanes_for
 from .patches import Conv, at
 from .plain import PlainPooling, plain_conv, plain_product
@@ -48,10 +50,11 @@ class Call:
 
     Attributes:
         overwrites: whether the result is where the first operand was.
+        root: what is computed, from the application's own result and element by element; mostly that itself.
     """
 
-    def __init__(self, lowering: Any, node: Apply):
-        self.lowering, self.node = lowering, node
+    def __init__(self, lowering: Any, node: Apply, root: Apply):
+        self.lowering, self.node, self.root = lowering, node, root
         self.kernel = Kernel(lowering, node.fn.name)
         self.block = self.kernel.block
         self.b = Expr(self.block, self.kernel.dims, array=True)
@@ -61,13 +64,32 @@ class Call:
         for arg in node.args:
             if isinstance(arg.type, Array) and not is_scalar(arg.type):
                 lowering.flush_writers(lowering.view(arg).storage)
+        if root is not node:
+            for leaf in lowering.leaves([root]):
+                lowering.flush_writers(lowering.view(leaf).storage)
         self.overwrites = node.fn.name in OVERWRITING and lowering.overwrites(node)
         if self.overwrites:
             self.target = lowering.view(node.args[0])
             lowering.flush_users(self.target.storage)
             lowering.scope.env.holders[self.target.storage].clear()
         else:
-            self.target = lowering.slot(node.type.dtype) if is_scalar(node.type) else lowering.allocate(node)
+            self.target = lowering.slot(node.type.dtype) if is_scalar(node.type) else lowering.allocate(root)
+            if root is not node:
+                lowering.flush_users(self.target.storage)
+
+    @property
+    def finish(self) -> Any:
+        """(value, sample, channel, position in the plane, lanes) -> the root's value; None where it is the application itself."""
+        return None if self.root is self.node else self._finish
+
+    def _finish(self, value: Any, sample: Any, channel: Any, position: Any, lanes: int) -> Any:
+        groups = [AxisGroup(0, 1, idx(sample)), AxisGroup(1, 2, idx(channel)), AxisGroup(2, 4, ramp(position, lanes))]
+        index = Index(self.out_type.shape, groups)
+        evaluator = Evaluator(self.kernel)
+        evaluator.pinned = {self.root: None}
+        evaluator.memo[self.node, id(index)] = value, index
+        found = evaluator.value(self.root, index)
+        return found if lanes_of(dtype_of(found)) == lanes else broadcast(found, lanes)
 
     def operand(self, k: int) -> tuple[Any, int]:
         """Argument `k` as a flat buffer and an offset."""
@@ -111,8 +133,13 @@ def threads_count() -> int:
     return max(1, threads.count())
 
 
-def lower(lowering: Any, node: Apply) -> None:
+def lower(lowering: Any, node: Apply, root: Apply | None = None) -> None:
     """Emit an opaque application.
+
+    Args:
+        lowering: the state of the walk.
+        node: the application.
+        root: what its kernel computes from its result; without one, that.
 
     Raises:
         LoweringError: the native executor cannot compile its primitive.
@@ -120,12 +147,13 @@ def lower(lowering: Any, node: Apply) -> None:
     emit = TABLE.get(node.fn.name)
     if emit is None:
         raise LoweringError(f"the native executor cannot compile {node.fn.name}", node.origin)
-    if not lowering.scope.fusion.users.get(node):
+    if not lowering.scope.fusion.users.get(node) or (root is None and lowering.is_inline(node)):
         return
-    c = Call(lowering, node)
+    root = node if root is None else root
+    c = Call(lowering, node, root)
     emit(c)
     lowering.emit_kernel(c.kernel)
-    lowering.scope.env[node] = lowering.load_slot(c.target) if is_scalar(node.type) else c.target
+    lowering.scope.env[root] = lowering.load_slot(c.target) if is_scalar(node.type) else c.target
 
 
 # --- products ---------------------------------------------------------------------------------------------------------
@@ -258,20 +286,38 @@ def _by_vector(c: Call, shape: tuple, matrix: Any, vector: Any, out: Any, trans:
 
 def _conv_shape(c: Call, image: tuple, filters: int, per_group: int, kernel: tuple) -> Conv:
     c.static(*image, filters, per_group, *kernel)
-    height, width = image
-    (top, bottom), (left, right) = c.attrs["padding"]
-    groups = c.attrs["groups"]
-    strides = tuple(c.attrs["strides"])
-    return Conv(per_group, height, width, filters // groups, tuple(kernel), strides, (top, bottom, left, right))
+    return _shape_of(c.attrs, image, filters, per_group, kernel)
+
+
+def _shape_of(attrs: Any, image: tuple, filters: int, per_group: int, kernel: tuple) -> Conv:
+    (height, width), ((top, bottom), (left, right)) = image, attrs["padding"]
+    pads = top, bottom, left, right
+    return Conv(per_group, height, width, filters // attrs["groups"], tuple(kernel), tuple(attrs["strides"]), pads)
+
+
+def takes_epilogue(node: Apply) -> bool:
+    """Whether an application's kernel can compute what follows it element by element."""
+    if node.fn.name != "conv2d" or is_left_out("fuse_epilogues"):
+        return False
+    x, w = (a.type for a in node.args)
+    if not all(isinstance(size, int) for size in (*x.shape[1:], *w.shape)):
+        return False
+    return x.shape[0] != 0 and is_direct(
+        _shape_of(node.attrs, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:]), x.dtype
+    )
 
 
 def _conv2d(c: Call) -> None:
     x, w = c.types
     s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
+    groups, n = c.attrs["groups"], x.shape[0]
+    if is_direct(s, x.dtype) and n != 0:
+        tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
+        direct_conv(c, s, c.dim(n), groups, tasks, c.finish)
+        return
     if not _by_blas(x.dtype) or 0 in c.out_type.shape:
         plain_conv(c, s, "forward")
         return
-    groups, n = c.attrs["groups"], x.shape[0]
     tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
     source, filters, out = c.operand(0), c.operand(1), c.result()
     size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "forward")

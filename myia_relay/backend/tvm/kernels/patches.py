@@ -142,7 +142,7 @@ def fill(b: Block, y: Operand, n: Any, value: float = 0.0) -> None:
     elementwise(b, n, vector_lanes(dtype), one)
 
 
-def _row(b: Block, y: Operand, n: int, emit: Callable[[Any, int], None]) -> None:
+def along_row(b: Block, y: Operand, n: int, emit: Callable[[Any, int], None]) -> None:
     """Emits vector work on a short run: `emit(start, lanes)`, unrolled up to four vectors, then as a loop."""
     widest = vector_lanes(str(y[0].ty.dtype))
     if n >= 4 * widest:
@@ -215,7 +215,7 @@ def im2col(b: Block, s: Conv, x: Operand, col: Operand, begin: Any = 0, count: A
                 source = at(x, tirx.Add(times(plus(times(c, s.height), ih), s.width), idx(first)))
                 target = at(to, low)
                 if s.strides[1] == 1:
-                    _row(
+                    along_row(
                         b,
                         target,
                         high - low,
@@ -255,7 +255,7 @@ def col2im(b: Block, s: Conv, col: Operand, dx: Operand, begin: Any = 0, count: 
                     b.vstore(dx[0], tirx.Add(vload(dx[0], place, k), vload(col[0], plus(source[1], i), k)), place)
 
                 if s.strides[1] == 1:
-                    _row(b, target, high - low, step)
+                    along_row(b, target, high - low, step)
                 elif high > low:
                     with b.loop(high - low, name="ow") as ow:
                         place = plus(target[1], times(ow, s.strides[1]))

@@ -1,0 +1,129 @@
+"""Copies of the planes of an image in which what windows read lies side by side.
+
+Idea: at all positions of a row of the result, one element of the window (a tap) reads every stride-th element of a row of the
+image, or padding. In a copy these are consecutive, with the padding stored, so kernels need neither strides nor cases. Rows of
+the image are sorted by their remainders modulo the vertical stride. Columns are copied
+
+- once for each column of the window, just those of the result (`shifted`): the elements that a tap reads are one run over all
+  rows of the result, and a vector may cross the end of a row; or
+- sorted by their remainders too: everything is copied once, and a tap reads a run for each row.
+
+Input: (flat buffer, element offset) operands. Output: statements emitted into a `Block`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from ..tir.block import Block, const, idx, load, shuffle, vload, with_lanes
+from .nests import lanes_for
+from .patches import Operand, Windows, along_row, at, pieces, plus, times
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How the copies of one plane lie in memory.
+
+    Attributes:
+        s: the windows.
+        dtype: of the elements.
+        rows: of the result, which the copies are for.
+        shifted: see the module's docstring.
+    """
+
+    s: Windows
+    dtype: str
+    rows: int
+    shifted: bool
+
+    @property
+    def phases(self) -> list[int]:
+        """The remainders of rows that windows see."""
+        return sorted({kh % self.s.strides[0] for kh in range(self.s.kernel[0])})
+
+    @property
+    def columns(self) -> list[int]:
+        """The columns of the window that begin a copy."""
+        wide = self.s.kernel[1]
+        return list(range(wide)) if self.shifted else sorted({kw % self.s.strides[1] for kw in range(wide)})
+
+    @property
+    def width(self) -> int:
+        """Elements of a row of a copy."""
+        return self.s.out_width + (0 if self.shifted else (self.s.kernel[1] - 1) // self.s.strides[1])
+
+    @property
+    def height(self) -> int:
+        """Rows of a copy."""
+        return self.rows + (self.s.kernel[0] - 1) // self.s.strides[0]
+
+    @property
+    def size(self) -> int:
+        """Elements of all copies of the plane."""
+        return len(self.phases) * len(self.columns) * self.height * self.width
+
+    def _start(self, phase: int, column: int) -> int:
+        return (self.columns.index(column) * len(self.phases) + self.phases.index(phase)) * self.height * self.width
+
+    def offset(self, kh: int, kw: int) -> int:
+        """Where the first element lies that a tap reads."""
+        down, along = self.s.strides
+        column = kw if self.shifted else kw % along
+        return self._start(kh % down, column) + kh // down * self.width + (kw - column) // along
+
+    def emit(self, block: Block, x: Operand, to: Operand, top: Any, padding: float = 0.0) -> None:
+        """Copy what the rows of the result from `top` on see of a plane."""
+        down, s = self.s.strides[0], self.s
+        behind = (s.out_height - self.rows + self.height - 1) * down + self.phases[-1] - s.pads[0]
+        for column in self.columns:
+            for phase in self.phases:
+                with block.loop(self.height, name="row") as r:
+                    row = at(to, plus(times(r, self.width), self._start(phase, column)))
+                    ih = block.let(tirx.Add(idx(times(plus(r, top), down)), idx(phase - s.pads[0])))
+                    if s.pads[0] <= 0 and behind < s.height:
+                        self._row(block, at(x, times(ih, s.width)), row, column, padding)
+                        continue
+                    with block.when(tirx.And(tirx.GE(ih, idx(0)), tirx.LT(ih, idx(s.height)))):
+                        self._row(block, at(x, times(ih, s.width)), row, column, padding)
+                    with block.otherwise():
+                        self._pad(block, row, 0, self.width, padding)
+
+    def _pad(self, block: Block, row: Operand, first: int, stop: int, padding: float) -> None:
+        for begin, lanes in pieces(stop - first, lanes_for(self.dtype)):
+            block.vstore(row[0], const(padding, with_lanes(self.dtype, lanes)), plus(row[1], first + begin))
+
+    def _row(self, block: Block, x: Operand, row: Operand, column: int, padding: float) -> None:
+        """One row of a copy, from one of the image."""
+        s, stride, lanes = self.s, self.s.strides[1], lanes_for(self.dtype)
+        start = column - s.pads[2]  # the column of the image that stands first, if it is there
+        low = min(max(0, -(start // stride)), self.width)
+        high = max(low, min(self.width, (s.width - 1 - start) // stride + 1))
+        self._pad(block, row, 0, low, padding)
+        first = low * stride + start
+        source, target, done = at(x, first), at(row, low), 0
+        if stride == 1:
+            along_row(
+                block,
+                target,
+                high - low,
+                lambda i, k: block.vstore(row[0], vload(x[0], plus(source[1], i), k), plus(target[1], i)),
+            )
+            done = high - low
+        elif stride <= 4:
+            for begin, k in pieces(high - low, lanes):
+                if first + (begin + k) * stride > s.width:
+                    break
+                vector = block.let(vload(x[0], plus(source[1], begin * stride), k * stride))
+                block.vstore(row[0], shuffle([vector], range(0, k * stride, stride)), plus(target[1], begin))
+                done = begin + k
+        if done < high - low:
+            with block.loop(high - low - done, name="i") as i:
+                value = load(x[0], plus(source[1], times(plus(i, done), stride)))
+                block.store(row[0], value, plus(target[1], i, done))
+        self._pad(block, row, high, self.width, padding)
+
+
+__all__ = ["Copies"]
