@@ -26,6 +26,9 @@ ROWS = {
     "treelstm": "child-sum TreeLSTM, 150 wide, on sentiment trees",
     "lstm_step": "loss and gradients, two layers, 650 wide, 35 steps of 20",
     "resnet18_step": "loss and gradients on 8 x 3 x 64 x 64, scale and shift as parameters",
+    "gpt_step": "loss and gradients, 6 layers, 256 wide, 8 x 128 letters of 65",
+    "vae_step": "loss and gradients, 784-400-20-400-784, 128 images",
+    "reinforce_step": "loss and gradients of a policy, 64 cart-poles for 100 steps",
 }
 """name -> what it is; rows whose names end in `_step` are steps of training."""
 
@@ -52,6 +55,9 @@ class Sizes:
         batch: of the training step of the LSTM.
         letters, letter_width, generated: of CharRNN.
         words, word_width, tree_width, trees: of TreeLSTM.
+        layers, width, heads, context, sequences, symbols: of the transformer.
+        pixels, middle, latent, images: of the variational autoencoder.
+        poles, moves, units: how many cart-poles, for how long, and the policy's hidden units.
     """
 
     narrow: int = 1
@@ -67,10 +73,23 @@ class Sizes:
     word_width: int = 300
     tree_width: int = 150
     trees: int = 20
+    layers: int = 6
+    width: int = 256
+    heads: int = 8
+    context: int = 128
+    sequences: int = 8
+    symbols: int = 65
+    pixels: int = 784
+    middle: int = 400
+    latent: int = 20
+    images: int = 128
+    poles: int = 64
+    moves: int = 100
+    units: int = 64
 
 
 FULL = Sizes()
-TINY = Sizes(16, 32, 16, 24, 5, 3, 10, 12, 7, 30, 8, 6, 2)
+TINY = Sizes(16, 32, 16, 24, 5, 3, 10, 12, 7, 30, 8, 6, 2, 2, 16, 2, 6, 2, 9, 12, 10, 3, 4, 8, 40, 5)
 """For tests of the benchmark."""
 
 
@@ -128,6 +147,10 @@ class Draw:
             "weight": self.normal(out, inputs, deviation=(gain / inputs) ** 0.5),
             "bias": self.normal(out, deviation=0.1),
         }
+
+    def norm(self, width: int) -> dict[str, np.ndarray]:
+        """Scale and shift of a normalisation."""
+        return {"weight": 1.0 + self.normal(width, deviation=0.1), "bias": self.normal(width, deviation=0.1)}
 
     def cell(self, gates: int, inputs: int, hidden: int) -> dict[str, np.ndarray]:
         """A recurrent layer: the weights of all gates below each other."""
@@ -234,6 +257,49 @@ def lstm_step(draw: Draw, s: Sizes) -> Problem:
     return Problem(weights, (draw.normal(*shape), draw.normal(*shape)))
 
 
+def gpt_step(draw: Draw, s: Sizes) -> Problem:
+    """`gpt_step`: letters, and the letters after them; `outputs` is the number of heads."""
+    n = s.width
+
+    def block() -> dict[str, Any]:
+        return {
+            "norm1": draw.norm(n),
+            "qkv": draw.dense(3 * n, n, 1.0),
+            "out": draw.dense(n, n, 1.0),
+            "norm2": draw.norm(n),
+            "up": draw.dense(4 * n, n),
+            "down": draw.dense(n, 4 * n, 1.0),
+        }
+
+    weights = {
+        "letters": draw.normal(s.symbols, n),
+        "places": draw.normal(s.context, n, deviation=0.1),
+        "blocks": [block() for _ in range(s.layers)],
+        "norm": draw.norm(n),
+        "head": draw.dense(s.symbols, n, 1.0),
+    }
+    text = draw.rng.integers(s.symbols, size=(s.sequences, s.context + 1))
+    return Problem(weights, (text[:, :-1].copy(), text[:, 1:].copy()), s.heads)
+
+
+def vae_step(draw: Draw, s: Sizes) -> Problem:
+    """`vae_step`: images of numbers in [0, 1), and the noise of the latent variables."""
+    weights = {
+        "encode": draw.dense(s.middle, s.pixels),
+        "mean": draw.dense(s.latent, s.middle, 1.0),
+        "spread": draw.dense(s.latent, s.middle, 0.1),
+        "decode": draw.dense(s.middle, s.latent),
+        "image": draw.dense(s.pixels, s.middle, 1.0),
+    }
+    return Problem(weights, (draw.rng.random((s.images, s.pixels), np.float32), draw.normal(s.images, s.latent)))
+
+
+def reinforce_step(draw: Draw, s: Sizes) -> Problem:
+    """`reinforce_step`: how the cart-poles start, (4, poles), and the uniform numbers that choose the moves."""
+    weights = {"hidden": draw.dense(s.units, 4), "logit": draw.dense(1, s.units, 1.0)}
+    return Problem(weights, (draw.normal(4, s.poles, deviation=0.05), draw.rng.random((s.moves, s.poles), np.float32)))
+
+
 def charrnn(draw: Draw, s: Sizes) -> Problem:
     """`charrnn`: weights, and the first letter."""
     weights = {
@@ -302,6 +368,9 @@ _MAKERS = {
     "charrnn": charrnn,
     "lstm_step": lstm_step,
     "resnet18_step": resnet18_step,
+    "gpt_step": gpt_step,
+    "vae_step": vae_step,
+    "reinforce_step": reinforce_step,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 
 from benchmarks.workload import prepare_process
@@ -177,11 +178,83 @@ def charrnn(problem):
     return lambda: jax.block_until_ready(run(first, weights))
 
 
+def norm(x, layer):
+    """Layer normalisation."""
+    return nn.standardize(x, epsilon=1e-5) * layer["weight"] + layer["bias"]
+
+
+def gpt_loss(weights, letters, following, heads):
+    """`gpt_step`"""
+
+    def heads_of(x):
+        return x.reshape(*x.shape[:2], heads, -1)
+
+    x = weights["letters"][letters] + weights["places"]
+    for block in weights["blocks"]:
+        q, k, v = map(heads_of, jnp.split(dense(norm(x, block["norm1"]), block["qkv"]), 3, -1))
+        y = nn.dot_product_attention(q, k, v, is_causal=True)
+        x = x + dense(y.reshape(x.shape), block["out"])
+        x = x + dense(nn.gelu(dense(norm(x, block["norm2"]), block["up"]), approximate=False), block["down"])
+    scores = nn.log_softmax(dense(norm(x, weights["norm"]), weights["head"]))
+    return -jnp.mean(jnp.take_along_axis(scores, following[..., None], -1))
+
+
+def gpt_step(problem):
+    """`gpt_step`"""
+    return training(functools.partial(gpt_loss, heads=problem.outputs))(problem)
+
+
+def vae_loss(weights, images, noise):
+    """`vae_step`"""
+    h = nn.relu(dense(images, weights["encode"]))
+    mean, spread = dense(h, weights["mean"]), dense(h, weights["spread"])
+    z = mean + jnp.exp(0.5 * spread) * noise
+    scores = dense(nn.relu(dense(z, weights["decode"])), weights["image"])
+    error = jnp.sum(nn.softplus(scores) - images * scores)
+    return (error - 0.5 * jnp.sum(1.0 + spread - mean**2 - jnp.exp(spread))) / len(images)
+
+
+def pushed(x, v, angle, spin, right):
+    """Cart-poles after 0.02 s."""
+    force = jnp.where(right, 10.0, -10.0)
+    sine, cosine = jnp.sin(angle), jnp.cos(angle)
+    push = (force + 0.05 * spin**2 * sine) / 1.1
+    turn = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine**2 / 1.1))
+    speed = push - 0.05 * turn * cosine / 1.1
+    return x + 0.02 * v, v + 0.02 * speed, angle + 0.02 * spin, spin + 0.02 * turn
+
+
+def reinforce_loss(weights, start, draws):
+    """`reinforce_step`"""
+
+    def move(state, draw):
+        alive, x, v, angle, spin = state
+        h = jnp.tanh(dense(jnp.stack((x, v, angle, spin), 1), weights["hidden"]))
+        logit = dense(h, weights["logit"])[:, 0]
+        right = draw < nn.sigmoid(logit)
+        log = -alive * nn.softplus(jnp.where(right, -logit, logit))
+        x, v, angle, spin = pushed(x, v, angle, spin, right)
+        after = alive * ((jnp.abs(x) < 2.4) & (jnp.abs(angle) < 0.2095))
+        return (after, x, v, angle, spin), (log, alive)
+
+    def back(future, reward):
+        future = reward + 0.99 * future
+        return future, future - jnp.mean(future)
+
+    alive = jnp.ones_like(start[0])
+    _, (logs, rewards) = lax.scan(move, (alive, *start), draws)
+    _, advantages = lax.scan(back, jnp.zeros_like(alive), rewards, reverse=True)
+    return -jnp.sum(logs * advantages) / len(alive)
+
+
 BUILDERS = {
     **{f.__name__: inference(f) for f in (dqn, mobilenet, resnet18, vgg16, rnn, gru, lstm)},
     "charrnn": charrnn,
     "lstm_step": training(lstm_loss),
     "resnet18_step": training(resnet18_loss),
+    "gpt_step": gpt_step,
+    "vae_step": training(vae_loss),
+    "reinforce_step": training(reinforce_loss),
 }
 
 if __name__ == "__main__":

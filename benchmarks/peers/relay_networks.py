@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.adbench.measure import variant
-from benchmarks.networks import recurrent, vision
+from benchmarks.networks import losses, recurrent, vision
 from benchmarks.networks.cases import Problem
 from benchmarks.networks.measure import Builder, serve_builders
 from benchmarks.workload import prepare_process
@@ -37,6 +37,12 @@ def training(loss: Callable) -> Builder:
     return build
 
 
+def transformer(problem: Problem) -> Callable[[], Any]:
+    """`gpt_step`"""
+    run = relay(executor=EXECUTOR, static=("heads",))(value_and_grad(losses.gpt_loss))
+    return lambda: run(problem.weights, *problem.inputs, problem.outputs)
+
+
 def letters(problem: Problem) -> Callable[[], Any]:
     """`charrnn`"""
     run = relay(executor=EXECUTOR, static=("count",))(recurrent.charrnn)
@@ -58,6 +64,9 @@ BUILDERS = {
     "treelstm": trees,
     "lstm_step": training(recurrent.lstm_loss),
     "resnet18_step": training(vision.resnet18_loss),
+    "gpt_step": transformer,
+    "vae_step": training(losses.vae_loss),
+    "reinforce_step": training(losses.reinforce_loss),
 }
 
 if __name__ == "__main__":

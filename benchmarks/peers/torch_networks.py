@@ -53,6 +53,7 @@ def training(loss):
     def build(problem):
         weights = mapped(lambda array: tensor(array).requires_grad_(), problem.weights)
         leaves, inputs, run = leaves_of(weights), [tensor(a) for a in problem.inputs], compiled(loss)
+        inputs += [problem.outputs] if problem.outputs else []
 
         def call():
             value = run(weights, *inputs)
@@ -239,6 +240,67 @@ def words(tree):
     return tuple(map(words, tree)) if isinstance(tree, tuple) else torch.tensor(tree)
 
 
+def norm(x, layer):
+    """Layer normalisation."""
+    return F.layer_norm(x, x.shape[-1:], layer["weight"], layer["bias"])
+
+
+def gpt_loss(weights, letters, following, heads):
+    """`gpt_step`"""
+
+    def heads_of(x):
+        return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+    x = F.embedding(letters, weights["letters"]) + weights["places"]
+    for block in weights["blocks"]:
+        q, k, v = map(heads_of, dense(norm(x, block["norm1"]), block["qkv"]).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + dense(y.transpose(1, 2).flatten(2), block["out"])
+        x = x + dense(F.gelu(dense(norm(x, block["norm2"]), block["up"])), block["down"])
+    scores = dense(norm(x, weights["norm"]), weights["head"])
+    return F.cross_entropy(scores.flatten(0, 1), following.flatten())
+
+
+def vae_loss(weights, images, noise):
+    """`vae_step`"""
+    h = F.relu(dense(images, weights["encode"]))
+    mean, spread = dense(h, weights["mean"]), dense(h, weights["spread"])
+    z = mean + torch.exp(0.5 * spread) * noise
+    scores = dense(F.relu(dense(z, weights["decode"])), weights["image"])
+    error = F.binary_cross_entropy_with_logits(scores, images, reduction="sum")
+    return (error - 0.5 * torch.sum(1.0 + spread - mean**2 - torch.exp(spread))) / len(images)
+
+
+def pushed(x, v, angle, spin, right):
+    """Cart-poles after 0.02 s."""
+    force = torch.where(right, 10.0, -10.0)
+    sine, cosine = torch.sin(angle), torch.cos(angle)
+    push = (force + 0.05 * spin**2 * sine) / 1.1
+    turn = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine**2 / 1.1))
+    speed = push - 0.05 * turn * cosine / 1.1
+    return x + 0.02 * v, v + 0.02 * speed, angle + 0.02 * spin, spin + 0.02 * turn
+
+
+def reinforce_loss(weights, start, draws):
+    """`reinforce_step`"""
+    x, v, angle, spin = start
+    alive = torch.ones_like(x)
+    logs, rewards = [], []
+    for draw in draws:
+        h = torch.tanh(dense(torch.stack((x, v, angle, spin), 1), weights["hidden"]))
+        logit = dense(h, weights["logit"])[:, 0]
+        right = draw < torch.sigmoid(logit)
+        logs.append(-alive * F.softplus(torch.where(right, -logit, logit)))
+        rewards.append(alive)
+        x, v, angle, spin = pushed(x, v, angle, spin, right)
+        alive = alive * ((x.abs() < 2.4) & (angle.abs() < 0.2095))
+    future, advantages = torch.zeros_like(alive), []
+    for reward in reversed(rewards):
+        future = reward + 0.99 * future
+        advantages.append(future - future.mean())
+    return -torch.sum(torch.stack(logs) * torch.stack(advantages[::-1])) / len(alive)
+
+
 BUILDERS = {
     **{f.__name__: inference(f) for f in (dqn, mobilenet, resnet18, vgg16)},
     "rnn": recurrent(torch.nn.RNN),
@@ -248,6 +310,9 @@ BUILDERS = {
     "treelstm": treelstm,
     "lstm_step": lstm_step,
     "resnet18_step": training(resnet18_loss),
+    "gpt_step": training(gpt_loss),
+    "vae_step": training(vae_loss),
+    "reinforce_step": training(reinforce_loss),
 }
 
 if __name__ == "__main__":
