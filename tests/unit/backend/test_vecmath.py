@@ -25,6 +25,7 @@ BOUNDS = {
     "exp": (np.exp, 1.2, 1.2),
     "expm1": (np.expm1, 2.0, 2.5),
     "log": (np.log, 1.0, 1.0),
+    "log1p": (np.log1p, 1.4, 1.4),
     "tanh": (np.tanh, 2.5, 2.6),
     "sigmoid": (sigmoid, 2.4, 2.4),
     "sin": (np.sin, 1.8, 1.8),

@@ -7,7 +7,8 @@ registers:
 - `X @ W` and `X.T @ Y`: rows of the right matrix are vectors, and each row of a tile is a sum of multiples of them. A
   panel of its columns, as wide as a tile, stays in the second-level cache while the left matrix is traversed; meanwhile
   the next one is prefetched.
-- `X @ W.T`: rows of both are vectors, whose products are summed lane by lane; a panel of rows of W stays in the
+- `X @ W.T`: from 16 rows on, a panel of W is transposed in registers, and multiplied as the others are. For fewer rows that
+  does not pay: rows of both are vectors, whose products are summed lane by lane; a panel of rows of W stays in the
   first-level cache.
 
 With a vector, or up to four, only the speed at which the matrix is read matters. If a loop multiplies by the same matrix
@@ -21,9 +22,10 @@ Geijn, "Anatomy of high-performance matrix multiplication" (TOMS 2008), section 
 
 Measured (Zen 5, one thread, float32, OpenBLAS's AVX-512 kernels in the same run): for 64 rows and sides of 256 to 2048,
 OpenBLAS takes 0.95 to 1.2 times as long for `X @ W`, 1.1 to 1.14 for `X.T @ Y`, 1.04 to 1.33 for `X @ W.T`; for 16 rows
-1.5, 1.0 and 1.9; for 128 rows 1.14, 1.1 and 1.02. (Sapphire Rapids, 2 MiB of second-level cache:)
-a matrix of 5 MB by a vector takes 0.17 ms from the third-level cache, also in OpenBLAS, and 0.13 if every other reading
-goes backwards. With vectors of less than 512 bits nothing was measured, and the BLAS multiplies.
+1.5, 1.0 and 1.9; for 128 rows 1.14, 1.1 and 1.02. On Sapphire Rapids (2 MiB of second-level cache) it takes 1.3 to 1.5
+times as long for `X @ W.T` of 64 and 128 rows, and 1.8 for 20; where the panel is not transposed ours takes up to 2.1
+times as long. A matrix of 5 MB by a vector takes 0.17 ms there from the third-level cache, also in OpenBLAS, and 0.13 if
+every other reading goes backwards. With vectors of less than 512 bits nothing was measured, and the BLAS multiplies.
 """
 
 from __future__ import annotations
@@ -40,12 +42,14 @@ from ..plan import ITEM
 from ..tir import pipeline
 from ..tir.block import Block, broadcast, const, dtype_of, idx, load, shuffle, vload, with_lanes
 from ..tir.exact import fma
+from ..tir.transpose import transposed
 from .kernel import address_of, buffer_parameter
 from .nests import lanes_for
 
 FEW = 128  # rows
 LEAST = 32  # of what is summed over
 MOST = 2048  # of what is summed over, so that a panel stays in the cache
+TURNED = 16  # rows from which on a transposed matrix is turned back, panel by panel
 WORK = 1 << 23  # multiplications: below this, the gain in a call is not worth the time to compile the code
 # Rows and vectors of columns: together with a row of vectors and a number, these are the registers of AVX-512.
 TILE = (8, 3)
@@ -123,7 +127,11 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int)
     block, dtype = c.block, c.out_type.dtype
     lanes = lanes_for(dtype)
     left, right, out = (buffer for buffer, _ in (c.operand(0), c.operand(1), c.result()))
-    down, across = DOTS if tb else (TILE[0], TILE[1] * lanes)
+    turn = tb and m >= TURNED
+    down, across = DOTS if tb and not turn else (TILE[0], TILE[1] * lanes)
+    # On several threads each panel has a place of its own, since a panel does not know its thread.
+    apart = tasks > 1
+    scratch = c.scratch(k * (-(-n // across) if apart else 1) * across, dtype) if turn else None
 
     def over(extent: int, step: int, body: Callable, kind: str = "serial") -> None:
         """`body(first, count)` for as many whole steps as there are, and for the rest."""
@@ -137,20 +145,26 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int)
 
     def panel(j: Any, columns: int) -> None:
         """Some columns of the result."""
-        packed = _packed(block, right, j, n, k, columns) if ta else None
+        packed = None
+        if scratch is not None:
+            packed = scratch[0], tirx.Add(idx(scratch[1]), tirx.Mul(j, idx(k)) if apart else idx(0))
+            _turn(block, packed, right, j, k, columns)
+        elif ta:
+            packed = _packed(block, right, j, n, k, columns), idx(0)
 
         def part(i: Any, rows: int) -> None:
             into = out, tirx.Add(tirx.Mul(i, idx(n)), j)
             along = tirx.Mul(i, idx(k))
-            if tb:
-                key: tuple = ("dots", dtype, rows, columns, k % lanes)
+            key: tuple = ("columns", dtype, rows, columns)
+            if tb and packed is None:
+                key = ("dots", dtype, rows, columns, k % lanes)
                 tile(key, (left, along), (right, tirx.Mul(j, idx(k))), into, strides=(k, n))
-            elif ta:
-                tile(
-                    ("columns", dtype, rows, columns), (left, i), (packed, idx(0)), into, strides=(1, m, columns, n, k)
-                )
+                return
+            source, step = ((right, j), n) if packed is None else (packed, columns)
+            if ta:
+                tile(key, (left, i), source, into, strides=(1, m, step, n, k))
             else:
-                tile(("columns", dtype, rows, columns), (left, along), (right, j), into, strides=(k, 1, n, n, k))
+                tile(key, (left, along), source, into, strides=(k, 1, step, n, k))
 
         over(m, down, part)
 
@@ -169,6 +183,34 @@ def _packed(block: Block, matrix: Any, j: Any, n: int, k: int, columns: int) -> 
         for s, w in _vectors(columns, lanes_for(dtype)):
             block.vstore(out, vload(matrix, tirx.Add(source, idx(s)), w), tirx.Add(target, idx(s)))
     return out
+
+
+def _turn(block: Block, place: tuple[Any, Any], matrix: Any, j: Any, k: int, columns: int) -> None:
+    """Copy rows of a matrix of k columns, from row `j` on, to a place as columns: a panel of its transpose."""
+    out, at = place
+    lanes = lanes_for(dtype_of(load(matrix, 0)))
+
+    def copy(rows: range, t: Any) -> None:
+        """One by one."""
+        for row in rows:
+            value = load(matrix, tirx.Add(tirx.Mul(tirx.Add(j, idx(row)), idx(k)), t))
+            block.store(out, value, tirx.Add(at, tirx.Add(tirx.Mul(t, idx(columns)), idx(row))))
+
+    whole = columns - columns % lanes
+    with block.loop(k // lanes) as square:
+        t = block.let(tirx.Mul(square, idx(lanes)))
+        for first in range(0, whole, lanes):
+            rows = [tirx.Mul(tirx.Add(j, idx(first + r)), idx(k)) for r in range(lanes)]
+            turned = transposed(block, [vload(matrix, tirx.Add(row, t), lanes) for row in rows])
+            for r, vector in enumerate(turned):
+                row = tirx.Mul(tirx.Add(t, idx(r)), idx(columns))
+                block.vstore(out, vector, tirx.Add(at, tirx.Add(row, idx(first))))
+    if k % lanes and whole:
+        with block.loop(k % lanes) as rest:
+            copy(range(whole), block.let(tirx.Add(rest, idx(k - k % lanes))))
+    if whole < columns:
+        with block.loop(k) as t:
+            copy(range(whole, columns), t)
 
 
 def _vectors(columns: int, lanes: int) -> list[tuple[int, int]]:

@@ -30,6 +30,7 @@ from ..plan import View
 from ..tir import exact
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, llvm, load, ramp, shuffle
 from ..tir.expr import Expr, constant
+from ..tir.transpose import transposed
 from . import nontemporal
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
@@ -349,30 +350,10 @@ class RowBlockEvaluator:
             for k in range(0, width, lanes):
                 first = max(0, min(k, width - lanes))  # a last part that would not be full is moved back
                 some = columns[first : first + lanes]
-                rows = self.transposed([*some, *some[-1:] * (lanes - len(some))])
+                rows = transposed(self.block, [*some, *some[-1:] * (lanes - len(some))])
                 for r, row in enumerate(rows):
                     part = row if len(some) == lanes else shuffle([row], range(len(some)))
                     self.block.store(buffer, part, ramp(tirx.Add(at, idx(r * width + first)), len(some)))
-
-    def transposed(self, vectors: list[Any]) -> list[Any]:
-        """A square of vectors with rows and columns exchanged.
-
-        First the elements of two vectors are brought into pairs, then pairs are dealt out, those of even and of odd
-        numbers: all of these are single instructions.
-        """
-        n = len(vectors)
-        vectors = [self.b.let(exact.fence(self.b.let(v))) for v in vectors]
-        pairs = [[k + h + (n if odd else 0) for k in range(0, n, 2) for odd in (0, 1)] for h in (0, 1)]
-        dealt = [[2 * k + e for k in range(h, n, 2) for e in (0, 1)] for h in (0, 1)]
-        groups = [
-            [self.b.let(shuffle([x, y], picked)) for picked in pairs] for x, y in zip(vectors[::2], vectors[1::2])
-        ]
-        while len(groups) > 1:
-            groups = [
-                [self.b.let(shuffle([x, y], picked)) for picked in dealt for x, y in zip(left, right)]
-                for left, right in zip(groups[::2], groups[1::2])
-            ]
-        return [self.b.let(exact.fence(v)) for v in groups[0]]
 
     def read(self, t: Array, buffer: Any, index: Any) -> Any:
         """The element of an array at an index."""
@@ -395,7 +376,7 @@ class RowBlockEvaluator:
         key = (id(buffer), id(root), start)
         if key not in self.blocks:
             rows = [load(buffer, ramp(tirx.Add(at, idx(start)), self.lanes)) for at in self.apart(root)]
-            self.blocks[key] = buffer, root, self.transposed(rows)
+            self.blocks[key] = buffer, root, transposed(self.block, rows)
         return self.blocks[key][2][place]
 
     def block_of_rows(self, buffer: Any, start: Any, first: int, width: int) -> list[Any]:

@@ -34,7 +34,7 @@ from .block import (
     with_lanes,
 )
 
-_VECMATH = ("exp", "expm1", "tanh", "sigmoid", "log", "sin", "cos", "erf")
+_VECMATH = ("exp", "expm1", "tanh", "sigmoid", "log", "log1p", "sin", "cos", "erf")
 _LIBM = {
     "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "erf": "erf",
     "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",

@@ -174,32 +174,56 @@ def erf(b: Block, x: Any) -> Any:
 
 
 def log(b: Block, x: Any) -> Any:
-    """Natural logarithm. Source: fdlibm, e_log.c: x = 2**k (1 + f), s = f / (2 + f), an odd polynomial in s."""
+    """Natural logarithm."""
     x = b.once(x)
     f = _Of(x)
-    fmt = f.format
-    subnormal = b.let(tirx.LT(x, f.c(2.0 ** (1 - fmt.bias))))
-    shift = fmt.mantissa + 2
+    subnormal = b.let(tirx.LT(x, f.c(2.0 ** (1 - f.format.bias))))
+    shift = f.format.mantissa + 2
     normal = tirx.Select(subnormal, _mul(x, f.c(2.0**shift)), x)
+    result = _log_normal(b, f, normal, tirx.Select(subnormal, f.c(-shift), f.c(0.0)), f.c(0.0))
+    return _log_at_ends(b, f, x, x, result)
+
+
+def log1p(b: Block, x: Any) -> Any:
+    """log(1 + x), relative accuracy kept around 0. Source: fdlibm, s_log1p.c: what rounding 1 + x has lost is added back."""
+    x = b.once(x)
+    f = _Of(x)
+    one = f.c(1.0)
+    u = b.let(tirx.Add(x, one))
+    lost = tirx.Select(tirx.GT(x, one), tirx.Sub(one, tirx.Sub(u, x)), tirx.Sub(x, tirx.Sub(u, one)))
+    result = _log_normal(b, f, u, f.c(0.0), b.let(tirx.Div(lost, u)))
+    return b.let(tirx.Select(tirx.EQ(x, f.c(0.0)), x, _log_at_ends(b, f, x, u, result)))
+
+
+def _log_normal(b: Block, f: _Of, x: Any, exponent: Any, rest: Any) -> Any:
+    """log(x) + exponent log(2) + rest, of a positive normal x, and a rest below the accuracy of x.
+
+    Source: fdlibm, e_log.c: x = 2**k (1 + u), s = u / (2 + u), an odd polynomial in s.
+    """
+    fmt = f.format
     # Split so that the significand lies in [sqrt(1/2), sqrt(2)): add the distance from there to 1 to the bits first.
     one, root = _pattern(fmt, 1.0), _pattern(fmt, math.sqrt(0.5))
-    moved = b.let(tirx.Add(f.bits(normal), f.i(one - root)))
+    moved = b.let(tirx.Add(f.bits(x), f.i(one - root)))
     k = tirx.Sub(tirx.RShift(moved, f.i(fmt.mantissa)), f.i(fmt.bias))
     # Through int32: AVX2 and NEON convert int32, but not int64, to double.
     k = tirx.Cast(f.dtype, tirx.Cast(with_lanes("int32", f.lanes), k))
-    k = b.let(tirx.Add(k, tirx.Select(subnormal, f.c(-shift), f.c(0.0))))
+    k = b.let(tirx.Add(k, exponent))
     significand = tirx.Add(tirx.BitwiseAnd(moved, f.i((1 << fmt.mantissa) - 1)), f.i(root))
     u = b.let(tirx.Sub(f.value(significand), f.c(1.0)))
     s = b.let(tirx.Div(u, tirx.Add(u, f.c(2.0))))
     z = b.let(_mul(s, s))
     half_square = b.let(_mul(_mul(u, u), f.c(0.5)))
-    rest = tirx.Add(half_square, _mul(z, f.poly(fmt.log, z)))
-    tail = b.let(tirx.Sub(half_square, fma(s, rest, _mul(k, f.c(fmt.ln2_lo)))))
-    result = fma(k, f.c(fmt.ln2_hi), tirx.Sub(u, tail))
-    infinite = tirx.EQ(x, f.c(math.inf))
-    result = tirx.Select(infinite, x, result)
-    result = tirx.Select(tirx.GE(x, f.c(0.0)), result, f.c(math.nan))
-    return b.let(tirx.Select(tirx.EQ(x, f.c(0.0)), f.c(-math.inf), result))
+    inner = tirx.Add(half_square, _mul(z, f.poly(fmt.log, z)))
+    small = fma(k, f.c(fmt.ln2_lo), rest)
+    tail = b.let(tirx.Sub(half_square, fma(s, inner, small)))
+    return fma(k, f.c(fmt.ln2_hi), tirx.Sub(u, tail))
+
+
+def _log_at_ends(b: Block, f: _Of, x: Any, u: Any, result: Any) -> Any:
+    """The logarithm of u: at infinity x, below 0 and of NaN NaN, at 0 minus infinity, else the result."""
+    result = tirx.Select(tirx.EQ(u, f.c(math.inf)), x, result)
+    result = tirx.Select(tirx.GE(u, f.c(0.0)), result, f.c(math.nan))
+    return b.let(tirx.Select(tirx.EQ(u, f.c(0.0)), f.c(-math.inf), result))
 
 
 def _pattern(fmt: Format, value: float) -> int:
