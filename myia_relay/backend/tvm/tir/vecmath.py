@@ -100,17 +100,22 @@ def exp(b: Block, x: Any) -> Any:
     """e**x. Source: Cody and Waite reduction; the scale is applied such that subnormal results round once."""
     x = b.once(x)
     f = _Of(x)
-    n, r = _reduce_exp(b, f, _clamped(b, f, x, *f.format.exp_range))
+    low, high = f.format.exp_range
+    # Below, the result is zero. It is not computed: many processors take a hundred times as long where a result underflows, and
+    # masks make such arguments by the million, exp(-inf).
+    zero = b.let(tirx.LT(x, f.c(low)))
+    n, r = _reduce_exp(b, f, b.let(tirx.Select(zero, f.c(0.0), tirx.Select(tirx.GT(x, f.c(high)), f.c(high), x))))
     power = b.let(tirx.Add(_expm1_reduced(b, f, r), f.c(1.0)))
     if vector_bytes() == 64:
         # AVX-512 scales by any power of two in one instruction. NaN must not be converted to an integer, which is
         # undefined in LLVM.
         number = tirx.Select(tirx.GT(n, f.c(-4096.0)), n, f.c(-4096.0))
-        return b.let(llvm("ldexp", f.dtype, power, tirx.Cast(with_lanes("int32", f.lanes), b.let(number))))
-    magic = f.c(f.format.magic)
-    half = b.let(tirx.Sub(b.let(fma(n, f.c(0.5), magic)), magic))
-    scaled = _mul(power, _power_of_two(f, half))
-    return b.let(_mul(scaled, _power_of_two(f, b.let(tirx.Sub(n, half)))))
+        result = llvm("ldexp", f.dtype, power, tirx.Cast(with_lanes("int32", f.lanes), b.let(number)))
+    else:
+        magic = f.c(f.format.magic)
+        half = b.let(tirx.Sub(b.let(fma(n, f.c(0.5), magic)), magic))
+        result = _mul(_mul(power, _power_of_two(f, half)), _power_of_two(f, b.let(tirx.Sub(n, half))))
+    return b.let(tirx.Select(zero, f.c(0.0), b.let(result)))
 
 
 def _clamped(b: Block, f: _Of, x: Any, low: float, high: float) -> Any:
