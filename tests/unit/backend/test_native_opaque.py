@@ -65,6 +65,24 @@ def test_batched_dot(flags):
     check(lambda x, y: P.batched_dot(x, y, transpose_a=flags[0], transpose_b=flags[1]), a, b, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("m, n, k", [(16, 32, 64), (9, 77, 37), (33, 50, 48)])
+def test_batches_of_products_of_few_rows(m, n, k, flags, tasks, monkeypatch):
+    monkeypatch.setattr(skinny_products, "WORK", 1)
+    monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if tasks > 1 else 1e9)
+    a = arr(7, *((k, m) if flags[0] else (m, k)))
+    b = arr(7, *((n, k) if flags[1] else (k, n)))
+
+    def product(x, y):
+        return P.batched_dot(x, y, transpose_a=flags[0], transpose_b=flags[1])
+
+    check(product, a, b, rtol=1e-4, atol=1e-4)
+    program, _ = compile_(product, a, b)
+    if pipeline.vector_bytes() == 64:
+        assert {var.name_hint.split("_")[-1] for var in program.tir.functions} & {"columns", "dots"}
+
+
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("shape", [(4, 5), (500, 800), (1, 9), (0, 3), (3, 0)])
 def test_matvec(transpose, shape):

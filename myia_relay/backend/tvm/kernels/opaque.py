@@ -236,6 +236,9 @@ def _batched_dot(c: Call) -> None:
     if is_small(batch, m, n, k):
         small_product(c, batch, m, n, k, ta, tb)
         return
+    if is_thin(m, n, k, ta, tb, a.dtype, batch):
+        thin_product(c, m, n, k, ta, tb, min(batch, c.tasks(2 * batch * m * n * k, PARALLEL_FLOPS)), batch)
+        return
     left, right, out = c.operand(0), c.operand(1), c.result()
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
     sizes = [c.b.dim(m * k), c.b.dim(k * n), c.b.dim(m * n)]

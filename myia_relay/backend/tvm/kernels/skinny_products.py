@@ -53,22 +53,23 @@ TURNED = 16  # rows from which on a transposed matrix is turned back, panel by p
 WORK = 1 << 23  # multiplications: below this, the gain in a call is not worth the time to compile the code
 # Rows and vectors of columns: together with a row of vectors and a number, these are the registers of AVX-512.
 TILE = (8, 3)
+WIDTH = 2  # vectors of columns at least
 DOTS = (4, 6)  # rows of both matrices
 VECTORS = {1: 8, 2: 8, 3: 8, 4: 6}  # rows of the right matrix, for so few of the left
 LARGE = 1 << 20  # bytes of a matrix: smaller ones are read from the second cache anyway
 
 
-def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str) -> bool:
-    """Whether a product of (m, k) and (k, n) is quicker so; either may be stored transposed."""
+def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str, batch: Any = 1) -> bool:
+    """Whether a product of (m, k) and (k, n), or a batch of them, is quicker so; either may be stored transposed."""
     if (
-        not all(isinstance(size, int) for size in (m, n, k))
+        not all(isinstance(size, int) for size in (batch, m, n, k))
         or is_left_out("skinny_products")
         or pipeline.vector_bytes() < 64
     ):
         return False
-    if m * n * k < WORK or not LEAST <= k <= MOST or (ta and tb):
+    if batch * m * n * k < WORK or not LEAST <= k <= MOST or (ta and tb):
         return False
-    return n >= TILE[1] * lanes_for(dtype) and (k if ta else m) <= FEW
+    return n >= WIDTH * lanes_for(dtype) and (batch == 1 or m >= TILE[0]) and (k if ta else m) <= FEW
 
 
 def is_vector(m: Any, n: Any, k: Any, dtype: str) -> bool:
@@ -122,16 +123,17 @@ def _call_tile(c: Any, key: tuple, places: Iterable[tuple[Any, Any]], strides: t
     c.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, strides)], ret_ty="int32")))
 
 
-def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int) -> None:
-    """Emit it, on so many threads."""
+def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int, batch: int = 1) -> None:
+    """Emit it, on so many threads; of as many pairs of matrices as the batch has."""
     block, dtype = c.block, c.out_type.dtype
     lanes = lanes_for(dtype)
     left, right, out = (buffer for buffer, _ in (c.operand(0), c.operand(1), c.result()))
     turn = tb and m >= TURNED
-    down, across = DOTS if tb and not turn else (TILE[0], TILE[1] * lanes)
-    # On several threads each panel has a place of its own, since a panel does not know its thread.
-    apart = tasks > 1
-    scratch = c.scratch(k * (-(-n // across) if apart else 1) * across, dtype) if turn else None
+    down, across = DOTS if tb and not turn else (TILE[0], min(TILE[1], n // lanes) * lanes)
+    # Where the panels of one product are divided among threads each has a place of its own, since it does not know its thread.
+    divided = tasks > 1 and batch == 1
+    places = -(-n // across) if divided else tasks
+    scratch = c.scratch(k * places * across, dtype) if turn else None
 
     def over(extent: int, step: int, body: Callable, kind: str = "serial") -> None:
         """`body(first, count)` for as many whole steps as there are, and for the rest."""
@@ -140,67 +142,79 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int)
         if extent % step:
             body(idx(extent - extent % step), extent % step)
 
-    def tile(key: tuple, *places: tuple[Any, Any], strides: tuple[int, ...]) -> None:
-        _call_tile(c, key, places, strides)
+    def one(task: Any, pair: Any) -> None:
+        """A product."""
+        a, b, into = (block.let(tirx.Mul(pair, idx(size))) for size in (m * k, k * n, m * n))
 
-    def panel(j: Any, columns: int) -> None:
-        """Some columns of the result."""
-        packed = None
-        if scratch is not None:
-            packed = scratch[0], tirx.Add(idx(scratch[1]), tirx.Mul(j, idx(k)) if apart else idx(0))
-            _turn(block, packed, right, j, k, columns)
-        elif ta:
-            packed = _packed(block, right, j, n, k, columns), idx(0)
+        def panel(j: Any, columns: int) -> None:
+            """Some columns of the result."""
+            packed = None
+            if scratch is not None:
+                place = tirx.Mul(j, idx(k)) if divided else tirx.Mul(task, idx(k * across))
+                packed = scratch[0], tirx.Add(idx(scratch[1]), place)
+                _turn(block, packed, right, tirx.Add(b, tirx.Mul(j, idx(k))), k, columns)
+            elif ta:
+                packed = _packed(block, right, tirx.Add(b, j), n, k, columns), idx(0)
 
-        def part(i: Any, rows: int) -> None:
-            into = out, tirx.Add(tirx.Mul(i, idx(n)), j)
-            along = tirx.Mul(i, idx(k))
-            key: tuple = ("columns", dtype, rows, columns)
-            if tb and packed is None:
-                key = ("dots", dtype, rows, columns, k % lanes)
-                tile(key, (left, along), (right, tirx.Mul(j, idx(k))), into, strides=(k, n))
-                return
-            source, step = ((right, j), n) if packed is None else (packed, columns)
-            if ta:
-                tile(key, (left, i), source, into, strides=(1, m, step, n, k))
-            else:
-                tile(key, (left, along), source, into, strides=(k, 1, step, n, k))
+            def part(i: Any, rows: int) -> None:
+                target = out, tirx.Add(into, tirx.Add(tirx.Mul(i, idx(n)), j))
+                along = tirx.Add(a, tirx.Mul(i, idx(k)))
+                key: tuple = ("columns", dtype, rows, columns)
+                if tb and packed is None:
+                    key = ("dots", dtype, rows, columns, k % lanes)
+                    source = right, tirx.Add(b, tirx.Mul(j, idx(k)))
+                    _call_tile(c, key, ((left, along), source, target), (k, n))
+                    return
+                source, step = ((right, tirx.Add(b, j)), n) if packed is None else (packed, columns)
+                if ta:
+                    _call_tile(c, key, ((left, tirx.Add(a, i)), source, target), (1, m, step, n, k))
+                else:
+                    _call_tile(c, key, ((left, along), source, target), (k, 1, step, n, k))
 
-        over(m, down, part)
+            over(m, down, part)
 
-    over(n, across, panel, "parallel" if tasks > 1 else "serial")
+        over(n, across, panel, "parallel" if divided else "serial")
+
+    if batch == 1:
+        one(idx(0), idx(0))
+        return
+    share = -(-batch // tasks)
+    with block.loop(tasks, "parallel" if tasks > 1 else "serial") as task:
+        first = block.let(tirx.Mul(task, idx(share)))
+        with block.loop(tirx.Min(idx(share), tirx.Sub(idx(batch), first))) as i:
+            one(task, block.let(tirx.Add(first, i)))
 
 
-def _packed(block: Block, matrix: Any, j: Any, n: int, k: int, columns: int) -> Any:
-    """A copy of a panel of a matrix, from column `j` on.
+def _packed(block: Block, matrix: Any, start: Any, n: int, k: int, columns: int) -> Any:
+    """A copy of a panel of a matrix of n columns, whose first number is at `start`.
 
     It costs little for a matrix of few rows; where they lie a power of two apart, they would not stay in the first cache together.
     """
     dtype = dtype_of(load(matrix, 0))
     out = block.local(dtype, k * columns)
     with block.loop(k) as t:
-        source, target = block.let(tirx.Add(tirx.Mul(t, idx(n)), j)), block.let(tirx.Mul(t, idx(columns)))
+        source, target = block.let(tirx.Add(tirx.Mul(t, idx(n)), start)), block.let(tirx.Mul(t, idx(columns)))
         for s, w in _vectors(columns, lanes_for(dtype)):
             block.vstore(out, vload(matrix, tirx.Add(source, idx(s)), w), tirx.Add(target, idx(s)))
     return out
 
 
-def _turn(block: Block, place: tuple[Any, Any], matrix: Any, j: Any, k: int, columns: int) -> None:
-    """Copy rows of a matrix of k columns, from row `j` on, to a place as columns: a panel of its transpose."""
+def _turn(block: Block, place: tuple[Any, Any], matrix: Any, start: Any, k: int, columns: int) -> None:
+    """Copy rows of k numbers, the first one at `start`, to a place as columns: a panel of a transpose."""
     out, at = place
     lanes = lanes_for(dtype_of(load(matrix, 0)))
 
     def copy(rows: range, t: Any) -> None:
         """One by one."""
         for row in rows:
-            value = load(matrix, tirx.Add(tirx.Mul(tirx.Add(j, idx(row)), idx(k)), t))
+            value = load(matrix, tirx.Add(tirx.Add(start, idx(row * k)), t))
             block.store(out, value, tirx.Add(at, tirx.Add(tirx.Mul(t, idx(columns)), idx(row))))
 
     whole = columns - columns % lanes
     with block.loop(k // lanes) as square:
         t = block.let(tirx.Mul(square, idx(lanes)))
         for first in range(0, whole, lanes):
-            rows = [tirx.Mul(tirx.Add(j, idx(first + r)), idx(k)) for r in range(lanes)]
+            rows = [tirx.Add(start, idx((first + r) * k)) for r in range(lanes)]
             turned = transposed(block, [vload(matrix, tirx.Add(row, t), lanes) for row in rows])
             for r, vector in enumerate(turned):
                 row = tirx.Mul(tirx.Add(t, idx(r)), idx(columns))
