@@ -118,7 +118,7 @@ def _call_tile(c: Any, key: tuple, places: Iterable[tuple[Any, Any]], strides: t
     lowering = c.lowering
     if (var := lowering.helpers.get(key)) is None:
         var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{key[0]}")
-        lowering.functions[var] = (_dots if key[0] == "dots" else _columns)(*key[1:])
+        lowering.functions[var] = _TILES[key[0]](*key[1:])
     addresses = [address_of(*place) for place in places]
     c.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, strides)], ret_ty="int32")))
 
@@ -152,7 +152,8 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
             if scratch is not None:
                 place = tirx.Mul(j, idx(k)) if divided else tirx.Mul(task, idx(k * across))
                 packed = scratch[0], tirx.Add(idx(scratch[1]), place)
-                _turn(block, packed, right, tirx.Add(b, tirx.Mul(j, idx(k))), k, columns)
+                source = right, tirx.Add(b, tirx.Mul(j, idx(k)))
+                _call_tile(c, ("turned", dtype, columns, k % lanes), (source, packed), (k,))
             elif ta:
                 packed = _packed(block, right, tirx.Add(b, j), n, k, columns), idx(0)
 
@@ -199,46 +200,18 @@ def _packed(block: Block, matrix: Any, start: Any, n: int, k: int, columns: int)
     return out
 
 
-def _turn(block: Block, place: tuple[Any, Any], matrix: Any, start: Any, k: int, columns: int) -> None:
-    """Copy rows of k numbers, the first one at `start`, to a place as columns: a panel of a transpose."""
-    out, at = place
-    lanes = lanes_for(dtype_of(load(matrix, 0)))
-
-    def copy(rows: range, t: Any) -> None:
-        """One by one."""
-        for row in rows:
-            value = load(matrix, tirx.Add(tirx.Add(start, idx(row * k)), t))
-            block.store(out, value, tirx.Add(at, tirx.Add(tirx.Mul(t, idx(columns)), idx(row))))
-
-    whole = columns - columns % lanes
-    with block.loop(k // lanes) as square:
-        t = block.let(tirx.Mul(square, idx(lanes)))
-        for first in range(0, whole, lanes):
-            rows = [tirx.Add(start, idx((first + r) * k)) for r in range(lanes)]
-            turned = transposed(block, [vload(matrix, tirx.Add(row, t), lanes) for row in rows])
-            for r, vector in enumerate(turned):
-                row = tirx.Mul(tirx.Add(t, idx(r)), idx(columns))
-                block.vstore(out, vector, tirx.Add(at, tirx.Add(row, idx(first))))
-    if k % lanes and whole:
-        with block.loop(k % lanes) as rest:
-            copy(range(whole), block.let(tirx.Add(rest, idx(k - k % lanes))))
-    if whole < columns:
-        with block.loop(k) as t:
-            copy(range(whole, columns), t)
-
-
 def _vectors(columns: int, lanes: int) -> list[tuple[int, int]]:
     """The first column and the width of each vector of a row."""
     return [(s, min(lanes, columns - s)) for s in range(0, columns, lanes)]
 
 
 class _Tile:
-    """The function of a tile under construction: of the addresses of its corner in both operands and the result, and of numbers."""
+    """The function of a tile under construction: of the addresses of its corner in the operands and the result, and of numbers."""
 
-    def __init__(self, dtype: str, *numbers: str):
+    def __init__(self, dtype: str, *numbers: str, places: tuple[str, ...] = ("left", "right", "out")):
         self.dtype, self.lanes, self.block = dtype, lanes_for(dtype), Block()
-        pointers, buffers, declarations = zip(*(buffer_parameter(name, dtype) for name in ("left", "right", "out")))
-        self.left, self.right, self.out = buffers
+        pointers, buffers, declarations = zip(*(buffer_parameter(name, dtype) for name in places))
+        self.left, self.right, self.out = buffers[0], buffers[-2], buffers[-1]
         for declaration in declarations:
             self.block.emit(declaration)
         self.numbers = [tirx.Var(name, "int64") for name in numbers]
@@ -322,5 +295,45 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
             block.store(f.out, block.folded(load(acc, 0), tirx.Add), tirx.Add(tirx.Mul(idx(r), n), idx(s)))
     return f.function()
 
+
+def _turned(dtype: str, columns: int, rest: int) -> Any:
+    """A panel of a transpose: out[t, j] = right[j, t]; `rest`: how many elements of a row do not fill a vector.
+
+    Returns:
+        A function of two addresses and the length of the rows of the right matrix.
+    """
+    f = _Tile(dtype, "k", places=("right", "out"))
+    (k,) = f.numbers
+    block, lanes = f.block, f.lanes
+    whole = columns - columns % lanes
+
+    def row(r: int) -> Any:
+        return tirx.Mul(idx(r), k)
+
+    def column(t: Any) -> Any:
+        return tirx.Mul(t, idx(columns))
+
+    with block.loop(tirx.Div(k, idx(lanes))) as square:
+        t = block.let(tirx.Mul(square, idx(lanes)))
+        for first in range(0, whole, lanes):
+            rows = [vload(f.right, tirx.Add(row(first + r), t), lanes) for r in range(lanes)]
+            for r, vector in enumerate(transposed(block, rows)):
+                block.vstore(f.out, vector, tirx.Add(column(tirx.Add(t, idx(r))), idx(first)))
+
+    def copy(rows: range, t: Any) -> None:
+        """Numbers that fill no square."""
+        for r in rows:
+            block.store(f.out, load(f.right, tirx.Add(row(r), t)), tirx.Add(column(t), idx(r)))
+
+    if rest and whole:
+        with block.loop(rest) as left:
+            copy(range(whole), block.let(tirx.Add(tirx.Sub(k, idx(rest)), left)))
+    if whole < columns:
+        with block.loop(k) as t:
+            copy(range(whole, columns), t)
+    return f.function()
+
+
+_TILES = {"columns": _columns, "dots": _dots, "turned": _turned}
 
 __all__ = ["is_thin", "is_vector", "thin_product", "vector_product"]
