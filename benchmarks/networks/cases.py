@@ -117,7 +117,8 @@ def load(row: str, tiny: bool = False, data: str | None = None) -> Problem:
         data: a folder with `sst/dev.txt.gz`, of which the trees are taken; by default they are drawn.
     """
     sizes = TINY if tiny else FULL
-    draw = Draw(np.random.default_rng(7))
+    # With other numbers two entries of a window of ResNet's pooling are equal in float32: which gets the gradient is chance.
+    draw = Draw(np.random.default_rng(12 if row == "resnet18_step" else 7))
     if row == "treelstm":
         return tree_lstm(draw, sizes, data)
     return _MAKERS[row](draw, sizes)
