@@ -6,7 +6,7 @@ registers:
 
 - `X @ W` and `X.T @ Y`: rows of the right matrix are vectors, and each row of a tile is a sum of multiples of them. A
   panel of its columns, as wide as a tile, stays in the second-level cache while the left matrix is traversed; meanwhile
-  the next one is prefetched.
+  the next one is prefetched. From 129 rows on a copy of the panel is read, whose rows lie side by side.
 - `X @ W.T`: from 16 rows on, a panel of W is transposed in registers, and multiplied as the others are. For fewer rows that
   does not pay: rows of both are vectors, whose products are summed lane by lane; a panel of rows of W stays in the
   first-level cache.
@@ -40,13 +40,14 @@ from tvm.ir import PrimType
 from ....utils.switches import is_left_out
 from ..plan import ITEM
 from ..tir import pipeline
-from ..tir.block import Block, broadcast, const, dtype_of, idx, load, shuffle, vload, with_lanes
+from ..tir.block import Block, broadcast, const, idx, load, shuffle, vload, with_lanes
 from ..tir.exact import fma
 from ..tir.transpose import transposed
 from .kernel import address_of, buffer_parameter
 from .nests import lanes_for
 
-FEW = 128  # rows
+FEW = 128  # rows for which the other matrix is read in place, and of matrices that are given transposed
+MANY = 512  # rows for which panels of the other matrix are copied; beyond, a BLAS is as quick
 LEAST = 32  # of what is summed over
 MOST = 2048  # of what is summed over, so that a panel stays in the cache
 TURNED = 16  # rows from which on a transposed matrix is turned back, panel by panel
@@ -69,7 +70,7 @@ def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str, batch: Any =
         return False
     if batch * m * n * k < WORK or not LEAST <= k <= MOST or (ta and tb):
         return False
-    return n >= WIDTH * lanes_for(dtype) and (batch == 1 or m >= TILE[0]) and (k if ta else m) <= FEW
+    return n >= WIDTH * lanes_for(dtype) and (batch == 1 or m >= TILE[0]) and (k <= FEW if ta else m <= MANY)
 
 
 def is_vector(m: Any, n: Any, k: Any, dtype: str) -> bool:
@@ -128,12 +129,13 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
     block, dtype = c.block, c.out_type.dtype
     lanes = lanes_for(dtype)
     left, right, out = (buffer for buffer, _ in (c.operand(0), c.operand(1), c.result()))
-    turn = tb and m >= TURNED
-    down, across = DOTS if tb and not turn else (TILE[0], min(TILE[1], n // lanes) * lanes)
+    dots = tb and m < TURNED
+    down, across = DOTS if dots else (TILE[0], min(TILE[1], n // lanes) * lanes)
+    pack = ta or m > FEW if not tb else not dots
     # Where the panels of one product are divided among threads each has a place of its own, since it does not know its thread.
     divided = tasks > 1 and batch == 1
     places = -(-n // across) if divided else tasks
-    scratch = c.scratch(k * places * across, dtype) if turn else None
+    scratch = c.scratch(k * places * across, dtype) if pack else None
 
     def over(extent: int, step: int, body: Callable, kind: str = "serial") -> None:
         """`body(first, count)` for as many whole steps as there are, and for the rest."""
@@ -148,29 +150,23 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
 
         def panel(j: Any, columns: int) -> None:
             """Some columns of the result."""
-            packed = None
+            source, step = (right, tirx.Add(b, tirx.Mul(j, idx(k)) if tb else j)), n
             if scratch is not None:
                 place = tirx.Mul(j, idx(k)) if divided else tirx.Mul(task, idx(k * across))
                 packed = scratch[0], tirx.Add(idx(scratch[1]), place)
-                source = right, tirx.Add(b, tirx.Mul(j, idx(k)))
-                _call_tile(c, ("turned", dtype, columns, k % lanes), (source, packed), (k,))
-            elif ta:
-                packed = _packed(block, right, tirx.Add(b, j), n, k, columns), idx(0)
+                key = ("turned", dtype, columns, k % lanes) if tb else ("copied", dtype, columns)
+                _call_tile(c, key, (source, packed), (k,) if tb else (n, k))
+                source, step = packed, columns
 
             def part(i: Any, rows: int) -> None:
                 target = out, tirx.Add(into, tirx.Add(tirx.Mul(i, idx(n)), j))
                 along = tirx.Add(a, tirx.Mul(i, idx(k)))
-                key: tuple = ("columns", dtype, rows, columns)
-                if tb and packed is None:
-                    key = ("dots", dtype, rows, columns, k % lanes)
-                    source = right, tirx.Add(b, tirx.Mul(j, idx(k)))
-                    _call_tile(c, key, ((left, along), source, target), (k, n))
+                if dots:
+                    _call_tile(c, ("dots", dtype, rows, columns, k % lanes), ((left, along), source, target), (k, n))
                     return
-                source, step = ((right, tirx.Add(b, j)), n) if packed is None else (packed, columns)
-                if ta:
-                    _call_tile(c, key, ((left, tirx.Add(a, i)), source, target), (1, m, step, n, k))
-                else:
-                    _call_tile(c, key, ((left, along), source, target), (k, 1, step, n, k))
+                place, strides = (tirx.Add(a, i), (1, m)) if ta else (along, (k, 1))
+                places = (left, place), source, target
+                _call_tile(c, ("columns", dtype, rows, columns), places, (*strides, step, n, k))
 
             over(m, down, part)
 
@@ -184,20 +180,6 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
         first = block.let(tirx.Mul(task, idx(share)))
         with block.loop(tirx.Min(idx(share), tirx.Sub(idx(batch), first))) as i:
             one(task, block.let(tirx.Add(first, i)))
-
-
-def _packed(block: Block, matrix: Any, start: Any, n: int, k: int, columns: int) -> Any:
-    """A copy of a panel of a matrix of n columns, whose first number is at `start`.
-
-    It costs little for a matrix of few rows; where they lie a power of two apart, they would not stay in the first cache together.
-    """
-    dtype = dtype_of(load(matrix, 0))
-    out = block.local(dtype, k * columns)
-    with block.loop(k) as t:
-        source, target = block.let(tirx.Add(tirx.Mul(t, idx(n)), start)), block.let(tirx.Mul(t, idx(columns)))
-        for s, w in _vectors(columns, lanes_for(dtype)):
-            block.vstore(out, vload(matrix, tirx.Add(source, idx(s)), w), tirx.Add(target, idx(s)))
-    return out
 
 
 def _vectors(columns: int, lanes: int) -> list[tuple[int, int]]:
@@ -334,6 +316,21 @@ def _turned(dtype: str, columns: int, rest: int) -> Any:
     return f.function()
 
 
-_TILES = {"columns": _columns, "dots": _dots, "turned": _turned}
+def _copied(dtype: str, columns: int) -> Any:
+    """A panel of a matrix: out[t, j] = right[t, j], where its rows do not push each other out of the cache.
+
+    Returns:
+        A function of two addresses, how far rows of the right matrix lie apart, and how many there are.
+    """
+    f = _Tile(dtype, "step", "k", places=("right", "out"))
+    step, k = f.numbers
+    with f.block.loop(k) as t:
+        source, target = f.block.let(tirx.Mul(t, step)), f.block.let(tirx.Mul(t, idx(columns)))
+        for s, w in _vectors(columns, f.lanes):
+            f.block.vstore(f.out, vload(f.right, tirx.Add(source, idx(s)), w), tirx.Add(target, idx(s)))
+    return f.function()
+
+
+_TILES = {"columns": _columns, "copied": _copied, "dots": _dots, "turned": _turned}
 
 __all__ = ["is_thin", "is_vector", "thin_product", "vector_product"]
