@@ -30,6 +30,7 @@ from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
 from .rewrite.if_conversion import ConvertBranches
 from .rewrite.recursive_inlining import InlineRecursion
+from .rewrite.recursive_sums import CarrySums
 from .rewrite.simplify import Simplify
 from .rewrite.tail_calls import LoopTailCalls
 from .rewrite.unify_sizes import UnifySizes
@@ -111,7 +112,7 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     )  # what depends on one may then be equal to something else
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
-    summed = Pipeline((Accumulate(), PartialSums(), SumProducts()), rounds=1, verify=verified)(graph)
+    summed = Pipeline((CarrySums(), Accumulate(), PartialSums(), SumProducts()), rounds=1, verify=verified)(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)
     unfolded = Pipeline((InlineRecursion(),), rounds=1, verify=verified)(graph)

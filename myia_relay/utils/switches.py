@@ -40,6 +40,7 @@ OPTIMISATIONS = {
     "skinny_products": "products of matrices of few rows are computed without copying them",
     "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",
     "sum_products": "sums of products over the iterations of a loop are one product, in derived code",
+    "recursive_sums": "sums of adjoints go on through recursive calls",
     "recursive_inlining": "several levels of recursive calls are one",
     "vector_loops": "counted loops over numbers run in the lanes of vectors",
 }

@@ -22,6 +22,8 @@ from ...abstract.types import Array, Data, Type
 from ...utils.errors import TypeError_
 from ...utils.nesting import nesting_problem
 
+HIDDEN = "hidden"  # how the keys of hidden arguments begin
+
 
 def type_of_hidden(value: Any) -> Type | None:
     """The type of a plain array, a tree or a reference (a model), None for everything else."""

@@ -48,7 +48,7 @@ from .annotations import check_arguments, check_result
 from .cells import Recaptured
 from .conflicts import refuse_in_place
 from .conform import conform, entering, leaving
-from .dependencies import Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
+from .dependencies import HIDDEN, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .handing import Handed, note_handing
 from .iterators import note_made, use_up
@@ -140,7 +140,8 @@ class Engine:
             problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
         if problem is not None:
             raise with_others(problem, self.ignored, again) if len(self.specs) <= LARGEST else problem
-        self.finish(spec)
+        for inner in self.specs.values():
+            inner.complete_calls()
         nodes: list[Node] = []
         if self.with_cells:
             (result,) = cell_rules.frozen(frame, [result])
@@ -183,11 +184,11 @@ class Engine:
         return problem, spec, result, frame
 
     def start_over(self, params: Graph, count: int) -> None:
-        """Forget everything except the assumptions about recursive functions."""
+        """Forget everything but what earlier passes have found of recursive functions, and of hidden arguments."""
         del params.params[count:]
         params.nodes.clear()
         self.loop = Loop(self.break_deadlock)
-        self.specs, self.joins, self.late_errors, self.hidden, self.functions = {}, [], [], {}, Functions()
+        self.specs, self.joins, self.late_errors, self.functions = {}, [], [], Functions()
         self.shared.clear()
         self.suspected.clear()
         self.handed.clear()
@@ -302,7 +303,7 @@ class Engine:
     def hide(self, frame: Frame, hidden: Hidden, type: Type, name: str) -> Dyn:
         """An implicit program argument."""
         d = hidden.dependency
-        key = ("hidden", d.kind, id(d.place), d.name) if d else ("hidden", id(hidden.value))
+        key = (HIDDEN, d.kind, id(d.place), d.name) if d else (HIDDEN, id(hidden.value))
         self.hidden.setdefault(key, hidden)
         return Dyn(frame.implicit(key, type, name))
 
@@ -456,8 +457,7 @@ class Engine:
         builder = frame.at(origin)
         operands = list(nodes) + [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
         call = builder.graph.apply(spec.graph, *operands, type=packed_type(spec.returns), origin=origin)
-        if not spec.finished.done:
-            spec.sites.append((frame, call))
+        spec.sites.append((frame, call))
         if spec.returns.tag == "never":
             return NEVER
         result = explode(frame, call, cell_rules.refreshed(spec.returns, fresh) if fresh else spec.returns)
@@ -539,6 +539,7 @@ class Engine:
                     for i, leaf in enumerate(leaves)
                 ]
                 values.append(frame.rebuild(treedef, iter(made)))
+            spec.graph.params += spec.implicit.values()
             result = await run(frame, values)
             treedef, nodes = leaving(frame, result, source.origin if leaf_result else None)
             spec.outcome = treedef
@@ -548,24 +549,14 @@ class Engine:
             else:
                 spec.result = treedef
             spec.graph.output = pack(frame, nodes)
-            self.finish(spec)
+            spec.complete_calls()
+            spec.told = spec.told if spec.known.done else len(spec.implicit)
             self.loop.resolve(spec.known)
             self.loop.resolve(spec.finished)
         except Exception as error:  # bugs of ours too: callers that wait for ever would look like an endless recursion
             self.recursion.failures.append((spec.graph, error))
             self.loop.resolve(spec.finished, error=error)
             self.loop.resolve(spec.known, error=error)
-
-    def finish(self, spec: Specialisation) -> None:
-        """Give the calls that were emitted early their implicit arguments."""
-        changed = True
-        while changed:  # adding an argument to a call inside this function may add a parameter to the function
-            changed = False
-            for frame, call in spec.sites:
-                missing = list(spec.implicit.items())[len(call.args) - (len(spec.graph.params) - len(spec.implicit)) :]
-                if missing:
-                    call.args += tuple(frame.implicit(key, p.type, p.name) for key, p in missing)
-                    changed = True
 
     # Branches that wait for each other.
 

@@ -75,7 +75,8 @@ class Specialisation:
         known: completes when `result` is known; `finished` when the graph is complete.
         caller: the specialisation that first called this one, and `call_origin`, from where.
         implicit: values taken from the context (parameters, global arrays): key -> parameter.
-        sites: calls emitted before the graph was complete, to be given its implicit arguments.
+        told: how many implicit values there were when the result was known.
+        sites: its calls; those that were emitted before the graph was complete are given its implicit arguments later.
         context: the ambient facts it was specialised under (see `Ambient`).
         changed: the caller's cells that it changes.
         made: how many cells were made for each variable here, and how many calls of models there are.
@@ -97,6 +98,7 @@ class Specialisation:
     known: Future = field(default_factory=Future)
     finished: Future = field(default_factory=Future)
     implicit: dict[Hashable, Parameter] = field(default_factory=dict)
+    told: int = 0
     sites: list[tuple[Frame, Apply]] = field(default_factory=list)
     changed: set[Cell] = field(default_factory=set)
     made: dict[Any, int] = field(default_factory=dict)
@@ -111,6 +113,19 @@ class Specialisation:
         """The treedef of the result, of a specialisation of which it is known."""
         assert self.result is not None
         return self.result
+
+    def complete_calls(self) -> None:
+        """Give the calls that were emitted early their implicit arguments."""
+        todo = [self]
+        while todo:
+            spec = todo.pop()
+            for frame, call in spec.sites:
+                missing = list(spec.implicit.items())[len(call.args) - (len(spec.graph.params) - len(spec.implicit)) :]
+                if missing:
+                    count = len(frame.spec.implicit)
+                    call.args += tuple(frame.implicit(key, p.type, p.name) for key, p in missing)
+                    if len(frame.spec.implicit) > count:  # its own calls need it too, also if they were complete before
+                        todo.append(frame.spec)
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are in progress around this one."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from ...ir.node import Graph
+from ...ir.node import Graph, Parameter
 from ...ir.walk import graphs_reachable
 from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_
 from ..values.treedef import Mismatch, TreeDef, join, unknown
 from ..values.values import Cell
+from .dependencies import HIDDEN
 from .frames import Specialisation, SpecialisationSource
 
 MAX_PASSES = (
@@ -39,6 +40,8 @@ class RecursionAssumptions:
         unsettled: whether a branch has continued with a type that was too narrow.
         bottoms: functions that were assumed not to return, so that others could continue.
         failures: graphs of functions in which errors were found, with these.
+        hidden: key of a specialisation -> the hidden arguments that it took in earlier passes. Callers that do not wait until
+            it is complete have to know them.
     """
 
     def __init__(self):
@@ -49,6 +52,7 @@ class RecursionAssumptions:
         self.bottoms: list[Specialisation] = []
         self.failures: list[tuple[Graph, Exception]] = []
         self.specs: dict[Hashable, Specialisation] = {}
+        self.hidden: dict[Hashable, dict[Hashable, Parameter]] = {}
 
     def start_pass(self) -> None:
         """Forget everything but the assumed results."""
@@ -56,7 +60,10 @@ class RecursionAssumptions:
         self.waiting, self.unsettled, self.bottoms, self.failures = set(), False, [], []
 
     def assume(self, spec: Specialisation) -> bool:
-        """Give a new specialisation its assumed result, if there is one."""
+        """Give a new specialisation its assumed result, if there is one, and the hidden arguments that it will take."""
+        for key, p in self.hidden.get(spec.key, {}).items():
+            spec.implicit[key] = Parameter(spec.graph, p.name, p.type)
+        spec.told = len(spec.implicit)
         if spec.key in self.assumed:
             spec.result, spec.escaped = self.assumed[spec.key]
         return spec.key in self.assumed
@@ -82,15 +89,22 @@ class RecursionAssumptions:
         return False
 
     def revised(self, specs: dict[Hashable, Specialisation]) -> bool:
-        """Whether another pass is needed, because results differ from the assumptions of this pass."""
+        """Whether another pass is needed, because results differ from the assumptions of this pass, or because a function turned
+        out to take hidden arguments when its callers went on already."""
         self.specs = specs
+        late = False
+        for spec in specs.values():
+            hidden = {k: p for k, p in spec.implicit.items() if isinstance(k, tuple) and k[0] == HIDDEN}
+            late |= len(spec.implicit) > spec.told and len(hidden) > len(self.hidden.get(spec.key, ()))
+            if hidden:
+                self.hidden[spec.key] = hidden
         for key in self.waiting if self.unsettled else ():
             spec = specs.get(key)
             if spec is None or not isinstance(spec.source, Graph):  # requests of transforms are no functions
                 continue
             if spec.outcome is not None and key not in self.assumed:
                 self.assumed[key] = unknown(spec.outcome), spec.escaped
-        return self.assumed != self.before
+        return late or self.assumed != self.before
 
     def lost(self, program: Graph) -> list[Exception]:
         """Errors in called functions that were found after their result types were known, so that no caller received them."""

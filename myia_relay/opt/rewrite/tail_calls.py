@@ -7,6 +7,9 @@ Other calls stay calls. Functions that call each other in tail position are one 
 recursion that it replaces, the loop raises RecursionError when it goes too deep: CPython's limit is 1,000, this one is
 2**20.
 
+Where the result is an array that was made from a parameter by updates (a sum that goes on through the calls), it takes
+the parameter's place in what the loop carries.
+
 Source: G. Steele, "Lambda: the ultimate GOTO" (1977).
 """
 
@@ -14,11 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...abstract.types import INT, Struct, tuple_of
+from ...abstract.types import INT, Array, Struct, tuple_of
 from ...ir.build import Builder
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Env, Rewriter, lookup
+from ..analysis.control import output_parts
 
 LIMIT = 1 << 20
 MESSAGE = "maximum recursion depth exceeded"
@@ -41,6 +45,7 @@ class _Loops(Rewriter):
     def __init__(self):
         super().__init__()
         self.effects = Effects()
+        self.places: dict[int, int] = {}
 
     def build(self, graph: Graph) -> Graph:
         call = self.tail_call(graph, graph) if graph in self.shells else None
@@ -62,6 +67,7 @@ class _Loops(Rewriter):
     def loop(self, f: Graph, call: Apply) -> Graph:
         """The function as a loop."""
         self.changed = True
+        self.places = self.updated(f)
         new, env = self.interface(f)
         b = Builder(new, call.origin)
         init = [b.constant(True), b.constant(0), _undef(b, f.output.type), *(env[p] for p in f.params)]
@@ -83,7 +89,40 @@ class _Loops(Rewriter):
         attrs = {"cond": graphs[0], "body": graphs[1], "carried": len(init)}
         out = b.emit(REGISTRY["while_loop"], tuple(init), attrs)
         new.output = b.emit(REGISTRY["get_item"], (out,), {"index": 2})
+        if self.places:
+            at = [
+                (self.places[k] + 3, out) if k in self.places else (k, new.output)
+                for k in range(len(f.output.type.elems))
+            ]
+            parts = [b.emit(REGISTRY["get_item"], (node,), {"index": i}) for i, node in at]
+            new.output = b.emit(REGISTRY["make_struct"], tuple(parts), {"type": f.output.type})
         return new
+
+    def updated(self, f: Graph) -> dict[int, int]:
+        """The parts of the result that are arrays made from parameters by updates, and these parameters."""
+        out: dict[int, int] = {}
+        if isinstance(f.output.type, Struct):
+            for k, t in enumerate(f.output.type.elems):
+                param = self.beginning(f, f, k) if isinstance(t, Array) else None
+                if param is not None and param.type == t and f.params.index(param) not in out.values():
+                    out[k] = f.params.index(param)
+        return out
+
+    def beginning(self, f: Graph, graph: Graph, part: int) -> Parameter | None:
+        """The parameter from which a part of the result is made by updates, where the function does not go on."""
+        root, outs = graph.output, output_parts(graph)
+        if outs is not None:
+            node = outs[part]
+            while isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.update:
+                node = node.args[0]
+            return node if isinstance(node, Parameter) else None
+        if isinstance(root, Apply) and _is_cond(root):
+            for branch in (root.attrs["then"], root.attrs["orelse"]):
+                param = self.beginning(f, branch, part)
+                outer = root.args[1 + branch.params.index(param)] if param is not None else None
+                if isinstance(outer, Parameter):
+                    return outer
+        return None
 
     def step(self, b: Builder, f: Graph, graph: Graph, env: Env) -> list[Node]:
         """Emit a graph in tail position: whether to go on, the result, the next arguments."""
@@ -95,7 +134,10 @@ class _Loops(Rewriter):
             args = tuple(lookup(env, a) for a in node.args)
             env[node] = self.node(b, node, args, self.inner(node))
         if tail is None:
-            return [b.constant(False), lookup(env, root), *(_undef(b, p.type) for p in f.params)]
+            result = lookup(env, root)
+            kept = {j: b.emit(REGISTRY["get_item"], (result,), {"index": k}) for k, j in self.places.items()}
+            rest = [kept[j] if j in kept else _undef(b, p.type) for j, p in enumerate(f.params)]
+            return [b.constant(False), result, *rest]
         args = tuple(lookup(env, a) for a in root.args)
         if root is tail:
             return [b.constant(True), _undef(b, f.output.type), *args]

@@ -19,6 +19,7 @@ from tvm import tirx
 from ....abstract.dims import product
 from ....abstract.types import Array, List, NoneT, Ref, Struct, Tape, Type, Undefined, is_static_shape, leaves
 from ....ir.node import Apply, Constant, Graph, Node, applied, applies
+from ....ir.prim import Primitive
 from ....opt.analysis.fusion import is_scalar
 from ....prims.ops.control import LEAD
 from ....utils.errors import LoweringError
@@ -58,10 +59,12 @@ def unflatten(values: list[Any], type: Type) -> Any:
     return values.pop(0)
 
 
-def carry_in_place(scope: Any, dest: list[View | None]) -> None:
-    """Let the arrays that a graph returns, and loops make, live where they are wanted all the while, from their beginnings on.
+def carry_in_place(lowering: Any, scope: Any, dest: list[View | None]) -> None:
+    """Let the arrays that a graph returns, and loops and calls make, live where they are wanted all the while, from their
+    beginnings on.
 
     Args:
+        lowering: the walk.
         scope: of the graph.
         dest: for each leaf of its result, where it is wanted.
     """
@@ -69,9 +72,12 @@ def carry_in_place(scope: Any, dest: list[View | None]) -> None:
     if applied(output) in LEAD and not any(isinstance(t, Struct) for t in output.type.elems):
         results: list[Any] = [(output, k) for k in range(len(output.type.elems))]
     else:
-        nodes = leaf_nodes(output, scope)
+        nodes = [_updated(n, users) for n in leaf_nodes(output, scope)]
         results = [(n.args[0], n.attrs["index"]) if applies(n, "get_item") else None for n in nodes]
     for result, view in zip(results, dest, strict=True):
+        start = lowering.calls.start(*result) if result is not None and lowering.calls is not None else None
+        if view is not None and start is not None and users[start] == [result[0]] and is_fresh(start, scope):
+            scope.dest.setdefault(start, view)
         while result is not None and view is not None and applied(result[0]) in LEAD and result not in scope.loop_dest:
             loop, k = result
             scope.loop_dest[result] = view
@@ -90,6 +96,15 @@ def carry_in_place(scope: Any, dest: list[View | None]) -> None:
                     result = (start.args[0], start.attrs["index"])
             elif applied(start) == "undef" or is_fresh(start, scope):
                 scope.dest[start] = view
+
+
+def _updated(node: Node | None, users: Any) -> Node | None:
+    """What an array was before updates that are all that looks at it."""
+    while (
+        isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.update and users[node.args[0]] == [node]
+    ):
+        node = node.args[0]
+    return node
 
 
 @dataclass

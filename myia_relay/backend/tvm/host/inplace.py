@@ -20,12 +20,14 @@ from tvm import tirx
 from ....abstract.dims import DimLike, product
 from ....ir.node import Apply, Constant, Graph, Node, Parameter, applied, applies
 from ....ir.prim import Primitive
+from ....opt.analysis.control import output_parts
 from ....opt.analysis.fusion import is_scalar, is_view
 from ....prims.ops.control import LEAD
 from ....prims.rules.protocol import clamp
 from ....utils.switches import is_left_out
 from ..kernels.kernel import Kernel
 from ..kernels.nests import Nest, cuts, grouped, inlined, lanes_for
+from ..kernels.opaque import OVERWRITING
 from ..plan import ITEM, Storage, View
 from ..tir.block import idx, load, ramp
 from ..tir.indexing import AxisGroup, Index
@@ -163,27 +165,43 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
     while not isinstance(node, Parameter):
         if not isinstance(node, Apply):
             return None
-        if isinstance(node.fn, Graph):
-            inner, args = (node.fn,), node.args
-        elif node.fn.update:
+        run, part = (node.args[0], node.attrs["index"]) if applied(node) == "get_item" else (node, None)
+        if isinstance(node.fn, Primitive) and (node.fn.update or node.fn.name in OVERWRITING):
             node = node.args[0]
-            continue
-        elif node.fn.name == "cond":
-            inner, args = (node.attrs["then"], node.attrs["orelse"]), node.args[1:]
-        elif node.fn.name == "get_item" and applied(node.args[0]) in LEAD:
-            loop = node.args[0]
-            node = loop.args[LEAD[loop.fn.name] + node.attrs["index"]]
-            continue
+        elif applied(run) in LEAD:
+            node = run.args[LEAD[run.fn.name] + part]
         else:
-            return None
-        for g in inner:
-            found = source(g, g.output, (*busy, graph)) if g not in busy else None
-            if found is not None:
-                node = args[g.params.index(found)]
-                break
-        else:
-            return None
+            found = _source_of_run(run, part, (*busy, graph)) if isinstance(run, Apply) else None
+            if found is None:
+                return None
+            node = found
     return node if node in graph.params else None
+
+
+def _source_of_run(run: Apply, part: int | None, busy: tuple[Graph, ...]) -> Node | None:
+    """The operand of a branch or a call that a part of its result is an updated version of."""
+    if isinstance(run.fn, Graph):
+        inner, args = (run.fn,), run.args
+    elif run.fn.name == "cond":
+        inner, args = (run.attrs["then"], run.attrs["orelse"]), run.args[1:]
+    else:
+        return None
+    for g in inner:
+        found = source_of_part(g, part, busy) if g not in busy else None
+        if found is not None:
+            return args[g.params.index(found)]
+    return None
+
+
+def source_of_part(graph: Graph, part: int | None, busy: tuple[Graph, ...] = ()) -> Parameter | None:
+    """The same for a part of a graph's result, None being the whole."""
+    outs = output_parts(graph)
+    if part is None:
+        return source(graph, graph.output, busy)
+    if outs is not None:
+        return source(graph, outs[part], busy)
+    found = _source_of_run(graph.output, part, (*busy, graph)) if isinstance(graph.output, Apply) else None
+    return source(graph, found, busy) if found is not None else None
 
 
 # --- emission ---------------------------------------------------------------------------------------------------------
@@ -365,6 +383,7 @@ __all__ = [
     "overwrites",
     "row_for",
     "source",
+    "source_of_part",
     "views",
     "want",
 ]

@@ -224,7 +224,7 @@ class Lowering:
             for node, view in zip(control.leaf_nodes(graph.output, scope), dest, strict=True):
                 if view is not None and node is not None:
                     inplace.want(scope, node, view)
-            control.carry_in_place(scope, dest)
+            control.carry_in_place(self, scope, dest)
         control.join_in_place(self, scope)
         for node in (n for n in graph.nodes if n not in scope.done):
             self.current = node

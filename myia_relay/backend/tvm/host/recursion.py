@@ -12,6 +12,9 @@ Near the end of the C stack, the function continues on a thread with a large sta
 and asks Python to run it there (`deeper`). This happens once in some tens of thousands of nested calls, and takes a
 tenth of a millisecond.
 
+A result that is an updated version of an argument (a sum that goes on through the calls) lives where the argument does:
+the caller hands over the argument's memory if it is not read again, and otherwise a copy.
+
 Functions that are not recursive but too large to be inlined at every call (`outline`) are called in the same way; if
 nothing is recursive, no guards are needed.
 
@@ -29,7 +32,22 @@ from tvm import tirx
 from tvm.ir import PrimType
 
 from ....abstract.dims import DimLike, is_known, product, run_time_symbols
-from ....abstract.types import INT, Array, Data, List, NoneT, Ref, Scalar, Str, Tape, Type, Undefined, leaves
+from ....abstract.types import (
+    INT,
+    Array,
+    Data,
+    List,
+    NoneT,
+    Ref,
+    Scalar,
+    Str,
+    Struct,
+    Tape,
+    Type,
+    Undefined,
+    is_static_shape,
+    leaves,
+)
 from ....ir.node import Apply, Graph, Node
 from ....ir.prim import REGISTRY
 from ....ir.rewrite import all_graphs
@@ -42,8 +60,9 @@ from ..plan import ITEM, View
 from ..tir import pipeline
 from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
 from . import data, sizes
-from .control import flatten, same_place, unflatten
+from .control import flatten, same_place, settle, unflatten
 from .effects import EffectSite, granted
+from .inplace import donated, source_of_part
 from .lower import Lowering
 from .scope import RefValue
 from .state import StateArea
@@ -62,24 +81,44 @@ class NativeFunction:
         graph: what it computes.
         var: its name in the module.
         number: by which Python knows it.
-        results: types of the leaves of its result.
         origin: a call of it, where a RecursionError is shown.
+        recursive: whether it runs itself again.
+        results: types of the leaves of its result.
+        kept: leaves of the result -> the parameters in whose memory they are.
     """
 
     graph: Graph
     var: Any
     number: int
     origin: Any
+    recursive: bool
     results: list[Type] = field(default_factory=list)
+    kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.results = _passed(self.graph.output.type)
+        self.kept = _kept(self.graph) if self.recursive else {}
         self.places = {k: 8 * i for i, k in enumerate(k for k, t in enumerate(self.results) if is_scalar(t))}
-        self.inputs = [t for p in self.graph.params for t in _parts(p.type)]
+        kept = self.kept.values()
+        self.inputs = [t for k, p in enumerate(self.graph.params) if k not in kept for t in _parts(p.type)]
         self.outputs = [t for t in self.results if isinstance(t, Array) and not is_scalar(t)]
         # A copy of the arguments for `deeper`.
         self.saved = 8 * len(self.places)
         self.header = self.saved + 8 * (len(self.inputs) + len(self.outputs))
+
+
+def _kept(graph: Graph) -> dict[int, int]:
+    """The leaves of a function's result that are updated versions of its parameters, and these parameters."""
+    out: dict[int, int] = {}
+    whole = not isinstance(graph.output.type, Struct)
+    leaf = 0
+    for part, t in enumerate((graph.output.type,) if whole else graph.output.type.elems):
+        if isinstance(t, Array) and not is_scalar(t) and is_static_shape(t):
+            param = source_of_part(graph, None if whole else part)
+            if param is not None and param.type == t and graph.params.index(param) not in out.values():
+                out[leaf] = graph.params.index(param)
+        leaf += len(leaves(t))
+    return out
 
 
 def _passed(t: Type) -> list[Type]:
@@ -133,8 +172,17 @@ class Calls:
         if graph not in self.functions:
             var = tvm.ir.GlobalVar(f"f{len(self.functions)}_{''.join(c if c.isalnum() else '_' for c in graph.name)}")
             inside = [n for g in all_graphs(graph) if g in self.recursive for n in g.nodes if n.fn is graph]
-            self.functions[graph] = NativeFunction(graph, var, len(self.functions), (inside or [node])[0].origin)
+            origin = (inside or [node])[0].origin
+            self.functions[graph] = NativeFunction(graph, var, len(self.functions), origin, graph in self.recursive)
         return self.functions[graph]
+
+    def start(self, node: Apply, part: int) -> Node | None:
+        """The argument in whose memory a part of a call's result is; None if there is none, or if this is no such call."""
+        if not isinstance(node.fn, Graph) or node.fn not in self.recursive:
+            return None
+        leaf = sum(len(leaves(t)) for t in node.type.elems[:part])
+        k = self.function(node).kept.get(leaf)
+        return None if k is None or node.args.count(node.args[k]) != 1 else node.args[k]
 
     def finish(self) -> dict[Any, Any]:
         """All functions, compiled to tirx, and for each the public one by which Python continues it."""
@@ -173,10 +221,20 @@ class Calls:
         state, block = lowering.state, lowering.block
         function = self.function(node)
         values = [lowering.value(a) for a in node.args]
+        given = donated(lowering.scope, node) if function.kept else []
         lowering.flush_all()
         lowering.plan.tick()
+        places = {}
+        for leaf, k in function.kept.items():
+            places[leaf] = values[k]
+            if not given[k]:
+                places[leaf] = lowering.new_view(node.args[k].type)
+                lowering.copy(values[k], places[leaf])
+        lowering.flush_all()
         args: list[Any] = []
-        for arg, value in zip(node.args, values):
+        for k, (arg, value) in enumerate(zip(node.args, values)):
+            if k in function.kept.values():
+                continue
             for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
                 if is_scalar(t):
                     args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
@@ -184,9 +242,11 @@ class Calls:
                     lowering.plan.touch(view.storage)
                     args.append(_address(lowering, view))
         results: list[Any] = []
-        for t in function.results:
+        for k, t in enumerate(function.results):
             if isinstance(t, Array) and not is_scalar(t):
-                view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
+                view = places.get(k)
+                if view is None:
+                    view = lowering.allocate(node) if t is node.type else lowering.new_view(t)
                 lowering.plan.touch(view.storage)
                 args.append(_address(lowering, view))
                 results.append(view)
@@ -289,10 +349,18 @@ class FunctionLowering(Lowering):
     def build(self) -> Any:
         """The function."""
         function, graph = self.function, self.function.graph
-        values = [unflatten([self.parameter(t) for t in _passed(p.type)], p.type) for p in graph.params]
+        kept = {k: leaf for leaf, k in function.kept.items()}
+        values = [
+            None if k in kept else unflatten([self.parameter(t) for t in _passed(p.type)], p.type)
+            for k, p in enumerate(graph.params)
+        ]
         dest = [self.array(t, "out") if isinstance(t, Array) and not is_scalar(t) else None for t in function.results]
+        for k, leaf in kept.items():
+            values[k] = dest[leaf]
+        wanted = [None if leaf in function.kept else view for leaf, view in enumerate(dest)]
         top = data.mark(self, graph, graph.output.type)
-        self.run(graph, values, dest, lambda output: self.finish(output, dest))
+        given = [k in kept for k in range(len(values))]
+        self.run(graph, values, wanted, lambda output: self.finish(output, dest), given)
         data.release(self, top)
         sizes.give_back(self)
         self.plan.finish()
@@ -351,10 +419,13 @@ class FunctionLowering(Lowering):
 
     def finish(self, output: Node, dest: list[View | None]) -> None:
         """Results to where the caller looks for them."""
-        values = flatten(self.settled(output), output.type)
-        for value, place in zip(values, dest, strict=True):
-            if place is not None and not same_place(value, place):
-                self.copy(value, place)
+        if self.function.kept:
+            values = settle(self, dest, output)
+        else:
+            values = flatten(self.settled(output), output.type)
+            for value, place in zip(values, dest, strict=True):
+                if place is not None and not same_place(value, place):
+                    self.copy(value, place)
         for k, offset in self.function.places.items():
             value, t = values[k], self.function.results[k]
             assert is_scalar(t)
