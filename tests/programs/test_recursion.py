@@ -12,7 +12,8 @@ import traceback
 import numpy as np
 import pytest
 
-from myia_relay import relay
+from myia_relay import grad, relay
+from tests.slopes import slopes
 
 EXECUTORS = ["interpreter", "python", "native"]
 
@@ -307,3 +308,30 @@ def _as_file(code: str) -> str:
             runpy.run_path(path)
         """
     )
+
+
+OFFSETS = np.array([0.5, 0.25, 2.0])
+STEPS = np.array([1, 2, 1])
+
+
+def reads_globals_late(x, n):
+    if n >= 3:
+        return x
+    y = reads_globals_late(x * 0.5, n + STEPS[n])
+    return y + OFFSETS[n] if n < 2 else y * OFFSETS[0]
+
+
+def calls_what_reads_globals(x):
+    def go(n):
+        return 0.0 if n > 2 else np.sum(x * OFFSETS[n]) + go(n + STEPS[n])
+
+    return go(0) + reads_globals_late(x[0], 0)
+
+
+def test_global_arrays_in_a_recursion(executor):
+    """A function may turn out to take one when its callers went on already."""
+    x = np.array([1.0, -2.0, 0.5])
+    f = relay(executor=executor)(calls_what_reads_globals)
+    assert f(x) == calls_what_reads_globals(x)
+    got = relay(executor=executor)(grad(calls_what_reads_globals))(x)
+    np.testing.assert_allclose(got, slopes(calls_what_reads_globals, x), atol=1e-7)

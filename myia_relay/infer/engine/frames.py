@@ -116,7 +116,7 @@ class Specialisation:
 
     def complete_calls(self) -> None:
         """Give the calls that were emitted early their implicit arguments."""
-        todo = [self]
+        todo: list[Specialisation] = [self]
         while todo:
             spec = todo.pop()
             for frame, call in spec.sites:

@@ -94,7 +94,9 @@ class RecursionAssumptions:
         self.specs = specs
         late = False
         for spec in specs.values():
-            hidden = {k: p for k, p in spec.implicit.items() if isinstance(k, tuple) and k[0] == HIDDEN}
+            hidden: dict[Hashable, Parameter] = {
+                k: p for k, p in spec.implicit.items() if isinstance(k, tuple) and k[0] == HIDDEN
+            }
             late |= len(spec.implicit) > spec.told and len(hidden) > len(self.hidden.get(spec.key, ()))
             if hidden:
                 self.hidden[spec.key] = hidden

@@ -57,7 +57,7 @@ class CarrySums:
 
     def __call__(self, graph: Graph) -> Graph:
         found = _Functions(graph)
-        return _Rebuild(found).graph(graph) if found.sums else graph
+        return _Continued(found).graph(graph) if found.sums else graph
 
 
 def _is_sum(t: Any) -> bool:
@@ -66,7 +66,7 @@ def _is_sum(t: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class SumTerm:
     """A term of a sum.
 
     Attributes:
@@ -81,7 +81,7 @@ class Term:
 
 
 @dataclass
-class Sum:
+class TermSum:
     """A sum in a graph.
 
     Attributes:
@@ -89,7 +89,7 @@ class Sum:
         inside: applications that are part of the sum, and not needed besides it.
     """
 
-    terms: list[Term]
+    terms: list[SumTerm]
     inside: list[Node]
 
 
@@ -132,7 +132,7 @@ class _Functions:
                 parts = {k for k, t in _parts(head.output.type) if _is_sum(t)}
                 if parts:
                     self.sums[head] = parts
-        self.memo: dict[tuple[Graph, Part], Sum | None] = {}
+        self.memo: dict[tuple[Graph, Part], TermSum | None] = {}
         self.reached: dict[tuple[Graph, Part], bool] = {}
         self.helped: dict[tuple[Graph, Part], bool] = {}
         while True:
@@ -164,7 +164,7 @@ class _Functions:
             self.uses[graph] = _Uses(graph)
         return self.uses[graph]
 
-    def of_part(self, graph: Graph, part: Part) -> Sum | None:
+    def of_part(self, graph: Graph, part: Part) -> TermSum | None:
         """A part of a graph's result as a sum; None where it cannot be taken apart."""
         key = (graph, part)
         if key not in self.memo:
@@ -175,13 +175,13 @@ class _Functions:
             elif outs is not None:
                 self.memo[key] = self.of_node(graph, outs[part])
             elif isinstance(output, Apply) and self.goes_on(graph, output, part, whole=True):
-                self.memo[key] = Sum([Term("run", output, part)], [])
+                self.memo[key] = TermSum([SumTerm("run", output, part)], [])
         return self.memo[key]
 
-    def of_node(self, graph: Graph, root: Node) -> Sum:
+    def of_node(self, graph: Graph, root: Node) -> TermSum:
         """A value as a sum, of one term if need be."""
         uses = self.uses_of(graph)
-        terms: list[Term] = []
+        terms: list[SumTerm] = []
         inside: list[Node] = []
         running: set[Node] = set()  # what goes on with this sum: with one part of its result only
         stack = [root]
@@ -190,12 +190,12 @@ class _Functions:
             if filled(node) == 0 or applied(node) == "undef":
                 continue
             if not isinstance(node, Apply) or node.type != root.type or node is not root and uses.count[node] != 1:
-                terms.append(Term("leaf", node))
+                terms.append(SumTerm("leaf", node))
             elif applied(node) == "add" and node.origin.is_adjoint and all(a.type == root.type for a in node.args):
                 inside.append(node)
                 stack += node.args
             elif adds_to_part(node) or applied(node) == "scatter_add":
-                terms.append(Term("update", node))
+                terms.append(SumTerm("update", node))
                 stack.append(node.args[0])
             elif (
                 applied(node) == "get_item"
@@ -204,17 +204,17 @@ class _Functions:
             ):
                 run = node.args[0]
                 running.add(run)
-                terms.append(Term("run", run, node.attrs["index"]))
+                terms.append(SumTerm("run", run, node.attrs["index"]))
                 inside.append(node)
                 if applied(run) in LEAD:
                     stack.append(run.args[LEAD[run.fn.name] + node.attrs["index"]])
             elif (isinstance(node.fn, Graph) or applied(node) == "cond") and self.goes_on(graph, node, None):
-                terms.append(Term("run", node, None))
+                terms.append(SumTerm("run", node, None))
             else:
-                terms.append(Term("leaf", node))
-        return Sum(terms, inside)
+                terms.append(SumTerm("leaf", node))
+        return TermSum(terms, inside)
 
-    def of_root(self, graph: Graph, node: Apply) -> Sum | None:
+    def of_root(self, graph: Graph, node: Apply) -> TermSum | None:
         """What an addition adds, if functions that call themselves can go on with it."""
         if applied(node) != "add" or not node.origin.is_adjoint or not _is_sum(node.type):
             return None
@@ -256,7 +256,7 @@ class _Functions:
     def reaches(self, graph: Graph, part: Part) -> bool:
         """Whether a function that calls itself adds to a part of a graph's result."""
 
-        def found(s: Sum) -> bool:
+        def found(s: TermSum) -> bool:
             return any(t.kind == "run" and self.runs(t.node, t.part) for t in s.terms)
 
         return self._any(self.reached, graph, part, found)
@@ -299,7 +299,7 @@ class _Open:
     """
 
     type: Array
-    terms: list[Term]
+    terms: list[SumTerm]
     origin: Origin
     total: Node | None = None
     pending: list[Node] = field(default_factory=list)
@@ -320,7 +320,7 @@ class _Open:
         return zero(b, self.type) if self.total is None else self.total
 
 
-class _Rebuild:
+class _Continued:
     """The program with sums that go on."""
 
     def __init__(self, found: _Functions):
@@ -364,7 +364,7 @@ class _Rebuild:
             if own is not None:
                 roots[node] = _Open(node.type, own.terms, node.origin)
                 inside.update(own.inside)
-        events: dict[Node, list[tuple[_Open, Term]]] = {}
+        events: dict[Node, list[tuple[_Open, SumTerm]]] = {}
         for sum in (*results.values(), *roots.values()):
             for term in sum.terms:
                 if isinstance(term.node, Apply):
@@ -387,7 +387,7 @@ class _Rebuild:
         else:
             new.output = lookup(env, old.output)
 
-    def node(self, b: Builder, node: Apply, env: Env, events: Sequence[tuple[_Open, Term]]) -> Node:
+    def node(self, b: Builder, node: Apply, env: Env, events: Sequence[tuple[_Open, SumTerm]]) -> Node:
         """What replaces an application; `events`: the sums of which it is a term."""
         kind = events[0][1].kind if events else "leaf"
         if kind == "update":

@@ -75,9 +75,10 @@ def carry_in_place(lowering: Any, scope: Any, dest: list[View | None]) -> None:
         nodes = [_updated(n, users) for n in leaf_nodes(output, scope)]
         results = [(n.args[0], n.attrs["index"]) if applies(n, "get_item") else None for n in nodes]
     for result, view in zip(results, dest, strict=True):
-        start = lowering.calls.start(*result) if result is not None and lowering.calls is not None else None
-        if view is not None and start is not None and users[start] == [result[0]] and is_fresh(start, scope):
-            scope.dest.setdefault(start, view)
+        if result is not None and view is not None and lowering.calls is not None:
+            start = lowering.calls.start(*result)
+            if start is not None and users[start] == [result[0]] and is_fresh(start, scope):
+                scope.dest.setdefault(start, view)
         while result is not None and view is not None and applied(result[0]) in LEAD and result not in scope.loop_dest:
             loop, k = result
             scope.loop_dest[result] = view

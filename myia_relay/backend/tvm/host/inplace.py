@@ -168,7 +168,7 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
         run, part = (node.args[0], node.attrs["index"]) if applied(node) == "get_item" else (node, None)
         if isinstance(node.fn, Primitive) and (node.fn.update or node.fn.name in OVERWRITING):
             node = node.args[0]
-        elif applied(run) in LEAD:
+        elif applied(run) in LEAD and part is not None:
             node = run.args[LEAD[run.fn.name] + part]
         else:
             found = _source_of_run(run, part, (*busy, graph)) if isinstance(run, Apply) else None
