@@ -55,7 +55,7 @@ from .iterators import note_made, use_up
 from .program import Program
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
-from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, RecursionAssumptions, fits, shortened
+from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, MAX_UNROLLED, Grows, RecursionAssumptions, fits, shortened
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
 
@@ -97,6 +97,9 @@ class Engine:
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[Exception] = []
         self.recursion = RecursionAssumptions()
+        self.unrolled: set[Graph | None] = {
+            None
+        }  # functions that get a specialisation for each known number; never others
         self.applied, self.large_choices = 0, 0  # operations evaluated; choices at run time among large arrays
         self.ignored: set[Node] = set()  # places with errors that are reported already; see `several_errors`
         self.cells: dict[Hashable, Cell] = {}
@@ -134,8 +137,12 @@ class Engine:
             return self.passes(fn, args, kwargs, params, context)[0]
 
         problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
-        while isinstance(problem, Recaptured):
-            problem.make_cell()
+        while isinstance(problem, Recaptured) or isinstance(problem, Grows) and problem.graph not in self.unrolled:
+            if isinstance(problem, Recaptured):
+                problem.make_cell()
+            else:
+                self.unrolled.add(problem.graph)
+                self.recursion = RecursionAssumptions()
             self.start_over(params, count)
             problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
         if problem is not None:
@@ -420,7 +427,7 @@ class Engine:
             return cell_rules.with_contents(inner, result, [*cells, *inner.spec.escaped])
 
         names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env] + [c.name for c in cells]
-        keep = not is_active(frame.spec, graph)
+        keep = graph in self.unrolled or not is_active(frame.spec, graph)
         source = SpecialisationSource(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
         contents = [frame.cell(c) for c in cells]
         keeps = (keep,) * given + (False,) * len(cells)
@@ -498,7 +505,7 @@ class Engine:
             The specialisation, and the caller's leaf nodes for its parameters.
 
         Raises:
-            TypeError_: the argument types of a recursive function grow without bound.
+            Grows: the argument types of a recursive function grow without bound.
         """
         nodes: list[Node] = []
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
@@ -513,12 +520,11 @@ class Engine:
                 key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free
             )
             depth = spec.depth() if isinstance(source.identity, Graph) else 0
-            if depth > MAX_NESTING or (depth > 2 and not fits(treedefs, MAX_LEAVES)):
+            limit = MAX_UNROLLED if source.identity in self.unrolled else MAX_NESTING
+            if depth > limit or (depth > 2 and not fits(treedefs, MAX_LEAVES)):
                 grown = shortened(", ".join(map(str, treedefs)))
-                raise TypeError_(
-                    f"the argument types of the recursive function {source.name} grow without bound: {grown}",
-                    source.origin,
-                )
+                text = f"the argument types of the recursive function {source.name} grow without bound: {grown}"
+                raise Grows(text, source.identity, source.origin)
             self.specs[key] = spec
             if self.recursion.assume(spec):
                 self.loop.resolve(spec.known)

@@ -13,11 +13,13 @@ Source: P. Cousot and R. Cousot, "Abstract interpretation: a unified lattice mod
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from ...ir.node import Graph, Parameter
 from ...ir.walk import graphs_reachable
 from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_
+from ...utils.source import Origin
 from ..values.treedef import Mismatch, TreeDef, join, unknown
 from ..values.values import Cell
 from .dependencies import HIDDEN
@@ -28,6 +30,30 @@ MAX_PASSES = (
 )
 MAX_NESTING = 40  # nested specialisations of one function after which its argument types are assumed to grow for ever
 MAX_LEAVES = 2000  # the same limit for the leaves in the arguments of a recursive function
+
+
+MAX_UNROLLED = 128  # the same for functions that are specialised for each of the numbers that bound them
+
+
+class Grows(TypeError_):
+    """The types of a recursive function grow from call to call, as where each call wraps a function in another one.
+
+    Where a known number bounds the recursion, the function is inferred again with a specialisation for each number.
+
+    Attributes:
+        graph: the function as it was parsed; None where it is something else.
+    """
+
+    def __init__(self, message: str, graph: Any, origin: Origin):
+        super().__init__(
+            f"{message}; if a number bounds the recursion, let it be known when compiling (a constant, or static=...)",
+            origin,
+        )
+        self.graph = graph if isinstance(graph, Graph) else None
+
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
 
 
 class RecursionAssumptions:
@@ -117,9 +143,10 @@ class RecursionAssumptions:
         """The error for a function whose result type changes in every pass."""
         key, (treedef, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
         spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
-        return TypeError_(
+        return Grows(
             f"the result types of the recursive function {spec.graph.name} grow without bound: "
             f"{shortened(str(old))}, then {shortened(str(treedef))}",
+            spec.source,
             spec.graph.origin,
         )
 
