@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from myia_relay import Any, Float32, Tensor, relay, value_and_grad
-from myia_relay.backend.tvm.kernels import direct_conv
+from myia_relay.backend.tvm.kernels import depthwise_conv, direct_conv
 from myia_relay.backend.tvm.kernels.patches import Conv
 from myia_relay.backend.tvm.tir import pipeline, threads
 
@@ -25,6 +25,14 @@ CASES = [
     ((7, 7, 7), (17, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
     ((7, 15, 13), (9, (1, 1)), (2, 2), ((0, 0), (0, 0)), 1),
     ((12, 11, 12), (27, (3, 3)), (1, 1), ((2, 1), (0, 2)), 3),
+    ((64, 14, 14), (9, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),  # four positions behind the last vector
+    ((32, 7, 7), (17, (3, 3)), (1, 1), ((1, 1), (1, 1)), 1),  # one, in two blocks of channels
+    ((48, 5, 10), (8, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
+    ((33, 7, 7), (9, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
+    ((6, 9, 7), (6, (3, 3)), (1, 1), ((1, 1), (1, 1)), 6),  # depthwise
+    ((5, 21, 40), (15, (3, 5)), (2, 2), ((1, 0), (2, 1)), 5),
+    ((4, 3, 5), (4, (3, 3)), (1, 1), ((1, 1), (1, 1)), 4),
+    ((3, 33, 64), (3, (2, 2)), (3, 4), ((0, 0), (0, 0)), 3),
     ((2, 5, 9), (8, (5, 5)), (1, 1), ((4, 4), (4, 4)), 1),  # windows in the padding alone
 ]
 
@@ -46,7 +54,10 @@ def close(found, expected):
 def always(monkeypatch):
     """Small convolutions go the way of large ones, block by block."""
     monkeypatch.setattr(direct_conv, "LEAST", 0)
+    monkeypatch.setattr(direct_conv, "NEAR", 1 << 13)
     monkeypatch.setattr(direct_conv, "CACHE", 1 << 13)
+    monkeypatch.setattr(depthwise_conv, "LEAST", 0)
+    monkeypatch.setattr(depthwise_conv, "CACHE", 1 << 10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -79,7 +90,11 @@ def test_the_same_without(without, always, monkeypatch):
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("case", [CASES[0], CASES[2], CASES[9]], ids=["bands", "strides", "groups"])
+@pytest.mark.parametrize(
+    "case",
+    [CASES[0], CASES[2], CASES[9], CASES[12], CASES[15]],
+    ids=["bands", "strides", "groups", "dots", "depthwise"],
+)
 def test_threads(case, batch, always):
     image, filters, strides, padding, groups = case
 
@@ -167,7 +182,15 @@ def test_what_is_overwritten_is_read_before(always):
         return relay.relu(y) + kept
 
     x, w, _ = drawn(SHAPE[1:], (16, (3, 3)), 1, np.float32, 1)
+
+    @relay
+    def again(x, w, n):
+        for _ in range(n):
+            x = relay.relu(relay.conv2d(x, w, padding=1)) + x
+        return x
+
     close(f(x, w / 10), f.interpret(x, w / 10))
+    close(again(x, w / 10, 3), f.interpret(x, w / 10))
     close(in_place(x, w), in_place.interpret(x, w))
 
 
@@ -199,7 +222,7 @@ def test_copies_stay_in_the_cache(shape):
     channels, height, width, filters = shape
     s = Conv(channels, height, width, filters, (3, 3), (1, 1), (1, 1, 1, 1))
     d = direct_conv.divide(s, "float32")
-    assert 4 * d.size <= direct_conv.CACHE
+    assert d.near <= direct_conv.NEAR and 4 * d.size <= direct_conv.CACHE
     assert d.rows * d.bands >= s.out_height and d.channels * d.blocks >= channels
 
 

@@ -114,10 +114,12 @@ class Copies:
             done = high - low
         elif stride <= 4:
             for begin, k in pieces(high - low, lanes):
-                if first + (begin + k) * stride > s.width:
+                before = max(0, first + (begin + k) * stride - s.width)  # so much further left, for the row ends here
+                if before >= stride or first + begin * stride < before:
                     break
-                vector = block.let(vload(x[0], plus(source[1], begin * stride), k * stride))
-                block.vstore(row[0], shuffle([vector], range(0, k * stride, stride)), plus(target[1], begin))
+                vector = block.let(vload(x[0], plus(source[1], begin * stride - before), k * stride))
+                picked = shuffle([vector], range(before, k * stride, stride))
+                block.vstore(row[0], picked, plus(target[1], begin))
                 done = begin + k
         if done < high - low:
             with block.loop(high - low - done, name="i") as i:

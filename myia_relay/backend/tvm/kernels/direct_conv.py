@@ -8,8 +8,9 @@ begin anywhere: images of 14 or 28 columns fill vectors as well as any others.
 
 A tile of 8 filters and 3 vectors of positions stays in registers while it is summed over a block of channels. Filters are read
 where they are, one number for all lanes. They are not packed: for large filters and few positions nothing would repay it, and
-nothing has to be kept from call to call that might be out of date. Copies are made of a band of rows and a block of channels,
-so many that they stay in the second-level cache. What follows element by element (bias, activation, residual) is applied to a
+nothing has to be kept from call to call that might be out of date. Channels are taken in blocks, so many that what a tile reads
+of the image stays in the first-level cache for all filters, and rows of the result in bands, so many that the copies of a block,
+the filters and the results stay in the second. What follows element by element (bias, activation, residual) is applied to a
 tile as soon as it is complete.
 
 A 1x1 window of stride 1 needs no copy where the positions fill whole vectors.
@@ -25,8 +26,9 @@ were 62 to 139, 70 to 142 and 73. With vectors of less than 512 bits nothing was
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm
@@ -45,8 +47,12 @@ from .nests import lanes_for
 from .patches import Conv, Operand, at, pieces, plus, times
 
 ROWS, VECTORS = 8, 3  # of a tile: together with a row of vectors and a number, these are the registers of AVX-512
-CACHE = 1 << 20  # bytes of copies that stay in the second-level cache beside the filters
+NEAR = 40 << 10  # bytes of what a tile reads of the image that stay in the first-level cache
+CACHE = 5 << 18  # bytes of copies, filters and results that stay in the second-level cache
 LEAST = 1 << 20  # multiplications of a sample, below which the BLAS does as well
+DOTS = (
+    4  # positions behind the last whole vector up to which products of vectors are quicker than a vector of positions
+)
 POSITIONS = 16  # fewer would leave most of a vector empty
 
 
@@ -85,9 +91,29 @@ class Blocks:
         return (vectors + 1 - vectors % 2) * lanes
 
     @property
-    def size(self) -> int:
+    def copied(self) -> int:
         """Elements of the copies of a block; the last vectors of a band may be read from beyond them."""
         return 0 if self.copies is None else self.channels * self.step + VECTORS * lanes_for(self.dtype)
+
+    @property
+    def size(self) -> int:
+        """Elements of scratch memory: the copies, and the patches of positions behind the last whole vector."""
+        return self.copied + self.dots * self.channels * self.s.taps
+
+    @property
+    def dots(self) -> int:
+        """So many positions at the end of a band are products of vectors that lie along the patches."""
+        lanes = lanes_for(self.dtype)
+        rest = self.rows * self.s.out_width % lanes
+        whole = all(
+            channels * self.s.taps % lanes == 0 for channels in (self.channels, self.s.channels % self.channels)
+        )
+        return rest if rest <= DOTS and whole and self.copies is not None else 0
+
+    @property
+    def together(self) -> int:
+        """Channels that are taken at once, as if they were taps: one tap alone would be a short loop."""
+        return math.gcd(16, self.channels, self.s.channels) if self.s.taps == 1 else 1
 
     @property
     def rows(self) -> int:
@@ -109,23 +135,40 @@ class Blocks:
         return 0 if self.copies is None else self.copies.offset(kh, kw)
 
     @property
-    def traffic(self) -> int:
-        """Elements that pass between caches and memory: filters and copies for each band, results of each block."""
-        s = self.s
-        return self.bands * (s.weights + s.channels * self.step) + 2 * (self.blocks - 1) * s.size_out
+    def near(self) -> int:
+        """Bytes of the image that a tile reads: of each column of the window and each phase a run, or one for each row."""
+        s, wide = self.s, VECTORS * lanes_for(self.dtype)
+        if self.copies is None:
+            return self.channels * (wide + wide // VECTORS) * ITEM[self.dtype]
+        rows = [len(range(phase, s.kernel[0], s.strides[0])) for phase in self.copies.phases]
+        runs = [min(wide + (count - 1) * s.out_width, count * wide) + wide // VECTORS for count in rows]
+        return self.channels * s.kernel[1] * sum(runs) * ITEM[self.dtype]
+
+    @property
+    def cost(self) -> float:
+        """Cycles, roughly, for what passes between caches: filters and copies for each band, results of each block."""
+        s, item = self.s, ITEM[self.dtype]
+        band = s.filters * (self.rows * s.out_width + self.channels * s.taps)
+        results = 2 * (self.blocks - 1) * s.size_out / (40 if (self.size + band) * item <= CACHE else 12)
+        copies = 0 if self.copies is None else s.channels * self.copies.size / 16
+        return item * (results + self.bands * (copies + s.weights / (8 if s.weights * item > CACHE // 2 else 32)))
 
 
 def divide(s: Conv, dtype: str) -> Blocks:
-    """The division with the least traffic, of those whose copies stay in the cache."""
-    if s.is_pointwise:
-        if s.positions % lanes_for(dtype) == 0:
-            return Blocks(s, dtype, None, s.channels)
+    """The cheapest division of those in which what a tile reads of the image stays in the first-level cache."""
+    in_place = s.is_pointwise and s.positions % lanes_for(dtype) == 0
+    if s.is_pointwise and not in_place:
         s = Conv(s.channels, 1, s.positions, s.filters, (1, 1))
+    one = Blocks(s, dtype, None if in_place else Copies(s, dtype, s.out_height, True), 1)
+    most = max(1, NEAR // one.near)
+    channels = s.channels
+    if most < channels:
+        share = -(-channels // -(-channels // most))
+        channels = share if most < 16 else min(most // 16, -(-share // 16)) * 16
+    if in_place:
+        return replace(one, channels=channels)
     rows = {-(-s.out_height // k) for k in range(1, s.out_height + 1)}
-    channels = {-(-s.channels // k) for k in range(1, s.channels + 1)}
-    found = [Blocks(s, dtype, Copies(s, dtype, r, True), c) for c in channels for r in rows]
-    fitting = [b for b in found if b.size * ITEM[dtype] <= CACHE]
-    return min(fitting or [min(found, key=lambda b: b.size)], key=lambda b: (b.traffic, b.blocks, b.bands))
+    return min((Blocks(s, dtype, Copies(s, dtype, r, True), channels) for r in rows), key=lambda b: (b.cost, b.bands))
 
 
 Finish = Callable[[Any, Any, Any, Any, int], Any]
@@ -185,10 +228,12 @@ class _Emitter:
 
     def __init__(self, c: Any, d: Blocks):
         self.c, self.block, self.d, self.s = c, c.block, d, d.s
-        self.taps = self.block.local("int64", self.s.taps, "taps")
-        for kh in range(self.s.kernel[0]):
-            for kw in range(self.s.kernel[1]):
-                self.block.store(self.taps, idx(d.offset(kh, kw)), kh * self.s.kernel[1] + kw)
+        kernel = self.s.kernel
+        places = [d.offset(kh, kw) for kh in range(kernel[0]) for kw in range(kernel[1])]
+        places = [k * d.step + place for k in range(d.together) for place in places]
+        self.taps = self.block.local("int64", len(places), "taps")
+        for k, place in enumerate(places):
+            self.block.store(self.taps, idx(place), k)
 
     def sample(
         self, x: Operand, w: Operand, y: Operand, copies: Operand, finish: Any, bands: Any = None, tiles: Any = None,
@@ -223,20 +268,30 @@ class _Emitter:
                     with block.loop(channels, name="c") as channel:
                         image = at(x, times(plus(channel, begin), plane))
                         d.copies.emit(block, image, at(copies, times(channel, d.step)), top)
-                position = times(top, s.out_width)
-                accumulate = idx(0) if last is None else block.let(tirx.Cast("int64", tirx.GT(k, idx(0))))
+                place = times(top, s.out_width)
+                adds = idx(0) if last is None else block.let(tirx.Cast("int64", tirx.GT(k, idx(0))))
+                if d.dots:
+                    self.patches(source, at(copies, d.copied), channels)
 
                 def tile(channel: Any, rows: int, p: Any, columns: int) -> None:
-                    place = plus(times(channel, s.positions), position, p)
                     left = at(w, plus(times(channel, s.patch), times(begin, s.taps)))
-                    self.call(rows, columns, left, at(source, p), at(y, place), (channels, accumulate))
+                    into = at(y, plus(times(channel, s.positions), place, p))
+                    if d.dots and columns == d.dots:
+                        right = at(copies, d.copied)
+                        self.call(
+                            _dots, rows, columns, left, right, into, (s.patch, s.positions, channels, s.taps, adds)
+                        )
+                    else:
+                        count = tirx.Div(channels, idx(d.together)) if d.together > 1 else channels
+                        sizes = s.patch, s.taps * d.together, d.step * d.together, s.positions, count, adds
+                        self.call(_tile, rows, columns, left, at(source, p), into, sizes)
                     if finish is None:
                         return
                     if last is None:
-                        self.finish(y, place, rows, columns, finish, channel, plus(position, p))
+                        self.finish(into, rows, columns, finish, channel, plus(place, p))
                     else:
                         with block.when(last):
-                            self.finish(y, place, rows, columns, finish, channel, plus(position, p))
+                            self.finish(into, rows, columns, finish, channel, plus(place, p))
 
                 self.tiles(tile, tiles, rest)
 
@@ -254,39 +309,67 @@ class _Emitter:
                 with block.when(rest):
                     body(s.filters - s.filters % ROWS, s.filters % ROWS)
 
+        end = positions - d.dots
+
         def over_positions(body: Callable[[Any, int], None]) -> None:
-            if positions >= wide:
-                with block.loop(positions // wide, name="p") as p:
+            if end >= wide:
+                with block.loop(end // wide, name="p") as p:
                     body(block.let(times(p, wide)), wide)
-            if positions % wide:
-                body(positions - positions % wide, positions % wide)
+            if end % wide:
+                body(end - end % wide, end % wide)
+            if d.dots:
+                body(end, d.dots)
 
-        # What is in the inner loop is read again and again: positions, in the first cache if the channels are few, else filters.
-        if s.filters * d.channels * s.taps * ITEM[d.dtype] <= CACHE:
-            over_positions(lambda p, columns: over_filters(lambda o, rows: tile(o, rows, p, columns)))
-        else:
-            over_filters(lambda o, rows: over_positions(lambda p, columns: tile(o, rows, p, columns)))
+        over_positions(lambda p, columns: over_filters(lambda o, rows: tile(o, rows, p, columns)))
 
-    def call(self, rows: int, columns: int, left: Operand, right: Operand, out: Operand, numbers: tuple) -> None:
+    def patches(self, source: Operand, to: Operand, channels: Any) -> None:
+        """Write the patches of the last positions one behind the other."""
+        d, s, block = self.d, self.s, self.block
+        first = d.rows * s.out_width - d.dots
+        with block.loop(channels, name="c") as c, block.loop(s.taps, name="t") as t:
+            begin = block.let(tirx.Add(plus(source[1], times(c, d.step), first), load(self.taps, t)))
+            along = block.let(tirx.Add(idx(to[1]), tirx.Add(times(c, s.taps), t)))
+            for k in range(d.dots):
+                place = tirx.Add(along, times(tirx.Mul(channels, idx(s.taps)), k))
+                block.store(to[0], load(source[0], plus(begin, k)), place)
+
+    def call(
+        self, make: Any, rows: int, columns: int, left: Operand, right: Operand, out: Operand, sizes: tuple
+    ) -> None:
         """Call the function of a tile, which is made where the program has none such."""
-        lowering, d, s = self.c.lowering, self.d, self.s
-        key = ("conv", d.dtype, rows, columns)
+        lowering = self.c.lowering
+        key = (make.__name__, self.d.dtype, rows, columns)
         if (var := lowering.helpers.get(key)) is None:
             var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_conv")
-            lowering.functions[var] = _tile(*key[1:])
+            lowering.functions[var] = make(*key[1:])
         addresses = [address_of(o[0], idx(o[1])) for o in (left, right, out, (self.taps, 0))]
-        sizes = [s.patch, s.taps, d.step, s.positions, *numbers]
         self.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, sizes)], ret_ty="int32")))
 
-    def finish(self, y: Operand, place: Any, rows: int, columns: int, finish: Any, channel: Any, position: Any) -> None:
+    def finish(self, y: Operand, rows: int, columns: int, finish: Any, channel: Any, position: Any) -> None:
         """Apply what follows to a complete tile."""
         block = self.block
         with block.loop(rows, name="r") as r:
-            begin = block.let(idx(plus(place, times(r, self.s.positions))))
+            begin = at(y, times(r, self.s.positions))
             for start, lanes in pieces(columns, lanes_for(self.d.dtype)):
-                target = at(y, plus(begin, start))
+                target = at(begin, start)
                 value = block.let(vload(*target, lanes))
                 block.vstore(target[0], finish(value, plus(channel, r), plus(position, start), lanes), target[1])
+
+
+class _TileFunction:
+    """The function of a tile under construction: of four addresses, and of numbers."""
+
+    def __init__(self, dtype: str, *numbers: str):
+        self.block = Block()
+        parameters = [buffer_parameter(name, dtype) for name in ("left", "right", "out")]
+        parameters.append(buffer_parameter("taps", "int64"))
+        self.pointers, self.buffers, declarations = zip(*parameters)
+        for declaration in declarations:
+            self.block.emit(declaration)
+        self.numbers = [tirx.Var(name, "int64") for name in numbers]
+
+    def done(self) -> Any:
+        return tirx.PrimFunc([*self.pointers, *self.numbers], self.block.stmt(), ret_type=PrimType("int32"))
 
 
 def _tile(dtype: str, rows: int, columns: int) -> Any:
@@ -296,15 +379,9 @@ def _tile(dtype: str, rows: int, columns: int) -> Any:
         A function of the addresses of its corner in both operands and the result, and of the taps' offsets; of `down`, the
         number of taps, `step`, how far rows of the result lie apart, the number of channels, and whether to add to the result.
     """
-    lanes, block = lanes_for(dtype), Block()
-    parameters = [buffer_parameter(name, dtype) for name in ("left", "right", "out")]
-    parameters.append(buffer_parameter("taps", "int64"))
-    pointers, (left, right, out, offsets), declarations = zip(*parameters)
-    for declaration in declarations:
-        block.emit(declaration)
-    names = ("down", "taps", "step", "out_step", "channels", "adds")
-    numbers = [tirx.Var(name, "int64") for name in names]
-    down, taps, step, out_step, channels, adds = numbers
+    f = _TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
+    (left, right, out, offsets), (down, taps, step, out_step, channels, adds) = f.buffers, f.numbers
+    lanes, block = lanes_for(dtype), f.block
     # The last vector is whole in registers; of the result only what is there is read and written.
     vectors = [(start, min(lanes, columns - start)) for start in range(0, columns, lanes)]
     sums = [[block.cell(const(0.0, with_lanes(dtype, lanes)), "acc") for _ in vectors] for _ in range(rows)]
@@ -318,6 +395,8 @@ def _tile(dtype: str, rows: int, columns: int) -> Any:
             block.store(acc, _widened(vload(out, place, width), width, lanes, dtype), 0)
     with block.loop(channels, name="c") as c:
         weights, image = block.let(tirx.Mul(c, taps)), block.let(tirx.Mul(c, step))
+        for r in range(rows):  # the filters of the next tile, which lie far apart
+            block.prefetch(left, tirx.Add(weights, tirx.Mul(idx(rows + r), down)), write=False)
         with block.loop(taps, name="t") as t:
             begin = block.let(tirx.Add(image, load(offsets, t)))
             values = [block.let(vload(right, tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
@@ -329,7 +408,41 @@ def _tile(dtype: str, rows: int, columns: int) -> Any:
     for acc, place, width in places:
         found = load(acc, 0)
         block.vstore(out, found if width == lanes else shuffle([found], range(width)), place)
-    return tirx.PrimFunc([*pointers, *numbers], block.stmt(), ret_type=PrimType("int32"))
+    return f.done()
+
+
+def _dots(dtype: str, rows: int, columns: int) -> Any:
+    """A tile of products of vectors: out[r, p] (+)= sum over k of left[r * down + k] * right[p, k].
+
+    Returns:
+        A function of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers of channels and
+        of taps, whose product is the length of the vectors, and whether to add to the result.
+    """
+    f = _TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")
+    (left, right, out, _), (down, out_step, channels, taps, adds) = f.buffers, f.numbers
+    lanes, block = lanes_for(dtype), f.block
+    length = block.let(tirx.Mul(channels, taps))
+    for few in range(0, columns, 2):  # of which the sums stay in registers
+        count = min(2, columns - few)
+        sums = [[block.cell(const(0.0, with_lanes(dtype, lanes)), "acc") for _ in range(count)] for _ in range(rows)]
+        with block.loop(tirx.Div(length, idx(lanes)), name="k") as k:
+            along = block.let(tirx.Mul(k, idx(lanes)))
+            values = [
+                block.let(vload(right, tirx.Add(along, tirx.Mul(idx(few + p), length)), lanes)) for p in range(count)
+            ]
+            for r in range(rows):
+                factor = block.let(vload(left, tirx.Add(along, tirx.Mul(idx(r), down)), lanes))
+                for acc, value in zip(sums[r], values):
+                    block.store(acc, fma(factor, value, load(acc, 0)), 0)
+        for r, accs in enumerate(sums):
+            for p, acc in enumerate(accs):
+                place = block.let(tirx.Add(tirx.Mul(idx(r), out_step), idx(few + p)))
+                total = block.folded(load(acc, 0), tirx.Add)
+                with block.when(tirx.NE(adds, idx(0))):
+                    block.store(out, tirx.Add(load(out, place), total), place)
+                with block.otherwise():
+                    block.store(out, total, place)
+    return f.done()
 
 
 def _widened(found: Any, width: int, lanes: int, dtype: str) -> Any:

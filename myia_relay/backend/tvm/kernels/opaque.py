@@ -24,6 +24,7 @@ from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
 from ..tir.expr import Expr, constant, is_half
 from ..tir.indexing import AxisGroup, Index
 from . import blas, conv, pool, user_kernels
+from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
 from .nests import lanes_for
@@ -305,18 +306,24 @@ def takes_epilogue(node: Apply) -> bool:
     x, w = (a.type for a in node.args)
     if not all(isinstance(size, int) for size in (*x.shape[1:], *w.shape)):
         return False
-    return x.shape[0] != 0 and is_direct(
-        _shape_of(node.attrs, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:]), x.dtype
-    )
+    s = _shape_of(node.attrs, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
+    return x.shape[0] != 0 and _own_kernel(s, node.attrs["groups"], x.dtype) is not None
+
+
+def _own_kernel(s: Conv, groups: int, dtype: str) -> Any:
+    """What computes a convolution of so many groups of a shape without the BLAS, if that is quicker."""
+    if is_depthwise(s, groups, dtype):
+        return depthwise_conv
+    return direct_conv if is_direct(s, dtype) else None
 
 
 def _conv2d(c: Call) -> None:
     x, w = c.types
     s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
     groups, n = c.attrs["groups"], x.shape[0]
-    if is_direct(s, x.dtype) and n != 0:
+    if (emit := _own_kernel(s, groups, x.dtype)) is not None and n != 0:
         tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
-        direct_conv(c, s, c.dim(n), groups, tasks, c.finish)
+        emit(c, s, c.dim(n), groups, tasks, c.finish)
         return
     if not _by_blas(x.dtype) or 0 in c.out_type.shape:
         plain_conv(c, s, "forward")

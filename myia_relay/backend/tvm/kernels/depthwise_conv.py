@@ -1,0 +1,100 @@
+"""Depthwise convolution: each channel has filters of its own.
+
+A row of the result is a sum of as many rows of the image as the window has taps, each times a number that stays in a register.
+The image is read from a copy of one channel in which strides and padding are dealt with (`copies`), a band of rows at a time,
+so that it stays in the first-level cache. The last vector of a row is written whole where what is behind it in the channel is
+computed later. What follows element by element is applied before the result is stored.
+
+Input: an `opaque.Call`, static sizes. Output: statements in its kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+
+from ....utils.switches import is_left_out
+from ..plan import ITEM
+from ..tir import pipeline
+from ..tir.block import broadcast, idx, load, shuffle, vload
+from ..tir.exact import fma
+from .conv import split
+from .copies import Copies
+from .nests import lanes_for
+from .patches import Conv, Operand, at, plus, times
+
+CACHE = 24 << 10  # bytes of a copy in the first-level cache
+TAPS = 25  # that stay in registers, or nearly so
+LEAST = 1 << 16  # multiplications below which the code is not worth its compilation
+
+
+def is_depthwise(s: Conv, groups: int, dtype: str) -> bool:
+    """Whether a convolution of so many groups of this shape is computed so."""
+    if pipeline.vector_bytes() < 64 or is_left_out("direct_conv") or dtype not in ("float32", "float64"):
+        return False
+    return groups > 1 and s.channels == 1 and s.taps <= TAPS and groups * s.size_out * s.taps >= LEAST
+
+
+def depthwise_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Any) -> None:
+    """Emit it; the arguments are those of `direct_conv`."""
+    block, dtype = c.block, c.out_type.dtype
+    source, filters, out = c.operand(0), c.operand(1), c.result()
+    sizes = [Copies(s, dtype, -(-s.out_height // k), False) for k in range(1, s.out_height + 1)]
+    copies = next((each for each in sizes if each.size * ITEM[dtype] <= CACHE), sizes[-1])
+    room = copies.size + lanes_for(dtype)  # of which the last vector may read what is undefined
+    scratch = c.scratch(room * tasks, dtype)
+    bands = -(-s.out_height // copies.rows)
+    with split(block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
+        item = block.let(idx(item))
+        group, sample = block.let(tirx.Mod(item, idx(groups))), block.let(tirx.Div(item, idx(groups)))
+        plane, own = at(scratch, times(task, room)), at(source, times(item, s.size_in))
+        with block.loop(bands, name="band") as band:
+            # The last band may overlap with the one before.
+            top = block.let(tirx.Min(times(band, copies.rows), idx(s.out_height - copies.rows))) if bands > 1 else 0
+            copies.emit(block, own, plane, top)
+            with block.loop(s.filters, name="f") as f:
+                channel = plus(times(group, s.filters), f)
+                weights = [block.let(load(filters[0], plus(times(channel, s.taps), t))) for t in range(s.taps)]
+                y = at(out, plus(times(item, s.size_out), times(f, s.positions)))
+
+                def finished(value: Any, position: Any, lanes: int, channel: Any = channel) -> Any:
+                    return value if finish is None else finish(value, sample, channel, position, lanes)
+
+                _rows(c, s, copies, plane, weights, y, top, finished)
+
+
+def _rows(c: Any, s: Conv, copies: Copies, plane: Operand, weights: list, y: Operand, top: Any, finished: Any) -> None:
+    """The rows of a band of one channel of the result."""
+    block, lanes = c.block, lanes_for(copies.dtype)
+    whole, rest = divmod(s.out_width, lanes)
+    offsets = [copies.offset(kh, kw) for kh in range(s.kernel[0]) for kw in range(s.kernel[1])]
+
+    def vector(r: Any, start: Any, width: int) -> None:
+        begin = block.let(plus(plane[1], times(r, copies.width), start))
+        total: Any = None
+        for weight, offset in zip(weights, offsets):
+            value, factor = vload(plane[0], plus(begin, offset), lanes), broadcast(weight, lanes)
+            total = block.let(tirx.Mul(factor, value) if total is None else fma(factor, value, total))
+        position = block.let(idx(plus(times(plus(r, top), s.out_width), start)))
+        value = total if width == lanes else block.let(shuffle([total], range(width)))
+        block.vstore(y[0], finished(value, position, width), plus(y[1], position))
+
+    with block.loop(copies.rows, name="row") as r:
+        if whole:
+            with block.loop(whole, name="v") as v:
+                vector(r, times(v, lanes), lanes)
+        if rest:
+            start = whole * lanes
+            # Whether all lanes lie in the plane: then what is wrong is overwritten by the rows that follow.
+            inside = (s.positions - lanes - start) // s.out_width
+            if inside < 0:
+                vector(r, start, rest)
+                return
+            with block.when(tirx.LE(idx(plus(r, top)), idx(inside))):
+                vector(r, start, lanes)
+            with block.otherwise():
+                vector(r, start, rest)
+
+
+__all__ = ["depthwise_conv", "is_depthwise"]
