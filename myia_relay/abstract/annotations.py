@@ -138,6 +138,10 @@ def hidden_triangle(annotation: Any) -> Triangle | None:
     return next((found for a in parts if (found := getattr(a, "triangle", None) or hidden_triangle(a))), None)
 
 
+PROMOTED: dict[Any, tuple[str, ...]] = {float: ("int64", "bool"), int: ("bool",)}
+"""Which other Python numbers Python's own types accept (PEP 484, and `bool` is a subclass of `int`); nothing is converted."""
+
+
 def normalise(annotation: Any) -> Any:
     """Python's own types as annotations: float -> Float as a Python float, ..."""
     return {int: Int, float: Float, bool: Bool}.get(annotation, annotation)
@@ -181,6 +185,8 @@ def check_annotation(type: Type, annotation: Any, names: dict[str, DimLike], wha
         TypeError_: another kind of value or dtype.
         ShapeError: another shape; both are named.
     """
+    if isinstance(type, Scalar) and type.weak and type.dtype in PROMOTED.get(annotation, ()):
+        return
     annotation = normalise(annotation)
     if isinstance(annotation, ScalarAnnotation):
         if not isinstance(type, Scalar | Array) or type.shape != () or type.dtype not in annotation.dtypes:

@@ -26,19 +26,19 @@ def check_value(value: Val, annotation: Any, names: dict, what: str) -> None:
         TypeError_: it does not fit the annotation.
         ShapeError: its shape does not.
     """
-    annotation = normalise(annotation)
+    written, annotation = annotation, normalise(annotation)
     alternatives = union_of(annotation)
     if alternatives is not None and not is_data(value):
         check_union(value, annotation, alternatives, names, what)
         return
     if isinstance(value, TaggedUnion):
         for option in value.options:
-            check_value(option, annotation, names, what)
+            check_value(option, written, names, what)
         return
     if isinstance(annotation, TensorAnnotation | ScalarAnnotation):
         if not isinstance(value, Dyn):
             raise TypeError_(f"{what} is annotated {annotation}, but it is {describe(value)}")
-        check_annotation(value.type, annotation, names, what)
+        check_annotation(value.type, written, names, what)
     elif is_data(value):
         fits = instances_of(value.type.family, annotation)
         if fits is not None and not set(fits) & set(possible(value)):
