@@ -110,6 +110,15 @@ def mnist_dir(data_dir: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def sst_dir(data_dir: Path) -> Path:
+    """The folder of the sentiment trees; the test is skipped where they are not there."""
+    folder = data_dir / "sst"
+    if not folder.is_dir():
+        pytest.skip(f"no sentiment trees: {folder} does not exist")
+    return folder
+
+
 @pytest.fixture(params=EXECUTORS)
 def executor(request: pytest.FixtureRequest) -> str:
     """The name of an executor: a test with this argument runs once in each."""

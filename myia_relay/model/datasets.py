@@ -1,6 +1,6 @@
-"""Datasets of labelled images: MNIST, Fashion-MNIST, and digits, which needs no network.
+"""Datasets: labelled images, which are MNIST, Fashion-MNIST and digits, which needs no network; and those of `text_datasets`.
 
-Each loader returns `(train, test)`, two `Dataset`s over stacked arrays. The files are looked for in
+Each loader of images returns `(train, test)`, two `Dataset`s over stacked arrays. The files are looked for in
 `$MYIA_RELAY_DATA/<name>/`, then in the user's cache, and otherwise downloaded into the cache. A download is stored only
 if its checksum is right, and gets its final name only when it is complete.
 
@@ -14,7 +14,6 @@ import hashlib
 import operator
 import os
 import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,20 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..abstract.annotations import TensorAnnotation
-from ..utils.files import CACHE_VARIABLE, cache_root, write_atomically
-from ..utils.progress import progress
-
-DATA_VARIABLE = "MYIA_RELAY_DATA"
-TIMEOUT = 10.0
-"""Seconds to wait for a mirror to answer, and for each piece of a file."""
+from ..utils.files import CACHE_VARIABLE, write_atomically
+from .dataset_files import DATA_VARIABLE, GZIP_MAGIC, DatasetError, cache_dir, fetch, gunzip, local_dir, stored
+from .text_datasets import TEXT_FILES, Phrase, Sentiment, Tree, Word, sst, tinyshakespeare
 
 _ALIGNMENT = 64
-_GZIP_MAGIC = b"\x1f\x8b"
 _OVERHEAD = 4096  # by how much an archive may exceed its contents
-
-
-class DatasetError(OSError):
-    """A dataset that cannot be had, or a file of one that is damaged; the message says what to do."""
 
 
 class Example(NamedTuple):
@@ -274,20 +265,15 @@ def digits() -> tuple[Dataset, Dataset]:
     )
 
 
-def cache_dir() -> Path:
-    """Where downloaded datasets are kept: `datasets` in the project's cache folder."""
-    return cache_root() / "datasets"
-
-
 def find(name: str) -> Path | None:
     """The folder with all files of a dataset, complete or not valid: nothing is read, nothing downloaded.
 
     Args:
-        name: ``"mnist"`` or ``"fashion_mnist"``.
+        name: ``"mnist"``, ``"fashion_mnist"``, ``"tinyshakespeare"`` or ``"sst"``.
     """
-    source = {"mnist": _MNIST, "fashion_mnist": _FASHION_MNIST}[name]
-    folders = (_local_dir(source), cache_dir() / name)
-    return next((d for d in folders if d and all(_stored(d, file) for file in source.files)), None)
+    names = {source.name: [file.name for file in source.files] for source in (_MNIST, _FASHION_MNIST)} | TEXT_FILES
+    folders = (local_dir(name, name.replace("_", "-")), cache_dir() / name)
+    return next((d for d in folders if d and all(stored(d, file) for file in names[name])), None)
 
 
 def _aligned_empty(shape: tuple[int, ...], dtype) -> np.ndarray:
@@ -329,9 +315,9 @@ def _load(source: _Source) -> tuple[Dataset, Dataset]:
     Raises:
         DatasetError: a file is missing, damaged, or cannot be downloaded.
     """
-    folder = _local_dir(source)
+    folder = local_dir(source.name, source.name.replace("_", "-"))
     if folder is not None:
-        missing = [file.name for file in source.files if not _stored(folder, file)]
+        missing = [file.name for file in source.files if not stored(folder, file.name)]
         if len(missing) == len(source.files):
             folder = None
         elif missing:
@@ -362,26 +348,6 @@ def _dataset(source: _Source, part: str, pixels: np.ndarray, labels: np.ndarray,
     return Dataset(images, labels.astype(np.int64), name=f"{source.name} ({part})", classes=10)
 
 
-def _local_dir(source: _Source) -> Path | None:
-    """The dataset's folder in `$MYIA_RELAY_DATA`, if there is one.
-
-    Raises:
-        DatasetError: `$MYIA_RELAY_DATA` is not a folder.
-    """
-    root = os.environ.get(DATA_VARIABLE)
-    if not root:
-        return None
-    root = Path(root).expanduser()
-    if not root.is_dir():
-        raise DatasetError(f"{DATA_VARIABLE} is {str(root)!r}, which is not a folder")
-    return next((root / n for n in (source.name, source.name.replace("_", "-")) if (root / n).is_dir()), None)
-
-
-def _stored(folder: Path, file: _File) -> Path | None:
-    """The file's path in a folder, uncompressed for preference."""
-    return next((p for p in (folder / file.name, folder / f"{file.name}.gz") if p.is_file()), None)
-
-
 def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.ndarray:
     """Read one IDX file of unsigned bytes.
 
@@ -395,7 +361,7 @@ def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.nd
     Raises:
         DatasetError: the file cannot be read, is damaged, or holds an array of another shape.
     """
-    path = _stored(folder, file)
+    path = stored(folder, file.name)
     if path is None:
         raise DatasetError(f"{folder / file.name} has vanished: try again")
     again = f"remove it and try again (it should hold {'x'.join(map(str, shape or file.shape))} bytes)"
@@ -403,9 +369,9 @@ def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.nd
         data = path.read_bytes()
     except OSError as error:
         raise DatasetError(f"cannot read {path}: {error.strerror or error}") from error
-    if data[:2] == _GZIP_MAGIC:
+    if data[:2] == GZIP_MAGIC:
         try:
-            data = _gunzip(data, file.num_bytes)
+            data = gunzip(data, file.num_bytes)
         except (zlib.error, ValueError) as error:
             raise DatasetError(f"{path} is not a complete gzip file ({error}): {again}") from error
     axes = len(file.shape)
@@ -418,22 +384,6 @@ def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.nd
     if found[1:] != file.shape[1:] or (shape is not None and found != shape):
         raise DatasetError(f"{path} holds an array of shape {found}, not {shape or ('n', *file.shape[1:])}: {again}")
     return np.frombuffer(data, np.uint8, offset=header).reshape(found)
-
-
-def _gunzip(data: bytes, limit: int) -> bytes:
-    """Uncompress a gzip file of at most `limit` bytes.
-
-    Raises:
-        zlib.error: it is damaged.
-        ValueError: it is larger, or ends too early.
-    """
-    stream = zlib.decompressobj(wbits=31)
-    out = stream.decompress(data, limit + 1)
-    if len(out) > limit:
-        raise ValueError(f"more than {limit} bytes inside")
-    if not stream.eof:
-        raise ValueError("it ends too early")
-    return out
 
 
 def _fill_cache(source: _Source, folder: Path) -> None:
@@ -469,8 +419,8 @@ def _download(source: _Source, file: _File) -> bytes:
     for mirror in source.mirrors:
         url = f"{mirror}{file.name}.gz"
         try:
-            archive = _fetch(url, f"{source.name}/{file.name}", file.num_bytes + _OVERHEAD)
-            contents = _gunzip(archive, file.num_bytes)
+            archive = fetch(url, f"{source.name}/{file.name}", file.num_bytes + _OVERHEAD)
+            contents = gunzip(archive, file.num_bytes)
         except (OSError, HTTPException, zlib.error, ValueError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             failures.append(f"  {url}: {reason}")
@@ -494,24 +444,18 @@ def _download(source: _Source, file: _File) -> bytes:
     )
 
 
-def _fetch(url: str, desc: str, limit: int) -> bytes:
-    """Download one URL into memory, with a progress bar.
-
-    Raises:
-        OSError: it cannot be reached.
-        ValueError: it is larger than `limit`, or the connection ended too early.
-    """
-    request = urllib.request.Request(url, headers={"User-Agent": "myia_relay"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        total = int(response.headers.get("Content-Length") or 0)
-        pieces, size = [], 0
-        with progress(total=total or None, desc=desc, unit="B", unit_scale=True) as bar:
-            while piece := response.read(1 << 16):
-                pieces.append(piece)
-                size += len(piece)
-                bar.update(len(piece))
-                if size > limit:
-                    raise ValueError(f"more than {limit} bytes: not the file we look for")
-    if total and size != total:
-        raise ValueError(f"the connection ended after {size} of {total} bytes")
-    return b"".join(pieces)
+__all__ = [
+    "Dataset",
+    "DatasetError",
+    "Example",
+    "Word",
+    "Phrase",
+    "Sentiment",
+    "Tree",
+    "digits",
+    "fashion_mnist",
+    "find",
+    "mnist",
+    "sst",
+    "tinyshakespeare",
+]

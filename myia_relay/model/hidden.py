@@ -14,6 +14,7 @@ from typing import Any
 from ..abstract.annotations import annotated_type
 from ..abstract.types import Array, Ref
 from ..infer.engine.dependencies import Dependency
+from ..infer.engine.drift import Unnumbered
 from ..infer.engine.engine import Ambient, Engine
 from ..infer.engine.frames import Frame, parameter_key
 from ..infer.entry import new_engine
@@ -118,7 +119,10 @@ class ModelSpec:
         """
         found = self.by_path.get(path)
         if found is None or set(found) != set(parts):
-            raise TypeError_(f"this {kind} was not part of {self} when the model was made; make the model anew")
+            raise TypeError_(
+                f"this {kind} was not part of {self} when the model was made, which takes the branches that its annotations and "
+                "defaults decide; call the layer in one place for all branches, or make the model anew if the function has changed"
+            )
         for name, part in parts.items():
             have = self.type_of(found[name])
             if have != part.type:
@@ -220,8 +224,8 @@ def parameters(
         instead: what to write outside of models.
 
     Raises:
-        TypeError_: the layer is called outside of a model, `unshared=True` stands in a loop of unknown length, or `init` names
-            no part.
+        TypeError_: the layer is called outside of a model, or `init` names no part.
+        Unnumbered: `unshared=True` stands in a loop of unknown length.
     """
     what = what or f"relay.{kind}"
     scope = frame.context.scope
@@ -233,7 +237,7 @@ def parameters(
     iteration = frame.context.iteration
     if unshared and None in iteration:
         # A `for` over a known range is unrolled where it cannot stay a loop.
-        raise TypeError_(
+        raise Unnumbered(
             f"{what}: unshared=True gives each iteration a set of its own, and how many this loop has is not known at "
             "compile time; loop over range(n) with a known n of at most 1,024, or over a tuple"
         )

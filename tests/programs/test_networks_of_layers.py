@@ -123,6 +123,61 @@ def gpt_loss(ids, labels):
     return np.mean(relay.softmax_cross_entropy(gpt(ids), labels))
 
 
+IDS = Tensor[Int, "n"]
+
+
+@relay_model
+def generator(ids: IDS, caches=(None, None)):
+    """A transformer with a cache for each layer, if there are any."""
+    start = 0 if caches[0] is None else caches[0][2]
+    x = relay.embedding(ids, WORDS, 8) + relay.parameter("places", (12, 8))[start : start + len(ids)]
+    filled = []
+    for cache in caches:
+        y = relay.multi_head_attention(relay.layer_norm(x, unshared=True), 2, causal=True, cache=cache, unshared=True)
+        if cache is not None:
+            y, cache = y
+            filled.append(cache)
+        x = x + y
+    scores = relay.linear(relay.layer_norm(x), WORDS)
+    return scores if caches[0] is None else (scores, tuple(filled))
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_a_model_generates_with_caches_what_it_says_of_the_whole(executor):
+    model = relay.create_model(generator, seed=3, init=relay.init.normal(0.5))
+
+    @relay(executor=executor)
+    def one_by_one(model, ids):
+        empty = np.zeros((2, 12, 4), np.float32)
+        caches = ((empty, empty, 0), (empty, empty, 0))
+        found = np.zeros((len(ids), WORDS), np.float32)
+        for i in range(len(ids)):
+            scores, caches = model(ids[i : i + 1], caches)
+            found[i] = scores[0]
+        return found
+
+    ids = RNG.integers(WORDS, size=10)
+    np.testing.assert_allclose(one_by_one(model, ids), model(ids), rtol=2e-4, atol=2e-4)
+
+
+@relay_model
+def with_two_places(x: Tensor[Float, (3, 8)], cache=None):
+    for _ in range(2):
+        x = relay.layer_norm(x, unshared=True)
+        if cache is None:
+            x = relay.multi_head_attention(x, 2, causal=True, unshared=True)
+        else:
+            x, cache = relay.multi_head_attention(x, 2, causal=True, cache=cache, unshared=True)
+    return x
+
+
+def test_a_layer_of_a_branch_that_the_defaults_do_not_take_is_refused_in_its_own_words():
+    model = relay.create_model(with_two_places)
+    empty = np.zeros((2, 6, 4), np.float32)
+    with pytest.raises(TypeError, match="was not part of model with_two_places.*in one place for all branches"):
+        relay(lambda model, x: model(x, (empty, empty, 0)))(model, np.ones((3, 8), np.float32))
+
+
 def norm(x, p, name):
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * p[name + ".weight"] + p[
         name + ".bias"

@@ -523,3 +523,19 @@ def test_positions_that_may_be_counted_from_the_end(function, executor):
                 continue  # parts of arrays that are too short are refused where NumPy clips
             for a, b in zip(f(x, p), want, strict=True):
                 np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_sizes_a_known_distance_apart_are_compared_when_compiling(executor):
+    """So what only one branch could do is no mistake in the other."""
+
+    @relay(executor=executor)
+    def compared(x: N, y: N):
+        n, m = x.shape[0], y.shape[0] + 1
+        z = (np.add(x, y, 3.0) if n != y.shape[0] else x + y) + (0.0 if n < m else x @ "none")
+        return z, n == m, n != m, n < m, n <= m, n > m, n >= m, n == m - 1, m >= m
+
+    for size in (0, 3):
+        z, *rest = compared(vec(size), vec(size))
+        np.testing.assert_array_equal(z, 2 * vec(size))
+        assert rest == [False, True, True, True, False, False, True, True]

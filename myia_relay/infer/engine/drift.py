@@ -35,6 +35,14 @@ class Exhausted(TypeError_):
         return TypeError_(self.message, self.origin, *self.notes)
 
 
+class Unnumbered(TypeError_):
+    """Something depends on the number of its iteration, which is not known in a loop that stays one."""
+
+    def public(self) -> TypeError_:
+        """The error as the user gets it."""
+        return TypeError_(self.message, self.origin, *self.notes)
+
+
 @contextmanager
 def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
     """Undo what was emitted and written to cells inside, if the block is left by such an exception."""

@@ -20,7 +20,7 @@ from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
 from ..engine.branches import branch, give_imports
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
-from ..engine.drift import Exhausted, TypeDrift, settling, undoing
+from ..engine.drift import Exhausted, TypeDrift, Unnumbered, settling, undoing
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising, reach
 from ..engine.unions import dispatch
@@ -331,8 +331,9 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
             "split it up, or loop over the values (`for w in weights`) or over an array of them",
         )
         told.node = problem.node
-    except TypeError_:
-        pass
+    except TypeError_ as error:
+        if isinstance(problem, Unnumbered):  # which unrolling has mended
+            told = error
     if isinstance(problem, LargeChoice):
         return await loop(grow=False)
     if isinstance(problem, TypeDrift):

@@ -450,10 +450,19 @@ def _compare(symbol: str, prim):
         rest = order(astype(s, "uint64"), u)
         return P.where(negative, constant(s, below), rest)
 
+    def by_sizes(b: Builder, x: Var, y: Var) -> Var | None:
+        # Symbolic sizes a known distance apart: `k.shape[0] != v.shape[0]` is decided where both are n.
+        m, n = static_int(x), static_int(y)
+        apart = m - n if isinstance(m, Dim) and isinstance(n, Dim) else None
+        return python(b, bool(prim(apart, 0))) if isinstance(apart, int) else None
+
     def rule(b: Builder, x: Var, y: Var) -> Var:
         numbers(symbol, x, y)
         if all_weak(x, y):
             if is_int(x) and is_int(y):
+                known = by_sizes(b, x, y)
+                if known is not None:
+                    return known
                 return prim(*ints(x, y)) if x.dtype != y.dtype else prim(x, y)
             if is_int(x):
                 return int_with_float(b, weak(x, "int64"), y, False)

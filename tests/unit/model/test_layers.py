@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from myia_relay import Float, Float32, Int, Tensor, relay, relay_model
+from myia_relay import Float, Float32, Float64, Int, Tensor, relay, relay_model
 from myia_relay.model.layers import declaration
 from myia_relay.utils.errors import CompileError, InternalError, ShapeError, TypeError_, ValueError_
 
 RNG = np.random.default_rng(11)
+POSITIONS, OTHERS = Tensor[Float64, ("n", 4)], Tensor[Float64, ("m", 4)]
 
 
 def run(function, *args, **kwargs):
@@ -473,6 +474,22 @@ def test_generation_with_a_cache_is_attention_of_the_whole(executor):
 
     with pytest.raises(IndexError, match="cache of multi_head_attention is full"):
         relay(full, executor=executor)(x, w, o)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_attention_of_a_symbolic_number_of_positions(executor):
+    x, w, o = normal(6, 4), normal(12, 4), normal(4, 4)
+
+    @relay(executor=executor)
+    def seen(x: POSITIONS, y: OTHERS, w, o):
+        return relay.multi_head_attention(x, w, o, num_heads=2, causal=True), relay.attention(x, y, y)
+
+    for n, m in ((6, 6), (3, 5), (1, 2)):
+        whole, crossed = seen(x[:n], x[:m], w, o)
+        wanted = run(relay.multi_head_attention, x[:n], w, o, num_heads=2, causal=True)
+        np.testing.assert_allclose(whole, wanted, rtol=1e-10)
+        np.testing.assert_allclose(crossed, attend(x[:n], x[:m], x[:m], True), rtol=1e-10)
+    assert seen.cache_info().misses == 1
 
 
 # In models.
