@@ -10,7 +10,7 @@ tests reach what is recorded once, by a run without faults. An error at import, 
 usual processor time count as seen.
 
 Survivors that change nothing anybody could see are listed in `equivalent.json`, each with the reason. The key is the place by
-names and the faulty statement, so that it survives moves. `unseen.json` lists others that have survived: tests to be written.
+names and the faulty statement, so that it survives moves.
 """
 
 from __future__ import annotations

@@ -200,6 +200,9 @@ for _i in (0, 1, 7, -5):
     example("index_add", ROW, 0.5, _i, axis=0)
     example("dynamic_update_slice", uniform(4, 2), uniform(2, 2), _i, axis=0)
     example("slice_add", uniform(4, 2), uniform(3, 2), _i, axis=0)
+    for _name in ("dynamic_update_slice", "slice_add"):
+        example(_name, X, uniform(2, 1), _i, axis=1)
+        example(_name, ROW, uniform(0), _i, axis=0)
 for _axis, _shape in ((0, (3, 4)), (1, (2, 4)), (2, (2, 3))):
     _x, _i = uniform(2, 3, 4), _axis % 2
     _part = [2, 3, 4]

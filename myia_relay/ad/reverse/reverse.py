@@ -130,10 +130,6 @@ class Adjoint:
         if ct is None or act is False:
             return None
         if isinstance(type, Struct):
-            if isinstance(ct, Node):
-                ct = split(self.builder, ct)
-                if ct is None:
-                    return None
             assert isinstance(ct, tuple) and isinstance(act, tuple)
             parts = tuple(self.fitted(c, a, e, what) for c, a, e in zip(ct, act, type.elems, strict=True))
             return parts if any(p is not None for p in parts) else None

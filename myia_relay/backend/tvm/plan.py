@@ -160,29 +160,24 @@ def _place_static(storages: list[Storage], shares: dict) -> int:
 def _place_symbolic(storages: list[Storage], shares: dict, start: DimLike) -> DimLike:
     """Slots of one symbolic size each, reused by storages of the same size."""
     slots: list[tuple[DimLike, DimLike, list[Storage]]] = []
+    users_at: dict[Storage, list[Storage]] = {}  # a storage -> all that have its slot
     heirs: set[Storage] = set()
     total = start
     for s in storages:
         if _take_over(s, shares, heirs):
-            continue
-        for size, offset, users in slots:
-            if size == s.nbytes and all(u.last < s.first for u in _with_heirs(users, storages)):
-                s.offset = offset
-                users.append(s)
-                break
+            assert s.place is not None
+            users = users_at[s.place]
         else:
-            s.offset = total
-            slots.append((s.nbytes, total, [s]))
-            total = total + ((s.nbytes + (ALIGN - 1)) // ALIGN) * ALIGN
+            free = (x for x in slots if x[0] == s.nbytes and all(u.last < s.first for u in x[2]))
+            slot = next(free, None)
+            if slot is None:
+                slot = s.nbytes, total, []
+                slots.append(slot)
+                total = total + ((s.nbytes + (ALIGN - 1)) // ALIGN) * ALIGN
+            _, s.offset, users = slot
+        users.append(s)
+        users_at[s] = users
     return total
-
-
-def _with_heirs(users: list[Storage], storages: list[Storage]) -> list[Storage]:
-    found = list(users)
-    for s in storages:
-        if s.place is not None and s.place in found:
-            found.append(s)
-    return found
 
 
 def _aligned(nbytes: DimLike) -> int:

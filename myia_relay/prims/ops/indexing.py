@@ -18,12 +18,12 @@ from ...ir.build import Var
 from ...ir.prim import PartUpdate, primitive
 from ...utils.errors import ShapeError, TypeError_
 from ..rules.batching import materialise, materialise_all
-from ..rules.broadcast import cast, match_kind, nullary, reshape, shape_of, type_of, zeros_like
+from ..rules.broadcast import cast, full, match_kind, nullary, reshape, shape_of, type_of, zeros_like
 from ..rules.forward import linear
 from ..rules.protocol import clamp
 from ..rules.relations import INTS, array_or_scalar, const_like, require_array, same_dtype, show_shape
 from .elementwise import add, eq, ge, logical_and, lt, maximum, minimum, mul, sub, where
-from .shape import transpose
+from .shape import concatenate, transpose
 
 
 def _require_index(name: str, i):
@@ -371,10 +371,19 @@ def _batch_window(prim, combine):
         x, v = materialise_all(size, batched[:2], (x, v))
         # Each example has its own window: position p takes element p - start of v, if that is inside v.
         shape, n, m = shape_of(x), shape_of(v)[axis + 1], shape_of(x)[axis + 1]
+        if n == 0:
+            return x
         start = reshape(_within(x, start, m - n + 1), shape=(size, 1))
         off = sub(reshape(nullary(x, "iota", n=m, dtype="int64"), shape=(1, m)), start)  # (size, m)
         inside = logical_and(ge(off, const_like(off, 0)), lt(off, _size(x, n)))
         inside = reshape(inside, shape=(size, *(1,) * axis, m, *(1,) * (len(shape) - axis - 2)))
+        if not isinstance(n, int):  # there may be no row
+            v, n = (
+                concatenate(
+                    v, full(const_like(v, 0), shape=(*shape[: axis + 1], 1, *shape[axis + 2 :])), axis=axis + 1
+                ),
+                n + 1,
+            )
         spread = take(_rows(v, axis), _example_rows(x, size, n, off), axis=0)
         return where(inside, combine(x, transpose(spread, perm=_axis_back(len(shape), axis))), x)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from myia_relay import jacfwd, jacrev, relay, vmap
+from myia_relay import grad, jacfwd, jacrev, relay, vmap
 from myia_relay.abstract.types import FLOAT, INT, NONE, Array, tuple_of
 from myia_relay.ad.batch.batch import canonical, expanded_flag, full, item, join
 
@@ -238,3 +238,26 @@ def test_a_list_that_is_the_same_for_all_is_made_once():
     compiled = relay(vmap(f, in_axes=(0, None)), executor="interpreter")
     np.testing.assert_array_equal(compiled(ROWS, 3), ROWS * 32.0)
     assert str(compiled.ir(ROWS, 3, stage="optimized")).count("for_loop") == 1
+
+
+def powers(x, n):
+    if n == 0:
+        return x * x
+    return powers(x * 1.5, n - 1) * x
+
+
+def two_powers(x, y, n):
+    return powers(x, n) * powers(y, n)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_a_recursion_saves_the_same_for_what_is_batched_and_for_what_is_not(executor):
+    """Both push on tapes of one type."""
+
+    def program(xs, y, n):
+        return vmap(grad(two_powers, (0, 1)), in_axes=(0, None, None))(xs, y, n)
+
+    xs, y, n = np.arange(1.0, 4.0), np.float64(2.0), 3
+    want = [grad(two_powers, (0, 1))(x, y, n) for x in xs]
+    for got, one in zip(relay(program, executor=executor)(xs, y, n), zip(*want, strict=True), strict=True):
+        np.testing.assert_allclose(got, one, rtol=1e-13)

@@ -593,3 +593,11 @@ def test_a_part_that_is_longer_than_the_array_is_not_written(name):
     for n in (1, 2):
         x = np.arange(float(n))
         np.testing.assert_array_equal(program(x, v, 0), x * 2.0)
+    # The sum of the sizes is known, and says nothing.
+    part = Array("float64", (7 - symbol("n"),))
+    graph = build(lambda x, v, i: apply(name, x * 2.0, v, i, axis=0), size, part, INT)
+    program = compile_program(graph)
+    for n in range(1, 7):
+        x, v = np.arange(float(n)), np.full(7 - n, 7.0)
+        expected = run(graph, (x, v, 0)) if 7 - n <= n else x * 2.0
+        np.testing.assert_array_equal(program(x, v, 0), expected)

@@ -619,6 +619,22 @@ def test_arrays_and_lists(watched):
         assert_runs(program, np.array(x), np.array([1, -2, 3], "int32"))
 
 
+def test_an_array_beside_a_list_is_changed_in_place(watched):
+    def body(i, xs, a):
+        return push(xs, i), apply("dynamic_update", a, apply("cast", i, dtype="float64", weak=False), i, axis=0)
+
+    graph = build(lambda x, n: for_((0, n, 1), body, (counted(n), x * 2.0)), Array("float64", (40,)), INT)
+    assert "memmove" not in str(compile_program(graph).tir["main"])
+    program = watched(graph)
+    for n in (0, 1, 5):
+        assert_runs(program, np.ones(40), n)
+
+
+def test_a_program_without_lists():
+    program = compile_program(build(lambda x: x * 2.0, Array("float64", (4,))))
+    np.testing.assert_array_equal(program(np.arange(4.0)), np.arange(4.0) * 2.0)
+
+
 def test_lists_of_derivatives(watched):
     """What a list lacks is zero."""
     pair = tuple_of(FLOAT, Array("float64", (3,)))

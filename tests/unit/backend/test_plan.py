@@ -257,6 +257,12 @@ def test_what_is_not_in_the_arena_or_never_used_has_no_place():
     plan.finish()
     assert plan.size == 64 and made["arena"].offset == 0 and unused.offset is None
     assert all(s.offset is None for kind, s in made.items() if kind != "arena")
+    plan, apart = MemoryPlan(), Storage("arena", N * 8, None, own=True)  # what has memory of its own
+    plan.storages.append(apart)
+    plan.tick()
+    plan.touch(apart)
+    plan.finish()
+    assert plan.size == 0 and apart.offset is None
     shares = MemoryPlan()  # the place of an argument is not in the arena, and nobody takes it over
     argument, result = storage(shares, 64, "input"), storage(shares, 64)
     shares.tick()

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from myia_relay import grad, relay
-from myia_relay.abstract.types import INT, Array
+from myia_relay.abstract.types import FLOAT, INT, Array, List
 from myia_relay.ir.node import applied
 from myia_relay.ir.rewrite import Effects
 from myia_relay.opt.loops.delay_updates import DelayUpdates, ordered
@@ -78,6 +78,18 @@ def test_effects_stay_in_order():
     assert order([X, V, INT], body)[:5] == ["reduce_sum", "dynamic_update", "reduce_sum", "print", "print"]
     g = graph([X, V, INT], body)
     assert [n.args[0].type.dtype for n in ordered(g, Effects()) if applied(n) == "print"] == ["float64", "int64"]
+
+
+def test_operations_on_lists_stay_in_order():
+    """A list is still looked at where it is changed before it is read: it would be copied."""
+
+    def body(x, v, i, xs):
+        new = P.dynamic_update(x, v, i, axis=0)
+        entry = P.list_get(xs, P.argmax(P.dynamic_index(new, i, axis=0), axis=0))
+        return new, entry, P.list_push(xs, 1.0), P.reduce_sum(x, axes=(0, 1))
+
+    got = order([X, V, INT, List(FLOAT)], body)
+    assert got.index("reduce_sum") < got.index("dynamic_update") < got.index("list_get") < got.index("list_push")
 
 
 def test_a_reader_that_something_else_has_to_wait_for():

@@ -269,8 +269,7 @@ def row_for(lowering: Any, node: Node) -> View | None:
         if scope.fusion.users.get(user, []) != [scope.graph.output] or not all(isinstance(d, int) for d in view.shape):
             continue
         part = _Part(lowering, (user,))
-        at = lowering.b.mul(part.base, idx(ITEM[view.dtype]))
-        offset = at if isinstance(view.offset, int) and view.offset == 0 else lowering.b.add(view.offset, at)
+        offset = lowering.b.add(view.offset, lowering.b.mul(part.base, idx(ITEM[view.dtype])))
         scope.rows[user] = View(view.storage, view.dtype, node.type.shape, lowering.named(offset))
         return scope.rows[user]
     return None
@@ -361,7 +360,7 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
         new = nest.widened(block.let(nest.evaluator.value(value, index)), width)
         place = base
         for i, stride in zip([*outer, first], strides):
-            place = tirx.Add(place, i if stride == 1 else tirx.Mul(i, b.dim(stride)))
+            place = tirx.Add(place, tirx.Mul(i, b.dim(stride)))
         place = ramp(block.let(place), width)
         if adds:
             new = b.add(block.let(load(buffer, place)), new)
