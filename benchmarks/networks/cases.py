@@ -28,6 +28,7 @@ ROWS = {
     "resnet18_step": "loss and gradients on 8 x 3 x 64 x 64, scale and shift as parameters",
     "gpt_step": "loss and gradients, 6 layers, 256 wide, 8 x 128 letters of 65",
     "vae_step": "loss and gradients, 784-400-20-400-784, 128 images",
+    "treelstm_step": "loss, gradients and descent for each of the trees in turn, 17,600 words",
     "reinforce_step": "loss and gradients of a policy, 64 cart-poles for 100 steps",
 }
 """name -> what it is; rows whose names end in `_step` are steps of training."""
@@ -37,6 +38,8 @@ MOBILENET_STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
 MOBILENET_FILTERS = (64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
 RESNET_STRIDES = (1, 1, 2, 1, 2, 1, 2, 1)
 RESNET_FILTERS = (64, 64, 128, 128, 256, 256, 512, 512)
+RATE = 0.01
+"""Of the descent in `treelstm_step`."""
 VGG_STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 
 Tree = Any
@@ -119,8 +122,9 @@ def load(row: str, tiny: bool = False, data: str | None = None) -> Problem:
     sizes = TINY if tiny else FULL
     # With other numbers two entries of a window of ResNet's pooling are equal in float32: which gets the gradient is chance.
     draw = Draw(np.random.default_rng(12 if row == "resnet18_step" else 7))
-    if row == "treelstm":
-        return tree_lstm(draw, sizes, data)
+    if row in ("treelstm", "treelstm_step"):
+        problem = tree_lstm(draw, sizes, data)
+        return problem if row == "treelstm" else tree_lstm_step(draw, sizes, problem)
     return _MAKERS[row](draw, sizes)
 
 
@@ -325,6 +329,13 @@ def tree_lstm(draw: Draw, s: Sizes, data: str | None) -> Problem:
     }
     trees = read_trees(Path(data) / "sst" / "dev.txt.gz", s) if data else draw_trees(draw.rng, s)
     return Problem(weights, tuple(trees))
+
+
+def tree_lstm_step(draw: Draw, s: Sizes, problem: Problem) -> Problem:
+    """`treelstm_step`: the same with a layer that chooses one of 5 classes, and trees with their classes."""
+    classes = draw.rng.integers(5, size=len(problem.inputs)).tolist()
+    weights = {**problem.weights, "out": draw.dense(5, s.tree_width)}
+    return Problem(weights, tuple(zip(problem.inputs, classes)), 5)
 
 
 def draw_trees(rng: np.random.Generator, s: Sizes) -> list[Tree]:

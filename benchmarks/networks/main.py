@@ -52,7 +52,7 @@ PEERS = {
     "torch": Run("torch", "torch_networks"),
     "compile": Run("torch", "torch_networks", "compile"),
     "ort": Run("onnxruntime, onnx", "ort_networks", "", (*VISION, *RECURRENT)),
-    "jax": Run("jax", "jax_networks", "", tuple(row for row in ROWS if row != "treelstm")),
+    "jax": Run("jax", "jax_networks", "", tuple(row for row in ROWS if not row.startswith("treelstm"))),
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from myia_relay import Int, relay
+from myia_relay import Int, relay, value_and_grad
 
 
 @relay
@@ -113,6 +113,31 @@ def tree(parts) -> Tree:
     return Node(tree(parts[0]), tree(parts[1])) if isinstance(parts, tuple) else Leaf(parts)
 
 
+@dataclass(frozen=True)
+class End:
+    """No more examples."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A tree and its class, before further examples."""
+
+    tree: Tree
+    label: Int
+    rest: Examples
+
+
+Examples = Example | End
+
+
+def examples(pairs) -> Examples:
+    """Trees of pairs and numbers with their classes, as a chain."""
+    found: Examples = End()
+    for parts, label in reversed(pairs):
+        found = Example(tree(parts), label, found)
+    return found
+
+
 @relay
 def treelstm(node: Tree, w):
     """The state of the root, its output and its cell, each (hidden,)."""
@@ -130,3 +155,32 @@ def treelstm(node: Tree, w):
             kept = forget1 * c1 + forget2 * c2
     c = sigmoid(gates[:n]) * np.tanh(gates[2 * n :]) + kept
     return sigmoid(gates[n : 2 * n]) * np.tanh(c), c
+
+
+@relay
+def treelstm_loss(w, node: Tree, label):
+    """Cross entropy of the class of a tree."""
+    h, _ = treelstm(node, w)
+    scores = w["out"]["weight"] @ h + w["out"]["bias"]
+    largest = np.max(scores)
+    return np.log(np.sum(np.exp(scores - largest))) + largest - scores[label]
+
+
+@relay
+def treelstm_train(w, rest: Examples, rate):
+    """The sum of the losses, and the weights after a step of descent for each example in turn."""
+    total = np.float32(0.0)
+    while isinstance(rest, Example):
+        loss, g = value_and_grad(treelstm_loss, "w")(w, rest.tree, rest.label)
+        total += loss
+        w = descended(w, g, rate)
+        rest = rest.rest
+    return total, w
+
+
+@relay
+def descended(w, g, rate):
+    """Weights, arrays in dicts, after a step against their gradients."""
+    out = {k: w[k] - rate * g[k] for k in w if k != "out"}
+    out["out"] = {k: w["out"][k] - rate * g["out"][k] for k in w["out"]}
+    return out

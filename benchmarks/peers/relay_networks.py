@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from benchmarks.adbench.measure import variant
 from benchmarks.networks import losses, recurrent, vision
-from benchmarks.networks.cases import Problem
+from benchmarks.networks.cases import RATE, Problem
 from benchmarks.networks.measure import Builder, serve_builders
 from benchmarks.workload import prepare_process
 from myia_relay import relay, value_and_grad
@@ -57,11 +59,25 @@ def trees(problem: Problem) -> Callable[[], Any]:
     return lambda: [run(node, problem.weights) for node in nodes]
 
 
+def tree_steps(problem: Problem) -> Callable[[], Any]:
+    """`treelstm_step`: weights go from call to call."""
+    run, rest = relay(executor=EXECUTOR)(recurrent.treelstm_train), recurrent.examples(problem.inputs)
+    weights, rate = problem.weights, np.float32(RATE)
+
+    def call() -> Any:
+        nonlocal weights
+        total, weights = run(weights, rest, rate)
+        return total, weights
+
+    return call
+
+
 BUILDERS = {
     **{name: inference(getattr(vision, name)) for name in ("dqn", "mobilenet", "resnet18", "vgg16")},
     **{name: inference(getattr(recurrent, name)) for name in ("rnn", "gru", "lstm")},
     "charrnn": letters,
     "treelstm": trees,
+    "treelstm_step": tree_steps,
     "lstm_step": training(recurrent.lstm_loss),
     "resnet18_step": training(vision.resnet18_loss),
     "gpt_step": transformer,

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from benchmarks.adbench.measure import variant
-from benchmarks.networks.cases import MOBILENET_STRIDES, RESNET_STRIDES, mapped
+from benchmarks.networks.cases import MOBILENET_STRIDES, RATE, RESNET_STRIDES, mapped
 from benchmarks.networks.measure import serve_builders
 
 VARIANT = variant()
@@ -202,9 +202,8 @@ def charrnn(problem):
     return call
 
 
-def treelstm(problem):
-    """`treelstm`: a call of a cell for each node, from the leaves up."""
-    w = mapped(torch.tensor, problem.weights)
+def tree_states(w):
+    """The state of a tree: a call of a cell for each node, from the leaves up."""
     nothing = torch.zeros_like(w["b_forget"])
 
     def finish(gates, kept):
@@ -213,7 +212,8 @@ def treelstm(problem):
         return torch.sigmoid(out) * torch.tanh(c), c
 
     def leaf(word):
-        return finish(F.linear(w["embedding"][word], w["w"], w["b"]), nothing)
+        x = F.embedding(word, w["embedding"], sparse=True)  # the gradient has only the rows that were read
+        return finish(F.linear(x, w["w"], w["b"]), nothing)
 
     def node(h1, c1, h2, c2):
         forget1 = torch.sigmoid(F.linear(h1, w["u_forget"], w["b_forget"]))
@@ -225,12 +225,38 @@ def treelstm(problem):
     def state(tree):
         return node(*state(tree[0]), *state(tree[1])) if isinstance(tree, tuple) else leaf(tree)
 
+    return state
+
+
+def treelstm(problem):
+    """`treelstm`"""
+    state = tree_states(mapped(torch.tensor, problem.weights))
     # Words as tensors: as numbers, a compiled leaf would be compiled for each of them.
     trees = [words(tree) for tree in problem.inputs]
 
     def call():
         with torch.inference_mode():
             return [tuple(part.numpy() for part in state(tree)) for tree in trees]
+
+    return call
+
+
+def treelstm_step(problem):
+    """`treelstm_step`: plain descent, which touches only the rows of words that a tree has."""
+    w = mapped(lambda array: torch.tensor(array).requires_grad_(), problem.weights)
+    state, leaves = tree_states(w), leaves_of(w)
+    optimiser = torch.optim.SGD(leaves, RATE)
+    examples = [(words(tree), torch.tensor([label])) for tree, label in problem.inputs]
+
+    def call():
+        total = 0.0
+        for tree, label in examples:
+            loss = F.cross_entropy(dense(state(tree)[0], w["out"])[None], label)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            total += loss.item()
+        return [total, *(leaf.detach().numpy() for leaf in leaves)]
 
     return call
 
@@ -308,6 +334,7 @@ BUILDERS = {
     "lstm": recurrent(torch.nn.LSTM),
     "charrnn": charrnn,
     "treelstm": treelstm,
+    "treelstm_step": treelstm_step,
     "lstm_step": lstm_step,
     "resnet18_step": training(resnet18_loss),
     "gpt_step": training(gpt_loss),

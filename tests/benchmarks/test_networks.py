@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.networks import cases, recurrent
 from benchmarks.networks.main import OURS, WITHOUT, main, right
+from myia_relay import relay, value_and_grad
 
 
 def test_inference_and_a_step_run(tmp_path, capsys):
@@ -58,3 +59,20 @@ def test_trees_of_a_file(tmp_path):
         recurrent.Leaf(0),
         recurrent.Node(recurrent.Node(recurrent.Leaf(1), recurrent.Leaf(2)), recurrent.Leaf(0)),
     )
+
+
+def test_descent_on_trees():
+    """Weights after a step for each tree are those of one program for each step."""
+    problem = cases.load("treelstm_step", tiny=True)
+    rate = np.float32(cases.RATE)
+    total, weights = relay(recurrent.treelstm_train)(problem.weights, recurrent.examples(problem.inputs), rate)
+    step = relay(value_and_grad(recurrent.treelstm_loss, "w"))
+    want, losses = problem.weights, np.float32(0)
+    for parts, label in problem.inputs:
+        loss, g = step(want, recurrent.tree(parts), label)
+        out = {k: want["out"][k] - rate * g["out"][k] for k in want["out"]}
+        want = {**{k: want[k] - rate * g[k] for k in want if k != "out"}, "out": out}
+        losses += loss
+    assert total == pytest.approx(losses, rel=1e-5)
+    assert cases.difference(cases.flat(weights), cases.flat(want)) < 1e-5
+    assert cases.difference(cases.flat(weights), cases.flat(problem.weights)) > 1e-5
