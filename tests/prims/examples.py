@@ -6,6 +6,7 @@ only executors implement (control, effects, structures), which the registry test
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from myia_relay.prims.ops.registered import Operator
@@ -50,6 +51,7 @@ for _name in "neg abs sign exp expm1 sin cos tan arctan sinh cosh tanh sigmoid e
     example(_name, 0.7)
     example(_name, np.float64(-1.3))
     example(_name, X.astype(np.float32))
+example("from_bfloat16", X.astype(ml_dtypes.bfloat16))
 for _name in "log log1p log2 log10 sqrt".split():
     example(_name, POSITIVE)
     example(_name, 1.7)

@@ -40,6 +40,7 @@ from ...ir.node import Graph, Node
 from ...ir.rewrite import all_graphs, mark_recursion
 from ...opt.analysis.fusion import is_scalar
 from ...opt.analysis.ranges import analyse
+from ...opt.kernels.widen_bfloat16 import WidenBfloat16
 from ...opt.pipeline import plan_lanes
 from ...utils.debugging import memory_checked
 from ...utils.errors import LoweringError
@@ -53,6 +54,7 @@ from .host.lower import Lowering
 from .host.outline import outlined
 from .host.recursion import Calls
 from .host.scope import RefValue
+from .host.state import from_float64, to_float64
 from .host.watch import Watch
 from .kernels import nontemporal
 from .kernels.kernel import pointer_at, pointer_type, view_pointer
@@ -80,8 +82,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     """
     begin = time.perf_counter()
     _threads()
-    _refuse_bfloat16(graph)
-    graph = plan_lanes(graph)
+    graph = plan_lanes(WidenBfloat16()(graph))
     writer = _Main(graph)
     if (options or {}).get("profile"):
         writer.lowering.profile = []
@@ -195,22 +196,6 @@ class NativeProgram:
     def row_blocks(self) -> list[tuple[int, int]]:
         """Of how many rows its sums are taken block by block, and how many these have (`opt.kernels.row_blocks`)."""
         return [g.flags["row_block"] for g in all_graphs(self.graph) if "row_block" in g.flags]
-
-
-def _refuse_bfloat16(graph: Graph) -> None:
-    """LLVM's calls for conversions of bfloat16 are not in what we link, so that machine code with them would jump to nowhere.
-
-    Raises:
-        LoweringError: there is a value of bfloat16.
-    """
-    for inner in all_graphs(graph):
-        for node in (*inner.params, *inner.nodes, *(a for n in inner.nodes for a in n.args), inner.output):
-            if any(getattr(t, "dtype", "") == "bfloat16" for t in leaves(node.type)):
-                raise LoweringError(
-                    "bfloat16 cannot be compiled to native code yet; convert with .astype(np.float32) before the call, or "
-                    'use @relay(executor="interpreter")',
-                    node.origin,
-                )
 
 
 def _passed(t: Type) -> int:
@@ -345,10 +330,12 @@ class _Main:
                 lowering.state.put(result[1], value)
             elif is_scalar(t):
                 lowering.state.block = self.stores
-                lowering.state.put(result[1], value)
+                lowering.state.put(result[1], value, t.dtype)
                 lowering.state.block = self.block
-                wide = "float64" if t.dtype.startswith(("float", "bfloat")) else "int64"
-                self.returned = value if t.dtype == wide else tirx.Cast(wide, value)
+                if t.dtype.startswith(("float", "bfloat")):
+                    self.returned = to_float64(value, t.dtype)
+                else:
+                    self.returned = value if t.dtype == "int64" else tirx.Cast("int64", value)
 
     def take(self, var: Any) -> None:
         """Make a variable an argument of the program: a parameter, or the next word in the state area."""
@@ -377,6 +364,8 @@ class _Main:
             self.take(var)
             if t.dtype == "bool":
                 return tirx.NE(var, idx(0))
+            if wide == "float64":
+                return from_float64(self.block, var, t.dtype)
             return var if t.dtype == wide else tirx.Cast(t.dtype, var)
         if isinstance(t, Array):
             view = self.array(t, name, "input")

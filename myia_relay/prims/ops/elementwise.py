@@ -228,6 +228,15 @@ arctan2.vjp(pull(lambda a, b, out, dout: (dout * (b / (a * a + b * b)), -dout * 
 floor = unary("floor", np.floor, FLOATS, "Rounded down, still a float.", differentiable=False)
 ceil = unary("ceil", np.ceil, FLOATS, "Rounded up, still a float.", differentiable=False)
 trunc = unary("trunc", np.trunc, FLOATS, "Rounded towards 0, still a float.", differentiable=False)
+from_bfloat16 = unary(
+    "from_bfloat16",
+    lambda x: np.asarray(x).astype(np.float32)[()],
+    ("bfloat16",),
+    "A number of bfloat16 as float32: a cast of native code, which keeps the former as bits.",
+    "float32",
+    False,
+)
+from_bfloat16.lower(lambda b, x: b.from_bfloat16(x))
 rint = unary("rint", np.rint, FLOATS, "Rounded to the nearest, ties to even, still a float.", differentiable=False)
 
 # Tests and comparisons.

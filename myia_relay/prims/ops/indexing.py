@@ -22,6 +22,7 @@ from ..rules.broadcast import cast, full, match_kind, nullary, reshape, shape_of
 from ..rules.forward import linear
 from ..rules.protocol import clamp
 from ..rules.relations import INTS, array_or_scalar, const_like, require_array, same_dtype, show_shape
+from ..rules.wide_sums import sums_in_float32
 from .elementwise import add, eq, ge, logical_and, lt, maximum, minimum, mul, sub, where
 from .shape import concatenate, transpose
 
@@ -476,6 +477,7 @@ def _scattered(shapes, out, *, axis):
 
 
 @primitive("opaque", axes=Axes(_scattered, leading=(0, 2), axis=AXIS))
+@sums_in_float32
 def scatter_add(x, indices, updates, *, axis):
     """`x` with `updates` added at positions (clamped) of an axis; repeated positions accumulate: the adjoint of
     `take`.

@@ -18,6 +18,7 @@ from ..rules.batching import materialise
 from ..rules.broadcast import reshape, shape_of
 from ..rules.forward import bilinear
 from ..rules.relations import NUMBERS, require_array, same_dtype, same_size, show_shape
+from ..rules.wide_sums import sums_in_float32
 from .elementwise import where
 from .shape import transpose
 
@@ -40,6 +41,7 @@ _PRODUCT = Axes("mk,kn->mn", swapped={"transpose_a": 0, "transpose_b": 1})
 
 
 @primitive("opaque", axes=_PRODUCT)
+@sums_in_float32
 def dot(a, b, *, transpose_a=False, transpose_b=False):
     """Matrix product of two matrices, either read transposed.
 
@@ -109,6 +111,7 @@ def _triangular(shapes, out, *, which, lower, **flags):
 
 
 @primitive("opaque", differentiable=False, axes=Axes(_triangular, any_rank=False))
+@sums_in_float32
 def triangular_dot(a, b, *, transpose_a=False, transpose_b=False, which, lower):
     """A matrix product of which one matrix, once transposed as the flags say, is a square triangle: made by
     `opt.kernels.triangular_products`.
@@ -145,6 +148,7 @@ def _(size, batched, a, b, *, transpose_a=False, transpose_b=False, which, lower
 
 
 @primitive("opaque", axes=Axes("bmk,bkn->bmn", swapped={"transpose_a": 0, "transpose_b": 1}))
+@sums_in_float32
 def batched_dot(a, b, *, transpose_a=False, transpose_b=False):
     """Matrix products of equally many pairs of matrices.
 
@@ -179,6 +183,7 @@ batched_dot.jvp(bilinear(batched_dot))
 
 
 @primitive("opaque", axes=Axes("mk,k->m", swapped={"transpose": 0}))
+@sums_in_float32
 def matvec(a, x, *, transpose=False):
     """Matrix times vector.
 

@@ -22,6 +22,7 @@ from ..rules.batching import materialise_all, merge, unmerge
 from ..rules.broadcast import reshape, shape_of
 from ..rules.forward import bilinear, linear
 from ..rules.relations import require_array, same_dtype, same_size, show_shape
+from ..rules.wide_sums import sums_in_float32
 from .shape import transpose
 
 
@@ -92,6 +93,7 @@ def _convolved(text: str) -> Axes:
 
 
 @primitive("opaque", axes=_convolved("nc..,oc..->no.."))
+@sums_in_float32
 def conv2d(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
     """Two-dimensional convolution.
 
@@ -163,6 +165,7 @@ def _(size, batched, x, w, *, groups=1, **attrs):
 
 
 @primitive("opaque", axes=_convolved("no..,oc..->nc.."))
+@sums_in_float32
 def conv2d_grad_input(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
     """The cotangent of the images of `conv2d`: what reaches each pixel through all windows it is in.
 
@@ -210,6 +213,7 @@ def _(size, batched, dout, w, *, groups=1, **attrs):
 
 
 @primitive("opaque", axes=_convolved("nc..,no..->oc.."))
+@sums_in_float32
 def conv2d_grad_weight(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
     """The cotangent of the filters of `conv2d`: each window times the cotangent of what it gave, summed.
 
@@ -305,6 +309,7 @@ def _(x, out, tangents, **attrs):
 
 
 @primitive("opaque", axes="nc..,nc..->nc..")
+@sums_in_float32
 def max_pool_grad(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The cotangent of `max_pool`: that of a window goes to its FIRST maximum in row-major order, as in PyTorch.
 
@@ -377,6 +382,7 @@ def _(x, g, out, dout, **attrs):
 
 
 @primitive("opaque", axes="nc..->nc..")
+@sums_in_float32
 def avg_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
     """The mean of each window; padding counts as zeros. Arguments as for `max_pool`."""
     x = np.asarray(x)
@@ -393,6 +399,7 @@ def _(x, out, dout, **attrs):
 
 
 @primitive("opaque", axes="nc..->nc..")
+@sums_in_float32
 def avg_pool_grad(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
     """The cotangent of `avg_pool`: that of a window in equal shares.
 

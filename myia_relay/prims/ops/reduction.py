@@ -25,6 +25,7 @@ from ..rules.relations import (
     shape_of,
     type_of,
 )
+from ..rules.wide_sums import sums_in_float32
 from .elementwise import eq, mul, where
 from .shape import flip, pad, slice_, transpose
 
@@ -62,6 +63,7 @@ def reduce_min(x, *, axes, keepdims=False):
 
 
 @primitive("reduce", axes=reduction("mul"))
+@sums_in_float32
 def reduce_prod(x, *, axes, keepdims=False):
     """The product over axes, in the dtype of `x`; integers wrap."""
     x = np.asarray(x)
@@ -194,6 +196,7 @@ def _running(axes, axis):
 
 
 @primitive("opaque", axes=along(_running))
+@sums_in_float32
 def cumsum(x, *, axis, reverse=False):
     """Running sums along an axis, from its start or (reverse) from its end; in the dtype of `x`."""
     x = np.asarray(x)

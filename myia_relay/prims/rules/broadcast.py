@@ -32,6 +32,7 @@ from .relations import (
     show_shape,
     type_of,
 )
+from .wide_sums import sums_in_float32
 
 
 def _linear(prim):
@@ -234,6 +235,7 @@ def _(b, index, x, *, in_types, out_type, shape):
 
 
 @primitive("reduce", axes=reduction("add"))
+@sums_in_float32
 def reduce_sum(x, *, axes, keepdims=False):
     """The sum over axes, in the dtype of `x` (integers wrap). Without axes left the result is a NumPy scalar.
 

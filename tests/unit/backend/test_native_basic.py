@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-from myia_relay import LoweringError, relay
+from myia_relay import relay
 from tests.unit.backend.native_util import P, check, compile_, emit, sub, type_of
 
 RNG = np.random.default_rng(0)
@@ -358,21 +357,3 @@ def test_a_row_of_a_part_is_read_without_division(n):
     check(rows, x, 2)
     program, _ = compile_(rows, x, 2)
     assert " // " not in str(program.tir)
-
-
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: x[::-1],
-        lambda x: x + 1,
-        lambda x: x.astype(np.float32),
-        lambda x: np.ones((2, 3), np.float32) @ x,
-        lambda x: np.sum(x),
-    ],
-)
-def test_bfloat16_is_refused_with_its_place(f):
-    """Machine code with conversions of bfloat16 called functions that nobody links: a segmentation fault."""
-    x = np.ones(3, ml_dtypes.bfloat16)
-    with pytest.raises(LoweringError, match="bfloat16 cannot be compiled to native code yet"):
-        relay(f)(x)
-    relay(f, executor="interpreter")(x)

@@ -80,7 +80,7 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
         )
     slot = lowering.state.slot()
     if is_scalar(t):
-        lowering.state.put(slot, value)
+        lowering.state.put(slot, value, t.dtype)
         return sites.Number(slot, t)
     if isinstance(t, Array):
         lowering.plan.touch(value.storage)

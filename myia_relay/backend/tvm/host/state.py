@@ -8,7 +8,22 @@ from tvm import tirx
 
 from ...native.area import FAILED, FIRST_FREE, SITE
 from ..kernels.kernel import flat_buffer, pointer_type
+from ..tir import exact
 from ..tir.block import Block, call, dtype_of, idx, load
+
+
+def to_float64(value: Any, dtype: str) -> Any:
+    """A float of a dtype as float64, which is how it leaves a program."""
+    if dtype == "bfloat16":
+        value = exact.from_bfloat16(value)
+    return value if dtype == "float64" else tirx.Cast("float64", value)
+
+
+def from_float64(b: Block, value: Any, dtype: str) -> Any:
+    """The inverse of `to_float64`."""
+    if dtype == "bfloat16":
+        return exact.to_bfloat16(b, tirx.Cast("float32", value))
+    return value if dtype == "float64" else tirx.Cast(dtype, value)
 
 
 class StateArea:
@@ -49,17 +64,22 @@ class StateArea:
         """A slot as a number of a dtype; the inverse of `put`."""
         self.used = True
         if dtype.startswith(("float", "bfloat")):
-            value = load(self.floats, slot)
-            return value if dtype == "float64" else tirx.Cast(dtype, value)
+            return from_float64(self.block, load(self.floats, slot), dtype)
         value = load(self.ints, slot)
         return tirx.NE(value, idx(0)) if dtype == "bool" else value if dtype == "int64" else tirx.Cast(dtype, value)
 
-    def put(self, slot: int, value: Any) -> None:
-        """Store a number: floats as float64, anything else as the int64 with its bits."""
+    def put(self, slot: int, value: Any, number: str = "") -> None:
+        """Store a number: floats as float64, anything else as the int64 with its bits.
+
+        Args:
+            slot: where.
+            value: an expression.
+            number: the dtype of the number; by default that of the expression.
+        """
         self.used = True
-        dtype = dtype_of(value)
+        dtype = number or dtype_of(value)
         if dtype.startswith(("float", "bfloat")):
-            self.block.store(self.floats, value if dtype == "float64" else tirx.Cast("float64", value), slot)
+            self.block.store(self.floats, to_float64(value, dtype), slot)
         else:
             self.block.store(self.ints, value if dtype == "int64" else tirx.Cast("int64", value), slot)
 

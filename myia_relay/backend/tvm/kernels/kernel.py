@@ -25,7 +25,7 @@ from ....ir.node import Apply, Constant, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ..plan import View
-from ..tir.block import Block, broadcast, call, dtype_of, lanes_of, load, ramp
+from ..tir.block import Block, broadcast, call, dtype_of, lanes_of, load, ramp, stored
 from ..tir.expr import Expr
 from ..tir.indexing import Address, AxisGroup, Gathered, Index, address, linear
 
@@ -34,7 +34,7 @@ HUGE = 1 << 48  # the declared size of buffers: it is never checked
 
 def pointer_type(dtype: str) -> PointerType:
     """The type of a pointer to elements of a dtype."""
-    return PointerType(PrimType(dtype))
+    return PointerType(PrimType(stored(dtype)))
 
 
 def pointer_at(base: Any, offset: Any, dtype: str) -> Any:
@@ -63,7 +63,7 @@ def flat_buffer(name: str, dtype: str) -> Any:
 @functools.cache
 def _flat_type(dtype: str) -> Any:
     align = max(1, tvm.DataType(dtype).bits // 8)
-    return tirx.decl_buffer((HUGE,), dtype, data_alignment=align).ty
+    return tirx.decl_buffer((HUGE,), stored(dtype), data_alignment=align).ty
 
 
 def buffer_parameter(name: str, dtype: str) -> tuple[Any, Any, Any]:

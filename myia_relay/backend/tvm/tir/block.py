@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import tvm
 from tvm import tirx
 from tvm.ir import is_prim_expr
@@ -40,6 +42,11 @@ _KINDS = {
     "unrolled": ForKind.UNROLLED,
 }
 _FLOAT_FORMAT = {"float32": ("<f", "<i", "int32"), "float64": ("<d", "<q", "int64")}
+
+
+def stored(dtype: str) -> str:
+    """The dtype of memory and registers for a dtype, lanes included: numbers of bfloat16 are words with their bits."""
+    return dtype.replace("bfloat16", "uint16")
 
 
 def dtype_of(expr: Any) -> str:
@@ -77,7 +84,7 @@ _operator = functools.cache(tvm.ir.Op.get)
 @functools.lru_cache(256)
 def _local_type(dtype: str, size: int) -> Any:
     """The type of a buffer on the stack."""
-    return tirx.decl_buffer((size,), dtype, scope="local").ty
+    return tirx.decl_buffer((size,), stored(dtype), scope="local").ty
 
 
 @functools.cache
@@ -136,8 +143,11 @@ def _float(base: str, int_dtype: str, bits: int) -> Any:
 
 def _constant(value: Any, base: str) -> Any:
     """A constant that is no float of LLVM's own."""
-    if base in ("float16", "bfloat16"):
+    if base == "float16":
         return tirx.Cast(base, const(float(value), "float32"))
+    if base == "bfloat16":
+        with np.errstate(over="ignore"):
+            return integer("uint16", int(np.asarray(value, ml_dtypes.bfloat16).view(np.uint16)))
     if base.startswith("uint") and int(value) >= 1 << 63:
         return tirx.Cast(base, integer("int64", int(value) - (1 << 64)))
     return integer(base, int(value))
@@ -250,14 +260,14 @@ class Block:
         dtype = dtype_of(value)
         is_bool = element(dtype) == "bool"
         # Vectors of bool do not survive TVM's flattening of buffers: keep bytes.
-        stored = with_lanes("int8", lanes_of(dtype)) if is_bool else dtype
+        kept = with_lanes("int8", lanes_of(dtype)) if is_bool else dtype
         # VectorizeLoop does not give a local one place per lane, so give it an array and index it by the lane.
         size, place = (1, 0) if self._lane is None else (self._lane[1], self._lane[0])
-        buffer = self.local(stored, size, name)
-        self.store(buffer, tirx.Cast(stored, value) if is_bool else value, place)
+        buffer = self.local(kept, size, name)
+        self.store(buffer, tirx.Cast(kept, value) if is_bool else value, place)
         named = load(buffer, place)
         if is_bool:
-            named = tirx.NE(named, const(0, stored))
+            named = tirx.NE(named, const(0, kept))
         self._named[id(named)] = named
         return named
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from tvm import tirx
 
-from .block import Block, const, dtype_of, element, lanes_of, llvm, with_lanes
+from .block import Block, call, const, dtype_of, element, lanes_of, llvm, with_lanes
 from .exact_int import (  # noqa: F401  (one namespace for callers)
     beyond,
     checked_add,
@@ -253,6 +253,28 @@ def cast(dtype: str, x: Any) -> Any:
     if is_float(x) and not target.startswith("float"):
         raise ValueError("use float_to_int, which says what happens to NaN and large values")
     return tirx.Cast(target, x)
+
+
+def from_bfloat16(x: Any) -> Any:
+    """The bits of a bfloat16 as float32: they are the upper half of its bits."""
+    lanes = lanes_of(dtype_of(x))
+    word = with_lanes("uint32", lanes)
+    return call("tirx.reinterpret", with_lanes("float32", lanes), tirx.LShift(tirx.Cast(word, x), const(16, word)))
+
+
+def to_bfloat16(b: Block, x: Any) -> Any:
+    """float32 to the bits of a bfloat16, rounded to nearest even, in integers: LLVM calls a function that is not there, or an
+    instruction that takes denormal numbers for zero. NaN becomes the quiet one of its sign, as in ml_dtypes.
+    """
+    lanes = lanes_of(dtype_of(x))
+    word = with_lanes("uint32", lanes)
+    x = b.let(x)
+    bits = b.let(call("tirx.reinterpret", word, x))
+    upper = b.let(tirx.RShift(bits, const(16, word)))
+    odd = tirx.BitwiseAnd(upper, const(1, word))
+    rounded = tirx.RShift(tirx.Add(tirx.Add(bits, const(0x7FFF, word)), odd), const(16, word))
+    quiet = tirx.BitwiseOr(tirx.BitwiseAnd(upper, const(0x8000, word)), const(0x7FC0, word))
+    return tirx.Cast(with_lanes("uint16", lanes), tirx.Select(isnan(x), quiet, rounded))
 
 
 def float_to_int(b: Block, x: Any, dtype: str = "int64") -> tuple[Any, Any]:

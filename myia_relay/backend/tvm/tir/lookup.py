@@ -19,7 +19,7 @@ from tvm.ir import PrimType
 
 from ...native.guards import GRANULE
 from ...native.memory_checks import FOUND, INDEX, LEAST, MOST, PLACE
-from .block import Block, broadcast, call, const, element, idx, lanes_of, load
+from .block import Block, broadcast, call, const, element, idx, lanes_of, load, stored
 
 POISON = 0x7FFB  # sixteen bits: a NaN in each float format, a large odd number in each integer format
 
@@ -50,6 +50,7 @@ def slots_type() -> Any:
 def _over(address: Any, dtype: str, name: str, block: Block) -> Any:
     """The memory at an address, as a buffer."""
     size = max(1, tvm.DataType(element(dtype)).bits // 8) * lanes_of(dtype)
+    dtype = stored(dtype)
     buffer = tirx.Var(name, tirx.decl_buffer((1 << 48,), dtype, data_alignment=size).ty)
     data = call("tirx.reinterpret", tvm.ir.PointerType(PrimType(dtype)), address)
     block.emit(tirx.DeclBuffer(buffer, data=data))
