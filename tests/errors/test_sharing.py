@@ -201,6 +201,11 @@ REASONS = {
     "d = {'a': 1.0}; t = (d, 1); d['a'] = 2.0; return t": "'t' may be, or hold, the same object as 'd'",
     "xs = [[np.ones(2) * i, np.ones(2)] for i in range(n)]; #for row in xs: #    pass; row[0] += 1.0; return row":
         "this list came from a function that returns its own argument, or out of another list",
+    "row = [1]; zs = [[row, row], [[3]]]; xs = max(zs, key=len); xs[0].append(n); return xs":
+        "another entry of 'xs' may be, or hold, the same object",
+    "row = [1]; zs = [[[row, row], [[2]]], [[[3]]]]; xs = max(zs[0], key=len); xs[0].append(n); return xs":
+        "another entry of 'xs' may be, or hold, the same object",
+    "ys = [[1], [2]]; #for x in ys: #    z = sum([[x]], []); #    z[0].append(n); return n": "the loop around runs over 'z'",
     "z = p * 1.0; #def f(): #    y = z; #    y[0] = n; #    return y; return f()":
         "'y' may be part of a value of the function around this one",
 }  # fmt: skip
@@ -260,6 +265,8 @@ ENTRIES = {
     "ys = [[1], [2]]; xs = [max(ys, key=len), ys[0]]; xs[1].append(n); return xs": False,
     "ys = [[1], [2]]; xs = sum([ys, ys], []); xs[0].append(n); return xs": False,
     "row = [1]; xs = [ident([2]), row]; xs[1].append(n); return xs": True,
+    "xs = [n, [1]]; xs[1].append(n); return xs": True,
+    "row = [1]; ys = [row, row]; xs = ys[:]; xs[0].append(n); return xs": False,
     # A copy of a list holds the same entries.
     "ys = [[1], [2]]; xs = ys.copy(); xs.extend(ys); xs[0].append(n); return xs": False,
     "ys = [[1], [2]]; xs = ys.copy(); xs.append(ys[0]); xs[0] += [n]; return xs": False,
