@@ -54,50 +54,53 @@ def _is_model(x: Any) -> bool:
     return hasattr(x, "__relay_ref__") and not isinstance(x, type)
 
 
-def _require_no_model(training: bool) -> None:
-    """Refuse an option of models.
-
-    Raises:
-        TypeError_: it is given.
-    """
-    if not training:
-        raise TypeError_(
-            "training= is an option of relay.grad(model, loss, args) and relay.value_and_grad(model, loss, args)"
-        )
-
-
 def _wrt(wrt: Any, argnums: Any) -> Any:
     chosen = wrt if argnums is None else argnums
     return tuple(chosen) if isinstance(chosen, list) else chosen
 
 
 @functools.lru_cache(maxsize=256)
-def _model_gradient(transform: str, loss: Callable, executor: str, training: bool) -> Relay:
+def _model_gradient(transform: str, loss: Callable, executor: str, training: bool, has_aux: bool) -> Relay:
     """The compiled gradient of a loss by a model's parameters, one per loss."""
 
     def run_grad(model, args):
-        return grad(model, loss, args, training=training)
+        return grad(model, loss, args, has_aux=has_aux, training=training)
 
     def run_value_and_grad(model, args):
-        return value_and_grad(model, loss, args, training=training)
+        return value_and_grad(model, loss, args, has_aux=has_aux, training=training)
 
     return Relay(run_grad if transform == "grad" else run_value_and_grad, executor=executor)
 
 
-def _of_model(transform: str, model, loss, args, training):
-    if not isinstance(args, tuple | list):
+def _of_model(transform: str, model, loss, rest: tuple, has_aux, training):
+    if len(rest) != 1 or not isinstance(rest[0], tuple | list):
         raise TypeError_(f"{transform}(model, loss, args): args must be a tuple of the loss's arguments")
     executor = getattr(loss, "options", {"executor": "native"})["executor"]
-    return _model_gradient(transform, loss, executor, bool(training))(model, tuple(args))
+    run = _model_gradient(transform, loss, executor, bool(training), bool(has_aux))
+    return run(model, tuple(rest[0]))
 
 
-def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None, training=True) -> Any:
+def _of_function(transform: str, f, wrt, rest: tuple, has_aux, argnums, training) -> Transformed:
+    _check_function(transform, f)
+    if not training:
+        raise TypeError_(
+            "training= is an option of relay.grad(model, loss, args) and relay.value_and_grad(model, loss, args)"
+        )
+    if len(rest) > 1:
+        raise TypeError_(
+            f"{transform}(f, wrt=0, has_aux=False) takes no more arguments; call what it returns with them"
+        )
+    return Transformed(transform, f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(rest[0] if rest else has_aux)})
+
+
+def grad(f, wrt: Any = 0, *rest, has_aux: Any = False, argnums=None, training=True) -> Any:
     """The gradient of a function with a scalar float result, or of a loss by the parameters of a model.
 
     Args:
         f: a function; or a model, then `grad(model, loss, args)`.
         wrt: the parameters to differentiate by: a name, a position, or a tuple of either (the result is then a tuple).
-        has_aux: whether `f` returns `(value, aux)`; the result is then `(gradient, aux)`.
+        rest: of a function: `has_aux`; of a model: the arguments of the loss, a tuple.
+        has_aux: whether `f`, or the loss, returns `(value, aux)`; the result is then `(gradient, aux)`.
         argnums: another name of `wrt`.
         training: of a model: whether its layers train.
 
@@ -109,19 +112,15 @@ def grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None, training=True) 
         GradError: when called: the result is no scalar float, or an argument has no derivative.
     """
     if _is_model(f):
-        return _of_model("grad", f, wrt, has_aux, training)
-    _check_function("grad", f)
-    _require_no_model(training)
-    return Transformed("grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
+        return _of_model("grad", f, wrt, rest, has_aux, training)
+    return _of_function("grad", f, wrt, rest, has_aux, argnums, training)
 
 
-def value_and_grad(f, wrt: Any = 0, has_aux: Any = False, *, argnums=None, training=True) -> Any:
+def value_and_grad(f, wrt: Any = 0, *rest, has_aux: Any = False, argnums=None, training=True) -> Any:
     """Like `grad`, returning `(value, gradient)`; with `has_aux` `((value, aux), gradient)`."""
     if _is_model(f):
-        return _of_model("value_and_grad", f, wrt, has_aux, training)
-    _check_function("value_and_grad", f)
-    _require_no_model(training)
-    return Transformed("value_and_grad", f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(has_aux)})
+        return _of_model("value_and_grad", f, wrt, rest, has_aux, training)
+    return _of_function("value_and_grad", f, wrt, rest, has_aux, argnums, training)
 
 
 def vmap(f, in_axes=0, out_axes=0):

@@ -137,9 +137,12 @@ class Model:
     def __relay_ref__(self) -> Ref:
         return self.spec.ref
 
-    def __call__(self, x, *, training: bool = False):
-        """Run the model on an input (or on an `Example`, taking its `x`); `training`: as its layers do when they train."""
-        return (_apply_training if training else _apply)(self, getattr(x, "x", x))
+    def __call__(self, x, *more, training: bool = False, **named):
+        """Run the model on an input (or on an `Example`, taking its `x`), and what else its function takes; `training`: as its
+        layers do when they train."""
+        if training or more or named:
+            return (_apply_training_to_all if training else _apply_to_all)(self, getattr(x, "x", x), *more, **named)
+        return _apply(self, getattr(x, "x", x))
 
     @property
     def params(self) -> Parameters:
@@ -251,7 +254,7 @@ class ExportedModel(Model):
 
         Args:
             path: a library if it ends in `.so`.
-            examples: for a library, an example of the input; by default its type is the annotated one.
+            examples: for a library, an example of each input; by default there is one, of the annotated type.
 
         Raises:
             CompileError: the model cannot be compiled, or not be written.
@@ -263,10 +266,10 @@ class ExportedModel(Model):
         from ..cache.export import write_library
 
         try:
-            x = getattr(examples[0], "x", examples[0]) if examples else self._example()
+            inputs = [getattr(x, "x", x) for x in examples] or [self._example()]
             leaves: list = []
-            _, treedefs, keywords = _apply._signature((self.model, x), {}, leaves)
-            compiled = compile_program(_apply._infer(treedefs, keywords), "native", _apply.options)
+            _, treedefs, keywords = _apply_to_all._signature((self.model, *inputs), {}, leaves)
+            compiled = compile_program(_apply_to_all._infer(treedefs, keywords), "native", _apply_to_all.options)
             name = getattr(self.spec.function, "__name__", "model")
             write_library(path, name, compiled, treedefs, keywords, leaves, model=True)
             return
@@ -294,12 +297,18 @@ def _apply_model(model, x):
     return model(x)
 
 
-def _apply_model_training(model, x):
-    return model(x, training=True)
+def _apply_model_to_all(model, *inputs, **named):
+    return model(*inputs, **named)
 
 
+def _apply_model_training_to_all(model, *inputs, **named):
+    return model(*inputs, training=True, **named)
+
+
+# A call with one input takes the shorter way.
 _apply = Relay(_apply_model)
-_apply_training = Relay(_apply_model_training)
+_apply_to_all = Relay(_apply_model_to_all)
+_apply_training_to_all = Relay(_apply_model_training_to_all)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

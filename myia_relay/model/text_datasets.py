@@ -17,7 +17,6 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
 
-from ..abstract.annotations import Int
 from ..utils.files import CACHE_VARIABLE, write_atomically
 from .dataset_files import DATA_VARIABLE, GZIP_MAGIC, DatasetError, cache_dir, fetch, gunzip, local_dir, stored
 
@@ -45,8 +44,8 @@ class Word:
         word: its number; 0 stands for words that no training sentence has.
     """
 
-    label: Int
-    word: Int
+    label: int
+    word: int
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Phrase:
         left, right: its parts.
     """
 
-    label: Int
+    label: int
     left: Tree
     right: Tree
 
@@ -167,7 +166,8 @@ def sst() -> Sentiment:
         assert path is not None
         number = learn if part == "train" else lambda word: numbers.get(word, 0)
         trees.append(list(_trees(path, number)))
-    return Sentiment(*trees, words)
+    train, dev, test = trees
+    return Sentiment(train, dev, test, words)
 
 
 def _trees(path: Path, number) -> Iterator[Tree]:
