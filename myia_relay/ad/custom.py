@@ -18,7 +18,7 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Graph, Node
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import Effects, Rewriter, all_graphs, emit_like, inline, lookup
-from ..utils.errors import GradError, TypeError_
+from ..utils.errors import TypeError_
 from .batch.batch import RULES as BATCH_RULES
 from .batch.batch import Batcher, OneByOne
 from .batch.batch import full as all_batched
@@ -50,20 +50,28 @@ def without_custom(graph: Graph) -> Graph:
 
 
 class _Silent(Rewriter):
-    """A graph that prints nothing."""
+    """A graph that prints nothing, and moves no running statistics."""
 
     def build(self, graph: Graph) -> Graph:
         new = super().build(graph)
-        dead = {n for n in new.nodes if getattr(n.fn, "name", "") == "print" and n is not new.output}
+        dead = {n for n in new.nodes if _is_done_once(n) and n is not new.output}
         if dead and not any(a in dead for n in new.nodes for a in n.args):
             new.nodes = [n for n in new.nodes if n not in dead]
             self.changed = True
         return new
 
 
+def _is_done_once(node: Apply) -> bool:
+    name = getattr(node.fn, "name", "")
+    return name == "print" or name == "ref_write" and bool(node.attrs.get("state"))
+
+
 def silent(graph: Graph) -> Graph:
-    """A graph without its printing, for the second time that it runs."""
-    return _Silent().rewrite(graph) if "io" in Effects().of_graph(graph) else graph
+    """A graph without its printing and its writes of state, for the second time that it runs.
+
+    No result of a layer that trains depends on the state that it writes, so that the second run computes what the first did.
+    """
+    return _Silent().rewrite(graph) if {"io", "write"} & Effects().of_graph(graph) else graph
 
 
 def inline_vjp(
@@ -110,12 +118,6 @@ def _custom_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
 
 def _checkpoint_adjoint(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     b, graph = adjoint.builder, node.attrs["graph"]
-    if "write" in adjoint.context.effects.of_graph(graph):
-        raise GradError(
-            "batch_norm of a layer that trains stands in a checkpoint, which runs again: its running statistics would move twice; "
-            "leave it out of the checkpoint",
-            node.origin,
-        )
     args = tuple(lookup(adjoint.env, a) for a in node.args)
     wrt = tuple(i for i, a in enumerate(node.args) if a in adjoint.acts and has_tangent(a.type))
     douts = leaf_nodes(b, ct, float_pattern(node.type), node.type)
