@@ -497,3 +497,18 @@ def test_gradients(function, executor):
             step[k] = 1e-6
             want[k] = (function(X + step, n) - function(X - step, n)) / 2e-6
         assert np.allclose(f(X, n), want, atol=1e-6)
+
+
+def batched(x, start, stop):
+    """A mini-batch: NumPy cuts the slice off at the end of the array, so a value decides its size."""
+    keys = relay.random.split(relay.random.key(0), 4)
+    return relay.vmap(lambda v, key: v + 0.0 * relay.random.uniform(key))(x[start:stop], keys)
+
+
+def test_a_batch_whose_size_a_value_decides_beside_one_that_is_known(executor):
+    f = relay(executor=executor)(batched)
+    np.testing.assert_array_equal(f(X, 2, 6), X[2:6])
+    with pytest.raises(ShapeError, match="vmap"):
+        f(X, 8, 12)
+    with pytest.raises(ShapeError, match="vmap: the batch sizes differ: 10 and 4"):
+        relay(executor=executor)(lambda x, y: vmap(lambda a, b: a + b)(x, y))(X, X[:4])

@@ -14,6 +14,7 @@ from ...abstract.types import Array, Ref, Scalar
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.api.numpy_api import IMPLEMENTATIONS
+from ...prims.api.promotion import leading, with_size
 from ...prims.ops.control import stop_gradient
 from ...prims.ops.control import vmap as P_vmap
 from ...prims.ops.structure import get_item
@@ -104,12 +105,20 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
         axes = list(in_axes)
     else:
         axes = [in_axes] * len(args)
-    size: Any = None
-    moved: list[Val] = []
-    flags: list[list[bool]] = []
+    structures = []
+    sizes = []
     for position, (arg, axis) in enumerate(zip(args, axes, strict=True)):
         leaves: list[Node] = []
-        treedef = tree_structure(arg, leaves, False, frame.captured)
+        structures.append((tree_structure(arg, leaves, False, frame.captured), leaves, axis))
+        for node in leaves if axis is not None else ():
+            shape = getattr(node.type, "shape", ())
+            if not isinstance(node.type, Array) or not -len(shape) <= axis < len(shape):
+                raise ShapeError(f"vmap: argument {position} has no axis {axis}: it is {node.type}")
+            sizes.append(shape[axis])
+    size: Any = leading(sizes) if sizes else None
+    moved: list[Val] = []
+    flags: list[list[bool]] = []
+    for treedef, leaves, axis in structures:
         out: list[Node] = []
         batched: list[bool] = []
         for node in leaves:
@@ -117,13 +126,11 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
             if axis is None:
                 out.append(node)
                 continue
-            shape = getattr(node.type, "shape", ())
-            if not isinstance(node.type, Array) or not -len(shape) <= axis < len(shape):
-                raise ShapeError(f"vmap: argument {position} has no axis {axis}: it is {node.type}")
+            shape = node.type.shape
             place = axis % len(shape)
-            if size is not None and shape[place] != size:
+            node = with_size(frame.builder, "vmap", frame.var(Dyn(node)), place, size).node
+            if node.type.shape[place] != size:
                 raise ShapeError(f"vmap: the batch sizes differ: {size} and {shape[place]}")
-            size = shape[place]
             if place:
                 perm = (place, *[i for i in range(len(shape)) if i != place])
                 node = frame.builder.emit(REGISTRY["transpose"], (node,), {"perm": perm})

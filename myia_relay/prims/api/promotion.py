@@ -126,7 +126,7 @@ def agreeing(b: Builder, name: str, *operands: Var) -> tuple[Var, ...]:
     shapes = [list(x.shape) for x in operands]
     for axis in range(1, rank + 1):
         sizes = [s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1]
-        chosen = _leading(sizes)
+        chosen = leading(sizes)
         for shape in shapes:
             if len(shape) >= axis and shape[-axis] != 1 and shape[-axis] != chosen:
                 if is_run_time(shape[-axis]) or is_run_time(chosen):
@@ -137,7 +137,7 @@ def agreeing(b: Builder, name: str, *operands: Var) -> tuple[Var, ...]:
     )
 
 
-def _leading(sizes: list[DimLike]) -> DimLike:
+def leading(sizes: list[DimLike]) -> DimLike:
     """The size among several that must be equal which the others are written as: a number, a name, the oldest symbol."""
     return min(sizes, key=lambda d: (isinstance(d, Dim), is_run_time(d), _age(d)), default=1)
 
@@ -175,7 +175,7 @@ def with_size(b: Builder, name: str, x: Var, axis: int, size: DimLike) -> Var:
 
 def meeting(b: Builder, name: str, x: Var, i: int, y: Var, j: int) -> tuple[Var, Var]:
     """Two arrays of which an axis each must have one size: see `with_size`."""
-    size = _leading([x.shape[i], y.shape[j]])
+    size = leading([x.shape[i], y.shape[j]])
     return with_size(b, name, x, i, size), with_size(b, name, y, j, size)
 
 
