@@ -31,6 +31,10 @@ class Q:
         return Q(self.a + o.a, self.b * o.b)
 
 
+ARGS = ([1.0, 2.5, 0.5], (1, 2.5, "a"), "abc", {"a": 1.0, "b": 2.0}, 3, 2.5)
+"""What programs of `l, t, s, d, n, x` are given."""
+
+
 def outcome(function: Callable, args: tuple) -> tuple[object, str]:
     """The value of a call on copies of the arguments, or what it raised, and what it printed."""
     printed = io.StringIO()

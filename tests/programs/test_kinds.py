@@ -17,6 +17,7 @@ import pytest
 from myia_relay import relay
 from tests.pins import Refusals
 from tests.programs.compare import differences
+from tests.programs.snippets import outcome
 from tests.property.oracle import function_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -107,14 +108,8 @@ np.linalg.norm(i,np.inf)"""
 """Of numbers to other dtypes."""
 
 F, I, B = np.array([1, 2, 3.5], np.float32), np.array([3, -1, 2], np.int8), np.array([True, False, True])
+ARGS = F, I, B, 3, 2.5
 EXPRESSIONS = [e.strip() for text in (KINDS, RANGES, CONVERSIONS) for e in text.replace("\n", " ").split("; ")]
-
-
-def outcome(function, *args):
-    try:
-        return function(*args)
-    except Exception as error:
-        return error
 
 
 def program(expression: str):
@@ -130,8 +125,7 @@ def refusals(updating):
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expressions(expression, executor, refusals):
     function = program(expression)
-    args = F, I, B, 3, 2.5
-    want, got = outcome(function, *args), outcome(relay(function, executor=executor), *args)
+    (want, _), (got, _) = outcome(function, ARGS), outcome(relay(function, executor=executor), ARGS)
     if refusals.check(expression, got):
         return
     if isinstance(want, Exception):
@@ -142,7 +136,7 @@ def test_expressions(expression, executor, refusals):
 
 
 def test_the_list_of_refusals(refusals):
-    refusals.check_all(EXPRESSIONS, lambda e: outcome(relay(program(e), executor="interpreter"), F, I, B, 3, 2.5))
+    refusals.check_all(EXPRESSIONS, lambda e: outcome(relay(program(e), executor="interpreter"), ARGS)[0])
 
 
 def stored(text: str):
@@ -156,7 +150,7 @@ def stored(text: str):
 def test_what_is_assigned_fits(text, executor):
     function = stored(text)
     for x in (2.5, -1.0, 127.5, 200.0, float("nan"), float("inf"), 1e300):
-        want, got = outcome(function, x), outcome(relay(function, executor=executor), x)
+        (want, _), (got, _) = outcome(function, (x,)), outcome(relay(function, executor=executor), (x,))
         if isinstance(want, Exception):
             assert isinstance(got, type(want)), (x, got)
         else:

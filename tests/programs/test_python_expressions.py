@@ -13,6 +13,7 @@ import pytest
 from myia_relay import relay
 from tests.pins import Refusals
 from tests.programs.compare import differences
+from tests.programs.snippets import ARGS, outcome
 from tests.property.oracle import function_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -105,13 +106,6 @@ x in range(5)"""
 EXPRESSIONS = [e.strip() for text in (SEQUENCES, NUMBERS) for e in text.replace("\n", " ").split(";;")]
 
 
-def outcome(function):
-    try:
-        return function([1.0, 2.5, 0.5], (1, 2.5, "a"), "abc", {"a": 1.0, "b": 2.0}, 3, 2.5)
-    except Exception as error:
-        return error
-
-
 def program(expression: str):
     return function_of(f"def program(l, t, s, d, n, x):\n    return {expression}\n", f"<{expression}>")
 
@@ -127,7 +121,7 @@ def refusals(updating):
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expressions(expression, executor, refusals):
     function = program(expression)
-    want, got = outcome(function), outcome(relay(function, executor=executor))
+    (want, _), (got, _) = outcome(function, ARGS), outcome(relay(function, executor=executor), ARGS)
     if refusals.check(expression, got):
         return
     if isinstance(got, OverflowError) and expression.startswith(("-2**63", "n*10**19", "10**19")):
@@ -144,4 +138,4 @@ def test_expressions(expression, executor, refusals):
 
 
 def test_the_list_of_refusals(refusals):
-    refusals.check_all(EXPRESSIONS, lambda e: outcome(relay(program(e), executor="interpreter")))
+    refusals.check_all(EXPRESSIONS, lambda e: outcome(relay(program(e), executor="interpreter"), ARGS)[0])

@@ -13,14 +13,13 @@ import pytest
 from myia_relay import relay
 from tests.pins import Refusals
 from tests.programs.compare import differences
-from tests.programs.snippets import P, Q, outcome
+from tests.programs.snippets import ARGS, P, Q, outcome
 from tests.property.oracle import function_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 NAMES = {"P": P, "Q": Q, "p0": P(1, 2.0)}
-ARGS = ([1.0, 2.5, 0.5], (1, 2.5, "a"), "abc", {"a": 1.0, "b": 2.0}, 3, 2.5)
 LINES = r"""
 d=dict(d); d['c']=1.0; return d
 d=dict(d); del d['a']; return d

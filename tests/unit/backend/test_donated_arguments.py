@@ -507,7 +507,7 @@ PROGRAMS = {
     of_itself: "mul copy",
     read_behind: "mul copy",
     through_a_view: "mul copy",
-    of_a_pair: "mul copy add copy copy",
+    of_a_pair: "mul copy add copy",
     of_a_pair_twice: "mul copy add copy copy copy",
     added: "mul copy",
     rows: "mul add dynamic_update copy",
@@ -549,14 +549,14 @@ PROGRAMS = {
     other_of_two_branches: "mul copy",
     given_away_twice: "mul",
     given_while_a_row_is_needed: "mul copy copy dynamic_update copy",
-    of_a_loop_whose_other_result_is_needed: "mul reduce_sum copy",
+    of_a_loop_whose_other_result_is_needed: "mul reduce_sum",
     pair_handed_on: "mul copy reduce_sum",
     result_of_a_call: "mul copy",
     held_by_a_tuple: "mul copy copy",
     of_a_constant: "copy add",
     through_a_branch_that_takes_a_tuple: "mul reduce_sum reduce_sum reduce_sum copy reduce_sum",
     tuple_that_is_needed_behind: "mul copy reduce_sum reduce_sum",
-    first_of_a_pair_and_then_the_second: "mul copy copy",
+    first_of_a_pair_and_then_the_second: "mul",
 }
 """Program -> the kernels and the copies of its code, in order."""
 

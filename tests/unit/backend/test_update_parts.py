@@ -122,7 +122,7 @@ SOURCES = {
     "a while loop": (updated_in_a_while_loop, "x"),
     "one branch": (updated_in_one_branch, "x"),
     "the other branch": (updated_in_the_other_branch, "x"),
-    "a part of a tuple": (part_of_a_tuple, None),
+    "a part of a tuple": (part_of_a_tuple, "x"),
     "a new array": (lambda x, y, n: x + y, None),
     "an update of a new array": (lambda x, y, n: put(x + y, 1.0, n), None),
     "new arrays of two branches": (lambda x, y, n: cond(n > 1, lambda a: a * 2.0, lambda a: a + 1.0, x), None),

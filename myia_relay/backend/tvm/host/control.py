@@ -92,19 +92,28 @@ def carry_in_place(lowering: Any, scope: Any, dest: list[View | None]) -> None:
             ):
                 continue
             if applied(start) == "get_item" and applied(start.args[0]) in LEAD:
-                made = [n for n in users[start.args[0]] if getattr(n, "attrs", {}).get("index") == start.attrs["index"]]
-                if made == [start] and all(applied(n) == "get_item" for n in users[start.args[0]]):
+                if _taken_once(start, users):
                     result = (start.args[0], start.attrs["index"])
             elif applied(start) == "undef" or is_fresh(start, scope):
                 scope.dest[start] = view
 
 
+def _taken_once(part: Apply, users: Any) -> bool:
+    """Whether nothing else looks at what is a part of a tuple here."""
+    others = users[part.args[0]]
+    made = [n for n in others if getattr(n, "attrs", {}).get("index") == part.attrs["index"]]
+    return made == [part] and all(applied(n) == "get_item" for n in others)
+
+
 def _updated(node: Node | None, users: Any) -> Node | None:
     """What an array was before updates that are all that looks at it."""
+    last = node
     while (
         isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.update and users[node.args[0]] == [node]
     ):
         node = node.args[0]
+    if node is not last and applies(node, "get_item") and not _taken_once(node, users):
+        return last
     return node
 
 
