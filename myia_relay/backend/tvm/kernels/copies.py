@@ -79,17 +79,18 @@ class Copies:
         down, s = self.s.strides[0], self.s
         behind = (s.out_height - self.rows + self.height - 1) * down + self.phases[-1] - s.pads[0]
         for column in self.columns:
-            for phase in self.phases:
-                with block.loop(self.height, name="row") as r:
-                    row = at(to, plus(times(r, self.width), self._start(phase, column)))
-                    ih = block.let(tirx.Add(idx(times(plus(r, top), down)), idx(phase - s.pads[0])))
-                    if s.pads[0] <= 0 and behind < s.height:
-                        self._row(block, at(x, times(ih, s.width)), row, column, padding)
-                        continue
-                    with block.when(tirx.And(tirx.GE(ih, idx(0)), tirx.LT(ih, idx(s.height)))):
-                        self._row(block, at(x, times(ih, s.width)), row, column, padding)
-                    with block.otherwise():
-                        self._pad(block, row, 0, self.width, padding)
+            # All phases that there are between 0 and the last one: a stride leaves none out, or has only one.
+            with block.loop(len(self.phases), name="phase") as phase, block.loop(self.height, name="row") as r:
+                start = plus(times(phase, self.height * self.width), self._start(0, column))
+                row = at(to, plus(times(r, self.width), start))
+                ih = block.let(tirx.Add(idx(times(plus(r, top), down)), plus(phase, -s.pads[0])))
+                if s.pads[0] <= 0 and behind < s.height:
+                    self._row(block, at(x, times(ih, s.width)), row, column, padding)
+                    continue
+                with block.when(tirx.And(tirx.GE(ih, idx(0)), tirx.LT(ih, idx(s.height)))):
+                    self._row(block, at(x, times(ih, s.width)), row, column, padding)
+                with block.otherwise():
+                    self._pad(block, row, 0, self.width, padding)
 
     def _pad(self, block: Block, row: Operand, first: int, stop: int, padding: float) -> None:
         for begin, lanes in pieces(stop - first, lanes_for(self.dtype)):
@@ -112,20 +113,32 @@ class Copies:
                 lambda i, k: block.vstore(row[0], vload(x[0], plus(source[1], i), k), plus(target[1], i)),
             )
             done = high - low
-        elif stride <= 4:
+        elif stride in (2, 4):
             for begin, k in pieces(high - low, lanes):
                 before = max(0, first + (begin + k) * stride - s.width)  # so much further left, for the row ends here
                 if before >= stride or first + begin * stride < before:
                     break
-                vector = block.let(vload(x[0], plus(source[1], begin * stride - before), k * stride))
-                picked = shuffle([vector], range(before, k * stride, stride))
-                block.vstore(row[0], picked, plus(target[1], begin))
+                place = plus(source[1], begin * stride - before)
+                block.vstore(row[0], _strided(block, x[0], place, k, stride, before), plus(target[1], begin))
                 done = begin + k
         if done < high - low:
             with block.loop(high - low - done, name="i") as i:
                 value = load(x[0], plus(source[1], times(plus(i, done), stride)))
                 block.store(row[0], value, plus(target[1], i, done))
         self._pad(block, row, high, self.width, padding)
+
+
+def _strided(block: Block, x: Any, place: Any, lanes: int, stride: int, first: int) -> Any:
+    """Every stride-th of the `lanes * stride` elements at a place, from the `first` one on; the stride is a power of two.
+
+    By halves, of two vectors each: LLVM takes long for shuffles of more.
+    """
+    vectors = [block.let(vload(x, plus(place, k * lanes), lanes)) for k in range(stride)]
+    while len(vectors) > 1:
+        picked = range(first % 2, 2 * lanes, 2)
+        vectors = [block.let(shuffle([a, b], picked)) for a, b in zip(vectors[::2], vectors[1::2])]
+        first //= 2
+    return vectors[0]
 
 
 __all__ = ["Copies"]

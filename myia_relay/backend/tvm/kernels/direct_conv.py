@@ -262,7 +262,7 @@ class _Emitter:
                     begin = block.let(times(k, d.channels))
                     channels = block.let(tirx.Min(idx(d.channels), tirx.Sub(idx(s.channels), begin)))
                     last = tirx.EQ(k, idx(d.blocks - 1))
-                source = x
+                source = at(x, times(begin, s.height * s.width))
                 if d.copies is not None:
                     source, plane = copies, s.height * s.width
                     with block.loop(channels, name="c") as channel:
@@ -277,14 +277,13 @@ class _Emitter:
                     left = at(w, plus(times(channel, s.patch), times(begin, s.taps)))
                     into = at(y, plus(times(channel, s.positions), place, p))
                     if d.dots and columns == d.dots:
-                        right = at(copies, d.copied)
-                        self.call(
-                            _dots, rows, columns, left, right, into, (s.patch, s.positions, channels, s.taps, adds)
-                        )
+                        make, right = tile_of_dots, at(copies, d.copied)
+                        sizes: tuple = (s.patch, s.positions, channels, s.taps, adds)
                     else:
+                        make, right = tile_of_sums, at(source, p)
                         count = tirx.Div(channels, idx(d.together)) if d.together > 1 else channels
                         sizes = s.patch, s.taps * d.together, d.step * d.together, s.positions, count, adds
-                        self.call(_tile, rows, columns, left, at(source, p), into, sizes)
+                    call_tile(self.c, (make, d.dtype, rows, columns), (left, right, into, (self.taps, 0)), sizes)
                     if finish is None:
                         return
                     if last is None:
@@ -333,18 +332,6 @@ class _Emitter:
                 place = tirx.Add(along, times(tirx.Mul(channels, idx(s.taps)), k))
                 block.store(to[0], load(source[0], plus(begin, k)), place)
 
-    def call(
-        self, make: Any, rows: int, columns: int, left: Operand, right: Operand, out: Operand, sizes: tuple
-    ) -> None:
-        """Call the function of a tile, which is made where the program has none such."""
-        lowering = self.c.lowering
-        key = (make.__name__, self.d.dtype, rows, columns)
-        if (var := lowering.helpers.get(key)) is None:
-            var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_conv")
-            lowering.functions[var] = make(*key[1:])
-        addresses = [address_of(o[0], idx(o[1])) for o in (left, right, out, (self.taps, 0))]
-        self.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, sizes)], ret_ty="int32")))
-
     def finish(self, y: Operand, rows: int, columns: int, finish: Any, channel: Any, position: Any) -> None:
         """Apply what follows to a complete tile."""
         block = self.block
@@ -356,7 +343,25 @@ class _Emitter:
                 block.vstore(target[0], finish(value, plus(channel, r), plus(position, start), lanes), target[1])
 
 
-class _TileFunction:
+def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
+    """Call a function, which is made where the program has none such.
+
+    Args:
+        c: the call.
+        key: what makes the function, and of what.
+        operands: four.
+        sizes: numbers.
+    """
+    lowering, (make, *of) = c.lowering, key
+    name = make.__name__.strip("_"), *of
+    if (var := lowering.helpers.get(name)) is None:
+        var = lowering.helpers[name] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{name[0]}")
+        lowering.functions[var] = make(*of)
+    addresses = [address_of(o[0], idx(o[1])) for o in operands]
+    c.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, sizes)], ret_ty="int32")))
+
+
+class TileFunction:
     """The function of a tile under construction: of four addresses, and of numbers."""
 
     def __init__(self, dtype: str, *numbers: str):
@@ -369,17 +374,18 @@ class _TileFunction:
         self.numbers = [tirx.Var(name, "int64") for name in numbers]
 
     def done(self) -> Any:
+        """The finished function."""
         return tirx.PrimFunc([*self.pointers, *self.numbers], self.block.stmt(), ret_type=PrimType("int32"))
 
 
-def _tile(dtype: str, rows: int, columns: int) -> Any:
+def tile_of_sums(dtype: str, rows: int, columns: int) -> Any:
     """A tile: out[r, p] (+)= sum over c, t of left[r * down + c * taps + t] * right[c * step + at[t] + p].
 
     Returns:
         A function of the addresses of its corner in both operands and the result, and of the taps' offsets; of `down`, the
         number of taps, `step`, how far rows of the result lie apart, the number of channels, and whether to add to the result.
     """
-    f = _TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
+    f = TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
     (left, right, out, offsets), (down, taps, step, out_step, channels, adds) = f.buffers, f.numbers
     lanes, block = lanes_for(dtype), f.block
     # The last vector is whole in registers; of the result only what is there is read and written.
@@ -411,14 +417,14 @@ def _tile(dtype: str, rows: int, columns: int) -> Any:
     return f.done()
 
 
-def _dots(dtype: str, rows: int, columns: int) -> Any:
+def tile_of_dots(dtype: str, rows: int, columns: int) -> Any:
     """A tile of products of vectors: out[r, p] (+)= sum over k of left[r * down + k] * right[p, k].
 
     Returns:
         A function of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers of channels and
         of taps, whose product is the length of the vectors, and whether to add to the result.
     """
-    f = _TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")
+    f = TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")
     (left, right, out, _), (down, out_step, channels, taps, adds) = f.buffers, f.numbers
     lanes, block = lanes_for(dtype), f.block
     length = block.let(tirx.Mul(channels, taps))
@@ -455,4 +461,4 @@ def _widened(found: Any, width: int, lanes: int, dtype: str) -> Any:
     return shuffle([vector, zeros], [*range(width), *range(behind, behind + lanes - width)])
 
 
-__all__ = ["Blocks", "direct_conv", "divide", "is_direct"]
+__all__ = ["Blocks", "TileFunction", "call_tile", "direct_conv", "divide", "is_direct", "tile_of_dots", "tile_of_sums"]

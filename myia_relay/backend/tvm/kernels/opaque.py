@@ -33,6 +33,7 @@ from .plain import PlainPooling, plain_conv, plain_product
 from .skinny_products import is_thin, is_vector, thin_product, vector_product
 from .small_products import is_small, small_product
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
+from .winograd import is_winograd, winograd_conv
 
 BLAS_TYPES = ("float32", "float64")
 PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
@@ -314,6 +315,8 @@ def _own_kernel(s: Conv, groups: int, dtype: str) -> Any:
     """What computes a convolution of so many groups of a shape without the BLAS, if that is quicker."""
     if is_depthwise(s, groups, dtype):
         return depthwise_conv
+    if is_winograd(s, dtype):
+        return winograd_conv
     return direct_conv if is_direct(s, dtype) else None
 
 
