@@ -29,7 +29,7 @@ class _Namespace:
     """`relay`: the decorator, and every public name as an attribute."""
 
     def __call__(
-        self, function=None, *, target=None, executor=None, static=(), fastmath=False, debug_nans=False
+        self, function=None, *, target=None, executor=None, static=(), fastmath=False, debug_nans=False, precision=None
     ) -> Any:
         """Compile a function on call.
 
@@ -40,6 +40,7 @@ class _Namespace:
             static: names of parameters whose values are compile-time constants.
             fastmath: permit contraction and reassociation of floating-point arithmetic.
             debug_nans: raise FloatingPointError where a NaN is made.
+            precision: "bfloat16" rounds operands of matrix products and convolutions to that; they are added up in float32.
         """
         Relay = _api.Relay
         options = {
@@ -48,6 +49,7 @@ class _Namespace:
             "static": static,
             "fastmath": fastmath,
             "debug_nans": debug_nans,
+            "precision": precision,
         }
         return (lambda f: Relay(f, **options)) if function is None else Relay(function, **options)
 

@@ -40,7 +40,7 @@ from .infer.engine.dependencies import checker
 from .infer.values.treedef import TreeDef, tree_structure
 from .infer.values.values import Static, Val
 from .ir.node import Graph
-from .pipeline import EXECUTORS, Compiled, compile_program, finish, finisher
+from .pipeline import EXECUTORS, PRECISIONS, Compiled, compile_program, finish, finisher
 from .utils.collector import resting
 from .utils.debugging import debugging
 from .utils.deep import deeply
@@ -80,11 +80,24 @@ class Relay:
         static: names of parameters whose values are compile-time constants.
         fastmath: permit contraction and reassociation of floating-point arithmetic.
         debug_nans: raise FloatingPointError at the first operation that makes a NaN.
+        precision: "bfloat16" rounds the operands of products of matrices and of convolutions to that, in derivatives too; they
+            are added up in float32, and all else is float32 as it is written.
     """
 
-    def __init__(self, function: Callable, executor=None, target=None, static=(), fastmath=False, debug_nans=False):
+    def __init__(
+        self,
+        function: Callable,
+        executor=None,
+        target=None,
+        static=(),
+        fastmath=False,
+        debug_nans=False,
+        precision=None,
+    ):
         if executor is not None and executor not in EXECUTORS:
             raise ValueError(f"executor={executor!r}: choose one of {', '.join(EXECUTORS)}")
+        if precision not in PRECISIONS:
+            raise ValueError(f'precision={precision!r}: choose "float32" or "bfloat16"')
         check_decorated(function)
         note_local_classes()
         functools.update_wrapper(self, function, updated=())
@@ -95,6 +108,7 @@ class Relay:
             "target": target,
             "fastmath": fastmath,
             "debug_nans": debug_nans,
+            "precision": precision,
         }
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()

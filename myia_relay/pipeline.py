@@ -23,6 +23,7 @@ from .utils.errors import GradError, LoweringError
 REGION_LEAST = 2  # array operations of a region of the python executor from which compiling it pays
 ENDLESS = ("value_and_grad", "jvp", "vjp", "jacobian", "vmap")
 EXECUTORS = ("native", "python", "interpreter")
+PRECISIONS = (None, "float32", "bfloat16")
 
 
 @dataclass
@@ -50,7 +51,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     Args:
         program: the inferred program.
         executor: one of `EXECUTORS`.
-        options: of the decorator: target, fastmath, debug_nans.
+        options: of the decorator: target, fastmath, debug_nans, precision.
         keep: keep a copy of the graph after every stage (for `f.ir`).
 
     Raises:
@@ -59,7 +60,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     from .ad.expand import expand
     from .backend.native.library import wanted_threads
     from .ir.verify import verify
-    from .opt.pipeline import optimize, plan_memory
+    from .opt.pipeline import lower_precision, optimize, plan_memory
     from .opt.rewrite.call_paths import tell_callers
 
     graphs: dict[str, Graph] = {}
@@ -89,6 +90,8 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     def optimized(g: Graph) -> Graph:
         if g is not before or fastmath:  # if nothing was differentiated, there is nothing new to optimise
             g = optimize(g, fastmath=fastmath)
+        if options.get("precision") == "bfloat16":
+            g = lower_precision(g)
         return plan_memory(g, threads=wanted_threads()) if executor == "native" else g
 
     stage("optimized", optimized)

@@ -25,7 +25,8 @@ class Transformed(Relay):
         self._derived = (transform, function, tuple(sorted(options.items())))
         settings = getattr(function, "options", {"executor": "native"})
         super().__init__(
-            function, **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans")}
+            function,
+            **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans", "precision")},
         )
         self._decorated = _Marker(self._derived)
         self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"

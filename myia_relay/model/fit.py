@@ -36,6 +36,7 @@ def fit(
     accumulate: int = 1,
     drop_last: bool = False,
     batched: bool = False,
+    precision: str | None = None,
 ) -> History:
     """Train a model on mini-batches. See docs/training.md.
 
@@ -64,6 +65,8 @@ def fit(
         accumulate: how many batches make one update of the parameters, by the mean gradient of all their examples.
         drop_last: whether to leave out a last batch that is smaller.
         batched: whether the loss and the metrics take batches and return means over them.
+        precision: "bfloat16" rounds the operands of matrix products and convolutions to that while training, in gradients too;
+            sums, parameters, optimiser, losses and all else are float32. By default what the loss's decorator says.
 
     Returns:
         The history: the loss of every update, and loss, seconds, steps and metrics of every epoch. It plots itself in a notebook.
@@ -113,6 +116,7 @@ def fit(
         patience=early_stopping,
         checkpoint=checkpoint,
         verbose=verbose,
+        precision=getattr(loss, "options", {}).get("precision") if precision is None else precision,
     )
     return run.run()
 

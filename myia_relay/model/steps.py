@@ -86,7 +86,7 @@ async def _compiled_inferred(engine: Engine, frame: Frame, args, kwargs, origin,
 
 
 @functools.lru_cache(maxsize=64)
-def training(loss: Callable, executor: str, batched: bool) -> Relay:
+def training(loss: Callable, executor: str, batched: bool, precision: str | None) -> Relay:
     """The compiled chunk of training steps, one for each batch."""
     batch_loss = loss if batched else batch_mean(loss)
 
@@ -101,11 +101,11 @@ def training(loss: Callable, executor: str, batched: bool) -> Relay:
             losses = at(losses)[step].set(value)
         return losses
 
-    return Relay(run_steps, executor=executor)
+    return Relay(run_steps, executor=executor, precision=precision)
 
 
 @functools.lru_cache(maxsize=64)
-def accumulating(loss: Callable, executor: str, batched: bool) -> Relay:
+def accumulating(loss: Callable, executor: str, batched: bool, precision: str | None) -> Relay:
     """The compiled chunk of batches whose gradients are added up, each example with the same weight, until a step is due."""
     batch_loss = loss if batched else batch_mean(loss)
 
@@ -125,7 +125,7 @@ def accumulating(loss: Callable, executor: str, batched: bool) -> Relay:
             losses = at(losses)[step].set(value)
         return sums, losses
 
-    return Relay(add_gradients, executor=executor)
+    return Relay(add_gradients, executor=executor, precision=precision)
 
 
 @functools.lru_cache(maxsize=64)

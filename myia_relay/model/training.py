@@ -81,10 +81,11 @@ class Training:
         patience: int | None,
         checkpoint: Any,
         verbose: bool,
+        precision: str | None,
     ):
         self.model, self.optimizer, self.history = model, optimizer, History()
         self.epoch, self.epochs = 0, epochs
-        self.settings = {**feed.settings(), "accumulate": accumulate}
+        self.settings = {**feed.settings(), "accumulate": accumulate, "precision": precision or "float32"}
         self.sums: dict[str, np.ndarray] = {}  # gradients of batches since the last update, where they accumulate
         self.counts: list[int] = []  # of examples in each step of this epoch
         self.best: dict[str, np.ndarray] = {}  # the parameters and the state of the best epoch
@@ -98,7 +99,7 @@ class Training:
         self._of_model = {n: f for n, f in metrics.items() if _takes_the_model(f)}
         self._of_examples = {n: f for n, f in metrics.items() if n not in self._of_model}
         make = training if accumulate == 1 else accumulating
-        self._program = make(loss, executor_of(loss), batched)
+        self._program = make(loss, executor_of(loss), batched, precision)
         self._compiled: set[int] = set()  # sizes of batches
         self._store = Checkpoint(checkpoint) if checkpoint is not None else None
 

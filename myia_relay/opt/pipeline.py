@@ -29,6 +29,7 @@ from .loops.unroll_and_jam import UnrollAndJam
 from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
 from .rewrite.if_conversion import ConvertBranches
+from .rewrite.lower_precision import LowerPrecision
 from .rewrite.recursive_inlining import InlineRecursion
 from .rewrite.recursive_sums import CarrySums
 from .rewrite.simplify import Simplify
@@ -119,6 +120,15 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     if unfolded is not graph:
         graph = Pipeline((*passes, EliminateChecks(), *passes), rounds=1, verify=verified)(unfolded)
     return Pipeline((ConvertBranches(), simplify), rounds=1, verify=verified)(graph)
+
+
+def lower_precision(graph: Graph, check: bool | None = None) -> Graph:
+    """The graph with the operands of its products rounded to bfloat16, outside of loops where they do not change."""
+    verified = debugging() if check is None else check
+    rounded = Pipeline((LowerPrecision(),), rounds=1, verify=verified)(graph)
+    if rounded is graph:
+        return graph
+    return Pipeline((Simplify(final=True), HoistInvariants()), verify=verified)(rounded)
 
 
 def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Graph:

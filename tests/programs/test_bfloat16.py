@@ -226,3 +226,41 @@ def test_print_shows_it(executor, capfd):
 
     show(np.array([1.5, -2.0], BF))
     assert capfd.readouterr().out == "1.5 [1.5 -2]\n"
+
+
+class TestPrecision:
+    """`@relay(precision="bfloat16")`: the operands of products are rounded, in derivatives too; results are float32."""
+
+    X, W = (a.astype(np.float32) / 3 for a in (numbers(20, 30), numbers(30, 10, seed=1)))
+
+    def test_products(self, executor):
+        x, w = self.X, self.W
+        rounded = [a.astype(BF).astype(np.float64) for a in (x, w)]
+        low = relay(lambda x, w: x @ w, executor=executor, precision="bfloat16")(x, w)
+        assert low.dtype == np.float32
+        np.testing.assert_allclose(low, rounded[0] @ rounded[1], rtol=1e-5, atol=1e-5)
+        assert np.abs(low - x.astype(np.float64) @ w).max() > 1e-4
+        wide = relay(lambda x, w: x @ w, executor=executor, precision="bfloat16")(x.astype(float), w.astype(float))
+        np.testing.assert_allclose(wide, x.astype(float) @ w, rtol=1e-12)  # float64 stays what it is
+
+    def test_gradients(self, executor):
+        f = relay(lambda w, x: np.sum((x @ w) ** 2), executor=executor, precision="bfloat16")
+        x, w = (a.astype(BF).astype(np.float64) for a in (self.X, self.W))
+        d = (2 * (x @ w)).astype(np.float32).astype(BF).astype(np.float64)
+        np.testing.assert_allclose(grad(f)(self.W, self.X), x.T @ d, rtol=1e-2, atol=1e-2)
+
+    def test_loops_and_convolutions(self, executor):
+        def power(w, x):
+            for _ in range(3):
+                x = np.tanh(x @ w)
+            return x
+
+        w, x = self.W[:10], self.X[:, :10].copy()
+        want = x
+        for _ in range(3):
+            want = np.tanh(want.astype(BF).astype(np.float32) @ w.astype(BF).astype(np.float32))
+        np.testing.assert_allclose(relay(power, executor=executor, precision="bfloat16")(w, x), want, atol=1e-3)
+        images, filters = IMAGES.astype(np.float32) * 1.001, FILTERS.astype(np.float32) * 1.001
+        low = relay(convolved, executor=executor, precision="bfloat16")(images, filters)
+        exact = relay(convolved, executor="interpreter")(*(a.astype(BF).astype(np.float64) for a in (images, filters)))
+        np.testing.assert_allclose(low, exact, rtol=1e-4, atol=1e-4)

@@ -162,7 +162,7 @@ class TestOptimisers:
         x, y = data()
         model = make_model()
         optimiser = relay.optim.sgd(model, lr=0.5)
-        run = steps_module.training(LOSSES["interpreter"], "interpreter", False)
+        run = steps_module.training(LOSSES["interpreter"], "interpreter", False, None)
         relay.fit(model, LOSSES["interpreter"], (x, y), batch_size=8, optimizer=optimiser, verbose=False)
         compiled = run.cache_info().misses
         optimiser.lr = 0.0
@@ -173,7 +173,7 @@ class TestOptimisers:
         assert run.cache_info().misses == compiled
 
     def test_one_program_serves_every_length_of_data(self):
-        run = steps_module.training(LOSSES["interpreter"], "interpreter", False)
+        run = steps_module.training(LOSSES["interpreter"], "interpreter", False, None)
         model = make_model()
         optimiser = relay.optim.adam(model)
         for count in (16, 24, 40):
@@ -350,7 +350,7 @@ class TestInterrupt:
         reference = make_model()
         optimiser = relay.optim.sgd(reference, lr=0.1)
         monkeypatch.setattr(training_module, "CHUNK_SECONDS", 0.0)
-        run = steps_module.training(LOSSES["interpreter"], "interpreter", False)
+        run = steps_module.training(LOSSES["interpreter"], "interpreter", False, None)
         for epoch in range(4):
             for rows in epoch_order(len(x), True, 0, epoch).reshape(-1, 4):
                 run(reference, optimiser, arguments((x, y)), rows[None], np.zeros(1, np.float32))
@@ -403,7 +403,7 @@ class TestInterrupt:
         # Exactly so many steps from the start lead to exactly this model.
         again = make_model()
         fresh = relay.optim.adam(again, lr=1e-3)
-        run = steps_module.training(LOSSES["native"], "native", False)
+        run = steps_module.training(LOSSES["native"], "native", False, None)
         rows = np.arange(steps, dtype=np.int64)[:, None] % len(x)
         run(again, fresh, arguments((x, y)), rows, np.zeros(steps, np.float32))
         assert all(np.array_equal(a, b) for a, b in zip(model.arrays, again.arrays, strict=True))

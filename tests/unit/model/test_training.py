@@ -9,10 +9,12 @@ import subprocess
 import sys
 import textwrap
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from myia_relay import Float, Tensor, relay, relay_model
+from myia_relay.model import lenet as lenet_module
 from myia_relay.model import steps as steps_module
 from myia_relay.model import training as training_module
 from myia_relay.model.batches import epoch_order
@@ -129,7 +131,7 @@ class TestLastBatch:
         assert history["steps"] == [1, 1]
 
     def test_two_programs_for_all_epochs_and_lengths(self):
-        run = steps_module.training(loss, "interpreter", False)
+        run = steps_module.training(loss, "interpreter", False, None)
         fit()
         before = run.cache_info().misses
         fit(epochs=3)
@@ -635,6 +637,52 @@ class TestData:
         for name, value in (("epochs", -1), ("accumulate", 0), ("early_stopping", 0), ("accumulate", 1.5)):
             with pytest.raises(ValueError_, match=f"fit: {name}={value} is an int of at least"):
                 fit(**{name: value})
+
+
+class TestPrecision:
+    def test_products_of_bfloat16(self, chosen):
+        """The first steps, by hand: operands of products are rounded, forward and backward, and nothing else."""
+        x, y = data(8)
+        model, history = fit(
+            of=chosen(loss), examples=(x, y), batch_size=8, shuffle=False, precision="bfloat16", epochs=2
+        )
+        p = {n: a.astype(np.float32) for n, a in make().params.items()}
+        for step in range(2):
+            w0, b0, w1, b1 = p.values()
+            h = np.tanh(rounded(x) @ rounded(w0).T + b0)
+            z = rounded(h) @ rounded(w1).T + b1
+            e = np.exp(z - z.max(1, keepdims=True))
+            s = e / e.sum(1, keepdims=True)
+            assert history.losses[step] == pytest.approx(-np.mean(np.log((s * y).sum(1))), rel=1e-4)
+            dz = (s - y) / len(x)
+            dh = rounded(dz) @ rounded(w1) * (1 - h * h)
+            grads = (rounded(dh).T @ rounded(x), dh.sum(0), rounded(dz).T @ rounded(h), dz.sum(0))
+            p = {n: a - np.float32(0.3) * g for (n, a), g in zip(p.items(), grads, strict=True)}
+        for name, a in model.params.items():
+            assert a.dtype == np.float32
+            np.testing.assert_allclose(a, p[name], rtol=2e-3, atol=2e-5)
+        exact, _ = fit(of=chosen(loss), examples=(x, y), batch_size=8, shuffle=False, epochs=2)
+        assert any(np.abs(a - exact.params[n]).max() > 1e-5 for n, a in model.params.items())
+
+    def test_it_learns_as_well(self):
+        train, test = relay.datasets.digits()
+        found = {}
+        for precision in ("float32", "bfloat16"):
+            model = relay.create_model(lenet_module.lenet)
+            relay.fit(model, lenet_module.loss, train, epochs=4, precision=precision, verbose=False)
+            found[precision] = lenet_module.accuracy(model, test)
+        assert found["float32"] > 0.9 and abs(found["float32"] - found["bfloat16"]) < 0.03
+
+    def test_refused(self, tmp_path):
+        with pytest.raises(ValueError, match='precision=\'half\': choose "float32" or "bfloat16"'):
+            fit(precision="half")
+        fit(checkpoint=tmp_path)
+        with pytest.raises(ValueError, match="made with precision=float32, not bfloat16"):
+            fit(checkpoint=tmp_path, precision="bfloat16")
+
+
+def rounded(a: np.ndarray) -> np.ndarray:
+    return a.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def test_a_history_without_an_epoch():
