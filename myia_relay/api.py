@@ -40,7 +40,7 @@ from .infer.engine.dependencies import checker
 from .infer.values.treedef import TreeDef, tree_structure
 from .infer.values.values import Static, Val
 from .ir.node import Graph
-from .pipeline import EXECUTORS, PRECISIONS, Compiled, compile_program, finish, finisher
+from .pipeline import Compiled, checked_options, compile_program, finish, finisher
 from .utils.collector import resting
 from .utils.debugging import debugging
 from .utils.deep import deeply
@@ -94,22 +94,12 @@ class Relay:
         debug_nans=False,
         precision=None,
     ):
-        if executor is not None and executor not in EXECUTORS:
-            raise ValueError(f"executor={executor!r}: choose one of {', '.join(EXECUTORS)}")
-        if precision not in PRECISIONS:
-            raise ValueError(f'precision={precision!r}: choose "float32" or "bfloat16"')
         check_decorated(function)
         note_local_classes()
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self._decorated = function
-        self.options = {
-            "executor": executor or "native",
-            "target": target,
-            "fastmath": fastmath,
-            "debug_nans": debug_nans,
-            "precision": precision,
-        }
+        self.options = checked_options(executor, target, fastmath, debug_nans, precision)
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program

@@ -26,6 +26,25 @@ EXECUTORS = ("native", "python", "interpreter")
 PRECISIONS = (None, "float32", "bfloat16")
 
 
+def checked_options(executor: Any, target: Any, fastmath: bool, debug_nans: bool, precision: Any) -> dict[str, Any]:
+    """The options of a decorator.
+
+    Raises:
+        ValueError: there is no such executor or precision.
+    """
+    if executor is not None and executor not in EXECUTORS:
+        raise ValueError(f"executor={executor!r}: choose one of {', '.join(EXECUTORS)}")
+    if precision not in PRECISIONS:
+        raise ValueError(f'precision={precision!r}: choose "float32" or "bfloat16"')
+    return {
+        "executor": executor or "native",
+        "target": target,
+        "fastmath": fastmath,
+        "debug_nans": debug_nans,
+        "precision": precision,
+    }
+
+
 @dataclass
 class Compiled:
     """A compiled program, ready to be called with leaf values.
