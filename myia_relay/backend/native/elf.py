@@ -1,11 +1,11 @@
-"""A linker for one object: turns the relocatable file that LLVM writes into a shared object.
+"""A small linker: turns the relocatable files that LLVM writes into a shared object.
 
-Idea: a compiled program is a single object, so linking is no search for symbols, only layout. Sections are grouped by
+Idea: a compiled program is one object or a few, so linking is hardly a search for symbols, only layout. Sections are grouped by
 the protection of their memory (read, execute, write), relocations are resolved, and symbols of other libraries go
 through a global offset table that the system's loader fills. The result can be opened by `dlopen`, linked into C
 programs, and inspected with standard tools. It needs no C compiler, which machines that run programs often lack.
 
-Input: an ELF relocatable object of x86-64, position independent. Output: an ELF shared object, with a payload of ours
+Input: ELF relocatable objects of x86-64, position independent. Output: an ELF shared object, with a payload of ours
 in a section that is not loaded, and a checksum at the end of the file.
 
 Source: System V Application Binary Interface, and its AMD64 supplement (relocations: section 4.4).
@@ -16,8 +16,8 @@ from __future__ import annotations
 import hashlib
 import platform
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 PAGE = 0x1000
 SECTION = ".myia_relay"  # of the payload
@@ -129,11 +129,13 @@ def _up(n: int, align: int) -> int:
     return -(-n // align) * align
 
 
-def link(data: bytes, payload: bytes = b"", *, slots: Iterable[str] = (), exported: tuple[str, ...] = ("",)) -> bytes:
-    """Make a shared object of a relocatable one.
+def link(
+    objects: Sequence[bytes], payload: bytes = b"", *, slots: Iterable[str] = (), exported: tuple[str, ...] = ("",)
+) -> bytes:
+    """Make a shared object of relocatable ones.
 
     Args:
-        data: the relocatable object.
+        objects: the relocatable objects. Of several definitions of a name the first one holds.
         payload: what else the file is to carry; see `payload_of`.
         slots: functions that are not looked up when the code is loaded: each is called through a variable `__name` of the
             shared object, which whoever loads it has to set.
@@ -143,13 +145,49 @@ def link(data: bytes, payload: bytes = b"", *, slots: Iterable[str] = (), export
         The shared object's bytes.
 
     Raises:
-        LinkError: there is something in the object that this linker does not know.
+        LinkError: there is something in an object that this linker does not know.
     """
-    return _Linker(*_read(data), tuple(slots), exported).run(payload)
+    return _Linker(*_joined([_read(data) for data in objects]), tuple(slots), exported).run(payload)
+
+
+def _joined(objects: list[tuple[list[_Section], list[_Symbol]]]) -> tuple[list[_Section], list[_Symbol]]:
+    """Objects as one: their sections behind each other, and one symbol for each name that they share."""
+    sections, symbols = objects[0]
+    known = {s.name: k for k, s in enumerate(symbols) if s.info >> 4 and s.name}
+    frames = next((s for s in sections if s.name == ".eh_frame"), None)
+    for more, others in objects[1:]:
+        places = {k: (k + len(sections), 0) for k in range(len(more))}
+        for k, section in enumerate(more):
+            if frames is not None and section.name == frames.name:  # unwinders know one table of frames
+                places[k] = sections.index(frames), frames.size
+        numbers: list[int] = []
+        for symbol in others:
+            if 0 < symbol.section < 0xFF00:
+                home, offset = places[symbol.section]
+                symbol = replace(symbol, section=home, value=symbol.value + offset)
+            number = known.get(symbol.name) if symbol.info >> 4 else None
+            if number is None:
+                number = len(symbols)
+                symbols.append(symbol)
+                if symbol.info >> 4 and symbol.name:
+                    known[symbol.name] = number
+            elif symbols[number].section == _UNDEFINED:
+                symbols[number] = symbol
+            numbers.append(number)
+        for k, section in enumerate(more):
+            section.relocations = [(at, kind, numbers[n], add) for at, kind, n, add in section.relocations]
+            if frames is not None and places[k][0] != k + len(sections):
+                offset = frames.size
+                frames.relocations += [(at + offset, kind, n, add) for at, kind, n, add in section.relocations]
+                frames.data += section.data
+                frames.size += section.size
+                more[k] = replace(section, name="", size=0, flags=0, relocations=[])
+        sections += more
+    return sections, symbols
 
 
 class _Linker:
-    """The linking of one object: layout, then relocation, then writing."""
+    """The linking of what was joined: layout, then relocation, then writing."""
 
     def __init__(
         self, sections: list[_Section], symbols: list[_Symbol], slots: tuple[str, ...], exported: tuple[str, ...]

@@ -46,7 +46,7 @@ from ...utils.debugging import memory_checked
 from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, ProgramSignature
-from ..native.library import needs_of
+from ..native.library import supported
 from ..native.memory_checks import MemoryChecks
 from .host import data, layout, lists, tapes
 from .host.control import flatten, same_place, unflatten
@@ -59,7 +59,7 @@ from .host.watch import Watch
 from .kernels import nontemporal
 from .kernels.kernel import pointer_at, pointer_type, view_pointer
 from .plan import ALIGN, ITEM, View
-from .tir import bounds, machine, pipeline, threads
+from .tir import bounds, machine, parts, pipeline, threads
 from .tir.block import Block, call, dtype_of, idx, load
 
 # Arguments and results: further ones are words of the state area, because TVM's checks of parameters take time for each
@@ -93,14 +93,19 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         target = _target()
     elif not isinstance(target, tvm.target.Target):
         raise LoweringError(f"there is no native executor for the target {target!r} yet; use 'cpu'", graph.origin)
-    built = pipeline.build(module, target=target)
     signature = writer.signature()
-    guarded = signature.checks is not None and signature.checks.guarded
-    code, object_ = machine.load(built, guarded)  # LLVM generates machine code here
-    signature.needs = needs_of(object_) if object_ is not None else []
+    objects: tuple[bytes, ...] | None = None
+    code: Any
+    if supported():
+        modules, objects = parts.build(module, writer.apart(), target)
+        code = machine.load(objects, signature.checks is not None and signature.checks.guarded)
+        signature.needs = machine.needs_of(objects)
+    else:
+        modules = [pipeline.build(module, target=target)]
+        code = machine.JustInTime(modules[0])
     done = time.perf_counter()
     return NativeProgram(
-        graph, Entry(code, signature), module, built, writer.lowering, (lowered - begin, done - lowered), object_
+        graph, Entry(code, signature), module, modules, writer.lowering, (lowered - begin, done - lowered), objects
     )
 
 
@@ -134,7 +139,8 @@ class NativeProgram:
 
     Attributes:
         tir: its functions, as an IRModule.
-        code: its machine code as an object file; None where TVM loads it.
+        modules: what TVM has built of them.
+        code: their machine code as object files; None where TVM loads it.
         source: the Python source of its caller.
     """
 
@@ -143,12 +149,12 @@ class NativeProgram:
         graph: Graph,
         entry: Entry,
         tir: Any,
-        module: Any,
+        modules: list[Any],
         lowering: Lowering,
         times: tuple[float, float],
-        code: bytes | None,
+        code: tuple[bytes, ...] | None,
     ):
-        self.graph, self.entry, self.tir, self.module = graph, entry, tir, module
+        self.graph, self.entry, self.tir, self.modules = graph, entry, tir, modules
         self.times, self.code = times, code
         self.kernels = list(lowering.kernels)
         self.functions = len(lowering.functions)
@@ -173,12 +179,12 @@ class NativeProgram:
         return [(name, area[2][slot], area[2][slot + 1]) for name, slot in self.counters or ()]
 
     def asm(self) -> str:
-        """The assembly of the whole module."""
-        return str(self.module.inspect_source("s"))
+        """The assembly of all modules."""
+        return "\n".join(str(module.inspect_source("s")) for module in self.modules)
 
     def llvm(self) -> str:
-        """The LLVM code of the whole module."""
-        return str(self.module.inspect_source("ll"))
+        """The LLVM code of all modules."""
+        return "\n".join(str(module.inspect_source("ll")) for module in self.modules)
 
     def explain(self) -> str:
         """Kernels, memory and compile times, as text."""
@@ -469,7 +475,7 @@ class _Main:
                 tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)),
             ]
         declared = len(state.declarations()) if self.incoming else 0
-        parts = [
+        statements = [
             *top._stmts[:declared],
             *self.incoming,
             *top._stmts[declared:],
@@ -477,14 +483,20 @@ class _Main:
             *self.bindings,
             self.block.stmt(),
         ]
-        body = tirx.SeqStmt(parts) if len(parts) > 1 else parts[0]
+        body = tirx.SeqStmt(statements) if len(statements) > 1 else statements[0]
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
         functions = {**lowering.functions, **self.private}
         functions[tvm.ir.GlobalVar("main")] = main
-        module = tvm.IRModule(functions)
         if self.watch is not None:
-            module, self.checked = bounds.checked(module, self.watch.finish())
-        return module
+            module, self.checked = bounds.checked(tvm.IRModule(functions), self.watch.finish())
+            return module
+        for var in lowering.sizes:
+            functions[var] = parts.callable_by_name(functions[var], var.name_hint)
+        return tvm.IRModule(functions)
+
+    def apart(self) -> set[Any]:
+        """The functions that are compiled in another module than the main function."""
+        return set() if self.watch is not None else parts.divide(self.lowering.sizes, self.block.size)
 
     def signature(self) -> ProgramSignature:
         """What the caller has to know."""

@@ -64,7 +64,7 @@ def compiled(folder, source: str = SOURCE, *flags: str) -> bytes:
     "flags", [("-O0",), ("-O2",), ("-O2", "-ffunction-sections", "-fdata-sections"), ("-O1", "-g")]
 )
 def test_code_and_data_of_all_kinds(tmp_path, flags):
-    (tmp_path / "x.so").write_bytes(elf.link(compiled(tmp_path, SOURCE, *flags), b"payload", slots=("served",)))
+    (tmp_path / "x.so").write_bytes(elf.link([compiled(tmp_path, SOURCE, *flags)], b"payload", slots=("served",)))
     lib = ctypes.CDLL(str(tmp_path / "x.so"))
     lib.power.restype = lib.pointed.restype = lib.far.restype = ctypes.c_double
     lib.power.argtypes = [ctypes.c_double] * 2
@@ -87,7 +87,7 @@ def test_code_and_data_of_all_kinds(tmp_path, flags):
 
 @needs_cc
 def test_c_programs_can_be_linked_with_it(tmp_path):
-    (tmp_path / "libx.so").write_bytes(elf.link(compiled(tmp_path), slots=("served",)))
+    (tmp_path / "libx.so").write_bytes(elf.link([compiled(tmp_path)], slots=("served",)))
     (tmp_path / "main.c").write_text(
         "double power(double, double);\nint main(void) { return power(2.0, 3.0) == 10.0 ? 7 : 1; }\n"
     )
@@ -95,9 +95,49 @@ def test_c_programs_can_be_linked_with_it(tmp_path):
     assert subprocess.run([str(tmp_path / "main")]).returncode == 7
 
 
+FIRST = """
+#include <math.h>
+int shared = 5;
+static int own = 100;
+int __attribute__((weak)) both(void) { return 1; }
+extern int other(int);
+extern long served(long);
+int first(int x) { return other(x) + own + both() + shared; }
+double root(double x) { return sqrt(x) + pow(x, 1.5); }
+long one(long x) { return served(x); }
+"""
+SECOND = """
+#include <math.h>
+extern int shared;
+extern long served(long);
+static int own = 200;
+int both(void) { return 2; }
+int other(int x) { own += 1; return x + own + shared; }
+double raised(double x) { return pow(x, 2.0); }
+long two(long x) { return 10 * served(x); }
+"""
+
+
+@needs_cc
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-ffunction-sections", "-fdata-sections")])
+def test_two_objects_are_one_library(tmp_path, flags):
+    objects = [compiled(tmp_path, source, *flags) for source in (FIRST, SECOND)]
+    (tmp_path / "x.so").write_bytes(elf.link(objects, slots=("served",)))
+    lib = ctypes.CDLL(str(tmp_path / "x.so"))
+    lib.root.restype = lib.raised.restype = ctypes.c_double
+    lib.root.argtypes = lib.raised.argtypes = [ctypes.c_double]
+    both = lib.both()  # the first definition of a name is everybody's
+    assert both == 1
+    assert lib.first(3) == 3 + 201 + 5 + 100 + both + 5
+    assert (lib.root(4.0), lib.raised(3.0)) == (10.0, 9.0)
+    serve = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(lambda x: x + 1)
+    ctypes.c_void_p.in_dll(lib, "__served").value = ctypes.cast(serve, ctypes.c_void_p).value
+    assert (lib.one(1), lib.two(1)) == (2, 20)
+
+
 @needs_cc
 def test_exports_can_be_few(tmp_path):
-    (tmp_path / "x.so").write_bytes(elf.link(compiled(tmp_path), slots=("served",), exported=("po",)))
+    (tmp_path / "x.so").write_bytes(elf.link([compiled(tmp_path)], slots=("served",), exported=("po",)))
     lib = ctypes.CDLL(str(tmp_path / "x.so"))
     assert lib.power and lib.pointed
     with pytest.raises(AttributeError):
@@ -111,7 +151,7 @@ def test_exports_can_be_few(tmp_path):
 )
 def test_what_is_not_understood_is_refused(tmp_path, source, message):
     with pytest.raises(elf.LinkError, match=message):
-        elf.link(compiled(tmp_path, source, "-O1", "-fcommon"))
+        elf.link([compiled(tmp_path, source, "-O1", "-fcommon")])
 
 
 def test_what_is_no_object_is_refused():
@@ -121,7 +161,7 @@ def test_what_is_no_object_is_refused():
         b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 3, 62) + bytes(50),
     ):
         with pytest.raises(elf.LinkError):
-            elf.link(data)
+            elf.link([data])
 
 
 def test_checksum():

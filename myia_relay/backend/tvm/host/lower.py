@@ -65,6 +65,7 @@ class Lowering:
         self.plan = MemoryPlan()
         self.functions: dict[Any, Any] = {}
         self.kernel_keys: dict[int, list[Any]] = {}
+        self.sizes: dict[Any, int] = {}  # statements of each of the functions
         self.helpers: dict[Any, Any] = {}  # functions that several kernels call, by what they do
         self.constants: dict[int, tuple[np.ndarray, View, Any]] = {}
         self.sites: list[Any] = []
@@ -537,23 +538,33 @@ class Lowering:
             var = tvm.ir.GlobalVar(f"k{len(self.functions)}_{kernel.name}")
             self.functions[var] = function
             self.kernel_keys.setdefault(key, []).append(var)
+            self.sizes[var] = kernel.body.size
         self.plan.tick()
         for storage in (*kernel.reads, *kernel.writes):
             self.plan.touch(storage)
         self.kernels.append(var.name_hint)
         if self.profile is None:
-            self.block.emit(tirx.Evaluate(tvm.ir.Call(var, kernel.args, ret_ty="int32")))
+            self.block.emit(tirx.Evaluate(self.called(var, kernel.args)))
             return
         slot, state = self.state.slot(2), self.state
         state.needed = True
         self.profile.append((var.name_hint, slot))
         begin = self.block.let(llvm("readcyclecounter", "int64"))
-        self.block.emit(tirx.Evaluate(tvm.ir.Call(var, kernel.args, ret_ty="int32")))
+        self.block.emit(tirx.Evaluate(self.called(var, kernel.args)))
         cycles = self.b.let(self.b.sub(llvm("readcyclecounter", "int64"), begin))
         state.put(slot, self.b.add(state.get(slot), cycles))
         least = state.get(slot + 1)
         new = tirx.Or(tirx.EQ(least, idx(0)), tirx.LT(cycles, least))
         state.put(slot + 1, tirx.Select(new, cycles, least))
+
+    def called(self, var: Any, args: list[Any]) -> Any:
+        """A call of one of the functions.
+
+        By its name, since it may be compiled in another module; where memory is checked, calls get further arguments.
+        """
+        if self.watch is not None:
+            return tvm.ir.Call(var, args, ret_ty="int32")
+        return tirx.call_extern("int32", var.name_hint, *args)
 
     def copy(self, source: View, target: View) -> None:
         """Copy an array."""

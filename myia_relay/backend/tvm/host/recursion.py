@@ -305,7 +305,7 @@ class FunctionLowering(Lowering):
         self.ranges = root.ranges
         self.calls, self.function = calls, function
         self.functions, self.kernel_keys, self.sites = root.functions, root.kernel_keys, root.sites
-        self.helpers = root.helpers
+        self.helpers, self.sizes = root.helpers, root.sizes
         self.kernels, self.interruptible = root.kernels, not calls.writes
         self.makers = root.makers
         self.tape_slots = root.tape_slots

@@ -26,14 +26,13 @@ were 62 to 139, 70 to 142 and 73. With vectors of less than 512 bits nothing was
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import tvm
 from tvm import tirx
-from tvm.ir import PrimType
 
 from ....utils.switches import is_left_out
 from ..plan import ITEM
@@ -344,7 +343,7 @@ class _Emitter:
 
 
 def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
-    """Call a function, which is made where the program has none such.
+    """Call a function that the kernels of the program share.
 
     Args:
         c: the call.
@@ -352,13 +351,9 @@ def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
         operands: four.
         sizes: numbers.
     """
-    lowering, (make, *of) = c.lowering, key
-    name = make.__name__.strip("_"), *of
-    if (var := lowering.helpers.get(name)) is None:
-        var = lowering.helpers[name] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{name[0]}")
-        lowering.functions[var] = make(*of)
+    make, *of = key
     addresses = [address_of(o[0], idx(o[1])) for o in operands]
-    c.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, sizes)], ret_ty="int32")))
+    c.kernel.call((make.__name__.strip("_"), *of), functools.partial(make, *of), [*addresses, *map(idx, sizes)])
 
 
 class TileFunction:
@@ -373,17 +368,18 @@ class TileFunction:
             self.block.emit(declaration)
         self.numbers = [tirx.Var(name, "int64") for name in numbers]
 
-    def done(self) -> Any:
-        """The finished function."""
-        return tirx.PrimFunc([*self.pointers, *self.numbers], self.block.stmt(), ret_type=PrimType("int32"))
+    def done(self) -> tuple[list[Any], Block]:
+        """Its parameters and statements."""
+        return [*self.pointers, *self.numbers], self.block
 
 
-def tile_of_sums(dtype: str, rows: int, columns: int) -> Any:
+def tile_of_sums(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
     """A tile: out[r, p] (+)= sum over c, t of left[r * down + c * taps + t] * right[c * step + at[t] + p].
 
     Returns:
-        A function of the addresses of its corner in both operands and the result, and of the taps' offsets; of `down`, the
-        number of taps, `step`, how far rows of the result lie apart, the number of channels, and whether to add to the result.
+        Parameters and statements: of the addresses of its corner in both operands and the result, and of the taps' offsets; of
+        `down`, the number of taps, `step`, how far rows of the result lie apart, the number of channels, and whether to add to
+        the result.
     """
     f = TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
     (left, right, out, offsets), (down, taps, step, out_step, channels, adds) = f.buffers, f.numbers
@@ -417,11 +413,11 @@ def tile_of_sums(dtype: str, rows: int, columns: int) -> Any:
     return f.done()
 
 
-def tile_of_dots(dtype: str, rows: int, columns: int) -> Any:
+def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
     """A tile of products of vectors: out[r, p] (+)= sum over k of left[r * down + k] * right[p, k].
 
     Returns:
-        A function of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers of channels and
+        Parameters and statements: of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers of channels and
         of taps, whose product is the length of the vectors, and whether to add to the result.
     """
     f = TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")

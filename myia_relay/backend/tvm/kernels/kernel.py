@@ -12,6 +12,7 @@ applications are evaluated in place; anything else is read from memory or is a p
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,22 @@ class Kernel(EvaluationSite):
         if dtype_of(value) == "bool":  # as a byte: i1 parameters have too many corner cases
             return tirx.NE(self.value_param(node, tirx.Cast("int32", value)), tirx.IntImm("int32", 0))
         return self.value_param(node, value)
+
+    def call(self, key: tuple, make: Callable[[], tuple[list[Any], Block]], args: list[Any]) -> None:
+        """Call a function that the kernels of a program share.
+
+        Args:
+            key: what it does.
+            make: its parameters and statements, asked for where there is none of the key.
+            args: for its parameters.
+        """
+        lowering = self.lowering
+        if (var := lowering.helpers.get(key)) is None:
+            var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{key[0]}")
+            params, block = make()
+            lowering.functions[var] = tirx.PrimFunc(params, block.stmt(), ret_type=PrimType("int32"))
+            lowering.sizes[var] = block.size
+        self.block.emit(tirx.Evaluate(lowering.called(var, args)))
 
     def function(self) -> Any:
         """The finished function.

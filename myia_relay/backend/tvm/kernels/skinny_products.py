@@ -33,9 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import tvm
 from tvm import tirx
-from tvm.ir import PrimType
 
 from ....utils.switches import is_left_out
 from ..plan import ITEM
@@ -115,13 +113,9 @@ def vector_product(c: Any, operands: tuple[Any, Any], m: int, n: int, k: int, ta
 
 
 def _call_tile(c: Any, key: tuple, places: Iterable[tuple[Any, Any]], strides: tuple[int, ...]) -> None:
-    """Call a tile's function, which is made where the program has none such."""
-    lowering = c.lowering
-    if (var := lowering.helpers.get(key)) is None:
-        var = lowering.helpers[key] = tvm.ir.GlobalVar(f"t{len(lowering.functions)}_{key[0]}")
-        lowering.functions[var] = _TILES[key[0]](*key[1:])
+    """Call a tile's function."""
     addresses = [address_of(*place) for place in places]
-    c.block.emit(tirx.Evaluate(tvm.ir.Call(var, [*addresses, *map(idx, strides)], ret_ty="int32")))
+    c.kernel.call(key, lambda: _TILES[key[0]](*key[1:]), [*addresses, *map(idx, strides)])
 
 
 def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int, batch: int = 1) -> None:
@@ -203,16 +197,16 @@ class _Tile:
         """Accumulators of zeros: of each row, some of so many elements each."""
         return [[self.block.cell(const(0.0, with_lanes(self.dtype, w)), "acc") for w in widths] for _ in range(rows)]
 
-    def function(self) -> Any:
-        return tirx.PrimFunc(self.params, self.block.stmt(), ret_type=PrimType("int32"))
+    def function(self) -> tuple[list[Any], Block]:
+        return self.params, self.block
 
 
-def _columns(dtype: str, rows: int, columns: int) -> Any:
+def _columns(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
     """A tile of sums of multiples of rows of the right matrix: out[r, j] = sum over t of left[r * down + t * along] * right[t, j].
 
     Returns:
-        A function of three addresses, `down`, `along`, how far rows of the right matrix and of the result lie apart, and how many
-        the right one has.
+        Parameters and statements: of three addresses, `down`, `along`, how far rows of the right matrix and of the result lie
+        apart, and how many the right one has.
     """
     f = _Tile(dtype, "down", "along", "right_step", "out_step", "k")
     down, along, right_step, out_step, k = f.numbers
@@ -238,11 +232,11 @@ def _columns(dtype: str, rows: int, columns: int) -> Any:
     return f.function()
 
 
-def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
+def _dots(dtype: str, rows: int, columns: int, rest: int) -> tuple[list[Any], Block]:
     """A tile of dot products of rows of both matrices; `rest`: how many elements of a row do not fill a vector.
 
     Returns:
-        A function of three addresses, the length of the rows, and the columns of the result.
+        Parameters and statements: of three addresses, the length of the rows, and the columns of the result.
     """
     f = _Tile(dtype, "k", "n")
     k, n = f.numbers
@@ -278,11 +272,11 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> Any:
     return f.function()
 
 
-def _turned(dtype: str, columns: int, rest: int) -> Any:
+def _turned(dtype: str, columns: int, rest: int) -> tuple[list[Any], Block]:
     """A panel of a transpose: out[t, j] = right[j, t]; `rest`: how many elements of a row do not fill a vector.
 
     Returns:
-        A function of two addresses and the length of the rows of the right matrix.
+        Parameters and statements: of two addresses and the length of the rows of the right matrix.
     """
     f = _Tile(dtype, "k", places=("right", "out"))
     (k,) = f.numbers
@@ -316,11 +310,11 @@ def _turned(dtype: str, columns: int, rest: int) -> Any:
     return f.function()
 
 
-def _copied(dtype: str, columns: int) -> Any:
+def _copied(dtype: str, columns: int) -> tuple[list[Any], Block]:
     """A panel of a matrix: out[t, j] = right[t, j], where its rows do not push each other out of the cache.
 
     Returns:
-        A function of two addresses, how far rows of the right matrix lie apart, and how many there are.
+        Parameters and statements: of two addresses, how far rows of the right matrix lie apart, and how many there are.
     """
     f = _Tile(dtype, "step", "k", places=("right", "out"))
     step, k = f.numbers

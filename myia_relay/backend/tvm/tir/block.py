@@ -209,10 +209,15 @@ def is_leaf(expr: Any) -> bool:
 
 
 class Block:
-    """Statements in order, with structured control opened by `with`."""
+    """Statements in order, with structured control opened by `with`.
+
+    Attributes:
+        size: how many statements, those inside of others included.
+    """
 
     def __init__(self) -> None:
         self._stmts: list[Any] = []
+        self.size = 0
         # Loads returned by let(), by identity: safe to use repeatedly, since nothing else can write to their buffers.
         self._named: dict[int, Any] = {}
         # Inside a vectorized loop: its variable, its extent, and the allocations to be put in front of it.
@@ -225,6 +230,7 @@ class Block:
 
     def emit(self, stmt: Any) -> None:
         """Appends a statement, or an expression evaluated for its effect."""
+        self.size += 1
         self._stmts.append(tirx.Evaluate(stmt) if is_prim_expr(stmt) else stmt)
 
     def local(self, dtype: str, size: int = 1, name: str = "t") -> Any:

@@ -21,28 +21,29 @@ EXPORTED = (library.PREFIX, "__TVM", "__myia")
 library.use_packer(tvm_ffi.Function.__from_extern_c__)
 
 
-def load(built: Any, guarded: bool = False) -> tuple[Any, bytes | None]:
-    """The code of a module, ready to be called, and its object file where that was made.
+def load(objects: tuple[bytes, ...], guarded: bool = False) -> library.Library:
+    """The code of object files, ready to be called.
 
     Args:
-        built: the module.
+        objects: the object files of a program.
         guarded: whether its memory shall come from the guarded allocator.
     """
-    if not library.supported():
-        library.launcher()  # also what happens to its threads after a fork
-        return JustInTime(built), None
-    code = object_of(built)
-    needs = library.needs_of(code)
-    return library.Library(linked(code), [*needs, "guards"] if guarded else needs), code
+    needs = needs_of(objects)
+    return library.Library(linked(objects), [*needs, "guards"] if guarded else needs)
 
 
-def linked(code: bytes, payload: bytes = b"") -> bytes:
-    """An object file as a shared object; see `backend.native.elf`.
+def needs_of(objects: tuple[bytes, ...]) -> list[str]:
+    """What they call that is not in them, as `Signature.needs`."""
+    return list(dict.fromkeys(need for code in objects for need in library.needs_of(code)))
+
+
+def linked(objects: tuple[bytes, ...], payload: bytes = b"") -> bytes:
+    """Object files as a shared object; see `backend.native.elf`.
 
     Raises:
-        LinkError: the linker does not know something in it.
+        LinkError: the linker does not know something in them.
     """
-    return link(code, payload, slots=(library.SERVE,), exported=EXPORTED)
+    return link(objects, payload, slots=(library.SERVE,), exported=EXPORTED)
 
 
 def object_of(built: Any) -> bytes:
@@ -61,6 +62,7 @@ class JustInTime:
     """Code that TVM's loader has put into memory."""
 
     def __init__(self, built: Any):
+        library.launcher()  # also what happens to its threads after a fork
         self.built = built
         self.main = built["main"]
 
@@ -73,4 +75,4 @@ class JustInTime:
         self.built[name](*values)
 
 
-__all__ = ["JustInTime", "linked", "load"]
+__all__ = ["JustInTime", "linked", "load", "needs_of", "object_of"]
