@@ -417,8 +417,8 @@ def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]
     """A tile of products of vectors: out[r, p] (+)= sum over k of left[r * down + k] * right[p, k].
 
     Returns:
-        Parameters and statements: of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers of channels and
-        of taps, whose product is the length of the vectors, and whether to add to the result.
+        Parameters and statements: of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers
+        of channels and of taps, whose product is the length of the vectors, and whether to add to the result.
     """
     f = TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")
     (left, right, out, _), (down, out_step, channels, taps, adds) = f.buffers, f.numbers
