@@ -62,7 +62,7 @@ def as_arrays(data: Any) -> Any:
     """Data as a tree of arrays with examples along the first axis: an array, or tuples and dicts of arrays.
 
     Args:
-        data: such a tree, where an array may be a `.npy` file, or a `Dataset` of images.
+        data: such a tree, where an array may be a `.npy` file or, in a tuple or dict, a list of numbers; a `Dataset` of images.
 
     Returns:
         The tree, files mapped into memory; None where it is none: a sequence of examples, a stream.
@@ -88,14 +88,24 @@ def _tree(data: Any) -> Any:
     if hasattr(data, "images") and hasattr(data, "onehot"):
         return Example(data.images, data.onehot)
     if isinstance(data, Mapping) and data:
-        named = {name: _tree(part) for name, part in data.items()}
+        named = {name: _tree(_numbers(part)) for name, part in data.items()}
         return None if any(part is None for part in named.values()) else named
     if isinstance(data, tuple) and data:
-        parts = [_tree(part) for part in data]
+        parts = [_tree(_numbers(part)) for part in data]
         if any(part is None for part in parts):
             return None
         return type(data)(*parts) if hasattr(data, "_fields") else tuple(parts)
     return _array(data)
+
+
+def _numbers(part: Any) -> Any:
+    """A list of numbers, or of rows of one length, as an array; anything else as it is."""
+    if isinstance(part, list) and part and isinstance(part[0], int | float | np.generic | list):
+        try:
+            return np.array(part)
+        except ValueError:  # rows of different lengths
+            return part
+    return part
 
 
 def stacked(examples: list[Any]) -> Any:

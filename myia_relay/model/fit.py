@@ -87,6 +87,8 @@ def fit(
         raise TypeError_(f"fit needs an optimizer of the model, relay.optim.adam(model), not {optimizer!r}")
     if optimizer.model is not model:
         raise TypeError_("fit: the optimizer is of another model")
+    if hasattr(epochs, "shape"):
+        raise TypeError_("fit(model, loss, data): the data are one argument, a tuple of inputs and targets: (x, y)")
     for name, value in (("epochs", epochs), ("accumulate", accumulate), ("early_stopping", early_stopping)):
         least = 0 if name == "epochs" else 1
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):

@@ -111,6 +111,10 @@ class TestData:
         first = next(iter(batches([Pair(x, i) for i, x in enumerate(X)], 3, shuffle=False)))
         assert isinstance(first, Pair) and np.array_equal(first.a, X[:3]) and list(first.b) == [0, 1, 2]
 
+    def test_lists_of_numbers_in_a_tuple_are_arrays(self):
+        x, y = next(iter(batches((X.tolist(), Y.tolist()), 4, shuffle=False)))
+        assert np.array_equal(x, X[:4]) and np.array_equal(y, Y[:4])
+
     def test_a_generator_function_serves_every_epoch(self, prefetch):
         loop = batches(pairs, 4, shuffle=False, prefetch=prefetch)
         for _ in range(2):

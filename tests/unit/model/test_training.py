@@ -630,6 +630,8 @@ class TestData:
 
     def test_refused(self):
         x, y = data()
+        with pytest.raises(TypeError_, match=r"the data are one argument, a tuple of inputs and targets: \(x, y\)"):
+            relay.fit(make(), loss, x, y)
         with pytest.raises(TypeError_, match="leave batch_size out"):
             fit(examples=relay.data.batches((x, y), 4))
         with pytest.raises(ShapeError, match="fit: the arrays differ in length: 23 and 22 examples"):
