@@ -10,7 +10,7 @@ import pytest
 from myia_relay.abstract.dims import symbol
 from myia_relay.abstract.types import INT, Array
 from myia_relay.backend.interpreter import run
-from myia_relay.backend.tvm.host.inplace import source
+from myia_relay.backend.tvm.host.inplace import source, source_of_part
 from myia_relay.backend.tvm.program import compile_program
 from myia_relay.ir.build import Builder
 from myia_relay.ir.node import Graph
@@ -138,6 +138,30 @@ def test_what_a_value_is_an_updated_version_of(name):
     found = source(graph, graph.output)
     assert (found.name if found is not None else None) == wanted
     assert found is None or found in graph.params
+
+
+def branch(x, y, n):
+    return cond(n > 1, lambda a, b: (put(b, 1.0, 0), a * 2.0), lambda a, b: (b * 3.0, put(a, 2.0, 1)), x, y)
+
+
+def branch_in_a_call(x, y, n):
+    return call(build(branch, vec(), vec(), INT, name="called"), y, x, n)
+
+
+def parts_of_a_branch(x, y, n):
+    found = branch(x, y, n)
+    return put(found[1], 3.0, 2), x + y, found[0]
+
+
+PARTS_OF_RESULTS = {branch: "y x", branch_in_a_call: "x y", parts_of_a_branch: "x - y"}
+
+
+@pytest.mark.parametrize("f", PARTS_OF_RESULTS, ids=lambda f: f.__name__)
+def test_what_a_part_of_a_result_is_an_updated_version_of(f):
+    graph = build(f, vec(), vec(), INT)
+    wanted = PARTS_OF_RESULTS[f].split()
+    found = [source_of_part(graph, k) for k in range(len(wanted))]
+    assert [p.name if p is not None else "-" for p in found] == wanted
 
 
 def test_a_recursion_is_followed_once():
