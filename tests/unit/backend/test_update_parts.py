@@ -175,3 +175,16 @@ def test_a_recursion_is_followed_once():
     assert source(outer, outer.output) is None
     other = build(lambda a, n: a, vec(), INT)
     assert source(graph, graph.params[0]) is graph.params[0] and source(graph, other.params[0]) is None
+
+
+def rows_further_down(x, n):
+    """What is written lies where it is written to, one row higher."""
+    y = x * 2.0
+    return apply("dynamic_update_slice", apply("reshape", y, shape=(16, 40)), at(y, 0), n, axis=0)
+
+
+def test_a_part_of_an_array_is_written_into_another_part_of_it():
+    program = compile_program(build(rows_further_down, Array("float64", (2, 8, 40)), INT))
+    x = np.arange(640.0).reshape(2, 8, 40)
+    for n in (0, 1, 8):
+        np.testing.assert_array_equal(program(x, n), run(program.graph, (x, n)))
