@@ -19,6 +19,7 @@ from typing import Any
 from tvm import tirx
 
 from ..tir.block import Block, const, idx, load, shuffle, vload, with_lanes
+from ..tir.exact import fence
 from .nests import lanes_for
 from .patches import Operand, Windows, along_row, at, pieces, plus, times
 
@@ -131,9 +132,9 @@ class Copies:
 def _strided(block: Block, x: Any, place: Any, lanes: int, stride: int, first: int) -> Any:
     """Every stride-th of the `lanes * stride` elements at a place, from the `first` one on; the stride is a power of two.
 
-    By halves, of two vectors each: LLVM takes long for shuffles of more.
+    By halves, of two vectors each: LLVM takes long for shuffles of more. Behind a fence: it would load number by number.
     """
-    vectors = [block.let(vload(x, plus(place, k * lanes), lanes)) for k in range(stride)]
+    vectors = [block.let(fence(vload(x, plus(place, k * lanes), lanes))) for k in range(stride)]
     while len(vectors) > 1:
         picked = range(first % 2, 2 * lanes, 2)
         vectors = [block.let(shuffle([a, b], picked)) for a, b in zip(vectors[::2], vectors[1::2])]

@@ -26,6 +26,7 @@ from .patches import Conv, Operand, at, plus, times
 
 CACHE = 24 << 10  # bytes of a copy in the first-level cache
 TAPS = 25  # that stay in registers, or nearly so
+ROWS = 4  # of the result at once: more would not stay in registers
 LEAST = 1 << 16  # multiplications below which the code is not worth its compilation
 
 
@@ -70,31 +71,44 @@ def _rows(c: Any, s: Conv, copies: Copies, plane: Operand, weights: list, y: Ope
     whole, rest = divmod(s.out_width, lanes)
     offsets = [copies.offset(kh, kw) for kh in range(s.kernel[0]) for kw in range(s.kernel[1])]
 
-    def vector(r: Any, start: Any, width: int) -> None:
-        begin = block.let(plus(plane[1], times(r, copies.width), start))
-        total: Any = None
-        for weight, offset in zip(weights, offsets):
-            value, factor = vload(plane[0], plus(begin, offset), lanes), broadcast(weight, lanes)
-            total = block.let(tirx.Mul(factor, value) if total is None else fma(factor, value, total))
-        position = block.let(idx(plus(times(plus(r, top), s.out_width), start)))
-        value = total if width == lanes else block.let(shuffle([total], range(width)))
-        block.vstore(y[0], finished(value, position, width), plus(y[1], position))
-
-    with block.loop(copies.rows, name="row") as r:
-        if whole:
-            with block.loop(whole, name="v") as v:
-                vector(r, times(v, lanes), lanes)
-        if rest:
-            start = whole * lanes
+    def vectors(first: Any, count: int, start: Any, width: int) -> None:
+        """A vector of some rows, of which neighbouring ones read mostly the same."""
+        begin = block.let(idx(plus(plane[1], times(first, copies.width), start)))
+        values: dict[int, Any] = {}
+        for k in range(count):
+            total: Any = None
+            for weight, offset in zip(weights, offsets):
+                place = offset + k * copies.width
+                if place not in values:
+                    values[place] = block.let(vload(plane[0], plus(begin, place), lanes))
+                factor = broadcast(weight, lanes)
+                total = block.let(
+                    tirx.Mul(factor, values[place]) if total is None else fma(factor, values[place], total)
+                )
+            row = plus(first, k, top)
+            position = block.let(idx(plus(times(row, s.out_width), start)))
+            if width == lanes:
+                block.vstore(y[0], finished(total, position, lanes), plus(y[1], position))
+                continue
             # Whether all lanes lie in the plane: then what is wrong is overwritten by the rows that follow.
             inside = (s.positions - lanes - start) // s.out_width
-            if inside < 0:
-                vector(r, start, rest)
-                return
-            with block.when(tirx.LE(idx(plus(r, top)), idx(inside))):
-                vector(r, start, lanes)
+            with block.when(tirx.LE(idx(row), idx(inside))):
+                block.vstore(y[0], finished(total, position, lanes), plus(y[1], position))
             with block.otherwise():
-                vector(r, start, rest)
+                block.vstore(y[0], finished(shuffle([total], range(width)), position, width), plus(y[1], position))
+
+    def rows(first: Any, count: int) -> None:
+        if rest:  # before what its last lanes may spoil in the rows below
+            vectors(first, count, whole * lanes, rest)
+        if whole:
+            with block.loop(whole, name="v") as v:
+                vectors(first, count, times(v, lanes), lanes)
+
+    if copies.rows >= ROWS:
+        with block.loop(copies.rows // ROWS, name="row") as r:
+            rows(block.let(times(r, ROWS)), ROWS)
+    if copies.rows % ROWS:
+        rows(copies.rows - copies.rows % ROWS, copies.rows % ROWS)
 
 
 __all__ = ["depthwise_conv", "is_depthwise"]

@@ -28,7 +28,7 @@ from tvm import tirx
 from ....utils.switches import is_left_out
 from ..tir import pipeline
 from ..tir.block import Block, const, idx, load, ramp, shuffle, vload
-from ..tir.exact import fma
+from ..tir.exact import fence, fma
 from .conv import split
 from .copies import Copies
 from .direct_conv import ROWS, VECTORS, TileFunction, call_tile, tile_of_sums
@@ -216,7 +216,7 @@ class _Convolution:
             for i in range(OUT):
 
                 def line(i: int = i) -> None:
-                    values = [block.let(vload(self.results, (i * OUT + j) * LANES, LANES)) for j in range(OUT)]
+                    values = [block.let(fence(vload(self.results, (i * OUT + j) * LANES, LANES))) for j in range(OUT)]
                     whole = _interleaved(block, values)
                     begin = block.let(idx(plus(times(plus(times(row, OUT), i), s.out_width), times(first, OUT))))
                     for start, lanes in pieces(columns, LANES):
