@@ -383,9 +383,9 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
         args = [*[*map(p.expr, parts), Constant(None)][:2], ufunc]
     else:
         op, args = syntax.change_array, [p.expr(call.func), *map(p.expr, parts)]
-    if isinstance(target, ast.Name):
-        change(p, base.id, call, op, old, *args, keywords=keywords)
-    else:
+    if isinstance(target, ast.Subscript):
         new = p.apply(op, old, *args, at=call, attrs={"name": base.id, "shared": (), "back": True}, keywords=keywords)
         change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
+    else:
+        change(p, base.id, call, op, old, *args, keywords=keywords)
     return True

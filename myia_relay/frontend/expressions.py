@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable
 
 from ..ir import syntax
-from ..ir.node import Node
+from ..ir.node import Constant, Node
+from ..library.complex_numbers import Complex
 from .assignments import bind, change_entry, change_list
 from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
@@ -47,7 +48,7 @@ COMPARE = {
 def constant(p: ParseContext, node: ast.Constant) -> Node:
     """A literal."""
     if isinstance(node.value, complex):
-        raise p.refuse("complex literals are not part of the language; keep real and imaginary parts apart", node)
+        return p.apply(Complex, Constant(0.0), Constant(node.value.imag), at=node)
     if isinstance(node.value, bytes):
         raise p.refuse("bytes literals are not part of the language; use a string or an array of uint8", node)
     return p.constant(node.value, node)

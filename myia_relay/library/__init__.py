@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import linear_algebra, math_functions, numpy_functions, numpy_statistics
+from . import fourier, linear_algebra, math_functions, numpy_functions, numpy_statistics
 
 SOURCES: dict[Callable, Callable] = {
     **math_functions.SOURCES,
     **numpy_functions.SOURCES,
     **numpy_statistics.SOURCES,
     **linear_algebra.SOURCES,
+    **fourier.SOURCES,
 }
 """A function of `math` or NumPy -> a Python function that means the same and can be compiled."""
 

@@ -8,6 +8,7 @@ from .ops import (  # noqa: F401
     effects,
     elementwise,
     examples,
+    fourier,
     indexing,
     linalg,
     lists,
@@ -19,6 +20,7 @@ from .ops import (  # noqa: F401
     special,
     structure,
 )
+from .ops.matrices import factorisations, systems  # noqa: F401
 from .rules import batching, broadcast, forward  # noqa: F401
 
 # Which rules each kind must have. The adjoints of structures, control and effects are in `ad`, not in a vjp rule.

@@ -127,11 +127,6 @@ def generator_expression(x):
     return y
 
 
-@refused(ParseError, "complex")
-def complex_literal(x):
-    return x + 2j  # <-- 2j
-
-
 @refused(ParseError, "bytes")
 def bytes_literal(x):
     return b"abc"  # <-- b"abc"

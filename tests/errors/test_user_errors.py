@@ -293,7 +293,6 @@ CASES = [
         myia_relay.TypeError_,
         "argument 'x': a value of type builtins.set cannot be passed",
     ),
-    (one_argument, lambda f: f(1j), myia_relay.TypeError_, "argument 'x': a value of type builtins.complex"),
     (one_argument, lambda f: f(np.array(["a"])), myia_relay.TypeError_, "an array of dtype <U1 cannot be passed"),
     (one_argument, lambda f: f({1: 2}), myia_relay.TypeError_, "a dict passed to compiled code must have string keys"),
     (
@@ -351,9 +350,9 @@ CASES = [
     ),
     (
         one_argument,
-        lambda f: f(np.ones(2, complex)),
+        lambda f: f(np.ones(2, np.longdouble)),
         myia_relay.TypeError_,
-        "an array of dtype complex128 cannot be passed",
+        "cannot be passed",
     ),
     (array_condition, lambda f: f(A), myia_relay.TypeError_, "use np.any(x) or np.all(x), or np.where(x, a, b)"),
     (float_range, lambda f: f(2.0), myia_relay.TypeError_, "float cannot be interpreted as an integer"),

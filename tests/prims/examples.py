@@ -9,6 +9,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+import myia_relay.prims  # noqa: F401  which registers them
+from myia_relay.ir.prim import REGISTRY
+from myia_relay.prims.ops.fourier import roots
 from myia_relay.prims.ops.registered import Operator
 
 _rng = np.random.default_rng(7)
@@ -279,3 +282,38 @@ _tripled = Operator(
 value_example("operator_kernel", X, op=_tripled, attrs=(), kinds=("array",), levels=())
 
 UNTESTED = {"struct", "control", "effect"}
+
+# Factorisations. Factors, and a pseudo-inverse, are given beside the matrix that the derivative is by.
+_squares = uniform(2, 3, 3) + 3 * np.eye(3)
+_symmetric = np.stack([_m @ _m.T + np.diag([1.0, 2.0, 4.0]) for _m in uniform(2, 3, 3, low=-0.5, high=0.5)])
+for _a in (_squares, _squares[:1].astype(np.float32)):
+    example("lu", _a)
+    _factors = REGISTRY["lu"].reference(_a)
+    for _transpose in (False, True):
+        example("lu_solve", _a, _factors, uniform(len(_a), 3, 2).astype(_a.dtype), transpose=_transpose)
+        for _lower in (False, True):
+            _right = uniform(len(_a), 3, 2).astype(_a.dtype)
+            example("triangular_solve", _a, _right, lower=_lower, transpose=_transpose)
+    example("lu_slogdet", _a, _factors)
+    value_example("pseudo_inverse", _a, np.linalg.inv(_a))
+value_example("lu", np.array([[[1.0, 2.0], [2.0, 4.0]], [[np.nan, 1.0], [1.0, 0.0]]]))
+value_example("lu_slogdet", np.ones((1, 2, 2)), REGISTRY["lu"].reference(np.ones((1, 2, 2))))
+for _a in (_symmetric, _symmetric.astype(np.float32)):
+    example("cholesky", _a)
+    for _vectors in (False, True):
+        example("eigh", _a, lower=True, vectors=_vectors)
+        example("eigh", _a, lower=False, vectors=_vectors)
+value_example("cholesky", np.array([[[1.0, 2.0], [2.0, 1.0]]]))
+for _a in (uniform(2, 4, 3), uniform(1, 2, 3), uniform(1, 3, 3)):
+    for _vectors in (False, True):
+        example("svd", _a, k=min(_a.shape[1:]), vectors=_vectors)
+    example("qr", _a, k=min(_a.shape[1:]))
+    value_example("pseudo_inverse", _a, np.linalg.pinv(_a))
+example("svd", uniform(2, 3, 3), k=3, full=True)
+example("qr", uniform(2, 3, 3), k=3, complete=True)
+
+for _n in (1, 2, 6, 8, 35, 48):
+    _roots = roots(_n)
+    for _inverse in (False, True):
+        example("dft", uniform(2, 2, _n), _roots, inverse=_inverse)
+example("dft", uniform(3, 2, 20).astype(np.float32), roots(20).astype(np.float32))

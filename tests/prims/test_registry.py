@@ -171,7 +171,12 @@ def test_batching_is_a_loop(prim, args, attrs):
 
 
 SIZES = symbol("size")
-OF_KNOWN_SIZE = ("broadcast_to", "conv2d", "conv2d_grad_input")  # attributes of the examples are numbers that must fit
+OF_KNOWN_SIZE = (
+    "broadcast_to",
+    "conv2d",
+    "conv2d_grad_input",
+    "qr",
+)  # attributes of the examples are numbers that must fit
 
 
 def named(t, sizes):

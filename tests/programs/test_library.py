@@ -216,8 +216,12 @@ def test_means_what_the_library_means(function, executor, modules):
             assert not differences(got, want), (given, got, want)
 
 
+ELSEWHERE = {np.angle, np.argpartition, np.bincount, np.isin, np.partition}  # test_order_and_counts
+MODULES = ("numpy.linalg", "numpy.fft")  # test_linear_algebra, test_fourier
+
+
 def test_every_function_is_tested():
-    assert set(SOURCES) <= set(CASES)
+    assert {f for f in SOURCES if not f.__module__.startswith(MODULES)} <= {*CASES, *ELSEWHERE}
 
 
 @relay

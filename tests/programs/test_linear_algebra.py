@@ -1,18 +1,19 @@
-"""Derivatives, batches and symbolic sizes of the linear algebra that is written in the language."""
+"""NumPy's linear algebra: values, errors, derivatives, batches and symbolic sizes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from myia_relay import Float64, Tensor, grad, relay, vmap
+from myia_relay import Float64, GradError, Tensor, grad, relay, vmap
+from tests.programs.cases import Cases, agree
 
 SQUARE = np.array([[2.0, -1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
 RIGHT = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]])
 POSITIVE = SQUARE @ SQUARE.T + np.eye(3)
 
 
-def determinant(a: Tensor[Float64, ("n", "n")]):  # noqa: F821, UP037
+def determinant(a: Tensor[Float64, ("n", "n")]):  # noqa: UP037
     return np.linalg.det(a)
 
 
@@ -104,3 +105,262 @@ def test_products_of_tangents_that_are_mostly_zero(size):
         with np.errstate(invalid="ignore"):
             got, want = (f(angles, first, tangent) for f in along)
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+A = np.array([[4.0, 1.0, -2.0], [1.0, 2.0, 0.5], [-2.0, 0.5, 3.0]])
+TALL = np.random.default_rng(0).normal(size=(4, 3))
+STACK = np.random.default_rng(1).normal(size=(2, 3, 4))
+SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
+case = Cases()
+n = np.linalg.norm
+
+
+@case((SQUARE, RIGHT), (SQUARE.astype(np.float32), RIGHT.astype(np.float32)), (SQUARE.astype(np.float32), RIGHT))
+@case((np.arange(9).reshape(3, 3) ** 2 + np.eye(3, dtype=int), np.arange(6).reshape(3, 2)), (SQUARE[:0, :0], RIGHT[:0]))
+def systems(a, b):
+    inverse, stacked = np.linalg.inv(a), np.linalg.solve(np.stack([a, a.T]), b)
+    return inverse, np.linalg.det(a), np.linalg.slogdet(a), np.linalg.solve(a, b), np.linalg.solve(a, b[:, 0]), stacked
+
+
+@case((np.stack([A, A + np.eye(3)]),), (A.astype(np.float32),), (A[:0, :0],), (A[:1, :1],))
+def symmetric(a):
+    w, v = np.linalg.eigh(a)
+    values = np.linalg.eigvalsh(a), np.linalg.eigvalsh(a, UPLO="U")
+    return np.linalg.cholesky(a), w, np.abs(v), values, np.linalg.eigh(a).eigenvalues, np.linalg.matrix_rank(a)
+
+
+@case((TALL,), (TALL.T,), (STACK,), (TALL.astype(np.float32),), (SQUARE,), (TALL[:0],), (STACK[:, :, :1],))
+def singular_values(a):
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    whole = np.linalg.svd(a)
+    return u, s, vh, whole, whole.Vh, np.linalg.svd(a, compute_uv=False), np.linalg.pinv(a), np.linalg.matrix_rank(a)
+
+
+@case((TALL,), (TALL.T,), (STACK,), (TALL.astype(np.float32),), (SQUARE,), (TALL[:, :0],))
+def orthogonal(a):
+    return np.linalg.qr(a), np.linalg.qr(a, "complete"), np.linalg.qr(a, mode="r"), np.linalg.qr(a).Q
+
+
+@case((TALL, RIGHT), (TALL.T, RIGHT), (np.ones((4, 3)), RIGHT), (TALL.astype(np.float32), RIGHT.astype(np.float32)))
+def least_squares(a, b):
+    b = np.concatenate((b, b))[: a.shape[0]]
+    return np.linalg.lstsq(a, b, rcond=None), np.linalg.lstsq(a, b[:, 0], rcond=1e-8)
+
+
+@case((TALL,), (STACK[0],))
+def norms(x):
+    matrices = n(x, 2), n(x, -2), n(x, "nuc"), n(x, 1), n(x, -1), n(x, np.inf), n(x, -np.inf), n(x, "fro"), n(x)
+    return matrices, n(x[0], 0), n(x[0], -1), n(x[0], 2.5), np.linalg.cond(x), np.linalg.cond(x[:3, :3], 1)
+
+
+@case((STACK,))
+def norms_in_stacks(x):
+    return n(x, 2, (0, 1)), n(x, "nuc", (2, 0), True), n(x, 1, (1, 2)), n(x, 1, (2, 1)), n(x, -np.inf, (0, 2), True)
+
+
+@case((np.array([[np.nan, 1.0], [1.0, 2.0]]),), (np.array([[np.inf, 1.0], [1.0, 2.0]]),))
+@case((np.array([[1.0, np.nan], [1.0, 2.0]]),), (np.array([[0.0, np.inf], [0.0, 2.0]]),))
+def without_finite_numbers(a):
+    return np.linalg.inv(a), np.linalg.solve(a, a[0]), np.linalg.det(a), np.linalg.slogdet(a)
+
+
+@case((SINGULAR,), (np.array([[0.0, np.nan], [0.0, 1.0]]),))
+def determinant_of_singular(a):
+    return np.linalg.det(a), np.linalg.slogdet(a), np.linalg.matrix_rank(SINGULAR), np.linalg.pinv(SINGULAR)
+
+
+@case((SINGULAR,), (np.zeros((2, 3, 3)),))
+def singular_inverse(a):
+    return np.linalg.inv(a)
+
+
+@case((SINGULAR,))
+def singular_system(a):
+    return np.linalg.solve(a, a[0])
+
+
+@case((-A,), (np.full((2, 2), np.nan),), (np.stack([A, -A]),))
+def indefinite(a):
+    return np.linalg.cholesky(a)
+
+
+@case((np.full((3, 3), np.nan),))
+def no_eigenvalues(a):
+    return np.linalg.eigh(a)[0]
+
+
+@case((np.full((3, 3), np.nan),))
+def no_singular_values(a):
+    return np.linalg.svd(a)[1]
+
+
+@case((A, 2), (A, 0), (A, 3))
+def of_computed_sizes(a, k):
+    x, y = a[:k, :k], a[:, :k]
+    values = np.linalg.svd(y, full_matrices=False)[1], np.linalg.eigvalsh(x), np.linalg.norm(y, "nuc")
+    return np.linalg.inv(x), np.linalg.det(x), np.linalg.cholesky(x), values, np.linalg.qr(y), np.linalg.pinv(y)
+
+
+@case.each
+def test_like_numpy(function, args, executor):
+    try:
+        with np.errstate(all="ignore"):
+            want = function(*args)
+    except np.linalg.LinAlgError:
+        agree(function, args, executor)
+        return
+    got = relay(executor=executor)(function)(*args)
+    compare(got, want)
+
+
+def compare(got, want):
+    """Equal but for rounding: kinds, dtypes, shapes and numbers."""
+    assert type(got) is type(want)
+    if isinstance(want, tuple):
+        for x, y in zip(got, want, strict=True):
+            compare(x, y)
+        return
+    rtol = 2e-4 if want.dtype == np.float32 else 1e-10
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+
+
+def of_eigh(a):
+    w, v = np.linalg.eigh(a)
+    return np.sum(np.cos(w) * v[0] ** 2) + np.sum(v**4 * w)
+
+
+def of_svd(a):
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    return np.sum(u**4 * s) + np.sum(vh**4 * np.sqrt(s)[:, None]) + np.sum(np.linalg.svd(a, compute_uv=False) ** 3)
+
+
+def of_qr(a):
+    q, r = np.linalg.qr(a)
+    return np.sum(q**3) + np.sum(np.sin(r))
+
+
+def of_slogdet(a):
+    return np.linalg.slogdet(a)[1] ** 2
+
+
+def of_pinv(a):
+    return np.sum(np.linalg.pinv(a) ** 3)
+
+
+def of_least_squares(a):
+    x, residuals, _, s = np.linalg.lstsq(a, a[:, 0] ** 2, rcond=None)
+    return np.sum(x**3) + np.sum(residuals**2) + np.sum(s)
+
+
+def of_norms(a):
+    return np.linalg.norm(a, "nuc") * np.linalg.norm(a, 2) + np.linalg.norm(a, -2) + np.linalg.norm(a, 1)
+
+
+def of_a_power(a):
+    return np.sum(np.linalg.matrix_power(a, -3)) + np.linalg.cond(a)
+
+
+SMOOTH = [
+    (of_eigh, A),
+    (of_svd, TALL),
+    (of_svd, TALL.T),
+    (of_svd, A),
+    (of_qr, TALL),
+    (of_qr, TALL.T),
+    (of_slogdet, SQUARE),
+]
+SMOOTH += [
+    (of_pinv, TALL),
+    (of_least_squares, TALL.T),
+    (of_norms, TALL),
+    (of_a_power, SQUARE),
+    (solution, SQUARE),
+    (factor, A),
+]
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+@pytest.mark.parametrize(
+    ("function", "a"), [*SMOOTH, (of_least_squares, TALL)], ids=lambda v: getattr(v, "__name__", "")
+)
+def test_derivatives_of_what_is_read(function, a, executor):
+    got = relay(executor=executor)(grad(function))(a)
+    np.testing.assert_allclose(got, numerically(function, a), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize(("function", "a"), SMOOTH, ids=lambda v: getattr(v, "__name__", ""))
+def test_second_derivatives_and_batches(function, a):
+    x = np.random.default_rng(3).normal(size=a.shape)
+
+    def slope(a, x):
+        return np.sum(grad(function)(a) * x)
+
+    got = relay(grad(slope))(a, x)
+    step = 1e-5
+    first = relay(grad(function))
+    np.testing.assert_allclose(got, (first(a + step * x) - first(a - step * x)) / (2 * step), rtol=3e-4, atol=3e-4)
+    along = relay(lambda a, x: relay.jvp(function, (a,), (x,))[1])(a, x)
+    np.testing.assert_allclose(along, np.sum(first(a) * x), rtol=1e-9)
+    both = np.stack([a, a + 0.01 * x])
+    np.testing.assert_allclose(relay(vmap(function))(both), [function(m) for m in both], rtol=1e-10)
+    np.testing.assert_allclose(relay(vmap(grad(function)))(both), [first(m) for m in both], rtol=1e-8, atol=1e-9)
+
+
+def test_equal_eigenvalues():
+    """What does not depend on the basis has its derivative there: the values, and functions of the matrix."""
+    got = relay(grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2)))(np.eye(3) * 2.0)
+    np.testing.assert_allclose(got, 4 * np.eye(3), atol=1e-14)
+    got = relay(grad(lambda a: np.sum(np.linalg.svd(a, full_matrices=False)[1])))(np.eye(3))
+    np.testing.assert_allclose(got, np.eye(3), atol=1e-14)
+
+    def rebuilt(a):
+        w, v = np.linalg.eigh(a)
+        return np.sum(((v * w) @ v.T) ** 2)
+
+    np.testing.assert_allclose(np.tril(relay(grad(rebuilt))(np.eye(3) * 2.0)), 4 * np.eye(3), atol=1e-14)
+
+
+def test_bases_of_choice_have_no_derivative():
+    for function in (lambda a: np.sum(np.linalg.svd(a)[0] ** 3), lambda a: np.sum(np.linalg.qr(a, "complete")[0] ** 3)):
+        with pytest.raises(GradError, match="any basis"):
+            relay(grad(function))(TALL)
+
+
+def test_errors_are_at_the_line():
+    def f(a):
+        b = a + 0.0
+        return np.linalg.inv(b)
+
+    for executor in ("interpreter", "python", "native"):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix") as caught:
+            relay(executor=executor)(f)(SINGULAR)
+        frames = [frame for frame in caught.traceback if frame.path.name == "test_linear_algebra.py"]
+        assert "np.linalg.inv(b)" in str(frames[-1].statement)
+
+
+def test_one_compilation_for_all_sizes():
+    @relay
+    def f(a: Tensor[Float64, ("n", "n")]):  # noqa: UP037
+        w, v = np.linalg.eigh(a @ a.T)
+        q, r = np.linalg.qr(a)
+        return np.linalg.solve(a, q), (v * w) @ v.T, r, np.linalg.svd(a)[1], np.linalg.cholesky(a @ a.T)
+
+    for size in (1, 3, 0, 40):
+        a = np.random.default_rng(size).normal(size=(size, size)) + 2 * np.eye(size)
+        x, rebuilt, r, s, factor = f(a)
+        np.testing.assert_allclose(a @ x @ r, a, atol=1e-9)
+        np.testing.assert_allclose(rebuilt, a @ a.T, atol=1e-10)
+        np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), rtol=1e-10)
+        np.testing.assert_allclose(factor, np.linalg.cholesky(a @ a.T), atol=1e-10)
+    assert f.cache_info().misses == 1
+
+
+def test_many_matrices_are_shared_among_threads():
+    a = np.random.default_rng(2).normal(size=(300, 20, 20)) + 8 * np.eye(20)
+    x, s, w, q = relay(
+        lambda a: (np.linalg.inv(a), np.linalg.svd(a, compute_uv=False), np.linalg.eigvalsh(a), np.linalg.qr(a)[1])
+    )(a)
+    compare(
+        (x, s, w, q), (np.linalg.inv(a), np.linalg.svd(a, compute_uv=False), np.linalg.eigvalsh(a), np.linalg.qr(a)[1])
+    )

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...utils.openblas import openblas
 from .elf import ALLOCATOR, VERSIONED
 
 SERVE = "myia_relay_serve"  # what compiled code calls for a request, through the variable `__myia_relay_serve`
@@ -62,34 +63,11 @@ def supported() -> bool:
 
 def needs_of(code: bytes) -> list[str]:
     """What an object or a shared object calls that is not in it, as `Signature.needs`."""
-    return [need for need, name in (("blas", b"scipy_cblas_"), ("threads", LAUNCH.encode())) if name in code]
+    found = {"blas": b"scipy_cblas_" in code or b"scipy_LAPACKE_" in code, "threads": LAUNCH.encode() in code}
+    return [need for need, is_there in found.items() if is_there]
 
 
 # --- what the code calls ----------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def openblas() -> ctypes.CDLL:
-    """Open OpenBLAS with global symbols, single-threaded; call before running code that uses it.
-
-    Raises:
-        ImportError: `scipy-openblas32` is not installed.
-    """
-    import scipy_openblas32
-
-    directory = Path(scipy_openblas32.get_lib_dir())
-    names = ["libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll"]
-    path = next((directory / name for name in names if (directory / name).exists()), None)
-    if path is None:
-        import inspect
-
-        full = "fullname" in inspect.signature(scipy_openblas32.get_library).parameters
-        path = directory / scipy_openblas32.get_library(fullname=True) if full else None
-    if path is None or not path.exists():
-        raise ImportError(f"no OpenBLAS library in {directory}")
-    lib = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-    lib.scipy_openblas_set_num_threads(1)
-    return lib
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from ...abstract.structures import rebuild as rebuild_value
 from ...abstract.structures import to_python
 from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
+from ...library.complex_numbers import Complex
 from ...utils.errors import OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
 from ..values.protocols import is_named_tuple, is_named_tuple_class
@@ -209,6 +210,9 @@ def describe_argument(
             raise OverflowError_(f"the integer argument {value} does not fit into 64 bits")
         leaves.append(value)
         return TreeDef("dyn", SCALARS[kind])
+    if kind is complex or isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "c":
+        real, imag = (describe_argument(part, None, leaves, refs) for part in (value.real, value.imag))
+        return TreeDef("seq", ("record", ("real", "imag"), Complex), (real, imag))
     if isinstance(value, np.ndarray):
         return array_treedef(value, annotation, leaves)
     if isinstance(value, np.generic):

@@ -21,6 +21,7 @@ from ...abstract.families import family_of
 from ...abstract.types import Array, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...library import SOURCES
+from ...library.complex_numbers import COMPLEX, Complex
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.operators import OPERATORS
 from ...prims.api.random_api import RANDOM
@@ -188,6 +189,11 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         if own is None and not args:
             return frame.constant(value())  # `int()`, `float()`
         return operate(engine, frame, value, args) if own is None else own
+    if (
+        any(isinstance(a, Seq) and a.cls is Complex for a in args)
+        and (of_complex := lookup(COMPLEX, value)) is not None
+    ):
+        return await call_python(engine, frame, of_complex, args, kwargs, origin, site)
     implementation = lookup(IMPLEMENTATIONS, value)
     if implementation is not None:
         name, keys = getattr(value, "__name__", str(value)), list(kwargs)

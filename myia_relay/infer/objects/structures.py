@@ -45,7 +45,7 @@ def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function
         return array_of(frame, value, function)
     if isinstance(value, Dyn):
         return frame.var(value)
-    if isinstance(value, Seq) and value.kind != "dict":
+    if isinstance(value, Seq) and value.kind != "dict" and (value.kind != "record" or issubclass(value.cls, tuple)):
         parts = [to_argument(engine, frame, e, False, function, parameter) for e in value.elems]
         return parts if value.kind == "list" else tuple(parts)
     if isinstance(value, Static):

@@ -112,7 +112,16 @@ def is_instance(value: Val, classes: Any) -> bool | None:
     if is_data(value):
         hits = {n in instances(value.type.family, classes) for n in possible(value)}
         return hits.pop() if len(hits) == 1 else None
-    return any(issubclass(python_class(value), c) for c in classes_in(classes))
+    return any(issubclass(own, c) for own in _classes(value) for c in classes_in(classes))
+
+
+def _classes(value: Val) -> tuple[type, ...]:
+    """The class of a value, and that which it has outside of compiled code if a class of ours stands for it there."""
+    own = python_class(value)
+    outside = getattr(own, "__relay_outside__", None)
+    if outside is None or not isinstance(value, Seq):
+        return (own,)
+    return own, outside(python_class(value.elems[0]))
 
 
 def python_class(value: Val) -> type:

@@ -9,12 +9,15 @@ from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
 from ..ops.linalg import batched_dot, dot
+from ..ops.matrices.factorisations import svd
 from ..ops.reduction import reduce_max, reduce_min
 from ..rules.broadcast import reduce_sum, reshape
+from ..rules.matrices import parts
 from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
 from . import arithmetic as A
 from . import products
 from .implementations import implements, method
+from .library.factorisations import lesser
 from .numpy_indexing import diagonal
 from .numpy_reductions import reducible, sum_
 from .numpy_shape import array_of
@@ -78,10 +81,10 @@ method("trace", static=("offset", "axis1", "axis2"))(trace)
 
 @implements(np.linalg.norm, static=("ord", "axis", "keepdims"))
 def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
-    """np.linalg.norm: 2-norms of vectors and arrays, 1- and infinity-norms of vectors.
+    """np.linalg.norm: of vectors any order, of matrices those that NumPy has.
 
     Raises:
-        TypeError_: compiled code does not have a norm of this order over so many axes.
+        TypeError_: there is no norm of this order over so many axes.
         ShapeError: there are more than two axes.
     """
     x = reducible(b, x, "np.linalg.norm")
@@ -98,10 +101,32 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
             return reduce_max(P.abs_(x), axes=axes, keepdims=bool(keepdims))
         if ord == -np.inf:
             return reduce_min(P.abs_(x), axes=axes, keepdims=bool(keepdims))
-        if isinstance(ord, int | float) and ord > 0:
+        if ord == 0:
+            return reduce_sum(astype(P.ne(x, x.const(0)), x.dtype), axes=axes, keepdims=bool(keepdims))
+        if isinstance(ord, int | float):
             total = reduce_sum(P.pow_(P.abs_(x), x.const(ord)), axes=axes, keepdims=bool(keepdims))
             return P.pow_(total, total.const(1 / ord))
-    raise TypeError_(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes is not supported in compiled code")
+    if len(axes) == 2 and ord in (1, -1, 2, -2, np.inf, -np.inf, "nuc"):
+        given = axes if axis is None else tuple(normalise_axis("np.linalg.norm", k, x.shape) for k in axis)
+        return _matrix_norm(x, ord, given, bool(keepdims))
+    raise TypeError_(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes: there is no such norm")
+
+
+def _matrix_norm(x: Var, ord, axes: tuple[int, ...], keepdims: bool) -> Var:
+    """The norm of the matrices in two axes, rows first: by sums of columns or rows, or by singular values."""
+    if ord in (1, -1, np.inf, -np.inf):
+        summed, other = axes if abs(ord) == 1 else axes[::-1]
+        extreme = reduce_max if ord > 0 else reduce_min
+        out = extreme(reduce_sum(P.abs_(x), axes=(summed,), keepdims=True), axes=(other,), keepdims=True)
+    else:
+        rest = tuple(k for k in range(x.ndim) if k not in axes)
+        lead = tuple(x.shape[k] for k in rest)
+        moved = reshape(products.permuted(x, (*rest, *axes)), shape=(product(lead), *(x.shape[k] for k in axes)))
+        k = lesser(x.builder, *moved.shape[1:])
+        (s,) = parts(svd(moved, k=k, full=False, vectors=False), (k,))
+        out = reduce_sum(s, axes=(1,)) if ord == "nuc" else (reduce_max if ord > 0 else reduce_min)(s, axes=(1,))
+        out = reshape(out, shape=tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
+    return out if keepdims else unwrap(reshape(out, shape=tuple(n for k, n in enumerate(x.shape) if k not in axes)))
 
 
 @implements(np.kron)

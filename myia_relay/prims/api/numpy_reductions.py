@@ -247,10 +247,7 @@ for _name, _rule, _static in (
 
 _OUTSIDE = "it is not part of compiled code; call it outside and pass the result"
 _REFUSED = {
-    **dict.fromkeys(
-        (np.linalg.svd, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.qr), _OUTSIDE
-    ),
-    **dict.fromkeys((np.linalg.lstsq, np.linalg.pinv), f"{_OUTSIDE}, or write np.linalg.solve(a.T @ a, a.T @ b)"),
+    **dict.fromkeys((np.linalg.eig, np.linalg.eigvals), f"{_OUTSIDE}, or use np.linalg.eigh of a symmetric matrix"),
 }
 
 

@@ -18,7 +18,8 @@ from typing import Any
 
 from tvm import tirx
 
-from ...native.library import kernels, openblas
+from ....utils.openblas import openblas
+from ...native.library import kernels
 from ..tir.block import Block, const, dtype_of, idx
 
 Operand = tuple[Any, Any]

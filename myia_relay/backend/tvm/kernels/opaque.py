@@ -23,7 +23,7 @@ from ..tir import threads
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
 from ..tir.expr import Expr, constant, is_half
 from ..tir.indexing import AxisGroup, Index
-from . import blas, conv, pool, user_kernels
+from . import blas, conv, fourier, lapack, pool, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
@@ -575,6 +575,8 @@ TABLE = {
     "scatter": _scatter,
     "scatter_add": _scatter,
     "operator_kernel": user_kernels.emit,
+    **lapack.TABLE,
+    "dft": fourier.dft,
 }
 
 __all__ = ["TABLE", "Call", "dtype_of", "lower"]

@@ -1,0 +1,1 @@
+"""What the names of `myia_relay.library.kernels` mean on staged values."""

@@ -1,0 +1,1 @@
+"""Primitives of LAPACK: systems of equations and factorisations."""
