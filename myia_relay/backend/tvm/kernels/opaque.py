@@ -23,7 +23,7 @@ from ..tir import threads
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
 from ..tir.expr import Expr, constant, is_half
 from ..tir.indexing import AxisGroup, Index
-from . import blas, conv, fourier, lapack, pool, user_kernels
+from . import blas, conv, pool, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
@@ -32,6 +32,7 @@ from .patches import Conv, at
 from .plain import PlainPooling, plain_conv, plain_product
 from .skinny_products import is_thin, is_vector, thin_product, vector_product
 from .small_products import is_small, small_product
+from .stacks import fourier, lapack
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
 from .winograd import is_winograd, winograd_conv
 

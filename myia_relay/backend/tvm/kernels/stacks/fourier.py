@@ -15,14 +15,14 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.dims import known_size
-from ....prims.ops.fourier import factors
-from ....utils.errors import LoweringError
-from ..tir.block import broadcast, idx, load, ramp
-from ..tir.expr import constant
-from ..tir.vecmath import elementwise
-from .conv import split
-from .nests import lanes_for
+from .....abstract.dims import known_size
+from .....prims.ops.fourier import factors
+from .....utils.errors import LoweringError
+from ...tir.block import broadcast, idx, load, ramp
+from ...tir.expr import constant
+from ...tir.vecmath import elementwise
+from ..conv import split
+from ..nests import lanes_for
 
 PARALLEL_FLOPS = 400_000  # as in `opaque`
 

@@ -14,14 +14,14 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.dims import DimLike
-from ....prims.rules.lapack import ROWS
-from ....utils.openblas import openblas
-from ..plan import ITEM
-from ..tir.block import const, idx, load
-from ..tir.expr import constant
-from .conv import split
-from .kernel import address_of
+from .....abstract.dims import DimLike
+from .....prims.rules.lapack import ROWS
+from .....utils.openblas import openblas
+from ...plan import ITEM
+from ...tir.block import const, idx, load
+from ...tir.expr import constant
+from ..conv import split
+from ..kernel import address_of
 
 PARALLEL_FLOPS = 400_000  # as in `opaque`
 

@@ -1,0 +1,1 @@
+"""Kernels of stacks: of matrices by LAPACK, of vectors that are transformed."""
