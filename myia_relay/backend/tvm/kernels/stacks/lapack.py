@@ -37,7 +37,7 @@ def _mul(x: Any, y: Any) -> Any:
     return tirx.Mul(idx(x), idx(y))
 
 
-class Stack:
+class MatrixLoop:
     """The loop over the matrices of a call.
 
     Attributes:
@@ -108,9 +108,9 @@ class Stack:
 
 
 @contextmanager
-def _matrices(c: Any, tasks: int) -> Iterator[Stack]:
+def _matrices(c: Any, tasks: int) -> Iterator[MatrixLoop]:
     with split(c.block, c.dim(c.out_type.shape[0]), tasks) as (task, i):
-        yield Stack(c, i, task)
+        yield MatrixLoop(c, i, task)
 
 
 def _tasks(c: Any, flops: DimLike) -> int:
