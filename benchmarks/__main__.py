@@ -8,6 +8,7 @@ import sys
 NAMES = {
     "lenet": "training steps a second of Figure 4's LeNet, beside PyTorch and JAX; agreement, memory, cold start",
     "accuracy": "what Figure 4 and relay.fit reach on the test images",
+    "resnet_mnist": "the accuracy of a small ResNet with batch norm after three epochs",
     "compile": "what compiling costs, stage by stage, for programs of growing size",
     "calls": "what a warm call costs over the kernel itself",
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",

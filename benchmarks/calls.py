@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import common
-from .workers import Worker, WorkerError, find_peer, serve
+from .workers import Worker, WorkerError, find_peer, opened, serve
 
 OURS = "myia_relay"
 SIZE = 256
@@ -64,18 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("jax: not installed here; pip install -e '.[bench]', or --peer-python PATH")
         else:
             systems["jax"] = ("benchmarks.peers.jax_calls", python)
-    workers = {}
     try:
-        for name, (module, python) in systems.items():
-            words = ["--variant", options.executor if name == OURS else ""]
-            workers[name] = Worker(module, words, python, options.threads)
-        results["cases"] = measure(workers, options)
+        with opened(
+            systems, lambda name: ["--variant", options.executor if name == OURS else ""], options.threads
+        ) as workers:
+            results["cases"] = measure(workers, options)
     except WorkerError as error:
         print(f"failed: {error}")
         return 1
-    finally:
-        for worker in workers.values():
-            worker.close()
     common.write_json(options.json, results)
     return 0
 

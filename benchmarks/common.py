@@ -199,6 +199,11 @@ def add_common_options(parser: argparse.ArgumentParser, peers: Sequence[str] = (
     )
 
 
+def several(text: str) -> list[int]:
+    """Positive numbers with commas between them, for argparse."""
+    return [positive(word) for word in text.split(",")]
+
+
 def positive(text: str) -> int:
     """A whole number from 1, for argparse.
 

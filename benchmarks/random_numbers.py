@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import common
-from .workers import Worker, WorkerError, find_peer, serve
+from .workers import Worker, WorkerError, find_peer, opened, serve
 
 OURS, NUMPY = "myia_relay", "numpy"
 CASES = (
@@ -70,18 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{peer}: not installed here; pip install -e '.[bench]', or --peer-python PATH")
         else:
             systems[peer] = (PEERS[peer], python)
-    workers: dict[str, Worker] = {}
     try:
-        for name, (module, python) in systems.items():
-            words = ["--count", str(options.count), "--executor", options.executor]
-            workers[name] = Worker(module, words, python, options.threads)
-        results["cases"] = measure(workers, options)
+        with opened(
+            systems, lambda name: ["--count", str(options.count), "--executor", options.executor], options.threads
+        ) as workers:
+            results["cases"] = measure(workers, options)
     except WorkerError as error:
         print(f"failed: {error}")
         return 1
-    finally:
-        for worker in workers.values():
-            worker.close()
     common.write_json(options.json, results)
     return 0
 

@@ -8,15 +8,16 @@ read, so that only one system computes at any time. Needs nothing beyond the sta
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
@@ -102,6 +103,60 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class System(NamedTuple):
+    """How a system is started that has a worker for some of the cases.
+
+    Attributes:
+        package: what it needs; None: this compiler's environment.
+        module: of its worker, in `benchmarks.peers`.
+        variant: for the worker.
+        cases: which ones it has; None: all.
+        without: an optimisation of ours that is left out.
+    """
+
+    package: str | None
+    module: str
+    variant: str = ""
+    cases: tuple[str, ...] | None = None
+    without: str = ""
+
+    def has(self, case: str) -> bool:
+        """Whether it has a case."""
+        return self.cases is None or case in self.cases
+
+    def start(self, threads: int, python: str | None, cache: Path) -> Worker:
+        """A fresh worker.
+
+        Args:
+            threads: how many it may use.
+            python: its environment; None for the running one.
+            cache: where ours keeps its compiled programs.
+        """
+        from myia_relay.utils.switches import VARIABLE
+
+        words = ["--threads", str(threads), "--variant", self.variant]
+        env = {"MYIA_RELAY_CACHE": str(cache)} | ({VARIABLE: self.without} if self.without else {})
+        return Worker(f"benchmarks.peers.{self.module}", words, python, threads, env)
+
+
+@contextlib.contextmanager
+def opened(
+    systems: Mapping[str, tuple[str, str | None]], words: Callable[[str], list[str]], threads: int
+) -> Iterator[dict[str, Worker]]:
+    """The workers of several systems, which are closed at the end.
+
+    Args:
+        systems: name -> the module of its worker, and its environment.
+        words: name -> the command line of its worker.
+        threads: how many each may use.
+    """
+    with contextlib.ExitStack() as stack:
+        yield {
+            name: stack.enter_context(Worker(module, words(name), python, threads))
+            for name, (module, python) in systems.items()
+        }
 
 
 def serve(functions: dict[str, Callable[..., Any]]) -> None:

@@ -16,12 +16,12 @@ import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from myia_relay.utils.switches import OPTIMISATIONS, VARIABLE
+from myia_relay.utils.switches import OPTIMISATIONS
 
 from .. import common
-from ..workers import Worker, WorkerError, find_peer
+from ..workers import System, Worker, WorkerError, find_peer
 from . import cases, limit, report
 from .cases import WORKLOADS, Case
 
@@ -29,34 +29,16 @@ OURS = "myia_relay"
 ALL = tuple(WORKLOADS)
 
 
-class Run(NamedTuple):
-    """How a system is started.
-
-    Attributes:
-        package: what it needs; None: this compiler's environment.
-        module: of its worker, in `benchmarks.peers`.
-        variant: for the worker.
-        workloads: which ones it has.
-        without: an optimisation of ours that is left out.
-    """
-
-    package: str | None
-    module: str
-    variant: str = ""
-    workloads: tuple[str, ...] = ALL
-    without: str = ""
-
-
 PEERS = {
-    "jax": {"jax": Run("jax", "jax_adbench")},
+    "jax": {"jax": System("jax", "jax_adbench")},
     "torch": {
-        "torch": Run("torch", "torch_adbench"),
-        "torch rows": Run("torch", "torch_adbench", "rows", ("ba", "hand")),
+        "torch": System("torch", "torch_adbench"),
+        "torch rows": System("torch", "torch_adbench", "rows", ("ba", "hand")),
     },
-    "torch_compile": {"torch.compile": Run("torch", "torch_adbench", "compile")},
+    "torch_compile": {"torch.compile": System("torch", "torch_adbench", "compile")},
     "limit": {},
 }
-SGEMM = Run(None, "sgemm_adbench", "", ("mlp",))
+SGEMM = System(None, "sgemm_adbench", "", ("mlp",))
 """What the products of the perceptron cost alone; measured with `limit`, which has no perceptron."""
 
 
@@ -102,7 +84,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--data", type=Path, metavar="DIR", help="ADBench's instances: folders gmm, ba, hand, lstm, and ref")
     add("--only", type=lambda t: common.choose(t, ALL), default=list(ALL), metavar="NAMES", help=f"of {','.join(ALL)}")
     add("--cases", default="", metavar="REGEX", help="only instances whose workload/name has it")
-    add("--threads", type=_threads, default=[1, 2], metavar="N", help="or several, commas between them (default: 1,2)")
+    add(
+        "--threads",
+        type=common.several,
+        default=[1, 2],
+        metavar="N",
+        help="or several, commas between them (default: 1,2)",
+    )
     add(
         "--peers",
         type=lambda text: common.choose(text, tuple(PEERS)),
@@ -133,10 +121,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _threads(text: str) -> list[int]:
-    return [common.positive(word) for word in text.split(",")]
-
-
 class Bench:
     """A run of the benchmark.
 
@@ -149,11 +133,11 @@ class Bench:
         self.options = options
         self.folder = folder
         self.cache = folder / "cache"
-        self.runs = {OURS: Run(None, "relay_adbench", options.executor)}
+        self.runs = {OURS: System(None, "relay_adbench", options.executor)}
         self.pythons: dict[str, str | None] = {OURS: None}
         for name in options.ablate:
             system = report.WITHOUT + name
-            self.runs[system], self.pythons[system] = Run(None, "relay_adbench", options.executor, ALL, name), None
+            self.runs[system], self.pythons[system] = self.runs[OURS]._replace(without=name), None
         self.program: Path | None = None
         for name in options.peers:
             if name == "limit":
@@ -182,12 +166,7 @@ class Bench:
 
     def worker(self, name: str, threads: int) -> Worker:
         """A fresh worker of a system; all of ours in this run share a cache that begins empty."""
-        run = self.runs[name]
-        words = ["--threads", str(threads), "--variant", run.variant]
-        env = {"MYIA_RELAY_CACHE": str(self.cache)}
-        if run.without:
-            env[VARIABLE] = run.without
-        return Worker(f"benchmarks.peers.{run.module}", words, self.pythons[name], threads, env)
+        return self.runs[name].start(threads, self.pythons.get(name), self.cache)
 
     def all_cases(self, found: list[Case], threads: int) -> list[dict[str, Any]]:
         """The rows of all cases, printed as they come."""
@@ -218,7 +197,7 @@ class Bench:
         rows: dict[str, dict[str, Any]] = {}
         measures: dict[str, Callable[[], float]] = {}
         for name, run in self.runs.items():
-            if case.workload not in run.workloads:
+            if not run.has(case.workload):
                 continue
             row = rows[name] = {"workload": case.workload, "case": case.name, "system": name, "threads": threads}
             try:

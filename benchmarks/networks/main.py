@@ -13,14 +13,14 @@ import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from myia_relay.utils.switches import OPTIMISATIONS, VARIABLE
+from myia_relay.utils.switches import OPTIMISATIONS
 
 from .. import common
-from ..workers import Worker, WorkerError, find_peer
+from ..workers import System, Worker, WorkerError, find_peer
 from .cases import ROWS, VISION, difference
 
 OURS = "myia_relay"
@@ -30,29 +30,11 @@ TOLERANCE = 1e-4
 RECURRENT = ("rnn", "gru", "lstm")
 
 
-class Run(NamedTuple):
-    """How a system is started.
-
-    Attributes:
-        package: what it needs; None: this compiler's environment.
-        module: of its worker, in `benchmarks.peers`.
-        variant: for the worker.
-        rows: which ones it has.
-        without: an optimisation of ours that is left out.
-    """
-
-    package: str | None
-    module: str
-    variant: str = ""
-    rows: tuple[str, ...] = tuple(ROWS)
-    without: str = ""
-
-
 PEERS = {
-    "torch": Run("torch", "torch_networks"),
-    "compile": Run("torch", "torch_networks", "compile"),
-    "ort": Run("onnxruntime, onnx", "ort_networks", "", (*VISION, *RECURRENT)),
-    "jax": Run("jax", "jax_networks", "", tuple(row for row in ROWS if not row.startswith("treelstm"))),
+    "torch": System("torch", "torch_networks"),
+    "compile": System("torch", "torch_networks", "compile"),
+    "ort": System("onnxruntime, onnx", "ort_networks", "", (*VISION, *RECURRENT)),
+    "jax": System("jax", "jax_networks", "", tuple(row for row in ROWS if not row.startswith("treelstm"))),
 }
 
 
@@ -93,7 +75,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAMES",
         help=f"of {','.join(ROWS)}",
     )
-    add("--threads", type=_threads, default=[1, 2], metavar="N", help="or several, commas between them (default: 1,2)")
+    add(
+        "--threads",
+        type=common.several,
+        default=[1, 2],
+        metavar="N",
+        help="or several, commas between them (default: 1,2)",
+    )
     add(
         "--peers",
         type=lambda text: common.choose(text, tuple(PEERS)),
@@ -118,10 +106,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _threads(text: str) -> list[int]:
-    return [common.positive(word) for word in text.split(",")]
-
-
 class Bench:
     """A run of the benchmark.
 
@@ -132,7 +116,7 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace, folder: Path):
         self.options, self.folder = options, folder
-        self.runs = {OURS: Run(None, "relay_networks", options.executor)}
+        self.runs = {OURS: System(None, "relay_networks", options.executor)}
         self.pythons: dict[str, str | None] = {OURS: None}
         for name in options.ablate:
             self.runs[WITHOUT + name] = self.runs[OURS]._replace(without=name)
@@ -147,12 +131,7 @@ class Bench:
 
     def worker(self, name: str, threads: int) -> Worker:
         """A fresh worker of a system; ours compile anew for each number of threads."""
-        run = self.runs[name]
-        words = ["--threads", str(threads), "--variant", run.variant]
-        env = {"MYIA_RELAY_CACHE": str(self.folder / f"cache{threads}")}
-        if run.without:
-            env[VARIABLE] = run.without
-        return Worker(f"benchmarks.peers.{run.module}", words, self.pythons.get(name), threads, env)
+        return self.runs[name].start(threads, self.pythons.get(name), self.folder / f"cache{threads}")
 
     def row(self, row: str, threads: int) -> list[dict[str, Any]]:
         """The figures of all systems that have a row, ours first; each in a process that has seen no other row."""
@@ -162,7 +141,7 @@ class Bench:
         outputs: dict[str, list[np.ndarray]] = {}
         with contextlib.ExitStack() as stack:
             for name, run in self.runs.items():
-                if row not in run.rows:
+                if not run.has(row):
                     continue
                 figure = figures[name] = {"row": row, "system": name, "threads": threads}
                 out = self.folder / f"{row}.npz"

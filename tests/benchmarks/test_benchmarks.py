@@ -59,6 +59,12 @@ def test_accuracy(tmp_path):
     assert 0 <= figures["fit"]["accuracy"] <= 100
 
 
+def test_resnet_mnist():
+    done = run("resnet_mnist", "--data", "digits", "--examples", "96", "--epochs", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "batch_norm_8" in done.stdout and "of 96 images" in done.stdout
+
+
 def test_calls(tmp_path):
     out = tmp_path / "calls.json"
     done = run("calls", "--rounds", "1", "--seconds", "0.01", "--peers", "none", "--json", str(out))

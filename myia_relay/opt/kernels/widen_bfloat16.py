@@ -21,7 +21,7 @@ from ...abstract.types import Array, Scalar, Type, leaves
 from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY, Primitive, adds_to_part, update_of
-from ...ir.rewrite import Rewriter
+from ...ir.rewrite import Rewriter, all_graphs
 from ...utils.errors import LoweringError
 
 NARROW, WIDE = "bfloat16", "float32"
@@ -40,7 +40,15 @@ MOVES = frozenset(
 
 def holds(t: Type) -> bool:
     """Whether there is bfloat16 in a type."""
+    if isinstance(t, Array | Scalar):  # as most are
+        return t.dtype == NARROW
     return any(getattr(leaf, "dtype", "") == NARROW for leaf in leaves(t))
+
+
+def concerns(graph: Graph) -> bool:
+    """Whether there is bfloat16 in a graph."""
+    nodes = (*graph.params, *graph.nodes, *(a for n in graph.nodes for a in n.args if isinstance(a, Constant)))
+    return any(holds(n.type) for n in nodes)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class WidenBfloat16:
     name: str = "widen_bfloat16"
 
     def __call__(self, graph: Graph) -> Graph:
-        return _Widen().rewrite(graph)
+        return _Widen().rewrite(graph) if any(map(concerns, all_graphs(graph))) else graph
 
 
 class _Widen(Rewriter):
