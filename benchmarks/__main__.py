@@ -15,6 +15,7 @@ NAMES = {
     "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",
     "adbench": "ADBench's gradients and Jacobians and two of LAGrad's, beside JAX, PyTorch and hand-written C++",
     "random_numbers": "a million random numbers of several distributions, beside NumPy and JAX",
+    "notebooks": "training steps of the notebooks' programs, beside PyTorch and JAX",
     "networks": "inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX",
 }
 

@@ -208,3 +208,19 @@ def test_a_result_that_differs_is_noticed():
     from benchmarks.language.programs import equal
 
     assert equal((1, 2.0), (1, 2.0)) and not equal((1, 2.0), (1, 2.5)) and not equal(1, 1.0)
+
+
+def test_notebooks(tmp_path):
+    """Every row's cells are there and train; the smallest is measured."""
+    from benchmarks.notebooks import FILES
+    from benchmarks.peers import relay_notebooks
+
+    assert set(relay_notebooks.BUILDERS) == set(FILES)
+    for name in set(FILES.values()):
+        notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+        assert any("program" in cell["metadata"].get("tags", ()) for cell in notebook["cells"])
+    out = tmp_path / "notebooks.json"
+    done = run("notebooks", "--only", "kalman", "--rounds", "1", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours = json.loads(out.read_text("utf-8"))["rows"][0]
+    assert ours["system"] == "relay" and ours["seconds"] > 0 and ours["first"][0] < 0

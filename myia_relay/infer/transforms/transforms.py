@@ -110,8 +110,10 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
     for position, (arg, axis) in enumerate(zip(args, axes, strict=True)):
         leaves: list[Node] = []
         structures.append((tree_structure(arg, leaves, False, frame.captured), leaves, axis))
-        for node in leaves if axis is not None else ():
+        for node in leaves:
             shape = getattr(node.type, "shape", ())
+            if axis is None:
+                continue
             if not isinstance(node.type, Array) or not -len(shape) <= axis < len(shape):
                 raise ShapeError(f"vmap: argument {position} has no axis {axis}: it is {node.type}")
             sizes.append(shape[axis])
@@ -126,10 +128,12 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
             if axis is None:
                 out.append(node)
                 continue
-            shape = node.type.shape
+            x = frame.var(Dyn(node))
+            shape = x.shape
             place = axis % len(shape)
-            node = with_size(frame.builder, "vmap", frame.var(Dyn(node)), place, size).node
-            if node.type.shape[place] != size:
+            x = with_size(frame.builder, "vmap", x, place, size)
+            node = x.node
+            if x.shape[place] != size:
                 raise ShapeError(f"vmap: the batch sizes differ: {size} and {shape[place]}")
             if place:
                 perm = (place, *[i for i in range(len(shape)) if i != place])
