@@ -526,6 +526,31 @@ def loops(g):
     return [n for h in all_graphs(g) for n in h.nodes if getattr(n.fn, "name", "") in ("for_loop", "while_loop")]
 
 
+def names(g):
+    return [getattr(n.fn, "name", "") for h in all_graphs(g) for n in h.nodes]
+
+
+def test_a_while_loop_that_turns_as_often_for_all_has_no_mask():
+    def f(x, y):
+        body = lambda y, a, x: staged(x.builder, (y * 0.5, a * x))  # noqa: E731
+        return while_(lambda y, a, x: y > 1.0, body, (y, x), (x,))[1]
+
+    many = check(f, (FLOAT, FLOAT), (True, False), X, 9.0)
+    (loop,) = loops(many)
+    assert names(loop.attrs["cond"]) == ["gt"] and "where" not in names(many)
+
+
+def test_only_what_may_have_a_derivative_is_masked_where_it_enters_a_branch():
+    def f(x, n, k):
+        return cond(
+            x > 0.0, lambda x, n, k: x * P["cast"](n + k, dtype="float64", weak=True), lambda x, n, k: x, x, n, k
+        )
+
+    many = check(f, (FLOAT, INT, INT), (True, True, False), X, np.array([3, 0, 1, 5]), 2)
+    masked = [n.type.dtype for n in many.nodes if n.fn.name == "stop_gradient"]
+    assert masked == ["float64", "float64"]  # x, on both sides
+
+
 @pytest.mark.parametrize(("f", "types", "batched"), [
     (repeat, (FLOAT, INT), (True, False)),
     (repeat, (FLOAT, INT), (True, True)),

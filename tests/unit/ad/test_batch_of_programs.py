@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -238,6 +239,32 @@ def test_a_list_that_is_the_same_for_all_is_made_once():
     compiled = relay(vmap(f, in_axes=(0, None)), executor="interpreter")
     np.testing.assert_array_equal(compiled(ROWS, 3), ROWS * 32.0)
     assert str(compiled.ir(ROWS, 3, stage="optimized")).count("for_loop") == 1
+
+
+@dataclass(frozen=True)
+class Tip:
+    value: float
+
+
+@dataclass(frozen=True)
+class Fork:
+    left: Tip | Fork
+    right: Tip | Fork
+
+
+def tips(tree: Tip | Fork):
+    if isinstance(tree, Tip):
+        return tree.value
+    return tips(tree.left) + tips(tree.right)
+
+
+def test_records_that_are_the_same_for_all_are_made_once():
+    def f(x, y):
+        return x * tips(Fork(Tip(y), Fork(Tip(y * 2.0), Tip(1.0))))
+
+    compiled = relay(vmap(f, in_axes=(0, None)), executor="interpreter")
+    same(compiled(ROWS, 0.5), ROWS * 2.5)
+    assert "for_loop" not in str(compiled.ir(ROWS, 0.5, stage="optimized"))
 
 
 def powers(x, n):

@@ -630,6 +630,23 @@ def test_an_array_beside_a_list_is_changed_in_place(watched):
         assert_runs(program, np.ones(40), n)
 
 
+def test_a_branch_beside_a_list_changes_an_array_in_place(watched):
+    def body(i, xs, a):
+        pair = cond(
+            i > 1,
+            lambda xs, a, i: staged(i.builder, (push(xs, i), apply("dynamic_update", a, 1.0, i, axis=0))),
+            lambda xs, a, i: staged(i.builder, (xs, apply("dynamic_update", a, 2.0, i, axis=0))),
+            xs, a, i,
+        )  # fmt: skip
+        return pair[0], pair[1]
+
+    graph = build(lambda x, n: for_((0, n, 1), body, (counted(n), x * 2.0)), Array("float64", (40,)), INT)
+    assert "memmove" not in str(compile_program(graph).tir["main"])
+    program = watched(graph)
+    for n in (0, 1, 5):
+        assert_runs(program, np.ones(40), n)
+
+
 def test_a_program_without_lists():
     program = compile_program(build(lambda x: x * 2.0, Array("float64", (4,))))
     np.testing.assert_array_equal(program(np.arange(4.0)), np.arange(4.0) * 2.0)
