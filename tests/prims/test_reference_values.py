@@ -160,6 +160,12 @@ def test_shapes_of_reductions():
             reduced_shape((2, 3), axes, False)
 
 
+def test_where_a_mask_is_true():
+    mask = np.array([False, True, True, False, True])
+    assert compute(REGISTRY["flat_nonzero"], (mask,), {"size": 3}).tolist() == [1, 2, 4]
+    assert REGISTRY["flat_nonzero"].infer_rule(Array("bool", (5,)), size=3) == Array("int64", (3,))
+
+
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min", "reduce_sum", "reduce_prod"])
 def test_reductions_over_nothing(name):
     for dtype in ("float64", "int8", "uint16"):
@@ -212,6 +218,8 @@ REFUSED = [
     ("reduce_max", (FLOAT,), {"axes": ()}),
     ("cumsum", (Array("bool", (3,)),), {"axis": 0}),
     ("argmax", (FLOAT,), {"axis": 0}),
+    ("flat_nonzero", (INTS,), {"size": 2}),
+    ("flat_nonzero", (Array("bool", (2, 3)),), {"size": 2}),
     ("transpose", (FLOAT,), {"perm": ()}),
     ("transpose", (M,), {"perm": (0, 0)}),
     ("transpose", (M,), {"perm": (0, 1, 2)}),

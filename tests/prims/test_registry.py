@@ -240,6 +240,19 @@ def test_batches_of_many_or_large_products(flags):
         assert names.count("batched_dot") == few and names.count("dot") == 1 - few
 
 
+def test_a_matrix_times_many_whose_number_is_not_known_yet():
+    """It is not copied for each, as a few are: by then one knows too little."""
+    rng, dot = np.random.default_rng(0), REGISTRY["dot"]
+    a, bs = rng.normal(size=(2, 4)), rng.normal(size=(3, 4, 3))
+    graph = Graph("test")
+    builder = Builder(graph)
+    types = [Array("float64", (2, 4)), Array("float64", (SIZES, 4, 3))]
+    xs = [builder.var(graph.add_parameter("x", t)) for t in types]
+    out = dot.batch_rule(SIZES, (False, True), *xs, transpose_a=False, transpose_b=False)
+    np.testing.assert_allclose(execute(graph, [a, bs], out, {"size": 3}), a @ bs, rtol=1e-12, atol=1e-14)
+    assert "batched_dot" not in [n.fn.name for n in graph.nodes]
+
+
 def test_kinds_are_matched_by_as_little_as_possible():
     array, number, python = Array("float64", ()), Scalar("float64"), Scalar("float64", True)
     needed = {

@@ -10,7 +10,7 @@ from myia_relay.ad.common.cotangents import add, coerce
 from myia_relay.ad.expand import vjp_graph
 from myia_relay.backend.interpreter import run
 from myia_relay.backend.python import compile_python
-from myia_relay.ir.build import Builder
+from myia_relay.ir.build import Builder, as_type
 from myia_relay.ir.node import Constant, Graph
 from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
@@ -79,6 +79,30 @@ def test_perturbations_are_not_confused():
         return x * vag(lambda y, x: x + y, staged(x.builder, 3.0), x, wrt=(0,))[1][0]
 
     assert gradient(f, 5.0) == 1.0
+
+
+@pytest.mark.parametrize("t", [FLOAT, Scalar("float64"), Array("float64", ())], ids=str)
+def test_a_logistic_function_is_finite_where_its_exponential_is_not(t):
+    def at(f, x):
+        return float(run(expanded(build(grad(f), t)), [as_type(np.float64(x), t)]))
+
+    with np.errstate(all="ignore"):
+        for f in (lambda x: 1.0 / (1.0 + exp(x)), lambda x: 1.0 / (exp(x) + 1.0)):
+            assert at(f, 800.0) == at(f, -800.0) == 0.0 and at(f, 0.0) == -0.25
+
+
+@pytest.mark.parametrize("one", [2.0, 0.5])
+def test_what_only_looks_like_a_logistic_function(one):
+    e, x = np.exp(0.5), 0.5
+    np.testing.assert_allclose(gradient(lambda x: one / (1.0 + exp(x)), x), -one * e / (1 + e) ** 2, rtol=1e-14)
+    np.testing.assert_allclose(gradient(lambda x: 1.0 / (one + exp(x)), x), -e / (one + e) ** 2, rtol=1e-14)
+    np.testing.assert_allclose(gradient(lambda x: x / (1.0 + exp(x)), x), (1 + e - x * e) / (1 + e) ** 2, rtol=1e-14)
+    np.testing.assert_allclose(gradient(lambda x: 1.0 / (1.0 - exp(x)), x), e / (1 - e) ** 2, rtol=1e-14)
+    np.testing.assert_allclose(gradient(lambda x: 1.0 * (1.0 + exp(x)), x), e, rtol=1e-14)
+    np.testing.assert_allclose(gradient(lambda x: 1.0 / (1.0 * exp(x)), x), -1 / e, rtol=1e-14)
+    np.testing.assert_allclose(
+        gradient(lambda x: 1.0 / (1.0 + sin(x)), x), -np.cos(x) / (1 + np.sin(x)) ** 2, rtol=1e-14
+    )
 
 
 def test_stop_gradient_and_integers():

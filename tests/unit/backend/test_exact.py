@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 tvm = pytest.importorskip("tvm")
+ml_dtypes = pytest.importorskip("ml_dtypes")
 
 from myia_relay.backend.tvm.tir import exact, pipeline  # noqa: E402
 from myia_relay.backend.tvm.tir.block import Block, const, load, vload  # noqa: E402
@@ -366,6 +367,21 @@ def test_casts(mode):
     same(as_float, i.astype("float64"))
     same(true, i != 0)
     same(low, i.astype("int32"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bfloat16(mode):
+    """To nearest, ties to even, and NaN as in ml_dtypes, to the bit; back without loss."""
+    upper = [0, 1, 2, 0x7F, 0x80, 0x3F80, 0x3F81, 0x7F7E, 0x7F7F, 0x7F80, 0x7F81, 0x7FBF, 0x7FC0, 0x7FFF]
+    lower = [0, 1, 0x7FFE, 0x7FFF, 0x8000, 0x8001, 0xFFFF]
+    bits = [(sign | u) << 16 | v for sign in (0, 0x8000) for u in upper for v in lower]
+    x = np.array(bits, "uint32").view("float32")
+    with np.errstate(all="ignore"):
+        want = x.astype(ml_dtypes.bfloat16)
+    (words,) = run(exact.to_bfloat16, [x], ["uint16"], mode)
+    same(words, want.view("uint16"))
+    (back,) = run(lambda b, v: exact.from_bfloat16(v), [words], ["float32"], mode)
+    same(back, want.astype("float32"))
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "tanh", "expm1", "log1p", "atan", "sinh", "erf"])

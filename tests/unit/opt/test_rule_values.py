@@ -126,7 +126,7 @@ def part(x, starts, sizes, steps):
     return apply("slice", x, starts=starts, sizes=sizes, steps=steps)
 
 
-I32, U8 = Scalar("int32"), Scalar("uint8")
+I32, U8, NO_PADS = Scalar("int32"), Scalar("uint8"), [((0, 0), M), ((), array())]
 EXACT = {
     "drop_cast": [(lambda x: cast(x, "float32"), (F32,)), (lambda x: cast(x, "float64"), (M,))],
     "cancel_cast": [
@@ -171,7 +171,7 @@ EXACT = {
     ],
     "drop_concatenate": [(lambda x: apply("concatenate", x, axis=0), (M,))],
     "drop_slice": [(lambda x: part(x, (0, 0), (3, 4), (1, 1)), (M,))],
-    "drop_pad": [(lambda x: apply("pad", x, np.float64(7), low=(0, 0), high=(0, 0), interior=(0, 0)), (M,))],
+    "drop_pad": [(lambda x, n=n: apply("pad", x, np.float64(7), low=n, high=n, interior=n), (t,)) for n, t in NO_PADS],
     "absorb_dot_a": [(lambda x, y: dot(transposed(x, 1, 0), y), (M, array(3, 5))),
                      (lambda x, y: dot(transposed(x, 1, 0), y, True), (M, array(4, 5)))],
     "absorb_dot_b": [(lambda x, y: dot(x, transposed(y, 1, 0)), (M, array(5, 4))),
