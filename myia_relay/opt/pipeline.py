@@ -33,6 +33,7 @@ from .rewrite.lower_precision import LowerPrecision
 from .rewrite.recursive_inlining import InlineRecursion
 from .rewrite.recursive_sums import CarrySums
 from .rewrite.simplify import Simplify
+from .rewrite.sparse_updates import SparseUpdates
 from .rewrite.tail_calls import LoopTailCalls
 from .rewrite.unify_sizes import UnifySizes
 
@@ -113,7 +114,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     )  # what depends on one may then be equal to something else
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
-    summed = Pipeline((CarrySums(), Accumulate(), PartialSums(), SumProducts()), rounds=1, verify=verified)(graph)
+    summed = Pipeline(
+        (CarrySums(), SparseUpdates(), Accumulate(), PartialSums(), SumProducts()), rounds=1, verify=verified
+    )(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)
     unfolded = Pipeline((InlineRecursion(),), rounds=1, verify=verified)(graph)

@@ -39,6 +39,7 @@ OPTIMISATIONS = {
     "redundant_loops": "loops and branches that are a part of others are not run again",
     "skinny_products": "products of matrices of few rows are computed without copying them",
     "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",
+    "sparse_updates": "a step of descent changes only the rows of a table that its gradient has",
     "sum_products": "sums of products over the iterations of a loop are one product, in derived code",
     "recursive_sums": "sums of adjoints go on through recursive calls",
     "recursive_inlining": "several levels of recursive calls are one",

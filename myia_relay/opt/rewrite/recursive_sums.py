@@ -93,7 +93,7 @@ class TermSum:
     inside: list[Node]
 
 
-class _Uses:
+class Uses:
     """How often the values of a graph are used."""
 
     def __init__(self, graph: Graph):
@@ -125,7 +125,7 @@ class _Functions:
 
     def __init__(self, graph: Graph):
         self.graphs = all_graphs(graph)
-        self.uses: dict[Graph, _Uses] = {}
+        self.uses: dict[Graph, Uses] = {}
         self.sums: dict[Graph, set[Part]] = {}
         for members in map(set, recursive_components(graph)):
             for head in {n.fn for g in members for n in g.nodes if n.fn in members}:
@@ -159,9 +159,9 @@ class _Functions:
                     stack.append(user)
         return out
 
-    def uses_of(self, graph: Graph) -> _Uses:
+    def uses_of(self, graph: Graph) -> Uses:
         if graph not in self.uses:
-            self.uses[graph] = _Uses(graph)
+            self.uses[graph] = Uses(graph)
         return self.uses[graph]
 
     def of_part(self, graph: Graph, part: Part) -> TermSum | None:
@@ -381,8 +381,14 @@ class _Continued:
                 env[node] = self.node(b, node, env, events.get(node, ()))
         if None in results:
             new.output = results[None].so_far(b)
-        elif results and outs is not None:
-            values = [results[k].so_far(b) if k in results else lookup(env, out) for k, out in enumerate(outs)]
+        elif results:
+            if outs is None:  # of one application
+                whole, get = lookup(env, old.output), REGISTRY["get_item"]
+                others = [b.emit(get, (whole,), {"index": k}) for k in range(len(whole.type.elems)) if k not in results]
+            else:
+                others = [lookup(env, out) for k, out in enumerate(outs) if k not in results]
+            rest = iter(others)
+            values = [results[k].so_far(b) if k in results else next(rest) for k in range(len(old.output.type.elems))]
             new.output = b.emit(REGISTRY["make_struct"], values, {"type": old.output.type})
         else:
             new.output = lookup(env, old.output)

@@ -27,7 +27,7 @@ from ..plan import ITEM, View
 from ..tir import exact
 from ..tir.block import idx, load
 from . import data, vector_loops
-from .inplace import donated, is_fresh, source
+from .inplace import donated, is_fresh, source, source_of_part
 
 LOGIC = ("logical_not", "logical_and", "logical_or")
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", *LOGIC)
@@ -282,10 +282,15 @@ def _kept_places(
     """Results that live on in the memory of an operand: those that the branches made of it."""
     out: dict[int, View] = {}
     for graph in branches:
-        for k, leaf in enumerate(leaf_nodes(graph.output, lowering.scope)):
-            if leaf is None or k in out or not isinstance(leaf.type, Array) or is_scalar(leaf.type):
+        nodes, types = leaf_nodes(graph.output, lowering.scope), leaves(graph.output.type)
+        flat = isinstance(graph.output.type, Struct) and len(graph.output.type.elems) == len(types)
+        for k, (leaf, t) in enumerate(zip(nodes, types, strict=True)):
+            if k in out or not isinstance(t, Array) or is_scalar(t):
                 continue
-            param = source(graph, leaf)
+            if leaf is not None:
+                param = source(graph, leaf)
+            else:
+                param = source_of_part(graph, k) if flat else None
             if param is None:
                 continue
             at = graph.params.index(param)

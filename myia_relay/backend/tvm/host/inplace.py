@@ -168,8 +168,6 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
         run, part = (node.args[0], node.attrs["index"]) if applied(node) == "get_item" else (node, None)
         if isinstance(node.fn, Primitive) and (node.fn.update or node.fn.name in OVERWRITING):
             node = node.args[0]
-        elif applied(run) in LEAD and part is not None:
-            node = run.args[LEAD[run.fn.name] + part]
         else:
             found = _source_of_run(run, part, (*busy, graph)) if isinstance(run, Apply) else None
             if found is None:
@@ -179,7 +177,9 @@ def source(graph: Graph, node: Node, busy: tuple[Graph, ...] = ()) -> Parameter 
 
 
 def _source_of_run(run: Apply, part: int | None, busy: tuple[Graph, ...]) -> Node | None:
-    """The operand of a branch or a call that a part of its result is an updated version of."""
+    """The operand of a loop, a branch or a call that a part of its result is an updated version of."""
+    if applied(run) in LEAD:
+        return run.args[LEAD[run.fn.name] + part] if part is not None else None
     if isinstance(run.fn, Graph):
         inner, args = (run.fn,), run.args
     elif run.fn.name == "cond":
