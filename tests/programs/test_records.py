@@ -100,3 +100,15 @@ def test_fields_may_be_arrays(executor):
 
     assert total(u) == 9.0
     np.testing.assert_array_equal(grad(total)(u).x, np.full(3, 2.0))
+
+
+def views_of_dicts(x, y):
+    d, e = {"a": x, "b": y}, {"b": y, "a": x}
+    f, g = {"a": x}, {"a": x, "b": 3.0}
+    keys = d.keys() == e.keys(), d.keys() == f.keys(), d.keys() != f.keys(), d.keys() == g.keys()
+    return keys, (d.items() == e.items(), d.items() == f.items(), d.items() == g.items(), d.items() != g.items())
+
+
+@pytest.mark.parametrize("args", [(1.0, 2.0), (1.0, 3.0), (3.0, 3.0)])
+def test_keys_and_items_are_equal_as_sets(args, executor):
+    assert relay(executor=executor)(views_of_dicts)(*args) == views_of_dicts(*args)

@@ -71,6 +71,8 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
         return result
     if isinstance(a, Static) and isinstance(b, Static):
         return frame.constant(bool(a.value == b.value))
+    if isinstance(a, Iter) and isinstance(b, Iter) and a.kind == b.kind and a.kind in ("dict_keys", "dict_items"):
+        return equality(engine, frame, _entries(a), _entries(b))
     if isinstance(a, Iter) or isinstance(b, Iter):
         raise TypeError_(
             f"{describe(a)} == {describe(b)} is not part of the language; compare lists of what they run over"
@@ -78,6 +80,15 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     if isinstance(a, Text) or isinstance(b, Text):
         raise TypeError_("strings made at run time cannot be compared in compiled code")
     return frame.constant(False)
+
+
+def _entries(view: Iter) -> Seq:
+    """The keys, or the items, of a dict as a dict: they are equal as sets are."""
+    (entries,) = view.parts
+    assert isinstance(entries, Seq)
+    pairs = [e.elems if isinstance(e, Seq) else (e, e) for e in entries.elems]
+    keys = [k.value for k, _ in pairs if isinstance(k, Static)]
+    return Seq("dict", tuple(v for _, v in pairs), tuple(keys))
 
 
 def _is_tuple(a: Seq) -> bool:
