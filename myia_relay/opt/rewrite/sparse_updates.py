@@ -49,11 +49,11 @@ class SparseUpdates:
     name: str = "sparse_updates"
 
     def __call__(self, graph: Graph) -> Graph:
-        found = _Paths(graph)
-        return _Noting(found).graph(graph) if found.updates else graph
+        found = _RowPaths(graph)
+        return _RowNoting(found).graph(graph) if found.updates else graph
 
 
-class Step(NamedTuple):
+class RowStep(NamedTuple):
     """An application that adds to rows of an array: itself, or by what it runs.
 
     Attributes:
@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Update:
+class RowUpdate:
     """`w - rate * g`, where g is zero but for rows that are added to.
 
     Attributes:
@@ -81,11 +81,11 @@ class Update:
     product: Apply
     rate: Node
     gradient: Node
-    steps: list[Step]
+    steps: list[RowStep]
     start: Node
 
 
-class _Paths:
+class _RowPaths:
     """How arrays are made by adding to rows of others.
 
     Attributes:
@@ -98,7 +98,7 @@ class _Paths:
         self.graphs = all_graphs(graph)
         self.memo: dict[Graph, Uses] = {}
         self.parameters: dict[tuple[Graph, int], int | None] = {}
-        self.updates: dict[Graph, list[Update]] = {}
+        self.updates: dict[Graph, list[RowUpdate]] = {}
         self.noted: dict[Graph, dict[int, int]] = {}
         for g in self.graphs:
             for node in g.nodes:
@@ -134,7 +134,7 @@ class _Paths:
             self.memo[graph] = Uses(graph)
         return self.memo[graph]
 
-    def update(self, graph: Graph, node: Apply) -> Update | None:
+    def update(self, graph: Graph, node: Apply) -> RowUpdate | None:
         """The update that a subtraction is, if it is one."""
         table, product = node.args
         t, count = node.type, self.uses(graph).count
@@ -148,15 +148,15 @@ class _Paths:
             if isinstance(rate.type, Scalar) and rate.type.is_float and gradient.type == t:
                 steps, start = self.path(graph, gradient)
                 if steps and filled(start) == 0:
-                    return Update(node, product, rate, gradient, steps, start)
+                    return RowUpdate(node, product, rate, gradient, steps, start)
         return None
 
-    def path(self, graph: Graph, node: Node) -> tuple[list[Step], Node]:
+    def path(self, graph: Graph, node: Node) -> tuple[list[RowStep], Node]:
         """What adds to rows on the way to a value that is used once, last first, and the value that is added to."""
         uses, steps = self.uses(graph), []
         while isinstance(node, Apply) and uses.count.get(node) == 1:
             if applied(node) == "index_add" and node.attrs["axis"] == 0:
-                steps.append(Step(node, None))
+                steps.append(RowStep(node, None))
                 node = node.args[0]
                 continue
             run, part = (node.args[0], node.attrs["index"]) if applied(node) == "get_item" else (None, 0)
@@ -164,7 +164,7 @@ class _Paths:
             if at is None:
                 break
             assert isinstance(run, Apply)
-            steps.append(Step(run, part))
+            steps.append(RowStep(run, part))
             node = run.args[at]
         return steps, node
 
@@ -203,7 +203,7 @@ class _Paths:
             self.parameters.setdefault(key, None)
         return self.parameters[key]
 
-    def steps(self, graph: Graph, part: int) -> tuple[list[Step], Node | None]:
+    def steps(self, graph: Graph, part: int) -> tuple[list[RowStep], Node | None]:
         """As `path`, for a part of the result of a graph."""
         outs, output = output_parts(graph), graph.output
         if outs is not None:
@@ -212,9 +212,9 @@ class _Paths:
         if at is None:
             return [], None
         more, start = self.path(graph, output.args[at])
-        return [Step(output, part), *more], start
+        return [RowStep(output, part), *more], start
 
-    def note(self, steps: Iterable[Step]) -> None:
+    def note(self, steps: Iterable[RowStep]) -> None:
         """Have everything that is run note the rows that it adds to."""
         stack = list(steps)
         while stack:
@@ -230,7 +230,7 @@ class _Paths:
 
 
 @dataclass(eq=False)
-class _Note:
+class _RowNotes:
     """The rows that are noted while a graph is rebuilt.
 
     Attributes:
@@ -238,7 +238,7 @@ class _Note:
         rows: a list so far; None where nothing has been added yet.
     """
 
-    steps: list[Step]
+    steps: list[RowStep]
     rows: Node | None = None
 
     def so_far(self, b: Builder) -> Node:
@@ -249,7 +249,7 @@ class _Note:
 
 
 @dataclass(frozen=True)
-class _Rebuilt:
+class _NotingGraph:
     """A graph that has changed.
 
     Attributes:
@@ -265,20 +265,20 @@ class _Rebuilt:
 
 
 @dataclass
-class _Noting:
+class _RowNoting:
     """The program with lists of the rows that are added to."""
 
-    found: _Paths
-    done: dict[Graph, _Rebuilt] = field(default_factory=dict)
+    found: _RowPaths
+    done: dict[Graph, _NotingGraph] = field(default_factory=dict)
 
     def graph(self, old: Graph) -> Graph:
         """A graph, as it is or rebuilt."""
         return self.rebuilt(old).graph
 
-    def rebuilt(self, old: Graph, carried: int | None = None, first: int = 0) -> _Rebuilt:
+    def rebuilt(self, old: Graph, carried: int | None = None, first: int = 0) -> _NotingGraph:
         """A graph rebuilt; with `carried` the body of a loop that carries so many values, behind `first` other parameters."""
         if old not in self.found.affected:
-            return _Rebuilt(old, ())
+            return _NotingGraph(old, ())
         if old not in self.done:
             parts = tuple(sorted(self.found.noted.get(old, ())))
             updates = self.found.updates.get(old, [])
@@ -289,7 +289,7 @@ class _Noting:
             if carried is not None:  # what is carried comes before the constants
                 n, own = first + carried, len(old.params)
                 new.params = [*new.params[:n], *new.params[own:], *new.params[n:own]]
-            self.done[old] = _Rebuilt(new, parts, zeros)
+            self.done[old] = _NotingGraph(new, parts, zeros)
             t = old.output.type
             new.output = Node(tuple_of(*t.elems, *zeros, *(TOUCHED for _ in parts)) if parts or zeros else t)
             self.build(old, new, env, dict(zip(parts, lists, strict=True)), updates, starts)
@@ -301,15 +301,15 @@ class _Noting:
         new: Graph,
         env: Env,
         lists: Mapping[int, Parameter],
-        updates: Sequence[Update],
+        updates: Sequence[RowUpdate],
         starts: Sequence[Parameter],
     ) -> None:
         b = Builder(new)
-        notes = {k: _Note(self.found.steps(old, k)[0], node) for k, node in lists.items()}
-        found = {u.node: (u, _Note(u.steps)) for u in updates}
+        notes = {k: _RowNotes(self.found.steps(old, k)[0], node) for k, node in lists.items()}
+        found = {u.node: (u, _RowNotes(u.steps)) for u in updates}
         zeros = {u.start: start for u, start in zip(updates, starts)}
         ends: dict[Node, Node] = {}
-        events: dict[Node, list[tuple[_Note, Step]]] = {}
+        events: dict[Node, list[tuple[_RowNotes, RowStep]]] = {}
         for note in (*notes.values(), *(note for _, note in found.values())):
             for step in note.steps:
                 events.setdefault(step.node, []).append((note, step))
@@ -346,7 +346,9 @@ class _Noting:
         values += [*(ends[u.node] for u in (updates if starts else ())), *(notes[k].so_far(b) for k in lists)]
         new.output = b.emit(REGISTRY["make_struct"], values, {"type": tuple_of(*(v.type for v in values))})
 
-    def application(self, b: Builder, node: Apply, args: tuple[Node, ...], given: Mapping[int | None, _Note]) -> Node:
+    def application(
+        self, b: Builder, node: Apply, args: tuple[Node, ...], given: Mapping[int | None, _RowNotes]
+    ) -> Node:
         """An application that runs graphs, or any other; `given`: the notes of parts of its result."""
         name = applied(node)
         b.origin = node.origin
@@ -381,7 +383,7 @@ class _Noting:
             new.name = node.name
         return new
 
-    def start(self, b: Builder, note: _Note | None) -> Node:
+    def start(self, b: Builder, note: _RowNotes | None) -> Node:
         """The list with which an application goes on."""
         return list_functions.new(b, INT) if note is None else note.so_far(b)
 
@@ -407,7 +409,9 @@ def _with_more(old: Graph, at: int, types: Sequence[Type]) -> Graph:
     return new
 
 
-def _emit_update(b: Builder, update: Update, table: Node, gradient: Node, rate: Node, rows: Node) -> tuple[Node, Node]:
+def _emit_update(
+    b: Builder, update: RowUpdate, table: Node, gradient: Node, rate: Node, rows: Node
+) -> tuple[Node, Node]:
     """The table after the update, and the gradient with zeros in place of the rows that it has."""
     n = update.node.type.shape[0]
 
