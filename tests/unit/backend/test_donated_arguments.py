@@ -373,12 +373,6 @@ def row_of_itself(x, n):
     return put(y, at(y, 1), 0)
 
 
-def column_from_a_row_of_itself(x, n):
-    """The row is read behind where the column has changed it."""
-    y = apply("dot", matrix(x), matrix(x), transpose_a=True, transpose_b=False)
-    return apply("dynamic_update", y, at(y, 0), 1, axis=1)
-
-
 def row_that_is_computed_from_another_array(x, n):
     y, z = matrix(x), matrix(x + 1.0)
     return put(y, at(z, 1) * 2.0, few(n) - 1)
@@ -543,7 +537,6 @@ PROGRAMS = {
     computed_later_from_a_view_of_it: "mul copy dynamic_update reduce_sum",
     part_of_itself: "mul dynamic_slice dynamic_update_slice copy",
     row_of_itself: "mul copy dynamic_update copy",
-    column_from_a_row_of_itself: "mul dot copy dynamic_update copy",
     row_that_is_computed_from_another_array: "mul dynamic_update copy",
     matrix_in_place: "add dynamic_update copy",
     reshaped_result: "mul dot matvec",

@@ -113,16 +113,6 @@ def updated_in_the_other_branch(x, y, n):
     return cond(n > 1, lambda a, b: put(b, 1.0, 0), lambda a, b: a + b, y, x)
 
 
-def updated_loop(x, y, n):
-    return for_((0, n, 1), lambda i, a: (put(a, 1.0, i),), (x,))
-
-
-def part_of_a_call_of_a_call(x, y, n):
-    inner = build(lambda a, b, k: (a, put(b, 1.0, k)), vec(), vec(), INT, name="inner")
-    outer = build(lambda a, b, k: call(inner, b, a, k), vec(), vec(), INT, name="outer")
-    return call(outer, x, y, n)[1]
-
-
 SOURCES = {
     "itself": (lambda x, y, n: x, "x"),
     "an update": (lambda x, y, n: put(x, 1.0, n), "x"),
@@ -133,8 +123,6 @@ SOURCES = {
     "one branch": (updated_in_one_branch, "x"),
     "the other branch": (updated_in_the_other_branch, "x"),
     "a part of a tuple": (part_of_a_tuple, "x"),
-    "a part of a tuple that a call has from another one": (part_of_a_call_of_a_call, "x"),
-    "all results of a loop": (updated_loop, None),
     "a new array": (lambda x, y, n: x + y, None),
     "an update of a new array": (lambda x, y, n: put(x + y, 1.0, n), None),
     "new arrays of two branches": (lambda x, y, n: cond(n > 1, lambda a: a * 2.0, lambda a: a + 1.0, x), None),
