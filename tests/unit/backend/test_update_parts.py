@@ -92,8 +92,12 @@ def updated_in_a_call(x, y, n):
     return call(f, y, x, n)
 
 
+def loop(x, y, n):
+    return for_((0, n, 1), lambda i, a, b: (put(a, 1.0, i), put(b, 2.0, i)), (y, x))
+
+
 def updated_in_a_loop(x, y, n):
-    return for_((0, n, 1), lambda i, a, b: (put(a, 1.0, i), put(b, 2.0, i)), (y, x))[1]
+    return loop(x, y, n)[1]
 
 
 def updated_in_a_while_loop(x, y, n):
@@ -120,6 +124,7 @@ SOURCES = {
     "a call": (updated_in_a_call, "x"),
     "a loop": (updated_in_a_loop, "x"),
     "a while loop": (updated_in_a_while_loop, "x"),
+    "all results of a loop": (loop, None),
     "one branch": (updated_in_one_branch, "x"),
     "the other branch": (updated_in_the_other_branch, "x"),
     "a part of a tuple": (part_of_a_tuple, "x"),
@@ -153,7 +158,17 @@ def parts_of_a_branch(x, y, n):
     return put(found[1], 3.0, 2), x + y, found[0]
 
 
-PARTS_OF_RESULTS = {branch: "y x", branch_in_a_call: "x y", parts_of_a_branch: "x - y"}
+def loop_in_a_call(x, y, n):
+    return call(build(loop, vec(), vec(), INT, name="called"), y, x, n)
+
+
+PARTS_OF_RESULTS = {
+    branch: "y x",
+    branch_in_a_call: "x y",
+    parts_of_a_branch: "x - y",
+    loop: "y x",
+    loop_in_a_call: "x y",
+}
 
 
 @pytest.mark.parametrize("f", PARTS_OF_RESULTS, ids=lambda f: f.__name__)
