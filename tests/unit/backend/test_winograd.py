@@ -87,6 +87,19 @@ def test_threads(case, always):
         threads.configure(before)
 
 
+def test_threads_do_not_share_memory():
+    """Large enough that both are at work at the same time."""
+    x, w, *_ = drawn(((64, 56, 56), 64, ((1, 1), (1, 1)), 1))
+    before = threads.count()
+    try:
+        threads.configure(2)
+        f = relay(lambda x, w: relay.conv2d(x, w, padding=1))
+        results = [f(x, w) for _ in range(100)]
+        assert all(np.array_equal(y, results[0]) for y in results)
+    finally:
+        threads.configure(before)
+
+
 def test_a_batch_of_any_size_and_a_residual(always):
     @relay
     def f(x: Tensor[Float32, (Any, 32, 14, 14)], w):

@@ -116,7 +116,6 @@ class _Convolution:
         self.sum_step = self.filters * self.padded + LANES
         steps = (self.copies.size + LANES, *(PRODUCTS * k for k in (self.image_step, self.filter_step, self.sum_step)))
         self.starts = [sum(steps[:k]) for k in range(5)]
-        self.results = self.block.local("float32", OUT * OUT * LANES, "results")
         self.size = self.starts[-1] + LANES
         self.taps = self.block.local("int64", LANES, "taps")
         for k in range(LANES):
@@ -127,6 +126,8 @@ class _Convolution:
     ) -> None:
         """One sample, or some bands or rows of filters of it."""
         s, block = self.s, self.block
+        # In the loop over tasks: each thread has its own.
+        self.results = block.local("float32", OUT * OUT * LANES, "results")
         plane, image, filters, sums = (at(scratch, start) for start in self.starts[:4])
         first_band, count = bands or (0, self.bands)
         first, most = (times(k, ROWS) for k in tiles or (0, s.filters // ROWS))
