@@ -186,10 +186,22 @@ def direct_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Finish
         finish: what is applied to the results.
     """
     d = divide(s, c.out_type.dtype)
+    over_samples(c, s, n, groups, tasks, _Emitter(c, d).sample, d.bands, d.size, finish)
+
+
+def over_samples(
+    c: Any, s: Conv, n: Any, groups: int, tasks: int, emit: Any, bands: int, size: int, finish: Any
+) -> None:  # fmt: skip
+    """Emit the samples and groups of a convolution on so many threads, which share the only one by bands or by filters.
+
+    Args:
+        c, s, n, groups, tasks, finish: as in `direct_conv`.
+        emit: one sample; see `_Emitter.sample`.
+        bands: of a sample.
+        size: elements of memory that each thread has.
+    """
     source, filters, out = c.operand(0), c.operand(1), c.result()
-    alone = isinstance(n, int) and n * groups == 1
-    scratch = c.scratch(max(1, d.size * tasks), d.dtype)
-    e = _Emitter(c, d)
+    memory = c.scratch(max(1, size * tasks), c.out_type.dtype)
 
     def body(task: Any, item: Any, **part: Any) -> None:
         group = tirx.Mod(idx(item), idx(groups)) if groups > 1 else 0
@@ -204,22 +216,24 @@ def direct_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Finish
             assert finish is not None
             return finish(value, sample, plus(times(group, s.filters), channel), position, lanes)
 
-        e.sample(x, w, y, at(scratch, times(task, d.size)), None if finish is None else finished, **part)
+        emit(x, w, y, at(memory, times(task, size)), None if finish is None else finished, **part)
 
-    if not alone:
+    if not (isinstance(n, int) and n * groups == 1):
         with split(c.block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
             body(task, c.block.let(idx(item)))
     elif tasks == 1:
         body(0, 0)
     else:
-        by_band = d.bands >= 2 * tasks
-        total = d.bands if by_band else s.filters // ROWS
+        by_band = bands >= 2 * tasks
+        total = bands if by_band else s.filters // ROWS
         with c.block.loop(tasks, "parallel", "task") as task:
             first = c.block.let(tirx.Div(tirx.Mul(task, idx(total)), idx(tasks)))
             behind = tirx.Div(tirx.Mul(tirx.Add(task, idx(1)), idx(total)), idx(tasks))
             share = first, c.block.let(tirx.Sub(behind, first))
-            last = tirx.EQ(task, idx(tasks - 1))
-            body(task, 0, **({"bands": share} if by_band else {"tiles": share, "rest": last}))
+            part: dict[str, Any] = {"bands": share} if by_band else {"tiles": share}
+            if not by_band and s.filters % ROWS:
+                part["rest"] = tirx.EQ(task, idx(tasks - 1))
+            body(task, 0, **part)
 
 
 class _Emitter:

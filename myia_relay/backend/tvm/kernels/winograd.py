@@ -29,9 +29,8 @@ from ....utils.switches import is_left_out
 from ..tir import pipeline
 from ..tir.block import Block, const, idx, load, ramp, shuffle, vload
 from ..tir.exact import fence, fma
-from .conv import split
 from .copies import Copies
-from .direct_conv import ROWS, VECTORS, TileFunction, call_tile, tile_of_sums
+from .direct_conv import ROWS, VECTORS, TileFunction, call_tile, over_samples, tile_of_sums
 from .patches import Conv, Operand, at, pieces, plus, times
 
 LANES = 16  # of float32
@@ -55,36 +54,11 @@ def is_winograd(s: Conv, dtype: str) -> bool:
 def winograd_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Any) -> None:
     """Emit it; the arguments are those of `direct_conv`."""
     e = _Convolution(c, s)
-    source, filters, out = c.operand(0), c.operand(1), c.result()
-    scratch = c.scratch(e.size * tasks, "float32")
+    over_samples(c, s, n, groups, tasks, e.sample, e.bands, e.size, finish or _unchanged)
 
-    def body(task: Any, item: Any, **part: Any) -> None:
-        group = tirx.Mod(idx(item), idx(groups)) if groups > 1 else 0
-        sample = tirx.Div(idx(item), idx(groups)) if groups > 1 else item
-        x, w, y = (
-            at(source, times(item, s.size_in)),
-            at(filters, times(group, s.weights)),
-            at(out, times(item, s.size_out)),
-        )
 
-        def finished(value: Any, channel: Any, position: Any, lanes: int) -> Any:
-            return finish(value, sample, plus(times(group, s.filters), channel), position, lanes) if finish else value
-
-        e.sample(x, w, y, at(scratch, times(task, e.size)), finished, **part)
-
-    if not (isinstance(n, int) and n * groups == 1):
-        with split(c.block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
-            body(task, c.block.let(idx(item)))
-    elif tasks == 1:
-        body(0, 0)
-    else:
-        by_band = e.bands >= 2 * tasks
-        total = e.bands if by_band else s.filters // ROWS
-        with c.block.loop(tasks, "parallel", "task") as task:
-            first = c.block.let(tirx.Div(tirx.Mul(task, idx(total)), idx(tasks)))
-            behind = tirx.Div(tirx.Mul(tirx.Add(task, idx(1)), idx(total)), idx(tasks))
-            share = first, c.block.let(tirx.Sub(behind, first))
-            body(task, 0, **({"bands": share} if by_band else {"tiles": share}))
+def _unchanged(value: Any, *_: Any) -> Any:
+    return value
 
 
 class _Convolution:
