@@ -50,6 +50,22 @@ def graphs_run(graph: Graph) -> list[Graph]:
     return found
 
 
+def running(graphs: Iterable[Graph], some: Iterable[Graph]) -> set[Graph]:
+    """Some of these graphs, and those that run one of them, directly or not."""
+    users: dict[Graph, list[Graph]] = {}
+    for g in graphs:
+        for inner in graphs_run(g):
+            users.setdefault(inner, []).append(g)
+    out = set(some)
+    stack = list(out)
+    while stack:
+        for user in users.get(stack.pop(), ()):
+            if user not in out:
+                out.add(user)
+                stack.append(user)
+    return out
+
+
 def map_graphs(attrs: Mapping[str, Any], change: Callable[[Graph], Graph]) -> dict[str, Any]:
     """The attributes with every graph among them replaced by `change(graph)`."""
     out = dict(attrs)

@@ -33,10 +33,10 @@ from ...ir.rewrite import (
     Env,
     all_graphs,
     emit_like,
-    graphs_run,
     lookup,
     map_graphs,
     recursive_components,
+    running,
     same_interface,
 )
 from ...prims.ops.control import LEAD
@@ -143,21 +143,7 @@ class _Functions:
             self.sums = kept
             for memo in (self.memo, self.reached, self.helped):
                 memo.clear()
-        self.affected = self._affected()
-
-    def _affected(self) -> set[Graph]:
-        """The graphs that run such a function, and those inside of which one does."""
-        users: dict[Graph, list[Graph]] = {}
-        for g in self.graphs:
-            for inner in graphs_run(g):
-                users.setdefault(inner, []).append(g)
-        out, stack = set(self.sums), list(self.sums)
-        while stack:
-            for user in users.get(stack.pop(), ()):
-                if user not in out:
-                    out.add(user)
-                    stack.append(user)
-        return out
+        self.affected = running(self.graphs, self.sums)
 
     def uses_of(self, graph: Graph) -> Uses:
         if graph not in self.uses:

@@ -29,7 +29,7 @@ from ...abstract.types import INT, Array, List, Scalar, Struct, Type, tuple_of
 from ...ir.build import Builder, as_type
 from ...ir.node import Apply, Graph, Node, Parameter, applied, applies
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Env, all_graphs, emit_like, graphs_run, lookup, map_graphs, same_interface
+from ...ir.rewrite import Env, all_graphs, emit_like, lookup, map_graphs, running, same_interface
 from ...prims.ops import list_functions
 from ...prims.ops.control import LEAD
 from ...prims.ops.data_functions import zero
@@ -108,26 +108,12 @@ class _RowPaths:
                     self.note(update.steps)
         if not all(self.agree(n) for g in self.graphs for n in g.nodes if applied(n) == "cond"):
             self.updates = {}
-        self.affected = self._affected()
+        self.affected = running(self.graphs, {*self.updates, *self.noted})
 
     def agree(self, node: Apply) -> bool:
         """Whether both branches note the same; one of them may be a branch elsewhere too."""
         then, orelse = (self.noted.get(node.attrs[key], {}) for key in ("then", "orelse"))
         return then == orelse
-
-    def _affected(self) -> set[Graph]:
-        users: dict[Graph, list[Graph]] = {}
-        for g in self.graphs:
-            for inner in graphs_run(g):
-                users.setdefault(inner, []).append(g)
-        out = {*self.updates, *self.noted}
-        stack = list(out)
-        while stack:
-            for user in users.get(stack.pop(), ()):
-                if user not in out:
-                    out.add(user)
-                    stack.append(user)
-        return out
 
     def uses(self, graph: Graph) -> Uses:
         if graph not in self.memo:
