@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import importlib.abc
 import importlib.machinery
 import itertools
 import json
 import os
 import pickle
-import random
 import resource
 import signal
 import sys
@@ -325,12 +325,20 @@ def cases(area: Area) -> list[Case]:
 
 
 def draw(areas: Iterable[Area], count: int, seed: int, match: str = "") -> list[Case]:
-    """Mutants of some areas, an equal number of each where it has as many."""
+    """Mutants of some areas, an equal number of each where it has as many.
+
+    Each has a random place in line that only its own key and the seed decide: a change of the code changes no more of the draw
+    than the mutants of the statements that it changes.
+    """
     areas, chosen = list(areas), []
+
+    def place(case: Case) -> bytes:
+        return hashlib.sha256(f"{seed} {case.area.name} {case.key}".encode()).digest()
+
     for k, area in enumerate(areas):
         share = count // len(areas) + (k < count % len(areas))
         found = [c for c in cases(area) if match in c.key]
-        chosen += random.Random(f"{seed} {area.name}").sample(found, min(share, len(found)))
+        chosen += sorted(found, key=place)[:share]
     return chosen
 
 

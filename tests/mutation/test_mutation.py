@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.areas import AREAS, ROOT
-from tests.mutation.campaign import cases, equivalents
+from tests.mutation.areas import AREAS, ROOT, Area
+from tests.mutation.campaign import cases, draw, equivalents
 from tests.mutation.operators import mutants, mutated
 
 MODULE = '''
@@ -73,6 +73,24 @@ def test_every_module_and_test_of_an_area_is_there():
     for area in AREAS:
         paths = area.module_paths()
         assert paths and area.test_paths() and len(set(paths)) == len(paths)
+
+
+def test_a_change_elsewhere_leaves_the_draw(tmp_path):
+    module = tmp_path / "module.py"
+    area = Area("module", {}, "")
+
+    def drawn(source: str) -> list[str]:
+        module.write_text(source)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Area, "module_paths", lambda self: [module])
+            return [case.key for case in draw([area], 8, 0)]
+
+    before = drawn(MODULE)
+    after = drawn("def first(x):\n    return x + 1 < 2\n" + MODULE)
+    assert (
+        len(set(before)) == 8
+        and [key for key in after if "first" not in key] == before[: sum("first" not in k for k in after)]
+    )
 
 
 @pytest.mark.campaign
