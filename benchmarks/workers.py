@@ -199,6 +199,19 @@ def peak_memory() -> int:
         return size if sys.platform == "darwin" else size * 1024
 
 
+def reset_peak_memory() -> bool:
+    """Let `peak_memory` begin anew, with what is resident now.
+
+    Returns:
+        Whether the system can: Linux does.
+    """
+    try:
+        Path("/proc/self/clear_refs").write_text("5", "utf-8")
+    except OSError:
+        return False
+    return True
+
+
 def find_peer(package: str, python: str | None) -> str | None:
     """The Python that has a package.
 

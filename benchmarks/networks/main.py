@@ -2,7 +2,9 @@
 
 All systems start from the same weights and inputs, each in a process of its own; their outputs are compared, and their times
 are measured in interleaved rounds, one system at a time, with each number of threads. Shown: median milliseconds, and the
-best peer's time over ours, the median of the ratios of the rounds.
+best peer's time over ours, the median of the ratios of the rounds. Of training steps also the peak of resident memory, each
+in a further process that only runs steps (ours finds its compiled program in a file): of the whole process, and of what came
+after the imports.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 rows += found
                 print(lines(found), flush=True)
     for threads in options.threads:
-        print(f"\n== {threads} thread{'s' * (threads > 1)} ==\n\n{table([r for r in rows if r['threads'] == threads])}")
+        some = [r for r in rows if r["threads"] == threads]
+        print(f"\n== {threads} thread{'s' * (threads > 1)} ==\n\n{table(some)}\n\n{memory_table(some)}")
     common.write_json(options.json, {"benchmark": "networks", "environment": info, "rows": rows})
     return int(any(not right(row) for row in rows))
 
@@ -161,6 +164,13 @@ class Bench:
                     figures[name] |= {"seconds": statistics.median(values), "rounds": values}
             except WorkerError as error:
                 figures[OURS]["failed"] = str(error)
+        if row.endswith("_step"):
+            for name, figure in figures.items():
+                if (
+                    name != "compile" and "failed" not in figure
+                ):  # compiling, which is done in the process, has its own peak
+                    with self.worker(name, threads) as worker:
+                        figure["memory"] = worker("memory", row=row, tiny=options.tiny, data=options.data)
         return list(figures.values())
 
 
@@ -188,6 +198,22 @@ def lines(rows: list[dict[str, Any]]) -> str:
         times = f"{1e3 * row['seconds']:10.3f} ms (least {1e3 * min(row['rounds']):.3f})"
         found.append(f"{where}{times}  first call {row['compile']:6.2f} s more  {differs} {wrong}".rstrip())
     return "\n".join(found)
+
+
+def memory_table(rows: list[dict[str, Any]]) -> str:
+    """Megabytes by system: of the whole process, and what came after the imports."""
+    measured = [row for row in rows if row.get("memory")]
+    systems = list(dict.fromkeys(row["system"] for row in measured))
+    if not systems:
+        return "no memory measured"
+    shown = [["MB, whole process / after the imports", *systems]]
+    for name in dict.fromkeys(row["row"] for row in measured):
+        found = {row["system"]: row["memory"] for row in measured if row["row"] == name}
+        cells = [
+            f"{found[s]['peak'] / 1e6:.0f} / {found[s]['growth'] / 1e6:.0f}" if s in found else "" for s in systems
+        ]
+        shown.append([name, *cells])
+    return common.table(shown)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

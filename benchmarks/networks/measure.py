@@ -1,7 +1,8 @@
-"""What a worker of any system does: builds a row's program, writes its output, and measures seconds. Needs NumPy only."""
+"""What a worker of any system does: builds a row, writes its output, and measures seconds and memory. Needs NumPy only."""
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..adbench.measure import seconds_of
-from ..workers import serve
+from ..workers import peak_memory, reset_peak_memory, serve
 from .cases import Problem, flat, load
 
 Builder = Callable[[Problem], Callable[[], Any]]
@@ -27,6 +28,7 @@ class Measurer:
     def __init__(self, builders: dict[str, Builder]):
         self.builders = builders
         self.program: Callable[[], Any] | None = None
+        self.imported = peak_memory() if reset_peak_memory() else 0
 
     def prepare(self, row: str, tiny: bool, data: str | None, out: str) -> dict[str, float]:
         """Compile the program of a row and write its output.
@@ -51,6 +53,26 @@ class Measurer:
         self.program = program
         return {"compile": max(0.0, first - later)}
 
+    def memory(self, row: str, tiny: bool, data: str | None) -> dict[str, int]:
+        """The memory that calls take, in a process that has done nothing else.
+
+        Args:
+            row, tiny, data: as in `cases.load`.
+
+        Returns:
+            Bytes: the peak of the process during three calls after the first one, and how much of it came after the
+            imports: weights, inputs, results, and what is between. Nothing where the system does not tell.
+        """
+        program = self.builders[row](load(row, tiny, data))
+        program()
+        gc.collect()
+        if not reset_peak_memory():
+            return {}
+        for _ in range(3):
+            program()
+        peak = peak_memory()
+        return {"peak": peak, "growth": peak - self.imported}
+
     def measure(self, seconds: float) -> float:
         """Seconds of a call."""
         assert self.program is not None
@@ -60,4 +82,4 @@ class Measurer:
 def serve_builders(builders: dict[str, Builder]) -> None:
     """The main program of a worker; its command line is for `prepare_process` and `variant`."""
     measurer = Measurer(builders)
-    serve({"prepare": measurer.prepare, "measure": measurer.measure})
+    serve({"prepare": measurer.prepare, "measure": measurer.measure, "memory": measurer.memory})

@@ -60,6 +60,7 @@ class Family:
         name: as users write it: "Leaf | Node".
         variants: its classes; the k-th has the number k + 1.
         recursive: whether its values have no fixed shape: then constructing one gives a run-time value.
+        derived_from: for a family of derivatives the family of the values, and the name of the attribute that leads here.
     """
 
     def __init__(self, classes: list[type], recursive: bool):
@@ -68,6 +69,7 @@ class Family:
         self.recursive = recursive
         self.numbers = {v.cls: v.number for v in self.variants}
         self.evidence: list[tuple] = []
+        self.derived_from: tuple[Family, str] | None = None
 
     def reachable(self) -> list[Family]:
         """This family and all that its records refer to."""
@@ -127,7 +129,8 @@ def derive(family: Family) -> None:
         if f.tangent is not None:
             derived.append((f.tangent, tangent))
         for new, rule in derived:
-            new.name = f"{'gradient' if new is f.gradient else 'tangent'} of {f.name}"
+            role = "gradient" if new is f.gradient else "tangent"
+            new.name, new.derived_from = f"{role} of {f.name}", (f, role)
             new.__dict__.update(tangent=f.tangent, gradient=f.gradient)
             for old, v in zip(f.variants, new.variants, strict=True):
                 v.fields, v.starts = old.fields, old.starts

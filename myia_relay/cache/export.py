@@ -65,6 +65,10 @@ def write_library(
                 f"{name} makes a model at every call, and a library has no compiler for it; pass the model in"
             )
         values.append(hidden.fetch(values))
+        if not isinstance(values[-1], np.ndarray) and not hasattr(values[-1], "arrays"):
+            raise LoweringError(
+                f"{name} reads a {type(values[-1]).__name__} in a free name, and a library holds only arrays and models; pass it in"
+            )
     if any(kind == "arg" for kind, _ in compiled.returned):
         raise LoweringError(f"{name} returns a model, and a library has none to return; return its parameters")
     blobs: list[np.ndarray] = []

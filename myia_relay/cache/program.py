@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Type
+from ..abstract.types import Data, List, Struct, Type
 from ..backend.native import format
 from ..backend.native.elf import payload_of
 from ..backend.native.entry import Entry
@@ -100,9 +100,17 @@ def decode_treedef(data: list) -> TreeDef:
 
 
 def describe_type(t: Type) -> Any:
-    """The description of an argument's type, with that of the model or optimiser it refers to."""
+    """The description of an argument's type, with those of the model, optimiser or classes it refers to."""
     spec = getattr(t, "spec", None)
-    return [format.encode_type(t), describe_spec(spec) if spec is not None else None]
+    return [format.encode_type(t), describe_spec(spec) if spec is not None else None, *map(describe, classes_of(t))]
+
+
+def classes_of(t: Type) -> list[type]:
+    """The classes of the algebraic data types in a type: code may depend on all that they are, such as their methods."""
+    if isinstance(t, Data):
+        return [v.cls for family in t.family.reachable() for v in family.variants]
+    parts = t.elems if isinstance(t, Struct) else [t.elem] if isinstance(t, List) else []
+    return list(dict.fromkeys(cls for part in parts for cls in classes_of(part)))
 
 
 FOLLOWING = ("dependencies", "by_path", "draws", "inits", "state", "rows", "flops")
@@ -145,7 +153,7 @@ def describe_treedef(treedef: TreeDef, statics: list[Any]) -> list:
     tag, info = treedef.tag, treedef.info
     if tag == "dyn":
         data: Any = describe_type(info)
-        statics += functions_of(getattr(info, "spec", None))
+        statics += [*classes_of(info), *functions_of(getattr(info, "spec", None))]
     elif tag == "const":
         data = [format.encode_type(info.type), format.encode_number(info.value)]
     elif tag == "static":
@@ -176,9 +184,14 @@ def _held(d: Dependency, value: Any) -> Any:
     return describe(value)
 
 
-def _leads_on(kind: str, place: Any, value: Any) -> Any:
-    """Starts of further paths: the value of a dependency, or the class whose members it is about."""
-    return place if kind == "members" else value
+def _leads_on(d: Dependency) -> Any:
+    """Starts of further paths: the value of a dependency, or the classes that it is about.
+
+    A tree leads to the classes of its family, whatever its shape.
+    """
+    if isinstance(d.type, Data):
+        return classes_of(d.type)
+    return d.place if d.kind == "members" else d.value
 
 
 def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> list[list]:
@@ -192,7 +205,7 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
         if _in_library(d.place):  # this package's sources are part of every key
             continue
         out.append([d.kind, paths.path(d.place), d.name, _held(d, d.value)])
-        paths.add(_leads_on(d.kind, d.place, d.value))
+        paths.add(_leads_on(d))
     return out
 
 
@@ -219,7 +232,7 @@ def decode_dependencies(data: list[list], roots: list[Any]) -> list[Dependency] 
         except (LookupError, AttributeError, TypeError, ValueError, Unportable):
             return None
         out.append(d)
-        paths.values.append(_leads_on(kind, place, value))
+        paths.values.append(_leads_on(d))
     return out
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.networks import cases, recurrent
 from benchmarks.networks.main import OURS, WITHOUT, main, right
+from benchmarks.workers import peak_memory, reset_peak_memory
 from myia_relay import relay, value_and_grad
 
 
@@ -20,7 +21,20 @@ def test_inference_and_a_step_run(tmp_path, capsys):
     rows = json.loads(out.read_text("utf-8"))["rows"]
     assert [(row["row"], row["system"]) for row in rows] == [("gru", "myia_relay"), ("lstm_step", "myia_relay")]
     assert all(len(row["rounds"]) == 2 and row["seconds"] > 0 for row in rows)
-    assert "gru" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "gru" in out
+    if reset_peak_memory():
+        assert "memory" not in rows[0] and 0 < rows[1]["memory"]["growth"] < rows[1]["memory"]["peak"]
+        assert "after the imports" in out
+
+
+@pytest.mark.skipif(not reset_peak_memory(), reason="this system does not tell")
+def test_the_peak_of_memory_begins_anew():
+    assert np.ones(1 << 25).sum() == 1 << 25  # 256 MB, given back
+    before = peak_memory()
+    assert reset_peak_memory() and peak_memory() < before - (1 << 27)
+    assert np.ones(1 << 24).sum() == 1 << 24
+    assert peak_memory() > before - (1 << 27)
 
 
 def test_a_wrong_output_fails_the_run():

@@ -7,7 +7,9 @@ and the reverse. What has no form in JSON raises `Unportable`. This module conta
 from __future__ import annotations
 
 import builtins
+import hashlib
 import importlib
+import json
 import sys
 from dataclasses import fields, replace
 from typing import Any
@@ -15,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from ...abstract.dims import Dim
-from ...abstract.types import Array, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
+from ...abstract.families import family_of
+from ...abstract.family import Family
+from ...abstract.types import Array, Data, List, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
 from ...utils.attributes import has_own
 from ...utils.source import Loc, Origin
 from .entry import ProgramSignature
-from .sites import Elements, Number, Parts, Site, StaticOperand
+from .sites import Elements, Entries, Number, Parts, Site, StaticOperand
 
 
 class Unportable(Exception):
@@ -106,6 +110,10 @@ def encode_type(t: Any) -> Any:
         return ["struct", t.kind, [encode_type(e) for e in t.elems], list(t.fields), encode_class(t.cls)]
     if kind is Ref:
         return ["ref", list(t.names), [encode_type(e) for e in t.elems]]
+    if kind is List:
+        return ["list", encode_type(t.elem)]
+    if kind is Data:
+        return ["data", *_encode_family(t.family), t.nullable]
     for name, single in SINGLE.items():
         if t == single:
             return [name]
@@ -123,7 +131,46 @@ def decode_type(data: Any) -> Type:
         return Struct(rest[0], tuple(map(decode_type, rest[1])), tuple(rest[2]), decode_class(rest[3]))
     if kind == "ref":
         return Ref(None, tuple(rest[0]), tuple(_decode_array(e) for e in rest[1]))
+    if kind == "list":
+        return List(decode_type(rest[0]))
+    if kind == "data":
+        return Data(_decode_family(*rest[:3]), rest[3])
     return SINGLE[kind]
+
+
+def _encode_family(family: Family) -> list:
+    """One of its classes, how it is derived from that class's family, and a hash of what its values hold."""
+    origin, role = family.derived_from or (family, "")
+    return [encode_class(origin.variants[0].cls), role, _definition(origin)]
+
+
+def _decode_family(cls: Any, role: str, definition: str) -> Family:
+    """The family here of a class.
+
+    Raises:
+        Unportable: its values hold something else here.
+    """
+    family = family_of(decode_class(cls))
+    if family is None or _definition(family) != definition:
+        raise Unportable(
+            f"the fields of the class {'.'.join(cls)} have other types, or it is found beside other classes"
+        )
+    return getattr(family, role) if role else family
+
+
+def _definition(family: Family) -> str:
+    """A hash of the classes and the types of the fields of a family, and of all that it refers to."""
+    families = family.reachable()
+
+    def form(t: Type) -> list:
+        if isinstance(t, Data):
+            return ["data", families.index(t.family), t.nullable]
+        if isinstance(t, Struct):
+            return [t.kind, [form(e) for e in t.elems], list(t.fields), encode_class(t.cls)]
+        return encode_type(t)
+
+    found = [[[encode_class(v.cls), list(v.fields), [form(t) for t in v.types]] for v in f.variants] for f in families]
+    return hashlib.blake2b(json.dumps(found).encode(), digest_size=16).hexdigest()
 
 
 def _decode_array(data: Any) -> Array:
@@ -169,6 +216,8 @@ def _encode_operand(operand: Any) -> Any:
         return ["number", operand.slot, encode_type(operand.type)]
     if isinstance(operand, Elements):
         return ["elements", operand.slot, operand.dtype, list(operand.sizes)]
+    if isinstance(operand, Entries):
+        return ["entries", operand.slot, encode_type(operand.type)]
     if isinstance(operand, Parts):
         return ["parts", encode_type(operand.type), [_encode_operand(p) for p in operand.parts]]
     raise Unportable("an operand of a message")
@@ -182,6 +231,10 @@ def _decode_operand(data: Any) -> Any:
         return Number(rest[0], decode_type(rest[1]))
     if kind == "elements":
         return Elements(rest[0], rest[1], tuple(rest[2]))
+    if kind == "entries":
+        entries = decode_type(rest[1])
+        assert isinstance(entries, List)
+        return Entries(rest[0], entries)
     structure = decode_type(rest[0])
     assert isinstance(structure, Struct)
     return Parts(structure, tuple(map(_decode_operand, rest[1])))
@@ -274,12 +327,8 @@ def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, 
     """A signature; the arrays that it refers to are appended to `blobs`.
 
     Raises:
-        Unportable: the program has what files do not hold: records, lists of run time, checked accesses, other objects.
+        Unportable: the program has what files do not hold: checked accesses, other objects.
     """
-    if s.heap is not None:
-        raise Unportable("a program with records")
-    if s.list_head is not None:
-        raise Unportable("a program with run-time lists")
     if s.checks is not None:
         raise Unportable("a program with checks of its accesses to memory")
     if unknown := {f.name for f in fields(s)} - KNOWN:
@@ -309,6 +358,8 @@ def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, 
         "frames": s.frames,
         "needs": s.needs,
         "block": s.block,
+        "heap": s.heap,
+        "list_head": s.list_head,
     }
 
 
@@ -329,4 +380,6 @@ def decode_signature(data: dict[str, Any], blobs: list[np.ndarray]) -> ProgramSi
         frames=tuple(data["frames"]) if data["frames"] is not None else None,
         needs=data["needs"],
         block=data["block"],
+        heap=data.get("heap"),
+        list_head=data.get("list_head"),
     )
