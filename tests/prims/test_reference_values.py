@@ -110,6 +110,14 @@ def test_quotients_of_integers_are_those_of_python():
         assert same(float(reference("int_truediv", a, b)), want), (a, b)
 
 
+def test_a_back_end_may_divide_integers_itself():
+    class Own:
+        def int_truediv(self, x, y):
+            return ("own", x, y)
+
+    assert REGISTRY["int_truediv"].lower_rule(Own(), 7, 2) == ("own", 7, 2)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_sigmoid_and_rounded_functions(dtype):
     x = np.array([-1e4, -2.0, 0.0, 0.5, 1e4, INF, -INF], dtype)

@@ -17,7 +17,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...abstract.types import Array, Data, List, Tape, holds
+from ...abstract.types import Data, List, Tape, holds
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node
 from ...ir.prim import update_of
@@ -63,7 +63,7 @@ def ordered(graph: Graph, effects: Effects) -> list[Apply]:
     position = {node: k for k, node in enumerate(graph.nodes)}
     behind: dict[Apply, set[Apply]] = {}  # an update -> readers that come after it
     for node in graph.nodes:
-        if update_of(node) and isinstance(node.type, Array):
+        if update_of(node):
             late = {r for r in readers(node.args[0], used) if position[r] > position[node]}
             if late:
                 behind[node] = late

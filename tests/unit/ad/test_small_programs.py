@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from myia_relay import checkpoint, custom_vjp, grad, jvp, relay, stop_gradient, value_and_grad, vmap
+from myia_relay.ad.common import activity
 
 # Recursion.
 
@@ -428,3 +429,9 @@ def test_what_is_stopped_is_constant():
     for _ in range(3):
         slope, y = slope * y + 1.0, y * y + x
     assert f(x, 3) == pytest.approx(slope, rel=1e-13)
+
+
+def test_activities_of_a_structure_and_of_its_parts():
+    assert activity.join(False, True) is True and activity.join((False, True), False) == (False, True)
+    assert activity.join((False, True), (True, True)) == (True, True)
+    assert activity.join((False, True), True) is True and activity.join(True, (False, True)) is True

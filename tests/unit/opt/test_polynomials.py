@@ -279,3 +279,9 @@ def test_symbolic_sizes(f, executor):
         got, want = outcome(compiled, args), outcome(f, args)
         assert got == want, (n, m)
     assert compiled.cache_info().misses == 1
+
+
+def test_bounds_that_depend_on_other_variables():
+    n = Polynomial.of(Variable())
+    assert Variable().has_fixed_bounds and Variable(number(0), number(9)).has_fixed_bounds
+    assert not Variable(number(0), n).has_fixed_bounds and not Variable(n, None).has_fixed_bounds

@@ -153,7 +153,13 @@ def offset(n):
     return a, b
 
 
+def multiplied(n):
+    a = n if n > 1 else 2
+    return n * 3 if n > 0 else 3, a * a
+
+
 BOUNDS = [
+    (multiplied, ((3, MOST - 1), (4, MOST))),
     (branches, ((5, MOST), (4, MOST), (LEAST, 5), (LEAST, 6), (4, 9), (7, 8), (0, 7), (LEAST, 5))),
     (mirrored, ((6, MOST), (5, MOST), (LEAST, 4), (LEAST, 5))),
     (both_and_either, ((6, 8), (5, 9), (6, MOST), ALL)),
@@ -316,7 +322,23 @@ def in_branches(x: VECTOR, k: int, flag: bool):
     return k
 
 
+def by_unknown_steps(n, k):
+    step = k if k > 0 else 0
+    for i in range(5, n, step):
+        a = i > 5  # either
+        b = i < n  # True
+    m, r = n, n
+    if n < k:
+        for _i in range(9):
+            c = m < k  # either
+            m = m + 1
+            d = r < k  # either
+            r = r + 1
+    return m
+
+
 DECIDED = [
+    (by_unknown_steps, (9, 3)),
     (below_a_size, (np.arange(3), 1)),
     (waits_below, (np.arange(3), 1)),
     (in_loops, (1,)),

@@ -14,7 +14,7 @@ from myia_relay.opt.analysis import intervals
 from myia_relay.opt.analysis.polynomials import Polynomial
 from myia_relay.opt.analysis.ranges import PathAnalysis, RangeFacts, analyse, inside, top, union, widened
 from myia_relay.opt.rewrite.check_elimination import EliminateChecks
-from tests.typed_graphs import apply, build, call, for_
+from tests.typed_graphs import apply, build, call, for_, while_
 from tests.unit.opt.ranges_util import ALL, LEAST, MOST, POINTS, assert_sound
 
 VECTOR = Tensor[Int64, ("n",)]
@@ -192,6 +192,24 @@ def test_what_stands_behind_a_failure_is_not_reached():
     assert [n.fn.name for n in EliminateChecks()(graph).nodes].count("check") == 2
 
 
+def test_a_loop_whose_condition_fails_does_not_end():
+    def f(x):
+        n = while_(lambda k, c: checked(c, within(c, 5, 6) < 3) > k, lambda k, c: (k + 1,), (x * 0,), (x,))[0]
+        return checked(n, n > 0)
+
+    graph = build(f, INT)
+    ranges = analyse(graph)
+    check = [n for n in graph.nodes if n.fn.name == "check"][-1]
+    assert check not in ranges.run
+
+
+def test_an_index_by_a_step_that_may_be_zero_is_anything():
+    def f(n, s):
+        return for_((5, n, within(s, 0, 3)), lambda i, x: (i,), (n * 0,), ())[0]
+
+    assert found(f, INT, INT) == ALL
+
+
 def test_paths_keep_what_they_have_seen():
     graph = build(lambda n: n + 1, INT)
     (n,), (total,) = graph.params, graph.nodes
@@ -210,6 +228,15 @@ def test_paths_keep_what_they_have_seen():
     facts.values[total] = (7, 9)  # what cannot be stays as it is found
     walk.note(total, facts)
     assert facts[total] == (1, 5)
+
+
+def test_a_failure_on_a_path_has_no_value():
+    graph = build(lambda n: checked(n, n > 5), INT)
+    compare, check = graph.nodes
+    walk, facts = PathAnalysis(), RangeFacts()
+    facts.values[compare] = (0, 0)
+    walk.note(check, facts)
+    assert check not in facts.values
 
 
 def test_functions_are_run_with_unknown_arguments():
