@@ -149,6 +149,11 @@ def _address(pointer: Any) -> Any:
     return call("tirx.reinterpret", "int64", pointer)
 
 
+def _unsigned(index: Any, least: Any) -> Any:
+    """How far an index is behind the least one; below it, a number larger than all sizes."""
+    return tirx.Cast("uint64", tirx.Sub(idx(index), idx(least)))
+
+
 def _or(a: Any, b: Any) -> Any:
     return b if a is None else tirx.Or(a, b)
 
@@ -307,7 +312,9 @@ class _Function:
             for number in numbers:
                 self.look(number, block)
             index, most, least = numbers
-            self.require(index, self.bind(least, block), self.bind(most, block), f"{self.name} {what.value}", block)
+            least = self.bind(least, block)
+            most = self.bind(tirx.Max(idx(most), least), block)  # a run of fewer than no entries holds none
+            self.require(index, least, most, f"{self.name} {what.value}", block)
         elif value.op.name == "tirx.call_extern" and value.args[0].value == POISON_MARK:
             _, address, nbytes = value.args
             self.look(address, block)
@@ -441,7 +448,11 @@ class _Function:
             self.stop(block)
 
     def require(self, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
-        """Leave unless all lanes of an index are from `least` to before `most`."""
+        """Leave unless all lanes of an index are from `least` to before `most`, which is not less than `least`.
+
+        One unsigned comparison an end: where there were two signed ones, LLVM took a minute for kernels of a hundred checks, since
+        it asks of each comparison what follows from all that were made before it.
+        """
         ends = _ends(index)
         if isinstance(most, int) and isinstance(least, int):
             if most == FAR or all(isinstance(e, tirx.IntImm) and least <= int(e.value) < most for e in ends):
@@ -449,7 +460,7 @@ class _Function:
         ends = [self.bind(idx(e), block) for e in ends]
         wrong: Any = None
         for e in ends:
-            wrong = _or(wrong, tirx.Or(tirx.LT(e, idx(least)), tirx.GE(e, idx(most))))
+            wrong = _or(wrong, tirx.GE(_unsigned(e, least), _unsigned(most, least)))
         shown = ends[0]
         if len(ends) > 1:
             good = tirx.And(tirx.GE(ends[0], idx(least)), tirx.LT(ends[0], idx(most)))
