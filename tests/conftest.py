@@ -2,7 +2,7 @@
 
 - Compiled code and downloads go to a temporary cache, shared by the workers of one run and removed after it.
 - `data_dir` is the folder of datasets, `executor` runs a test once in each executor.
-- A test that sends itself Ctrl-C has the argument `interruptible`.
+- A test that sends itself Ctrl-C has the argument `interruptible`, one of the form of native code `unchecked`.
 - Tests marked `serial` run while no other worker runs anything.
 """
 
@@ -138,6 +138,15 @@ def interruptible() -> Iterator[None]:
     finally:
         faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native code as it is without checks of memory, even where the run asks for them (`MYIA_RELAY_CHECKED`).
+
+    For tests of the form of native code: its text, its functions, its threads, its files.
+    """
+    monkeypatch.delenv("MYIA_RELAY_CHECKED", raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -205,7 +205,6 @@ INT = Scalar("int64", True)
 FLOAT = Scalar("float64", True)
 BOOL = Scalar("bool", True)
 NONE = NoneT()
-UNDEFINED = Undefined()
 
 
 def tuple_of(*elems: Type) -> Struct:
@@ -299,7 +298,6 @@ __all__ = [
     "INT",
     "INTS",
     "NONE",
-    "UNDEFINED",
     "Array",
     "Data",
     "Dim",

@@ -50,10 +50,6 @@ class History:
         """The losses of the steps from one on, as an array: float32, where that is what they are."""
         return np.array(self._steps[first:])
 
-    def record_step(self, loss: float) -> None:
-        """Add the loss of one step."""
-        self.record_steps((float(loss),))
-
     def record_steps(self, losses: Iterable[float] | np.ndarray) -> None:
         """Add the losses of several steps."""
         values = np.asarray(losses).ravel()

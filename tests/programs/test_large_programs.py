@@ -86,7 +86,7 @@ def test_a_function_called_from_several_places_is_compiled_once(tmp_path, execut
         compiled(x, 70)
 
 
-def test_native_functions_are_shared_only_where_that_is_shorter(tmp_path):
+def test_native_functions_are_shared_only_where_that_is_shorter(tmp_path, unchecked):
     module = made(tmp_path, "calls", 60)
     compiled = relay(module.program)
     compiled(*module.ARGS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from myia_relay import grad, relay
+from tests.programs.word_trees import Leaf, Node, Tree
 from tests.slopes import slopes
 
 TABLE = np.linspace(-1.2, 1.4, 7 * 3).reshape(7, 3)
@@ -15,18 +14,6 @@ SQUARE = np.linspace(-0.9, 0.7, 9).reshape(3, 3)
 IDS = np.array([3, 0, 3, 6, 1, 3, 0])
 
 
-@dataclass(frozen=True)
-class Leaf:
-    word: int
-
-
-@dataclass(frozen=True)
-class Node:
-    left: Tree
-    right: Tree
-
-
-Tree = Leaf | Node
 TREE = Node(Node(Leaf(2), Node(Leaf(5), Leaf(2))), Node(Leaf(0), Leaf(2)))
 
 

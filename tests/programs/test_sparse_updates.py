@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from myia_relay import grad, relay, value_and_grad
+from tests.programs.word_trees import Leaf, Node, Tree
 
 ROWS = 100
 TABLE = np.sin(np.arange(ROWS * 3.0)).reshape(ROWS, 3)
 OTHER = np.cos(np.arange(ROWS * 2.0)).reshape(ROWS, 2)
 IDS = np.array([[3, 99, 3, 0], [7, 7, 7, 7], [0, 1, 2, 3], [50, 3, 99, 50]])
-
-
-@dataclass(frozen=True)
-class Leaf:
-    word: int
-
-
-@dataclass(frozen=True)
-class Node:
-    left: Tree
-    right: Tree
-
-
-Tree = Leaf | Node
 
 
 def encode(w, t: Tree):

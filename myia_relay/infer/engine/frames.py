@@ -389,6 +389,8 @@ class Frame:
         if isinstance(value, ClosureVal) and value.frame is self:
             return ClosureVal(value.graph, None, self.captured(value))
         if isinstance(value, Seq):
+            if not value.holds_functions:
+                return value
             out = Seq(value.kind, tuple(self.leave(e) for e in value.elems), value.fields, value.cls)
             if value in self.spec.shared:
                 self.spec.shared.add(out)

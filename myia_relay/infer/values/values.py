@@ -9,6 +9,7 @@ and the plan by which values are rebuilt on the other side of a call.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...ir.node import Apply, Constant, Graph, Node
@@ -70,6 +71,14 @@ class Seq(Val):
 
     def get(self, field: str) -> Val:
         return self.elems[self.fields.index(field)]
+
+    @cached_property
+    def holds_functions(self) -> bool:
+        """Whether there is a function in it, at any depth."""
+        kinds = set(map(type, self.elems))  # a loop in C: a structure that grows by one entry is looked at after each
+        if not kinds.isdisjoint((ClosureVal, Bound, Derived)):
+            return True
+        return Seq in kinds and any(e.holds_functions for e in self.elems if type(e) is Seq)
 
 
 def elements(value: Val) -> list[Val]:

@@ -451,11 +451,6 @@ def _(tape):
     return tuple_of(tape, tape.elem)
 
 
-def is_boolean(t: Type) -> bool:
-    """Whether a value of this type can decide a branch in typed graphs."""
-    return isinstance(t, Scalar | Array) and t.dtype == "bool" and t.shape == ()
-
-
 __all__ = [
     "NONE",
     "Struct",
@@ -466,7 +461,6 @@ __all__ = [
     "dim_size",
     "distinct",
     "for_loop",
-    "is_boolean",
     "jacobian",
     "jvp",
     "map_rows",

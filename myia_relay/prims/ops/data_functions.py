@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...abstract.family import Family, Variant
-from ...abstract.types import NONE, Array, Data, NoneT, Scalar, Type, tangent, tuple_of
+from ...abstract.types import NONE, Array, Data, NoneT, Scalar, Type, tuple_of
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Constant, Graph, Node
 from ...ir.prim import REGISTRY
@@ -246,9 +246,4 @@ def _gradient_of(x: Node) -> Data:
     return Data(x.type.family.gradient, x.type.nullable)
 
 
-def tangents_of(types: Sequence[Type]) -> list[Type]:
-    """The tangent types of what has one, in order."""
-    return [t for t in map(tangent, types) if not isinstance(t, NoneT)]
-
-
-__all__ = ["Functions", "choose", "parts_or_zeros", "tangents_of", "zero"]
+__all__ = ["Functions", "choose", "parts_or_zeros", "zero"]

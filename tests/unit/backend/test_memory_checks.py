@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from myia_relay import InternalError, grad, relay
 from myia_relay.abstract.types import Array
 from myia_relay.backend.tvm import plan, program
 from myia_relay.backend.tvm.host import lower, watch
-from myia_relay.backend.tvm.kernels import blas, nests
+from myia_relay.backend.tvm.kernels import blas, depthwise_conv, direct_conv, nests, winograd
+from myia_relay.backend.tvm.tir import bounds
 from myia_relay.opt.analysis import ranges
 
 from .native_util import P, graph
@@ -181,6 +184,65 @@ def test_a_product_of_wrong_sizes(monkeypatch):
     a = np.ones((40, 50))
     with pytest.raises(InternalError, match=r"reads the left matrix of a product, in bytes at 163\d\d, .* 0 and 15999"):
         relay(lambda a, b: a @ b)(a, a.T.copy())
+
+
+@pytest.fixture
+def small_convolutions(monkeypatch):
+    """Small convolutions go the way of large ones, block by block."""
+    for module, name, size in (
+        (direct_conv, "LEAST", 0), (direct_conv, "NEAR", 1 << 13), (direct_conv, "CACHE", 1 << 13),
+        (depthwise_conv, "LEAST", 0), (depthwise_conv, "CACHE", 1 << 10),
+        (winograd, "LEAST", 0), (winograd, "FILTERS", 32), (winograd, "CHANNELS", 32), (winograd, "TILES", 18),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, size)
+
+
+# (channels, height, width), (filters, kernel), strides, groups
+CONVOLUTIONS = {
+    "sums": ((9, 7, 7), (19, (3, 3)), (1, 1), 1),
+    "dots": ((4, 28, 28), (10, (8, 8)), (4, 4), 1),
+    "depthwise": ((5, 21, 40), (15, (3, 5)), (2, 2), 5),
+    "winograd": ((32, 9, 9), (32, (3, 3)), (1, 1), 1),
+}
+
+
+def convolution(strides, groups):
+    padding = ((0, 0), (0, 0)) if strides == (4, 4) else ((1, 1), (1, 1))
+
+    @relay
+    def f(x, w):
+        return relay.relu(relay.conv2d(x, w, strides=strides, padding=padding, groups=groups)) + 1
+
+    return f
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_convolutions(case, small_convolutions):
+    image, (count, kernel), strides, groups = case
+    draw = np.random.default_rng(3).standard_normal
+    x, w = draw((2, *image)).astype("f4"), draw((count, image[0] // groups, *kernel)).astype("f4")
+    f = convolution(strides, groups)
+    np.testing.assert_allclose(f(x, w), f.interpret(x, w), rtol=0, atol=2e-3)
+
+
+def test_accesses_that_are_one_too_far(monkeypatch, small_convolutions):
+    true = bounds._ends
+    monkeypatch.setattr(bounds, "_ends", lambda index: [e + 1 for e in true(index)])
+    draw = np.random.default_rng(3).standard_normal
+    x, w = draw((2, 32, 9, 9)).astype("f4"), draw((32, 32, 3, 3)).astype("f4")
+    with pytest.raises(InternalError, match="and the first and the last .* 0 and "):
+        convolution((1, 1), 1)(x, w)
+
+
+def test_a_check_is_one_comparison_an_end(small_convolutions):
+    """Kernels of hundreds of accesses take LLVM a minute with two, since it compares each with all that were made before."""
+    x, w = np.ones((1, 4, 28, 28), "f4"), np.ones((10, 4, 8, 8), "f4")
+    kernel = next(
+        str(f) for v, f in convolution((4, 4), 1).tir(x, w).functions.items() if "tile_of_dots" in v.name_hint
+    )
+    checks = [line for line in kernel.splitlines() if "llvm.expect" in line]
+    assert len(checks) > 30
+    assert all(len(re.findall("[<>]=? ", line)) <= 2 for line in checks)
 
 
 def test_an_array_of_another_size_than_is_passed(monkeypatch):

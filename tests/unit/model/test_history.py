@@ -14,7 +14,7 @@ from myia_relay.model.history import History, _smooth
 def history() -> History:
     record = History()
     for step in range(200):
-        record.record_step(2.3 * 0.98**step)
+        record.record_steps([2.3 * 0.98**step])
     record.record_epoch(loss=1.2345678, seconds=1.5, steps=100)
     record.record_epoch(loss=0.1, seconds=1.0, steps=100, accuracy=np.float32(0.5))
     return record
@@ -34,12 +34,12 @@ def test_losses_of_training_take_four_bytes_each():
     record = History()
     for _ in range(1000):
         record.record_steps(np.array([0.1, np.nan], np.float32))
-        record.record_step(2.5)
+        record.record_steps([2.5])
     assert record.steps == 3000 and record.step_losses().dtype == np.float32
     assert record._steps.itemsize * len(record._steps) == 12_000 and record._list is None
     assert record.losses[0] == np.float32(0.1) and record.losses[2] == 2.5 and type(record.losses) is list
     np.testing.assert_array_equal(record.step_losses(2998), np.array([np.nan, 2.5], np.float32))
-    record.record_step(0.1)  # no float32: it stays what it is, and so do the others
+    record.record_steps([0.1])  # no float32: it stays what it is, and so do the others
     record.record_steps([1e300, 3])
     assert record.losses[-3:] == [0.1, 1e300, 3.0] and record.losses[0] == np.float32(0.1)
 

@@ -41,24 +41,22 @@ def whole_batch(x: Rows4) -> Rows3:
     return relay.linear(relay.batch_norm(relay.linear(x, num_hidden=5)), num_hidden=3)
 
 
-@relay(executor="interpreter")
-def loss(x, y):
-    return relay.softmax_cross_entropy(net(x), y)
+def measures(model):
+    """The loss and the accuracy of a model."""
+
+    @relay(executor="interpreter")
+    def loss(x, y):
+        return relay.softmax_cross_entropy(model(x), y)
+
+    @relay(executor="interpreter")
+    def accuracy(x, y):
+        return np.argmax(model(x)) == np.argmax(y)
+
+    return loss, accuracy
 
 
-@relay(executor="interpreter")
-def accuracy(x, y):
-    return np.argmax(net(x)) == np.argmax(y)
-
-
-@relay(executor="interpreter")
-def moody_loss(x, y):
-    return relay.softmax_cross_entropy(moody(x), y)
-
-
-@relay(executor="interpreter")
-def moody_accuracy(x, y):
-    return np.argmax(moody(x)) == np.argmax(y)
+loss, accuracy = measures(net)
+moody_loss, moody_accuracy = measures(moody)
 
 
 @relay(executor="interpreter")

@@ -24,7 +24,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ..tir.block import Block, const, idx, load, vload
+from ..tir.block import Block, idx, vload
 from ..tir.pipeline import lanes as vector_lanes
 from ..tir.vecmath import elementwise
 from . import blas
@@ -34,11 +34,9 @@ __all__ = [
     "Conv",
     "Epilogue",
     "conv2d",
-    "conv2d_grad_bias",
     "conv2d_grad_input",
     "conv2d_grad_weight",
     "forward_sample",
-    "grad_bias_sample",
     "grad_input_sample",
     "grad_weight_sample",
     "scratch_size",
@@ -56,10 +54,8 @@ def scratch_size(s: Conv, n: int, tasks: int, what: str) -> int:
         s: the shape.
         n: batch size; if it is symbolic, any number above 1.
         tasks: as passed to the function.
-        what: "forward", "grad_weight", "grad_bias" or "grad_input".
+        what: "forward", "grad_weight" or "grad_input".
     """
-    if what == "grad_bias":
-        return 0
     private = s.weights * (tasks - 1) if what == "grad_weight" and n != 1 else 0
     return s.col_size * (1 if n == 1 else tasks) + private
 
@@ -204,36 +200,6 @@ def grad_input_sample(
         col2im(b, s, col, dx, first, channels)
 
 
-def grad_bias_sample(
-    b: Block, s: Conv, dy: Operand, db: Operand, *, first: Any = 0, count: int | None = None, alpha: float = 1.0
-) -> None:
-    """db += alpha * dy summed over positions, for one sample and a range of channels."""
-    dtype = str(dy[0].ty.dtype)
-    with b.loop(s.filters if count is None else count, name="o") as o:
-        channel = plus(o, first)
-        total = b.cell(const(0.0, dtype))
-        row = at(dy, times(channel, s.positions))
-        _sum(b, row, s.positions, total)
-        place = at(db, channel)[1]
-        b.store(db[0], tirx.Add(load(db[0], place), tirx.Mul(const(alpha, dtype), load(total, 0))), place)
-
-
-def _sum(b: Block, x: Operand, n: int, total: Any) -> None:
-    """total += the sum of n elements, in vectors."""
-    dtype = str(x[0].ty.dtype)
-    lanes = vector_lanes(dtype)
-    if n >= lanes:
-        partial = b.cell(const(0.0, f"{dtype}x{lanes}"))
-        with b.loop(n // lanes, name="v") as v:
-            b.store(partial, tirx.Add(load(partial, 0), vload(x[0], plus(x[1], times(v, lanes)), lanes)), 0)
-        spilt = b.local(dtype, lanes)
-        b.vstore(spilt, load(partial, 0), 0)
-        for lane in range(lanes):
-            b.store(total, tirx.Add(load(total, 0), load(spilt, lane)), 0)
-    for i in range(n // lanes * lanes, n):
-        b.store(total, tirx.Add(load(total, 0), load(x[0], plus(x[1], i))), 0)
-
-
 # --- whole batches ----------------------------------------------------------------------------------------------------
 
 
@@ -376,17 +342,6 @@ def add_to(b: Block, y: Operand, x: Operand, n: Any) -> None:
         b.vstore(y[0], tirx.Add(vload(y[0], place, k), vload(x[0], plus(x[1], i), k)), place)
 
     elementwise(b, n, vector_lanes(str(y[0].ty.dtype)), step)
-
-
-def conv2d_grad_bias(b: Block, s: Conv, n: Any, dy: Operand, db: Operand, *, tasks: int = 1) -> None:
-    """db = dy summed over samples and positions."""
-
-    def part(first: Any, count: int) -> None:
-        fill(b, at(db, first), count)
-        with b.loop(n, name="n") as i:
-            grad_bias_sample(b, s, at(dy, times(i, s.size_out)), db, first=first, count=count)
-
-    by_channel(b, s.filters, tasks, part)
 
 
 def conv2d_grad_input(
