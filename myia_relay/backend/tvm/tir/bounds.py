@@ -150,12 +150,8 @@ def _address(pointer: Any) -> Any:
 
 
 def _unsigned(index: Any, least: Any) -> Any:
-    """How far an index is behind the least one; below it, a number larger than all sizes."""
+    """How far an index is behind the least one; below it, a number above all sizes."""
     return tirx.Cast("uint64", tirx.Sub(idx(index), idx(least)))
-
-
-def _or(a: Any, b: Any) -> Any:
-    return b if a is None else tirx.Or(a, b)
 
 
 @functools.cache
@@ -200,9 +196,9 @@ class _Function:
     def build(self) -> Any:
         """The function with its checks."""
         params = list(self.function.params)
-        if (
-            not self.is_private and not self.is_main
-        ):  # continues a recursion on a larger stack: its first argument is its own area
+        if not (
+            self.is_private or self.is_main
+        ):  # continues a recursion on a larger stack: its first argument is its area
             self.area = params[0]
         block = Block()
         extra = [self.area] if self.is_private else []
@@ -313,7 +309,7 @@ class _Function:
                 self.look(number, block)
             index, most, least = numbers
             least = self.bind(least, block)
-            most = self.bind(tirx.Max(idx(most), least), block)  # a run of fewer than no entries holds none
+            most = self.bind(tirx.Max(idx(most), least), block)  # a run of fewer than none holds none
             self.require(index, least, most, f"{self.name} {what.value}", block)
         elif value.op.name == "tirx.call_extern" and value.args[0].value == POISON_MARK:
             _, address, nbytes = value.args
@@ -448,23 +444,16 @@ class _Function:
             self.stop(block)
 
     def require(self, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
-        """Leave unless all lanes of an index are from `least` to before `most`, which is not less than `least`.
-
-        One unsigned comparison an end: where there were two signed ones, LLVM took a minute for kernels of a hundred checks, since
-        it asks of each comparison what follows from all that were made before it.
-        """
+        """Leave unless all lanes of an index are from `least` to before `most`, which is not less than `least`."""
         ends = _ends(index)
         if isinstance(most, int) and isinstance(least, int):
             if most == FAR or all(isinstance(e, tirx.IntImm) and least <= int(e.value) < most for e in ends):
                 return
         ends = [self.bind(idx(e), block) for e in ends]
-        wrong: Any = None
-        for e in ends:
-            wrong = _or(wrong, tirx.GE(_unsigned(e, least), _unsigned(most, least)))
-        shown = ends[0]
-        if len(ends) > 1:
-            good = tirx.And(tirx.GE(ends[0], idx(least)), tirx.LT(ends[0], idx(most)))
-            shown = tirx.Select(good, ends[1], ends[0])
+        # One unsigned comparison an end: with two signed ones, LLVM takes a minute for a kernel of a hundred checks.
+        wrong = functools.reduce(tirx.Or, [tirx.GE(_unsigned(e, least), _unsigned(most, least)) for e in ends])
+        within = tirx.LT(_unsigned(ends[0], least), _unsigned(most, least))
+        shown = tirx.Select(within, ends[1], ends[0]) if len(ends) > 1 else ends[0]
         self.refuse(wrong, shown, least, most, text, block)
 
     def refuse(self, wrong: Any, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
