@@ -1,6 +1,7 @@
 """Arrays whose sizes values decide: what NumPy makes of such programs, in every executor, by one compilation for all sizes."""
 
 import copy
+import linecache
 
 import numpy as np
 import pytest
@@ -93,6 +94,23 @@ def meet(n, m):
 @program((X, 5), (X, 2), (X, 1), (X, 3))
 def reshaped(x, n):
     return x.reshape(n, -1), x.reshape((-1, n)).T
+
+
+def whole(x, k):
+    for i in range(k):
+        x = x + np.array_equal(x, x * i)
+    return k - 1
+
+
+@program((X, 3), (X, 9))
+def sizes_that_calls_return(x, n):
+    """What a function returns is a size of its own at each call."""
+    return x[: whole(x, n)], x[: whole(x, n + 1)].reshape(-1), np.zeros(whole(x, 2))
+
+
+@program((X, 4), (X, 2))
+def repeated_by_the_method(x, n):
+    return x.repeat(n), x[:n].repeat(2), x.reshape(5, 2).repeat(n, axis=1), x.repeat([1, 2] * 5)
 
 
 @program((3,), (0,))
@@ -317,6 +335,21 @@ def test_a_size_that_may_be_one_is_not_repeated(executor):
     with pytest.raises(ShapeError, match="sizes 1 and 4"):
         f(1, 4)
     assert np.array_equal(relay(executor=executor)(lambda n: np.zeros(n) + np.ones(1))(3), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "shape", ["2, -1", "-1, 2", "n, 3", "n + 1, -1, 2", "3", "(n + 2)"], ids=lambda s: s.replace(" ", "")
+)
+def test_shapes_that_do_not_fit_are_refused_as_numpy_does(shape, executor):
+    text = f"def f(x, n):\n    return x[:n].reshape({shape})\n"
+    linecache.cache["<reshape>"] = (len(text), None, text.splitlines(True), "<reshape>")
+    space = {}
+    exec(compile(text, "<reshape>", "exec"), space)
+    with pytest.raises(ValueError, match="cannot reshape") as wanted:
+        space["f"](X, 5)
+    with pytest.raises(ValueError, match="cannot reshape") as caught:
+        relay(executor=executor)(space["f"])(X, 5)
+    assert str(caught.value).splitlines()[-1] == str(wanted.value)
 
 
 def test_lists_hold_no_arrays_whose_sizes_differ():

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from myia_relay import relay
+
 from .generator.records import CLASSES
 
 EPS = {np.dtype(np.float64): 2.0**-52, np.dtype(np.float32): 2.0**-23, np.dtype(np.float16): 2.0**-10}
@@ -81,7 +83,15 @@ def named(error: Exception, line: int, file: str) -> int:
 def function_of(text: str, file: str, names: dict | None = None, tree: ast.AST | None = None):
     """The function `program` of a source, which `linecache` knows as it does a notebook's cells."""
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = {"np": np, "math": math, "_target": target, **CLASSES, "__name__": "random_program", **(names or {})}
+    space = {
+        "np": np,
+        "math": math,
+        "random": relay.random,
+        "_target": target,
+        **CLASSES,
+        "__name__": "random_program",
+        **(names or {}),
+    }
     exec(compile(text if tree is None else tree, file, "exec"), space)
     return space["program"]
 

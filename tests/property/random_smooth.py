@@ -1,8 +1,8 @@
 """Random differentiable functions of one number as Python text: loops, branches, closures and functions chosen at run time,
-recursion, arrays, tuples, trees of any shape, lists of any length.
+recursion, arrays, arrays whose sizes values decide, tuples, trees of any shape, lists of any length, draws.
 
 Every value is a smooth function of `t` but at the kinks of branches, `abs`, `max`; all of them stay small. Kinds: "f" float,
-"v" float64 array of three elements, "i" int, "p" tuple of two floats, "t" a tree, "l" a list of floats.
+"v" float64 array of three elements, "i" int, "p" tuple of two floats, "t" a tree, "l" a list of floats, "o" an array of any size.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Writer:
         self.functions: dict[str, str] = {}
         self.loops = 0
         self.trees = self.random.randrange(2) == 0  # half of the programs have trees and lists
+        self.sizes = self.random.randrange(2) == 0  # half have arrays of run-time sizes
 
     def pick(self, options):
         return self.random.choice(options)
@@ -78,7 +79,15 @@ class Writer:
         if names and (depth > 2 or self.chance(4)):
             return self.pick(names)
         if depth > 3:
-            return {"f": "0.4", "i": "2", "v": "w", "p": "(0.3, x)", "t": "Leaf(0.2, 1)", "l": "[x, 0.1]"}[kind]
+            return {
+                "f": "0.4",
+                "i": "2",
+                "v": "w",
+                "p": "(0.3, x)",
+                "t": "Leaf(0.2, 1)",
+                "l": "[x, 0.1]",
+                "o": "w[:n]",
+            }[kind]
         callable = [name for name, how in self.functions.items() if how in ("plain", "recursive", "fold")]
         if kind == "f" and callable and self.chance(3):
             name = self.pick(callable)
@@ -89,6 +98,8 @@ class Writer:
         if kind == "t" and "map" in self.functions.values() and self.chance(3):
             name = self.pick([name for name, how in self.functions.items() if how == "map"])
             return f"{name}({self.expr('t', depth + 1)}, {self.expr('f', depth + 1)})"
+        if kind == "f" and self.sizes and self.chance(5):
+            kind = "s"
         return getattr(self, f"expr_{kind}")(lambda k: self.expr(k, depth + 1))
 
     def expr_f(self, e) -> str:
@@ -128,6 +139,41 @@ class Writer:
     def expr_i(self, e) -> str:
         return self.pick((lambda: "n", lambda: f"({e('i')} + 1) % 3", lambda: self.pick("0123")))()
 
+    def expr_o(self, e) -> str:
+        """An array of any size."""
+        x = self.pick([name for name, k in self.env.items() if k in "vo"] or ["w"])
+        y, z = self.pick(("-", "")), self.fresh("z")
+        return self.pick((
+            lambda: f"{e('v')}[{y}{e('i')} :]",
+            lambda: f"{e('o')}[: {e('i')}]",
+            lambda: f"{x}[{x} > {e('f')}]",
+            lambda: f"{x}[np.flatnonzero({x} < {e('f')})]",
+            lambda: f"np.concatenate([{e('o')}, {e('v')}])[:8]",
+            lambda: f"np.append({e('o')}[:5], {e('f')})",
+            lambda: f"np.array([{e('f')} * {z} for {z} in range({e('i')})])",
+            lambda: f"np.repeat({x}, np.arange(len({x})) % 2)",
+            lambda: f"({e('o')} * {e('f')})",
+            lambda: f"np.{self.pick(('tanh', 'sin'))}({e('o')})",
+            lambda: f"({x} {self.pick('+-*')} {x}[::-1])",
+            lambda: f"(np.cumsum({e('o')}) * 0.3)",
+            lambda: f"(np.full({e('i')}, {e('f')}) * 0.7)",
+            lambda: f"(random.normal(random.fold_in(random.key(5), {e('i')}), ({e('i')},)) * {e('f')})",
+            lambda: f"np.outer({x}, {e('v')}).{self.pick(('sum(axis=1)', 'ravel()[:6]'))}",
+            lambda: f"({x}[:, None] * {e('o')}).sum(axis={self.pick('01')})",
+        ))()  # fmt: skip
+
+    def expr_s(self, e) -> str:
+        """A float from an array of any size, or drawn."""
+        x = self.pick([name for name, k in self.env.items() if k in "vo"] or ["w"])
+        return self.pick((
+            lambda: f"math.tanh(float(np.sum({e('o')})))",
+            lambda: f"math.sin(float(np.sum({e('o')} ** 2) * 0.2))",
+            lambda: f"math.tanh(float({x} @ np.sin({x}[::-1])) * 0.5)",
+            lambda: f"math.tanh(float(np.sum({x} * np.arange(len({x})))) * 0.1)",
+            lambda: f"(float(random.normal(random.fold_in(random.key(1), {e('i')}))) * {e('f')} * 0.3)",
+            lambda: f"float(random.uniform(random.key(2), (), {e('f')}, 0.9))",
+        ))()  # fmt: skip
+
     def expr_p(self, e) -> str:
         return self.pick((lambda: f"({e('f')}, {e('f')})", lambda: f"({e('p')}[1], {e('f')})"))()
 
@@ -162,7 +208,14 @@ class Writer:
         text = self.expr(kind)
         if kind == "f":
             return f"math.tanh({text})"
-        return {"v": f"np.tanh({text})", "p": text, "i": f"({text}) % 4", "t": text, "l": text}[kind]
+        return {
+            "v": f"np.tanh({text})",
+            "p": text,
+            "i": f"({text}) % 4",
+            "t": text,
+            "l": text,
+            "o": f"np.tanh({text})[:9]",
+        }[kind]
 
     # Statements.
 
@@ -179,7 +232,9 @@ class Writer:
     def assign(self, indent: int) -> None:
         mine = [name for name in self.env if name not in self.frozen]
         name = self.pick(mine) if mine and self.random.randrange(3) else self.fresh("a")
-        kind = self.env.get(name) or self.pick("ffftttllvvpi" if self.trees else "ffffvvpi")
+        kind = self.env.get(name) or self.pick(
+            ("ffftttllvvpi" if self.trees else "ffffvvpi") + ("ooo" if self.sizes else "")
+        )
         if kind in "tl" and self.loops:  # what an iteration makes of it may be larger by a little only
             more = f"Fork({name}, Leaf({self.expr('f', 1)}, 1), (0.2, {self.expr('f', 2)}))" if kind == "t" else ""
             if name in self.env:
@@ -193,6 +248,8 @@ class Writer:
         if self.budget < 0 or indent > 3:
             return self.assign(indent)
         e = lambda kind: self.expr(kind, 1)  # noqa: E731
+        if self.sizes and self.chance(6):
+            return self.pick((self.resized, self.grown, self.sized_function))(indent)
         kind = self.random.randrange(16 if self.trees else 12)
         if kind >= 12:
             (self.fold, self.fold, self.walk, self.sum_of_list)[kind - 12](indent, e)
@@ -273,6 +330,51 @@ class Writer:
         self.env |= {entry: "f", total: "f"}
         self.line(indent + 1, f"{total} = math.tanh({total} * {e('f')} + {entry})")
         self.env = before | {total: "f"}
+
+    def resized(self, indent: int) -> None:
+        """An array that each branch makes of another size, or a loop makes shorter."""
+        name = self.fresh("o")
+        if self.random.randrange(2):
+            self.line(indent, f"if {self.test(lambda k: self.expr(k, 2))}:")
+            self.line(indent + 1, f"{name} = {self.bounded('o')}")
+            self.line(indent, "else:")
+            self.line(indent + 1, f"{name} = {self.bounded('o')}")
+        else:
+            self.line(indent, f"{name} = {self.bounded('o')}")
+            self.line(indent, f"while len({name}) > {self.pick('12')}:")
+            self.line(indent + 1, f"{name} = np.tanh({name}[1:] * {name}[:-1] + {self.expr('f', 2)})")
+        self.env[name] = "o"
+
+    def grown(self, indent: int) -> None:
+        """An array that grows in a loop."""
+        name, j = self.fresh("o"), self.fresh("j")
+        self.line(indent, f"{name} = {self.pick(('np.zeros(0)', self.bounded('o')))}")
+        self.line(indent, f"for {j} in range({self.pick(('n', '3', 'n + 1'))}):")
+        before = dict(self.env)
+        self.env |= {name: "o", j: "i"}
+        if self.random.randrange(2):
+            self.line(indent + 1, f"if {self.test(lambda k: self.expr(k, 2))}:")
+            self.line(indent + 2, self.pick(("break", "continue", f"{name} = {name}[1:]")))
+        self.line(
+            indent + 1, f"{name} = np.concatenate([{name} * {self.bounded('f')}, np.array([{self.bounded('f')}])])[:9]"
+        )
+        self.env = before | {name: "o"}
+
+    def sized_function(self, indent: int) -> None:
+        """A function that calls itself on a part of an array and grows what it returns."""
+        f, a, out = self.fresh("f"), self.fresh("o"), self.fresh("o")
+        before, functions, frozen = dict(self.env), dict(self.functions), set(self.frozen)
+        self.frozen |= set(self.env)
+        self.functions = {}
+        self.env = {k: kind for k, kind in self.env.items() if kind in "fiv"} | {a: "o", "k": "i"}
+        self.line(indent, f"def {f}({a}, k):")
+        self.line(indent + 1, f"if k <= 0 or len({a}) < 2:")
+        self.line(indent + 2, f"return {self.pick((a, self.bounded('o')))}")
+        part = self.pick((f"{a}[1:]", f"{a}[: len({a}) // 2]", f"{a}[{a} > {self.expr('f', 2)}]"))
+        self.line(indent + 1, f"return np.concatenate([{f}({part}, k - 1) * {self.bounded('f')}, {a}[:2]])")
+        self.env, self.functions, self.frozen = before, functions, frozen | set(before)
+        self.line(indent, f"{out} = {f}({self.expr('o', 2)}, {self.pick(('2', 'n', 'n % 3'))})")
+        self.env[out] = "o"
 
     def loop(self, indent: int, e) -> None:
         before, frozen = dict(self.env), set(self.frozen)

@@ -54,8 +54,17 @@ def test_campaign(tmp_path):
     assert not campaign.kinds["failed"] and not campaign.kinds["invalid"], campaign.summary()
 
 
-# The first two show arrays in texts, which did not live until they were shown.
-@pytest.mark.parametrize("seed", [910_014, 910_039, *range(1020, 1028)])
+@pytest.mark.parametrize(
+    "shown", ["'text', x * np.ones((2,)), sep='-'", "f'{np.abs(np.float32(x))}|', x * np.ones((3,))"]
+)
+def test_arrays_live_until_they_are_shown(shown, monkeypatch):
+    monkeypatch.setenv("MYIA_RELAY_CHECKED", "1")
+    text = f"def program(x):\n    print({shown})\n    y = x * np.ones((5,))\n    return y + 1, {{'a': -y}}\n"
+    verdict = check(text, [(-1.5,), (0.25,)], "<arrays in texts>", executors=("native",))
+    assert verdict.kind == "same", verdict.detail
+
+
+@pytest.mark.parametrize("seed", range(1020, 1028))
 def test_programs_whose_accesses_to_memory_are_checked(seed, monkeypatch):
     monkeypatch.setenv("MYIA_RELAY_CHECKED", "1")
     assert_agrees(random.Random(seed).randrange, f"random program {seed}", executors=("native",))

@@ -153,7 +153,8 @@ def one(seed: int) -> tuple[int, str]:
         with low() if seed % 20 == 9 else nullcontext():
             return seed, "; ".join(problems(seed, 3 if seed % 12 == 0 else 2 if seed % 3 == 0 else 1, executor))
     except CompileError as error:  # an array that a closure holds is not changed in place
-        return seed, "" if "changed in place" in str(error) else str(error)
+        known = ("changed in place", "make them alike")  # arrays of different known sizes on two branches
+        return seed, "" if any(text in str(error) for text in known) else str(error)
     except Exception as error:
         return seed, f"{type(error).__name__}: {error}"
 

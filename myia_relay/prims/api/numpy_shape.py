@@ -82,14 +82,29 @@ def full_shape(b: Builder, x: Var, shape: tuple[DimLike, ...], what: str) -> tup
         if known != 0 and (is_run_time(known) or is_run_time(size)) and getattr(size // known, "atoms", None):
             have, others = size_value(b, size), size_value(b, known)
             fits = P.logical_and(P.ne(others, others.const(0)), P.eq(P.mod(have, others), have.const(0)))
-            text = f"{what}: an array of size ", 0, " has no shape in which all sizes but one multiply to ", 1
-            guard(b, fits, ValueError, *text, operands=(have, others))
+            refuse_reshape(b, fits, have, shape)
             rest = bind_size(b, P.floordiv(have, others))
             return tuple(rest if i == unknown[0] else d for i, d in enumerate(shape))
         if known == 0 or not divides or (isinstance(size, int) and isinstance(known, int) and size % known):
             raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
         shape = tuple(size // known if i == unknown[0] else d for i, d in enumerate(shape))
     return shape
+
+
+def refuse_reshape(b: Builder, fits: Var, size: Var, shape: tuple[DimLike, ...]) -> None:
+    """Raise at run time, in NumPy's words, unless an array of a size fits into a shape, in which -1 may stand for a size."""
+    known = [not (isinstance(d, int) and d == -1) for d in shape]
+    first = known.index(True)  # NumPy does not show what it would compute before that
+    sizes = [size_value(b, d) if k else None for d, k in zip(shape, known, strict=True)]
+    parts: list[str | int] = ["cannot reshape array of size ", 0, " into shape ("]
+    operands = [size]
+    for d in sizes[first:]:
+        if len(parts) > 3:
+            parts.append(",")
+        parts.append("newaxis" if d is None else len(operands))
+        operands += [] if d is None else [d]
+    parts.append(",)" if len(shape) == 1 else ")")
+    guard(b, fits, ValueError, *parts, operands=tuple(operands))
 
 
 @implements(np.reshape)
@@ -100,17 +115,7 @@ def numpy_reshape(b: Builder, a, shape) -> Var:
     shape = full_shape(b, x, given, "reshape")
     have, want = product(x.shape), product(shape)
     if have != want and may_be_equal(have, want):
-        text = ",".join("" if isinstance(d, Dim) else str(d) for d in given if d != -1)
-        ok = P.eq(size_value(b, have), size_value(b, want))
-        guard(
-            b,
-            ok,
-            ValueError,
-            "cannot reshape array of size ",
-            0,
-            f" into shape ({text})",
-            operands=(size_value(b, have),),
-        )
+        refuse_reshape(b, P.eq(size_value(b, have), size_value(b, want)), size_value(b, have), given)
     return reshape(x, shape=shape)
 
 
@@ -432,6 +437,11 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, repeats, *after))
     return reshape(out, shape=(*before, n * repeats, *after))
+
+
+@method("repeat", static=("axis",))
+def _(b: Builder, x, repeats, axis=None) -> Var:
+    return repeat(b, x, repeats, axis)
 
 
 @implements(np.pad, static=("pad_width", "mode"))

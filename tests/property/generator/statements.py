@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .records import FIELDS
-from .types import CODES, FAMILIES, PYTHON, Arr, Dic, Fn, Lst, Rec, Tup, Uni
+from .sizes import MOST
+from .types import CODES, FAMILIES, KEY, PYTHON, Arr, Dic, Fn, Lst, Open, Rec, Tup, Uni
 from .unions import UNIONS
 
 
@@ -50,6 +51,8 @@ class Statements:
             (self.records, 3),
             (self.sliced_updates, 4),
             (self.list_of_arrays, 1),
+            (self.sizes, 16),
+            (self.keys, 7),
         )
         at = self.draw(sum(w for _, w in weights))
         for write, weight in weights:
@@ -77,6 +80,8 @@ class Statements:
         if isinstance(t, Lst):
             self.line(indent, f"{name} = {text}")
             return self.bind(name, t, own=True)
+        if isinstance(t, Open) and (self.loops or name in self.env):
+            text = f"({text})[:{MOST}]"
         if isinstance(t, Arr) and self.draw(3) == 0 and t.shape:
             text = self.pick((f"np.array({text})", f"({text}).copy()")) if not text.startswith("np.array(") else text
             self.line(indent, f"{name} = {text}")
@@ -424,7 +429,9 @@ class Statements:
 
     def any_type(self):
         """The type of a new variable."""
-        kind = self.draw(20)
+        kind = self.draw(22)
+        if kind > 19:
+            return self.open_type() if self.draw(3) else KEY
         if kind < 12:
             return self.scalar_type()
         if kind < 16:

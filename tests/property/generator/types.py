@@ -23,6 +23,14 @@ class Arr:
 
 
 @dataclass(frozen=True)
+class Open:
+    """An array whose first size a value decides, of a dtype code; `rest` are its other sizes."""
+
+    dtype: str
+    rest: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Tup:
     """A tuple of types."""
 
@@ -65,6 +73,7 @@ class Fn:
     result: object
 
 
+KEY = "key"  # of `relay.random`
 TREE = "Tree"  # of `records`: Leaf or Node
 TERM = "Term"  # of `records`: Number, Sum, Scaled, Choice or Absent
 CHAIN = "Chain"  # of `records`: Link or End

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from myia_relay import random
+
 from .records import CLASSES, FIELDS, Absent, Choice, End, Leaf, Link, Node, Number, Scaled, Sum
-from .types import CHAIN, CODES, TERM, TREE, Arr, Dic, Lst, Rec, Tup, Uni, numpy_dtype
+from .types import CHAIN, CODES, KEY, TERM, TREE, Arr, Dic, Lst, Rec, Tup, Uni, numpy_dtype
 
 INF, NAN = math.inf, math.nan
 TAME = {
@@ -68,6 +70,8 @@ class Values:
             return self.pick((WILD if self.wild() else TAME)[t])
         if t == "str":
             return self.pick(("left", "right", "none of them"))
+        if t == KEY:
+            return random.key(self.draw(1000))
         if t in CODES:
             return numpy_dtype(t).type(self.element(t))
         if isinstance(t, Arr):

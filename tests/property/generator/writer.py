@@ -9,11 +9,13 @@ from .arrays import Arrays
 from .calls import Calls
 from .families import Families
 from .idioms import Idioms
+from .keys import Keys
 from .lists import Lists
 from .numbers import Numbers
 from .records import FIELDS
+from .sizes import Sizes
 from .statements import Statements
-from .types import CHAIN, CODES, FLOATS, PYTHON, TERM, TREE, Arr, Dic, Fn, Lst, Rec, Tup, Uni, constructor
+from .types import CHAIN, CODES, FLOATS, KEY, PYTHON, TERM, TREE, Arr, Dic, Fn, Lst, Open, Rec, Tup, Uni, constructor
 from .unions import Unions
 from .values import Values
 
@@ -27,7 +29,7 @@ class Variable:
     own: bool = False
 
 
-class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls):
+class Writer(Numbers, Arrays, Sizes, Keys, Statements, Idioms, Lists, Unions, Families, Calls):
     """Writes one program; `draw(n)` gives a number in range(n).
 
     Attributes:
@@ -109,6 +111,10 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
             return self.pick(found)()
         if other < 14 and (found := self.united(t, d)):
             return self.pick(found)()
+        if other < 17 and (found := self.sized(t, d)):
+            return self.pick(found)()
+        if other == 17 and self.key_names() and (found := self.drawn(t, d)):
+            return self.pick(found)()
         return self.pick(self.producers(t, d))()
 
     def producers(self, t, d: int) -> list:
@@ -118,6 +124,10 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
             return self.make_numpy_scalar(t, d)
         if isinstance(t, Arr):
             return self.make_array(t, d)
+        if isinstance(t, Open):
+            return [*self.make_open(t, d), *(self.drawn(t, d)[:2] if self.key_names() else [])]
+        if t == KEY:
+            return self.make_key(d)
         if isinstance(t, Rec):
             return self.make_record(t, d)
         if isinstance(t, Lst):
@@ -136,6 +146,10 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
     def atom(self, t, d: int) -> str:
         """A variable or a literal."""
         names = [n for n, v in self.env.items() if v.type == t]
+        if isinstance(t, Open):
+            return self.open_atom(t, d)
+        if t == KEY:
+            return self.pick(names) if names else self.key_literal()
         if isinstance(t, Lst):
             return (
                 f"{self.pick(names)}{self.cut(3)}"
@@ -403,6 +417,7 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
         self.inputs = [
             Lst("float") if isinstance(t, Lst) and t.elem not in ("int", "float") else t for t in self.inputs
         ]
+        self.inputs = [KEY if isinstance(t, Open) else t for t in self.inputs]  # each size would be compiled anew
         early = self.draw(2)
         self.returned = tuple(self.any_type() for _ in range(1 + self.draw(3))) if early else None
         self.line(0, f"def program({', '.join(f'p{k}' for k in range(len(self.inputs)))}):")
@@ -436,6 +451,8 @@ class Writer(Numbers, Arrays, Statements, Idioms, Lists, Unions, Families, Calls
                 TERM,
                 CHAIN,
                 Rec("Grade"),
+                KEY,
+                KEY,
                 Lst("int"),
                 Lst("float"),
                 Lst("float"),
