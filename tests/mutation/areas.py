@@ -81,6 +81,10 @@ AREAS = (
         {"ad": "batch/batch batch/control", "prims": "rules/batching"},
         "test_batch_of_programs unit/ad/test_batch unit/ad/test_small_programs prims/test_registry",
     ),
-    Area("algebra", {"opt": "algebra rewrite/rules like_terms"}, "test_rule_values test_optimize test_like_terms"),
+    Area(
+        "algebra",
+        {"opt": "algebra rewrite/rules like_terms"},
+        "test_plain_rules test_rule_values test_optimize test_like_terms",
+    ),
     Area("exact", {"backend/tvm": "exact exact_int"}, "test_exact test_exact_ints"),
 )

@@ -320,6 +320,9 @@ def test_symbolic_sizes_have_slots():
     assert evaluate(at[1], {"n": 8}.__getitem__) == 128 and evaluate(at[1], {"n": 9}.__getitem__) == 64 + 128
     assert evaluate(chain.plan.size, {"n": 8}.__getitem__) == 192
     assert evaluate(chain.plan.size, {"n": 9}.__getitem__) == 64 + 2 * 128
+    pair = planned(([], [0, 1]), ([0, 1], []), sizes={0: N, 1: N})
+    for n, size in ((0, 0), (1, 128), (64, 128), (65, 256)):
+        assert evaluate(pair.plan.size, {"n": n}.__getitem__) == size
     shared = planned(([], [0]), ([0], [1], (1, 0)), ([1], [2]), ([2], []), sizes=sizes)
     assert shared.made[1].place is shared.made[0] and shared.made[2].offset != shared.made[0].offset
     heirs = planned(([], [0]), ([0], [1], (1, 0)), ([1], [2], (2, 1)), ([2], [3], (3, 2)), sizes={**sizes, 3: N * 8})

@@ -7,6 +7,7 @@ import pytest
 
 from myia_relay import grad, relay
 from myia_relay.ir.rewrite import count_nodes
+from tests.unit.opt.test_rule_values import V, collected
 
 
 def nodes(f, *args):
@@ -42,3 +43,8 @@ def test_arrays():
     g = relay(grad(lambda v: np.sum(v * v * 0.5 + v * 3.0 - v)))
     np.testing.assert_allclose(g(v), v + 2.0)
     assert nodes(grad(lambda v: np.sum(0.5 * v**2)), v) == 0
+
+
+@pytest.mark.parametrize("number", [2.0, 3.0])
+def test_numbers_in_a_product_of_users_stay(number):
+    assert collected(lambda x, y: (number * x) * y, V, V, loose=lambda node: False) is None
