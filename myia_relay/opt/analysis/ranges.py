@@ -303,6 +303,20 @@ class _Analysis:
             return (0 if x[0] <= 0 <= x[1] else 1), (0 if x == (0, 0) else 1)
         return clip(x, node.type)
 
+    def _where(self, node: Apply, facts: RangeFacts) -> Value:
+        """Each operand as it is where it is selected: `where(0 > i, 0, i)` is at least 0."""
+        value = self.transfer(node, facts)
+        condition, *operands = node.args
+        if value is None or facts[condition] in (TRUE, FALSE):
+            return value
+        selected = []
+        for operand, holds in zip(operands, (True, False), strict=True):
+            view = LayeredFacts(facts)
+            self.assume(condition, holds, view)
+            selected.append(view[operand])
+        x, y = selected
+        return value if x is None or y is None else meet(value, join(x, y)) or value
+
     def _dim_size(self, node: Apply, facts: RangeFacts) -> Value:
         whole = limits(node.type)
         return (0, whole[1]) if whole is not None and str(node.attrs["dim"]).isidentifier() else whole

@@ -153,12 +153,19 @@ def offset(n):
     return a, b
 
 
+def clamped(n):
+    n = min(max(n, -20), 50)
+    up, down = max(n - 7, 0), min(n + 7, 30)
+    return n, up, down, max(up, 3) - min(down, 2), -n if n < 0 else n
+
+
 def multiplied(n):
     a = n if n > 1 else 2
     return n * 3 if n > 0 else 3, a * a
 
 
 BOUNDS = [
+    (clamped, ((-20, 50), (0, 43), (-13, 30), (1, 56), (0, 50))),
     (multiplied, ((3, MOST - 1), (4, MOST))),
     (branches, ((5, MOST), (4, MOST), (LEAST, 5), (LEAST, 6), (4, 9), (7, 8), (0, 7), (LEAST, 5))),
     (mirrored, ((6, MOST), (5, MOST), (LEAST, 4), (LEAST, 5))),

@@ -102,12 +102,26 @@ def guarded(n):
     return n * n + n
 
 
+def clamped(x):
+    y = x.copy()
+    for i in range(len(x)):
+        y[i] = x[max(i - 1, 0)] + x[min(i + 1, len(x) - 1)]
+    return y
+
+
 X = np.arange(10)
 
 
 @pytest.mark.parametrize(
     ("f", "args", "checks"),
-    [(neighbours, (X,), 0), (beyond, (X,), 1), (count, (3, 5), 0), (halves, (9,), 1), (guarded, (7,), 1)],
+    [
+        (neighbours, (X,), 0),
+        (clamped, (X,), 0),
+        (beyond, (X,), 1),
+        (count, (3, 5), 0),
+        (halves, (9,), 1),
+        (guarded, (7,), 1),
+    ],
 )
 def test_checks_that_stay(f, args, checks):
     found = names(f, *args)
