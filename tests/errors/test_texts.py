@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import itertools
 import json
@@ -14,7 +15,7 @@ import time
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, relay
+from myia_relay import CompileError, relay, vmap
 
 
 def refusal(program, *args) -> CompileError:
@@ -194,3 +195,54 @@ def test_the_first_hour(program, argument, text):
     error = refusal(program, argument)
     assert re.search(text, error.message), error.message
     assert error.loc.file == __file__
+
+
+def repeated_text(n):
+    return "ab" * n
+
+
+def first_of(xs):
+    return next(iter(xs))
+
+
+def test_what_a_run_makes_of_strings_and_iterators():
+    assert refusal(repeated_text, 3).message == (
+        "how often this string is repeated is known at run time only, and a string of such a length cannot be made in "
+        "compiled code: return the number, and repeat the string outside"
+    )
+    assert refusal(first_of, [1, 2]).message == (
+        "next cannot be compiled: write a `for` loop, or take the entry of a list: xs[0]"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    value: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    left: Tree
+    right: Tree
+
+
+Tree = Leaf | Node
+
+
+def total(t: Tree, x):
+    match t:
+        case Leaf(value):
+            return value * x
+        case Node(left, right):
+            return total(left, x) + total(right, x)
+
+
+def test_a_batch_of_trees():
+    tree = Node(Leaf(1.0), Leaf(2.0))
+    with pytest.raises(CompileError) as info:
+        relay(vmap(total))(tree, np.ones(3))
+    assert info.value.message == (
+        "vmap: argument 0 holds a value of type Leaf | Node, which has no axis to batch along: pass it unbatched, with None "
+        "for it in in_axes, or put the values into a list and write a loop over it"
+    )
+    np.testing.assert_array_equal(relay(vmap(total, in_axes=(None, 0)))(tree, np.ones(3)), 3.0)

@@ -5,9 +5,9 @@
     return list(pairs)      # an empty list in Python
 
 Idea: for inference an iterator is what it iterates over, so it could be used again. Each iterator therefore records the
-application that used it. An application inside a loop or comprehension may run more than once; if the iterator was made
-outside of that loop, the use is refused too. Input: an application of the parsed graph, before it is evaluated. Source:
-"iterator" in the glossary of the Python documentation.
+applications that used it: more than one only where they are in different arms of an `if`. An application inside a loop or
+comprehension may run more than once; if the iterator was made outside of that loop, the use is refused too. Input: an
+application of the parsed graph, before it is evaluated. Source: "iterator" in the glossary of the Python documentation.
 """
 
 from __future__ import annotations
@@ -71,10 +71,38 @@ def use_up(engine: Any, frame: Frame, node: Apply) -> None:
         for iterator in iterators_in(engine.value(frame, argument)):
             once = iterator.once
             once.graph = once.graph or node.graph
-            if id(once) in seen or once.user not in (None, node) or _repeated(node.graph, once.graph):
+            others = [user for user in once.users if user is not node]
+            if id(once) in seen or not all(_apart(user, node) for user in others) or _repeated(node.graph, once.graph):
                 raise used_up(iterator)
             seen.add(id(once))
-            once.user = node
+            once.users = [*others, node]
+
+
+def _apart(a: Apply, b: Apply) -> bool:
+    """Whether two applications are in different arms of one `if`, so that a run reaches one of them at most."""
+    outside: Graph | None = None
+    for one, other in zip(_around(a.graph), _around(b.graph), strict=False):
+        if one is not other:
+            return outside is not None and any(_is_if(node, one, other) for node in outside.nodes)
+        outside = one
+    return False
+
+
+def _is_if(node: Apply, one: Graph, other: Graph) -> bool:
+    """Whether an application is an `if` with these arms."""
+    if not isinstance(node.fn, Constant) or node.fn.value is not S.if_:
+        return False
+    arms = [arm.value for arm in node.args[1:] if isinstance(arm, Constant)]
+    return any(arm is one for arm in arms) and any(arm is other for arm in arms)
+
+
+def _around(graph: Graph | None) -> list[Graph]:
+    """The graphs around a graph, the outermost first, and itself."""
+    found = []
+    while graph is not None:
+        found.append(graph)
+        graph = graph.parent
+    return found[::-1]
 
 
 def _repeated(graph: Graph | None, made: Graph) -> bool:

@@ -34,6 +34,7 @@ _NAMES = {
     "builtins.exec": "write the statements themselves",
     "builtins.hasattr": "which attributes a value has follows from its type: test that with isinstance",
     "builtins.setattr": "objects do not change; write dataclasses.replace(object, name=value)",
+    "builtins.next": "write a `for` loop, or take the entry of a list: xs[0]",
     "builtins.id": "values have no addresses; compare them with ==",
     "builtins.set": "write a list or a tuple, or np.unique of an array",
     "builtins.frozenset": "write a list or a tuple, or np.unique of an array",
@@ -135,5 +136,10 @@ def unsupported(op, args: list[Val]) -> CompileError:
         return TypeError_(
             "a tuple has a length known at compile time, and how often this one is repeated is known at run time only; "
             "repeat a list: [...] * n"
+        )
+    if name in ("mul", "imul") and run_time and any(map(is_text, args)):
+        return TypeError_(
+            "how often this string is repeated is known at run time only, and a string of such a length cannot be made in "
+            "compiled code: return the number, and repeat the string outside"
         )
     return TypeError_(f"unsupported operand type(s) for {SYMBOLS.get(name, name)}: {kinds}{advice}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Array, Ref, Scalar
+from ...abstract.types import Array, Data, Ref, Scalar
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.api.numpy_api import IMPLEMENTATIONS
@@ -114,6 +114,11 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
             shape = getattr(node.type, "shape", ())
             if axis is None:
                 continue
+            if isinstance(node.type, Data):
+                raise ShapeError(
+                    f"vmap: argument {position} holds a value of type {node.type}, which has no axis to batch along: "
+                    "pass it unbatched, with None for it in in_axes, or put the values into a list and write a loop over it"
+                )
             if not isinstance(node.type, Array) or not -len(shape) <= axis < len(shape):
                 raise ShapeError(f"vmap: argument {position} has no axis {axis}: it is {node.type}")
             sizes.append(shape[axis])

@@ -160,11 +160,11 @@ class Once:
 
     Attributes:
         graph: the parsed graph in which it was made, as soon as that is known.
-        user: the application that has used it.
+        users: the applications that have used it, of which a run reaches one.
     """
 
     graph: Graph | None = None
-    user: Apply | None = None
+    users: list[Apply] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
