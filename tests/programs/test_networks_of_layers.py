@@ -1,6 +1,8 @@
 """Whole networks of layers: a ResNet, a GPT, a classifier with GRUs, a variational autoencoder. They train, are saved, and
 compute what NumPy computes."""
 
+# ruff: noqa: F821, UP037
+
 from __future__ import annotations
 
 import math
@@ -311,3 +313,34 @@ def test_executors_agree_on_a_step(executor):
         np.testing.assert_allclose(g, results[1][1][name], rtol=1e-2, atol=1e-4, err_msg=name)
     for name, s in models[0].state.items():
         np.testing.assert_allclose(s, models[1].state[name], rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+@relay_model
+def reader(ids: Tensor[Int, ("n",)]):
+    x = relay.embedding(ids, 9, 8) + relay.parameter("places", (16, 8))[: len(ids)]
+    return relay.linear(x + relay.multi_head_attention(x, 2, causal=True), 9)
+
+
+@relay
+def reader_loss(ids: Tensor[Int, ("n",)]):
+    return np.mean(relay.softmax_cross_entropy(reader(ids), ids))
+
+
+def test_places_of_texts_of_any_length():
+    """A gradient is padded to the table of places, by as much as a symbolic length leaves."""
+
+    @relay
+    def step(model, ids: Tensor[Int, ("b", "n")]):
+        return relay.value_and_grad(model, relay.batch_mean(reader_loss), (ids,))
+
+    model = relay.create_model(reader, seed=0)
+    for shape in ((3, 5), (1, 16), (2, 1)):
+        ids = RNG.integers(0, 9, shape)
+        value, gradients = step(model, ids)
+        wanted, same = relay.value_and_grad(model, relay(reader_loss.__wrapped__, executor="interpreter"), (ids[0],))
+        if shape[0] == 1:
+            assert value == pytest.approx(wanted, rel=1e-5)
+            for name, g in gradients.items():
+                np.testing.assert_allclose(g, same[name], rtol=1e-3, atol=1e-5, err_msg=name)
+        assert np.all(gradients["places_0"][shape[1] :] == 0)
+    assert step.cache_info().misses == 1

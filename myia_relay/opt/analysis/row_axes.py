@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...abstract.dims import is_known, known_size, product
+from ...abstract.dims import is_known, known_size, never_negative, product
 from ...abstract.types import Array, Scalar, is_static_shape
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node
@@ -241,7 +241,7 @@ def _slice(rows: RowValues, node: Apply) -> Place | None:
 
 def _pad(rows: RowValues, node: Apply) -> Place | None:
     low, high, interior = (node.attrs[k] for k in ("low", "high", "interior"))
-    return None if any(interior) or min(*low, *high) < 0 else _follow(rows, node)
+    return _follow(rows, node) if not any(interior) and all(map(never_negative, (*low, *high))) else None
 
 
 def _reduce(rows: RowValues, node: Apply) -> Place | None:

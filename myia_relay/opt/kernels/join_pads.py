@@ -111,4 +111,5 @@ def _axis(pad: Apply) -> int | None:
     """The one axis along which an array is padded, without gaps."""
     low, high, interior = (pad.attrs[k] for k in ("low", "high", "interior"))
     axes = [k for k, (before, behind) in enumerate(zip(low, high)) if before or behind]
-    return axes[0] if len(axes) == 1 and not any(interior) and min(*low, *high) >= 0 else None
+    known = all(isinstance(n, int) and n >= 0 for n in (*low, *high))  # how far may depend on symbolic sizes
+    return axes[0] if len(axes) == 1 and not any(interior) and known else None

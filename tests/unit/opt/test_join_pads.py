@@ -1,11 +1,13 @@
 """Sums of padded arrays that lie one behind the other: which are written part by part, and that gradients stay."""
 
+# ruff: noqa: UP037
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from myia_relay import relay, value_and_grad
+from myia_relay import Float64, Tensor, relay, value_and_grad
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((5, 300))
@@ -62,3 +64,19 @@ def test_which_are_written_apart(name, parts):
     f, x = CASES[name]
     text = relay(value_and_grad(f)).explain(x)
     assert text.count("dynamic_update_slice") == parts
+
+
+def test_parts_of_a_symbolic_size():
+    """How far they are padded is not known."""
+
+    @relay
+    def f(x, y: Tensor[Float64, ("n",)]):
+        def loss(x):
+            return np.sum(np.sin(x[: len(y)])) + np.sum(np.cos(x[len(y) :]))
+
+        return value_and_grad(loss)(x)
+
+    for n in (0, 3, 300):
+        value, found = f(Y, np.ones(n))
+        assert value == pytest.approx(np.sum(np.sin(Y[:n])) + np.sum(np.cos(Y[n:])))
+        np.testing.assert_allclose(found, np.concatenate((np.cos(Y[:n]), -np.sin(Y[n:]))))
