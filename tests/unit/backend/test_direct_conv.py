@@ -28,6 +28,8 @@ CASES = [
     ((12, 11, 12), (27, (3, 3)), (1, 1), ((2, 1), (0, 2)), 3),
     ((64, 14, 14), (9, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),  # four positions behind the last vector
     ((32, 7, 7), (17, (3, 3)), (1, 1), ((1, 1), (1, 1)), 1),  # one, in two blocks of channels
+    ((64, 7, 7), (19, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),  # one, in place, in two blocks of channels
+    ((16, 7, 7), (19, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),  # in one, filter by filter
     ((48, 5, 10), (8, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
     ((33, 7, 7), (9, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
     ((6, 9, 7), (6, (3, 3)), (1, 1), ((1, 1), (1, 1)), 6),  # depthwise
@@ -56,7 +58,8 @@ def close(found, expected):
 def always(monkeypatch):
     """Small convolutions go the way of large ones, block by block."""
     monkeypatch.setattr(direct_conv, "LEAST", 0)
-    monkeypatch.setattr(direct_conv, "NEAR", 1 << 13)
+    for name in ("NEAR", "ONCE", "AGAIN"):
+        monkeypatch.setattr(direct_conv, name, 1 << 13)
     monkeypatch.setattr(direct_conv, "CACHE", 1 << 13)
     monkeypatch.setattr(depthwise_conv, "LEAST", 0)
     monkeypatch.setattr(depthwise_conv, "CACHE", 1 << 10)
@@ -110,6 +113,28 @@ def test_threads(case, batch, always):
         for count in (1, 2, 3):
             threads.configure(count)
             close(relay(lambda *a: f(*a))(*arguments), f.interpret(*arguments))
+    finally:
+        threads.configure(before)
+
+
+@pytest.mark.parametrize(
+    "image, filters, strides, groups",
+    [
+        ((256, 14, 14), (512, (1, 1)), 1, 1),  # in place, with dots
+        ((64, 28, 28), (64, (3, 3)), 2, 1),
+        ((64, 56, 56), (64, (3, 3)), 2, 64),
+    ],
+    ids=["pointwise", "copies", "depthwise"],
+)
+def test_threads_do_not_share_memory(image, filters, strides, groups):
+    """Large enough that both are at work at the same time."""
+    x, w, bias = drawn(image, filters, groups, np.float32, 1)
+    before = threads.count()
+    try:
+        threads.configure(2)
+        f = relay(lambda x, w, bias: relay.relu(relay.conv2d(x, w, bias, strides=strides, groups=groups)))
+        results = [f(x, w, bias) for _ in range(50)]
+        assert all(np.array_equal(y, results[0]) for y in results)
     finally:
         threads.configure(before)
 

@@ -13,7 +13,7 @@ of the image stays in the first-level cache for all filters, and rows of the res
 the filters and the results stay in the second. What follows element by element (bias, activation, residual) is applied to a
 tile as soon as it is complete.
 
-A 1x1 window of stride 1 needs no copy where the positions fill whole vectors.
+A 1x1 window of stride 1 needs no copy where the positions fill whole vectors, or all but a few do (`DOTS`).
 
 Input: an `opaque.Call`, static sizes. Output: statements in its kernel, and functions of tiles, which all convolutions of a
 program share. Sources: J. Zhang, F. Franchetti and T. M. Low, "High Performance Zero-Memory Overhead Direct Convolutions" (ICML
@@ -47,8 +47,11 @@ from .patches import Conv, Operand, at, pieces, plus, times
 
 ROWS, VECTORS = 8, 3  # of a tile: together with a row of vectors and a number, these are the registers of AVX-512
 NEAR = 40 << 10  # bytes of what a tile reads of the image that stay in the first-level cache
+ONCE = 160 << 10  # the same where it reads each element once, in order: these may come from the second-level cache
+AGAIN = 1 << 19  # bytes of a 1x1 window's image that are read again for each tile of filters, in place of the filters
 CACHE = 5 << 18  # bytes of copies, filters and results that stay in the second-level cache
 LEAST = 1 << 20  # multiplications of a sample, below which the BLAS does as well
+UNROLLED = 4, 3, 1  # taps in one iteration of a tile's loop, the first that divides their number
 DOTS = (
     4  # positions behind the last whole vector up to which products of vectors are quicker than a vector of positions
 )
@@ -107,7 +110,7 @@ class Blocks:
         whole = all(
             channels * self.s.taps % lanes == 0 for channels in (self.channels, self.s.channels % self.channels)
         )
-        return rest if rest <= DOTS and whole and self.copies is not None else 0
+        return rest if rest <= DOTS and whole else 0
 
     @property
     def together(self) -> int:
@@ -155,11 +158,13 @@ class Blocks:
 
 def divide(s: Conv, dtype: str) -> Blocks:
     """The cheapest division of those in which what a tile reads of the image stays in the first-level cache."""
-    in_place = s.is_pointwise and s.positions % lanes_for(dtype) == 0
+    lanes = lanes_for(dtype)
+    rest = s.positions % lanes
+    in_place = s.is_pointwise and (rest == 0 or rest <= DOTS and s.channels % 16 == 0)
     if s.is_pointwise and not in_place:
         s = Conv(s.channels, 1, s.positions, s.filters, (1, 1))
     one = Blocks(s, dtype, None if in_place else Copies(s, dtype, s.out_height, True), 1)
-    most = max(1, NEAR // one.near)
+    most = max(1, (ONCE if s.taps == 1 else NEAR) // one.near)
     channels = s.channels
     if most < channels:
         share = -(-channels // -(-channels // most))
@@ -290,13 +295,15 @@ class _Emitter:
                     left = at(w, plus(times(channel, s.patch), times(begin, s.taps)))
                     into = at(y, plus(times(channel, s.positions), place, p))
                     if d.dots and columns == d.dots:
-                        make, right = tile_of_dots, at(copies, d.copied)
+                        key, right = (tile_of_dots, d.dtype, rows, columns), at(copies, d.copied)
                         sizes: tuple = (s.patch, s.positions, channels, s.taps, adds)
                     else:
-                        make, right = tile_of_sums, at(source, p)
+                        right = at(source, p)
                         count = tirx.Div(channels, idx(d.together)) if d.together > 1 else channels
                         sizes = s.patch, s.taps * d.together, d.step * d.together, s.positions, count, adds
-                    call_tile(self.c, (make, d.dtype, rows, columns), (left, right, into, (self.taps, 0)), sizes)
+                        unrolled = next(k for k in UNROLLED if s.taps * d.together % k == 0)
+                        key = tile_of_sums, d.dtype, rows, columns, unrolled
+                    call_tile(self.c, key, (left, right, into, (self.taps, 0)), sizes)
                     if finish is None:
                         return
                     if last is None:
@@ -332,7 +339,10 @@ class _Emitter:
             if d.dots:
                 body(end, d.dots)
 
-        over_positions(lambda p, columns: over_filters(lambda o, rows: tile(o, rows, p, columns)))
+        if s.taps == 1 and d.channels * positions * ITEM[d.dtype] <= AGAIN:
+            over_filters(lambda o, rows: over_positions(lambda p, columns: tile(o, rows, p, columns)))
+        else:
+            over_positions(lambda p, columns: over_filters(lambda o, rows: tile(o, rows, p, columns)))
 
     def patches(self, source: Operand, to: Operand, channels: Any) -> None:
         """Write the patches of the last positions one behind the other."""
@@ -387,13 +397,13 @@ class TileFunction:
         return [*self.pointers, *self.numbers], self.block
 
 
-def tile_of_sums(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
+def tile_of_sums(dtype: str, rows: int, columns: int, unrolled: int = 1) -> tuple[list[Any], Block]:
     """A tile: out[r, p] (+)= sum over c, t of left[r * down + c * taps + t] * right[c * step + at[t] + p].
 
     Returns:
         Parameters and statements: of the addresses of its corner in both operands and the result, and of the taps' offsets; of
-        `down`, the number of taps, `step`, how far rows of the result lie apart, the number of channels, and whether to add to
-        the result.
+        `down`, the number of taps (a multiple of `unrolled`), `step`, how far rows of the result lie apart, the number of
+        channels, and whether to add to the result.
     """
     f = TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
     (left, right, out, offsets), (down, taps, step, out_step, channels, adds) = f.buffers, f.numbers
@@ -409,18 +419,24 @@ def tile_of_sums(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]
     with block.when(tirx.NE(adds, idx(0))):
         for acc, place, width in places:
             block.store(acc, _widened(vload(out, place, width), width, lanes, dtype), 0)
+    with block.otherwise():
+        for _, place, _ in places:  # which are written when the sums are complete
+            block.prefetch(out, place)
     with block.loop(channels, name="c") as c:
         weights, image = block.let(tirx.Mul(c, taps)), block.let(tirx.Mul(c, step))
         for r in range(rows):  # the filters of the next tile, which lie far apart
             block.prefetch(left, tirx.Add(weights, tirx.Mul(idx(rows + r), down)), write=False)
-        with block.loop(taps, name="t") as t:
-            begin = block.let(tirx.Add(image, load(offsets, t)))
-            values = [block.let(vload(right, tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
-            along = block.let(tirx.Add(weights, t))
-            for r in range(rows):
-                factor = broadcast(block.let(load(left, tirx.Add(along, tirx.Mul(idx(r), down)))), lanes)
-                for acc, value in zip(sums[r], values):
-                    block.store(acc, fma(factor, value, load(acc, 0)), 0)
+        with block.loop(tirx.Div(taps, idx(unrolled)) if unrolled > 1 else taps, name="t") as t:
+            first = block.let(times(t, unrolled))
+            along = block.let(tirx.Add(weights, first))
+            filters = [block.let(tirx.Add(along, tirx.Mul(idx(r), down))) for r in range(rows)]
+            for k in range(unrolled):
+                begin = block.let(tirx.Add(image, load(offsets, plus(first, k))))
+                values = [block.let(vload(right, tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
+                for r in range(rows):
+                    factor = broadcast(block.let(load(left, plus(filters[r], k))), lanes)
+                    for acc, value in zip(sums[r], values):
+                        block.store(acc, fma(factor, value, load(acc, 0)), 0)
     for acc, place, width in places:
         found = load(acc, 0)
         block.vstore(out, found if width == lanes else shuffle([found], range(width)), place)

@@ -30,7 +30,7 @@ from ..tir import pipeline
 from ..tir.block import Block, const, idx, load, ramp, shuffle, vload
 from ..tir.exact import fence, fma
 from .copies import Copies
-from .direct_conv import ROWS, VECTORS, TileFunction, call_tile, over_samples, tile_of_sums
+from .direct_conv import ROWS, UNROLLED, VECTORS, TileFunction, call_tile, over_samples, tile_of_sums
 from .patches import Conv, Operand, at, pieces, plus, times
 
 LANES = 16  # of float32
@@ -173,7 +173,7 @@ class _Convolution:
                         (self.taps, 0),
                     )
                     sizes = self.channels, LANES, LANES * self.padded, self.padded, groups, adds
-                    call_tile(self.c, (tile_of_sums, "float32", ROWS, columns), operands, sizes)
+                    call_tile(self.c, (tile_of_sums, "float32", ROWS, columns, UNROLLED[0]), operands, sizes)
 
             if self.padded >= wide:
                 with block.loop(self.padded // wide, name="p") as p:
