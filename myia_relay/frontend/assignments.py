@@ -11,8 +11,9 @@ from . import ownership
 from . import scope as scopes
 from .context import STATEMENTS, ParseContext, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
-from .functions import annotation, closure, triangular
+from .functions import annotation, closure, note_refusal, triangular
 from .objects import IN_PLACE
+from .procedures import keep_added
 from .scope import appended
 from .tree import extent
 
@@ -150,18 +151,24 @@ def change(
 
     node = p.apply(op, old, *args, at=at, attrs={"name": name}, keywords=keywords)
 
+    if op is syntax.list_append:
+        advice = f"write {name} = [*{name}, value]"
+    elif isinstance(at, ast.Subscript) and isinstance(key := getattr(at.slice, "value", None), str):
+        advice = f"write {name} = {{**{name}, {key!r}: value}}"
+    else:
+        advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
+
+    def refusal(reason: str) -> str:
+        return f"'{name}' cannot be changed in place: {reason}; {advice}"
+
+    note_refusal(p, name, node, lambda kind: refusal(ownership.OF_THE_CALLER.format(name=name)), at)
+
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
         for reason, other, arrays, confirm in reasons:
             if arrays and op is syntax.list_append:
                 continue
-            if op is syntax.list_append:
-                advice = f"write {name} = [*{name}, value]"
-            elif isinstance(at, ast.Subscript) and isinstance(key := getattr(at.slice, "value", None), str):
-                advice = f"write {name} = {{**{name}, {key!r}: value}}"
-            else:
-                advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
-            message = f"'{name}' cannot be changed in place: {reason}; {advice}"
+            message = refusal(reason)
             if other is None and not arrays and confirm is None:
                 raise p.refuse(message, at)
             noted.append(ownership.Conflict(message, other, arrays, confirm))
@@ -179,15 +186,21 @@ def change_list(
     name = base.id
     old = p.load(name, base)
     pair, new, result = _changed_by(p, call, method, name, old, args, keywords)
-    stale = [ownership.Conflict(_READ_BEFORE.format(name=name))] if _read_before(p, call, name) else []
+    stale = [ownership.Conflict(READ_BEFORE.format(name=name))] if read_before(p, call, name) else []
+
+    advice = {
+        "sort": f"write {name} = sorted({name})",
+        "reverse": f"write {name} = {name}[::-1]",
+        "append": f"write {name} = [*{name}, value]",
+    }.get(method, f"change a copy of it: {name} = {name}.copy()")
+
+    def refusal(reason: str) -> str:
+        return f"'{name}' cannot be changed in place: {reason}; {advice}"
+
+    note_refusal(p, name, pair, lambda kind: refusal(ownership.OF_THE_CALLER.format(name=name)), call)
 
     def report(reasons: list[ownership.Conflict]) -> None:
-        advice = {
-            "sort": f"write {name} = sorted({name})",
-            "reverse": f"write {name} = {name}[::-1]",
-            "append": f"write {name} = [*{name}, value]",
-        }.get(method, f"change a copy of it: {name} = {name}.copy()")
-        notes = [r._replace(reason=f"'{name}' cannot be changed in place: {r.reason}; {advice}") for r in reasons]
+        notes = [r._replace(reason=refusal(r.reason)) for r in reasons]
         pair.attrs["shared"] = notes + stale
 
     ownership.check(p, name, old, report)
@@ -201,8 +214,8 @@ def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
     assert isinstance(method, ast.Attribute) and isinstance(method.value, ast.Subscript)
     target = method.value
     parts = [*call.args, *[k.value for k in call.keywords]]
-    if name in scopes.mutated(parts) | scopes.bindings(parts) or _read_before(p, call, name, entries=True):
-        raise p.refuse(_READ_BEFORE.format(name=name), call)
+    if name in p.procedures.mutated(parts) | scopes.bindings(parts) or read_before(p, call, name, entries=True):
+        raise p.refuse(READ_BEFORE.format(name=name), call)
     old = p.load(name, base)
     indices = indices_of(p, target)
     *levels, entry = taken(p, target, old, indices)
@@ -231,17 +244,23 @@ def _changed_by(
     return pair, new, result
 
 
-_READ_BEFORE = (
+_ADDED = (
+    f"this changes the {{kind}} in place, and {ownership.OF_THE_CALLER}; write x = x + y, which makes a new {{kind}}"
+)
+READ_BEFORE = (
     "'{name}' is changed in an expression that also reads it as a whole, and what that sees depends on the order; "
     "write two statements"
 )
 
 
-def _read_before(p: ParseContext, call: ast.AST, name: str, entries: bool = False) -> bool:
+def read_before(
+    p: ParseContext, call: ast.AST, name: str, entries: bool = False, ended: list[ast.Call] | None = None
+) -> bool:
     """Whether the expression around a method that changes a list (or an entry of it) has read the whole list before.
 
     In `f(xs, xs.pop())` Python gives the function the list as it is after the pop. Elements, lengths and truth values are taken at
-    once, so those may be read; but elements not where it is one of them that is changed.
+    once, so those may be read; but elements not where it is one of them that is changed. A call that was given the list and has
+    ended may still be told by its result: it is added to `ended`.
     """
     parents = p.parents()
     top = call
@@ -257,8 +276,12 @@ def _read_before(p: ParseContext, call: ast.AST, name: str, entries: bool = Fals
         parent = parents.get(node)
         if isinstance(parent, ast.Attribute) and parent in parents and scopes.changed(parents[parent]) is node:
             continue
+        if ended is not None and isinstance(parent, ast.Call) and parent.func is not node:
+            if extent(parent)[2:] <= extent(call)[:2] and parent in p.results:
+                ended.append(parent)
+                continue
         if isinstance(parent, ast.Subscript) and parent.value is node and not entries:
-            if name not in scopes.mutated([parent.slice]):
+            if name not in p.procedures.mutated([parent.slice]):
                 continue
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
             continue
@@ -319,11 +342,11 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
     """`x += e`  =>  `x = iadd(x, e)`; `x[i] += e`  =>  `x = setitem(x, i, iadd(item_to_change(x, i), e))`."""
     op = IN_PLACE[type(stmt.op)]
     target, base = stmt.target, scopes.base_of(stmt.target)
-    changed = scopes.mutated([stmt.value]) | (
+    changed = p.procedures.mutated([stmt.value]) | (
         scopes.bindings([stmt.value]) if isinstance(target, ast.Subscript) else set()
     )
     if isinstance(base, ast.Name) and base.id in changed:
-        raise p.refuse(_READ_BEFORE.format(name=base.id), stmt)
+        raise p.refuse(READ_BEFORE.format(name=base.id), stmt)
     if isinstance(target, ast.Name):
         old = p.load(target.id, target)
         node = p.apply(op, old, p.expr(stmt.value), at=stmt)
@@ -333,6 +356,10 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
             if reasons:
                 node.attrs["shared"] = reasons
 
+        if target.id in p.procedures.added(p.node) and target.id not in p.kept:
+            node.attrs["name"] = target.id
+            node.attrs["again"] = syntax.Again(lambda: keep_added(p.node, target.id))
+        note_refusal(p, target.id, node, lambda kind: _ADDED.format(name=target.id, kind=kind), stmt)
         ownership.check(p, target.id, old, report)
         bind(p, target.id, node, target)
     elif isinstance(target, ast.Subscript):
@@ -373,8 +400,8 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
     if any(isinstance(part, ast.Starred) for part in parts) or any(k.arg is None for k in call.keywords):
         raise p.refuse("the arguments of a function that changes an array are written one by one", call)
     base = changed_variable(p, target)
-    if base.id in scopes.mutated(parts) | scopes.bindings(parts):
-        raise p.refuse(_READ_BEFORE.format(name=base.id), call)
+    if base.id in p.procedures.mutated(parts) | scopes.bindings(parts):
+        raise p.refuse(READ_BEFORE.format(name=base.id), call)
     old, keywords = p.load(base.id, base), tuple(str(k.arg) for k in call.keywords)
     indices = indices_of(p, target) if isinstance(target, ast.Subscript) else []
     *levels, old = taken(p, target, old, indices) if isinstance(target, ast.Subscript) else [old]

@@ -216,7 +216,7 @@ def if_statement(p: ParseContext, stmt: ast.If, more: bool, live_end: set[str]):
 
 def live_after(p: ParseContext, stmt: ast.stmt) -> set[str]:
     """Variables that are live after a statement, also if control leaves it by a jump."""
-    live = p.live.after(stmt)
+    live = p.live.after(stmt) | p.kept.keys()
     if p.loops and jumps([stmt]) & {"break", "continue"}:
         live |= p.loops[-1]
     return live

@@ -22,6 +22,8 @@ from ..utils.errors import NameError_, ParseError
 from ..utils.source import Origin
 from .liveness import Liveness
 from .objects import Families
+from .procedures import ParameterChange, Procedures
+from .procedures import analyse as analyse_procedures
 from .scope import analyse
 from .source import Source
 from .tree import FunctionNode
@@ -98,17 +100,25 @@ class ParseContext:
         cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
         errors: refusals so far; shared by inner functions.
+        procedures: what calls change; shared by inner functions. kept: the parameters that this one changes in place;
+        returned: their nodes. results: what calls returned that were given variables.
     """
 
     def __init__(self, source: Source, node: FunctionNode, graph: Graph, outer: ParseContext | None = None):
+        self.procedures: Procedures = outer.procedures if outer else analyse_procedures(source)
+        self.kept: dict[str, ParameterChange] = self.procedures.kept.get(node, {})
+        self.returned: set[Node] = set()
+        self.results: dict[ast.Call, Node] = {}
         self.source = source
         self.node = node
         self.name = getattr(node, "name", "<lambda>")
         self.scope = analyse(node)
         marked: Any = node
-        live = getattr(node, "_live", None)
+        live = None if self.kept else getattr(node, "_live", None)
         if live is None:
-            live = marked._live = Liveness(node, self.scope)
+            live = Liveness(node, self.scope, self.kept)
+            if not self.kept:
+                marked._live = live
         self.live: Liveness = live
         self.root = graph
         self.outer = outer

@@ -10,6 +10,7 @@ from ..ir import syntax
 from ..ir.node import Constant, Node
 from ..library.complex_numbers import Complex
 from .assignments import bind, change_entry, change_list
+from .changed_arguments import call_changing
 from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, ParseContext, handles
@@ -272,6 +273,10 @@ def call(p: ParseContext, node: ast.Call) -> Node:
             args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
             names = tuple(k.arg for k in node.keywords if k.arg is not None)
             return change_list(p, node, base, node.func.attr, args, names)
+    places = p.procedures.calls.get(node) if not p.hidden else None
+    if places:
+        p.results[node] = result = call_changing(p, node, places)
+        return result
     fn = p.expr(node.func)
     if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
         found = search(p, node)
@@ -292,7 +297,8 @@ def call(p: ParseContext, node: ast.Call) -> Node:
             spread.append(p.apply(syntax.double_star, before, at=node))
             named = {}
         spread.append(p.apply(syntax.double_star, value, at=keyword))
-    return p.apply(fn, *args, *spread, *named.values(), at=node, keywords=tuple(named))
+    p.results[node] = result = p.apply(fn, *args, *spread, *named.values(), at=node, keywords=tuple(named))
+    return result
 
 
 @handles(EXPRESSIONS, ast.Lambda)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from ..abstract.annotations import TensorAnnotation, hidden_triangle
-from ..ir.node import Constant, Graph, Node
+from ..ir import syntax
+from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.syntax import FreeName, Signature, new_cell
 from ..library.triangles import TRIANGLES
 from ..utils.errors import CompileError, NameError_, nearest
@@ -20,6 +21,8 @@ from ..utils.source import Origin
 from . import scope as scopes
 from .blocks import block
 from .context import RETURN, BlockState, ParseContext
+from .objects import objects
+from .ownership import meets
 from .refusals import check_kind
 from .source import Source
 from .trampoline import run
@@ -161,6 +164,8 @@ def parse_body(p: ParseContext) -> None:
             p.put(arg.arg, param, arg)
         else:
             state.env[arg.arg] = param
+            if arg.arg in p.kept:
+                p.returned.add(param)
     if isinstance(p.node, ast.Lambda):
         p.here = set()
         try:
@@ -168,14 +173,51 @@ def parse_body(p: ParseContext) -> None:
         except RecursionError:
             raise p.refuse("this expression is nested too deeply; give names to parts of it", p.node) from None
         return
-    run(block(p, p.node.body, set(), "function"))
+    run(block(p, p.node.body, set(p.kept), "function"))
     end: BlockState = p.state
     for record in [r for r in p.pending.values() if r.definer is p]:
         # It is never used. It is parsed anyway if possible, because it may contain what must be refused.
         if all(_value_of(p, name)[0] is not None for name in record.missing):
             record.resolve(p, record.node)
     graph.output = end.dead if end.dead is not None else triangular(p, end.env["$ret"], notes.get(-1), p.node)
+    if p.kept:
+        keep(p)
     assert end.dead is not None or end.jumped or end.status == RETURN
+
+
+def keep(p: ParseContext) -> None:
+    """Let a function return the parameters that it changes in place, as they are when it ends, beside its result.
+
+    Notes in the graph's flags, for `infer.language.procedures`: `kept`: the numbers of these parameters; `holds`:
+    `(final, parameter, flat, calls) -> bool`, whether what one of them ends as, or the result proper (None), may be or hold (a part
+    of) another parameter; `refusals`: why calls are refused that cannot hand the changes on.
+    """
+    graph, env = p.root, p.state.env
+    assert graph.signature is not None
+    parameters, result = {node.name: node for node in p.returned}, graph.output
+    names = [name for name in graph.signature.names if name in p.kept and env[name] is not parameters[name]]
+    graph.flags["kept"] = tuple(map(graph.signature.names.index, names))
+    if p.state.dead is not None or not names:
+        return
+    finals = [env[name] for name in names]
+    pairs = [node for name, final in zip(names, finals, strict=True) for node in (parameters[name], final)]
+    attrs = {"rebinds": tuple(name in p.procedures.added(p.node) for name in names)}
+    graph.output = p.apply(syntax.finals, result, *pairs, at=result.origin, attrs=attrs)
+
+    def holds(final: int | None, parameter: int, flat: bool, calls: syntax.Handing) -> bool:
+        node, holder = graph.params[parameter], result if final is None else finals[final]
+        if flat:  # nothing of it can be held but itself
+            return meets(p, node, holder, calls)[0]
+        return node in objects(p, holder, calls)[1]
+
+    graph.flags["holds"] = holds
+
+
+def note_refusal(p: ParseContext, name: str, node: Apply, message: Callable[[str], str], at: ast.AST) -> None:
+    """Note why a change of a parameter is refused where nobody can see it: `message(kind)`, of an "array", a "list" or a "dict"."""
+    if name in p.kept:
+        node.attrs["refusal"] = message
+        p.root.flags.setdefault("refusals", {}).setdefault(name, (message, p.origin(at)))
 
 
 def triangular(p: ParseContext, value: Node, note, at: ast.AST) -> Node:

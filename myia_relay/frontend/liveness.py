@@ -24,9 +24,10 @@ class Liveness:
     Args:
         node: the `def` or `lambda`.
         scope: its names.
+        kept: variables that are needed when it returns.
     """
 
-    def __init__(self, node: FunctionNode, scope: scopes.Scope):
+    def __init__(self, node: FunctionNode, scope: scopes.Scope, kept: Iterable[str] = ()):
         self._bits = {name: 1 << k for k, name in enumerate(sorted(scope.locals))}
         self._uses: list[int] = []
         self._kills: list[int] = []
@@ -38,9 +39,9 @@ class Liveness:
         self.later: dict[ast.AST, set[str]] = {}
         self._captures = _captures_of_functions(node, scope)
         self._counts = _counts_of_functions(node)
-        exit_ = self._point()
+        self._exit = self._point(self._set(kept))
         if not isinstance(node, ast.Lambda):
-            run(self._block(node.body, exit_, None, None))
+            run(self._block(node.body, self._exit, None, None))
         self._live = self._solve()
 
     def after(self, stmt: ast.AST) -> set[str]:
@@ -141,7 +142,7 @@ class Liveness:
                 entry = self._point(self._reads([case.pattern]), 0, [bind, entry])
             entry = main = self._point(self._reads([stmt.subject]), 0, [entry])
         elif isinstance(stmt, (ast.Return, ast.Raise)):
-            entry = main = self._point(self._reads([stmt]))
+            entry = main = self._point(self._reads([stmt]), 0, [self._exit] if isinstance(stmt, ast.Return) else [])
         elif isinstance(stmt, (ast.Break, ast.Continue)):
             target = brk if isinstance(stmt, ast.Break) else cont
             entry = main = self._point(0, 0, [] if target is None else [target])

@@ -42,10 +42,10 @@ class Carried:
 
 def _carried(p: ParseContext, stmt: ast.For | ast.While, own: list[ast.AST], status: bool) -> Carried:
     """What a loop carries; `own` are the parts that run in every iteration."""
-    live = p.live.head(stmt) | p.live.after(stmt)
+    live = p.live.head(stmt) | p.live.after(stmt) | p.kept.keys()
     names, initial = [], []
     env = p.state.env
-    for name in sorted((scopes.bindings(own) | scopes.mutated(own)) & p.scope.locals & live - p.scope.cells):
+    for name in sorted((scopes.bindings(own) | p.procedures.mutated(own)) & p.scope.locals & live - p.scope.cells):
         names.append(name)
         initial.append(env.get(name) or Constant(syntax.UNBOUND))
         p.settle(initial[-1], stmt)
@@ -152,7 +152,7 @@ def while_statement(p: ParseContext, stmt: ast.While):
     forever = isinstance(stmt.test, ast.Constant) and bool(stmt.test.value)
     # A condition that binds variables is moved into the body, where they are visible: `while True: if not c: exhausted;
     # ...`
-    moved = bool((scopes.bindings([stmt.test]) | scopes.mutated([stmt.test])) & p.scope.locals) or _may_change(
+    moved = bool((scopes.bindings([stmt.test]) | p.procedures.mutated([stmt.test])) & p.scope.locals) or _may_change(
         p, stmt.test
     )
     leaves = bool(scopes.jumps(stmt.body) & {"break", "return"}) or moved

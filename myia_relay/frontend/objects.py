@@ -34,12 +34,14 @@ SAME = {
     *IN_PLACE.values(),
     syntax.annotate,
     syntax.setitem,
+    syntax.after_call,
     syntax.update_at,
     syntax.change_array,
     syntax.list_append,
     syntax.list_change,
 }
-STORES = {syntax.setitem}  # where the front end does not know, inference does: an array holds nothing
+# Where the front end does not know what is stored, inference does: an array holds nothing.
+STORES = {syntax.setitem, syntax.after_call}
 # Operations whose result is a view or an element of their first argument.
 PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
 # Operators whose result may hold what the operands hold, like that of `xs + ys`, or be what a class's own method
@@ -69,6 +71,7 @@ class ParseFacts(Protocol):
     """What this module uses of the function that is being parsed: attributes of `frontend.context.ParseContext`."""
 
     root: Graph
+    returned: set[Node]
     families: Families
     flows: dict[Node, tuple[Node, ...]]
     items: dict[Node, Node]
@@ -229,6 +232,8 @@ def sources_of(p: ParseFacts, node: Node) -> Sources:
                 # Inference knows whether what `x.copy()` makes is an array.
                 copy = is_array(p, args[0], copies=True)
                 return Sources(same=args[:1], held=() if copy else stored, given=stored if copy else ())
+            if value is syntax.after_call:
+                return Sources(same=args[:1], given=args[2:])
             given = args[1:] if value in OPERATORS else ()
             return Sources(same=args[:1], held=args[-1:] if value is syntax.list_append else (), given=given)
         if value in PART:
@@ -439,7 +444,9 @@ def is_slice(node: Node) -> bool:
 
 
 def is_own(p: ParseFacts, root: Node) -> bool:
-    """Whether an object was made by the function itself."""
+    """Whether an object was made by the function itself, or is one that it hands back to its caller."""
+    if root in p.returned:
+        return True
     if isinstance(root, Apply):
         return is_within(root.graph, p.root)
     return isinstance(root, Constant) and not is_free(root)

@@ -10,7 +10,7 @@ on that are confirmed by inference, which has seen what was called (`infer.value
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..ir import syntax
@@ -36,6 +36,8 @@ from .objects import (
     through_calls,
 )
 
+OF_THE_CALLER = "'{name}' is the parameter '{name}', which belongs to the caller"
+
 
 class Conflict(NamedTuple):
     """A reason why a change could be seen.
@@ -55,7 +57,13 @@ class Conflict(NamedTuple):
 
 
 def shared(
-    p: ParseContext, name: str, node: Node, others: dict[str, Node], iterated: list[Node], entry: bool = False
+    p: ParseContext,
+    name: str,
+    node: Node,
+    others: dict[str, Node],
+    iterated: list[Node],
+    entry: bool = False,
+    beside: Sequence[tuple[str, Node]] = (),
 ) -> list[Conflict]:
     """Why an in-place change of `name` could be seen from elsewhere.
 
@@ -66,6 +74,7 @@ def shared(
         others: the other live variables.
         iterated: what the loops around run over.
         entry: whether `node` is an entry of it.
+        beside: what else must not hold it, with reasons.
 
     Returns:
         The conflicts.
@@ -95,13 +104,13 @@ def shared(
             makers = makers or {made for made, _ in levels(p, node, most=True)}
             found.append(Conflict(reason, _outer(root, entry), root not in makers))
             surely |= {root} & makers
-    named = [(f"the loop around runs over '{name}'", value) for value in iterated]
+    named = [*beside, *((f"the loop around runs over '{name}'", value) for value in iterated)]
     named += [
         (f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())
     ]
     unknown = []
     for reason, value in named:
-        lists, arrays = _meets(p, node, value)
+        lists, arrays = meets(p, node, value)
         if lists or arrays:
             found.append(Conflict(reason, None if _is_surely(p, value, mine) else value, not lists))
         if not lists:
@@ -109,7 +118,7 @@ def shared(
     return found + _unconfirmed(p, name, node, surely, [*holders, *unknown], entry)
 
 
-def _meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
+def meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
     """Whether a value may be or be held by another one: as a list, as an array."""
     if objects(p, node, through)[0].isdisjoint(objects(p, other, through)[1]):
         return False, False
@@ -158,9 +167,7 @@ def _unconfirmed(
     for reason, value in named:
         if p.families.of(p, value) is p.families.find(family):
             found.append(
-                Conflict(
-                    reason, value, confirm=lambda calls, arrays, value=value: _meets(p, node, value, calls)[arrays]
-                )
+                Conflict(reason, value, confirm=lambda calls, arrays, value=value: meets(p, node, value, calls)[arrays])
             )
     return found
 
@@ -183,7 +190,12 @@ def _is_surely(p: ParseContext, node: Node, objects: Objects) -> bool:
 
 
 def check(
-    p: ParseContext, name: str, node: Node, report: Callable[[list[Conflict]], None], within: Node | None = None
+    p: ParseContext,
+    name: str,
+    node: Node,
+    report: Callable[[list[Conflict]], None],
+    within: Node | None = None,
+    beside: Sequence[tuple[str, Node]] = (),
 ) -> None:
     """Report `shared` now, and again after each enclosing loop: what flows around a loop is known at its end only.
 
@@ -193,13 +205,14 @@ def check(
         node: what is changed: its value, or an entry of that.
         report: called with the conflicts.
         within: where it is an entry, what it is an entry of.
+        beside: what else must not hold it, with reasons.
     """
     live = p.here.union(*p.loops)
     others = {v: n for v, n in p.state.env.items() if v in live and v != name and not v.startswith("$")}
     iterated = list(p.iterated)
 
     def conflicts() -> list[Conflict]:
-        found = shared(p, name, node, others, iterated, within is not None)
+        found = shared(p, name, node, others, iterated, within is not None, beside)
         if within is not None:
             found.append(_twice(p, name, within))
         return found
@@ -268,11 +281,18 @@ def _placed(
         return None
     own = frozenset() if sources_of(p, node).part else objects(p, node)[0]
     placed: list[tuple[Node, Node | None]] = []
+    depth = 1 + len(busy)
     inside: set[Node] = set()  # what calls were given, and all that it holds
     seen, stack = {node}, [node]
     while stack:
         top = stack.pop()
         sources = sources_of(p, top)
+        if top in p.returned:
+            placed.append((top, None))  # The caller knows its entries.
+            if depth > 1 and p.kept[top.name or ""].stored <= depth:
+                return None
+        elif applies(top, (syntax.after_call,)) and top.attrs["stored"] <= depth:
+            return None
         if not applies(top, OPERATORS):
             sources = through_calls(sources, top, through)
         receiver = copied_by_method(top) if sources.given else None
@@ -318,7 +338,14 @@ def _is_maker(p: ParseContext, node: Node, copies: bool = False) -> bool:
         copies: whether it may be a copy that holds the same entries.
     """
     known = (*SAME, *OPERATORS, syntax.check_bound, syntax.make_list, syntax.make_tuple, syntax.comprehension)
-    if node in p.flows or node in p.items or _is_entry(node) or applies(node, known) or is_array(p, node, copies):
+    if (
+        node in p.returned
+        or node in p.flows
+        or node in p.items
+        or _is_entry(node)
+        or applies(node, known)
+        or is_array(p, node, copies)
+    ):
         return True
     return isinstance(node, Constant) and not is_free(node)
 

@@ -10,6 +10,7 @@ from ..utils.errors import CompileError, ParseError
 from ..utils.source import Origin
 from .context import ParseContext
 from .functions import outer_signature, parse_body
+from .procedures import rounds
 from .scope import NeedsCell
 from .source import find
 
@@ -34,6 +35,8 @@ def parse(function: types.FunctionType) -> Graph:
         and known[0] is version[0]
         and all(a is b for a, b in zip(_flat(known), _flat(version)))
         and not known[-1].flags.get("stale")
+        and known[-1].flags["round"] == rounds()
+        and known[-1].flags["procedures"].holds()
     ):
         _GRAPHS.move_to_end(function)
         return known[-1]
@@ -57,7 +60,9 @@ def _flat(version: tuple) -> tuple:
 def _parse(function: types.FunctionType) -> Graph:
     source = find(function)
     graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
+    graph.flags["round"] = rounds()
     p = ParseContext(source, source.node, graph)
+    graph.flags["procedures"] = p.procedures
     try:
         graph.signature = outer_signature(source)
         parse_body(p)

@@ -87,6 +87,17 @@ list_change = Syntax(
     "(list, *arguments), attrs name, method -> (the list after a method that changes it, what the method returns); the list is a "
     "local that nothing else sees. Of anything that is no list the method is called, and it stays as it is",
 )
+finals = Syntax(
+    "finals",
+    "(result, *(parameter, value)): what a function gives back that changes parameters in place, each now of the given value",
+)
+returned = Syntax("returned", "(call) -> the result proper of a call that changes arguments")
+after_call = Syntax(
+    "after_call",
+    "(x, call, *others), attrs index, positions, name, shared, entries, own, stored -> x after a call that may have changed it in "
+    "place: the argument number `index` of those that it changes. others: what else the call was given, at these positions; "
+    "entries: as `shared`, of its entries, their entries, ..., if these change; stored: how deep something may be stored in it",
+)
 recapture = Syntax(
     "recapture",
     "(*values), attrs name, graphs: list of (Graph, Loc), the functions that captured an earlier value of the variable "

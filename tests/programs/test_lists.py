@@ -636,16 +636,6 @@ def the_same_row(n):
     return [[0] * n] * n
 
 
-def from_the_caller(n):
-    xs = [i for i in range(n)]
-    add(xs)
-    return xs
-
-
-def add(xs):
-    xs.extend([1])
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -665,7 +655,6 @@ def add(xs):
         (captured, "captures 'xs'"),
         (of_two_types, "list of|one type|list\\[int\\]"),
         (the_same_row, "the same list"),
-        (from_the_caller, "belongs to the caller"),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )

@@ -206,6 +206,67 @@ class Writer:
         return "\n".join(["def program(n):", *self.lines, f"    return ({''.join(f'{n}, ' for n in names)})"]) + "\n"
 
 
+class Caller(Writer):
+    """Writes a program whose helper functions change their parameters in place, and call each other."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed)
+        self.helpers: list[
+            tuple[str, list[str], str]
+        ] = []  # name, the kinds of parameters and of the result ("" for None)
+
+    def statement(self, indent: int = 0) -> None:
+        if self.helpers and self.rng.random() < 0.45:
+            name, kinds, result = self.rng.choice(self.helpers)
+            call = f"{name}({''.join(f'{self.argument(k)}, ' for k in kinds)}n)"
+            if result and self.rng.random() < 0.6:
+                before = len(self.lines)
+                self.bound(call, result, indent)
+                if len(self.lines) > before:
+                    return
+            self.put(call, indent)
+        else:
+            super().statement(indent)
+
+    def argument(self, kind: str) -> str:
+        """A variable, part of one, or something new."""
+        what = self.rng.random()
+        if what < 0.1:
+            return self.filled(self.rng.choice(MAKE[kind]))
+        if what < 0.25 and kind in ("l", "a"):
+            return f"{self.some('ll' if kind == 'l' else 'm')}[{self.rng.randrange(2)}]"
+        return self.some(kind)
+
+    def helper(self, number: int) -> str:
+        """The text of a helper function."""
+        rng = self.rng
+        kinds = [rng.choice(("l", "l", "ll", "a", "m")) for _ in range(rng.randrange(1, 4))]
+        self.lines, self.count, self.kinds = [], 0, {f"p{k}": kind for k, kind in enumerate(kinds)}
+        recursive = rng.random() < 0.2
+        for _ in range(rng.randrange(1, 5)):
+            if rng.random() < 0.7:
+                name = f"p{rng.randrange(len(kinds))}"
+                self.put(self.filled(rng.choice(CHANGE[kinds[int(name[1:])]]), name), 0)
+            else:
+                self.statement()
+        if recursive:
+            given = "".join(f"{self.some(k)}, " for k in kinds)
+            self.put(f"if n > 2:\n        h{number}({given}n - 1)", 0)
+        returned = [n for n, k in self.kinds.items() if not k.startswith("held")]
+        result = rng.choice(returned) if rng.random() < 0.4 else ""
+        if result:
+            self.put(f"return {result}", 0)
+        names = "".join(f"p{k}, " for k in range(len(kinds)))
+        text = "\n".join([f"def h{number}({names}n):", *self.lines]) + "\n"
+        self.helpers.append((f"h{number}", kinds, self.kinds[result] if result else ""))
+        return text
+
+    def text(self) -> str:
+        helpers = "".join(self.helper(k) for k in range(self.rng.randrange(1, 3)))
+        self.lines, self.count, self.kinds = [], 0, {}
+        return helpers + super().text()
+
+
 def plain(value: Any) -> Any:
     """A value that can be compared with ==, its arrays by their numbers."""
     if isinstance(value, np.ndarray | np.generic):
@@ -234,8 +295,12 @@ class Iterations:
         return self
 
 
-def check(seed: int) -> str:
+def check(seed: int, writer: type[Writer] = Writer) -> str:
     """Run one program.
+
+    Args:
+        seed: which one.
+        writer: of which kind.
 
     Returns:
         "same", "refused", or "invalid" where CPython itself raises.
@@ -243,12 +308,12 @@ def check(seed: int) -> str:
     Raises:
         AssertionError: it differs.
     """
-    text = Writer(seed).text()
-    function = function_of(text, f"<aliases {seed}>", dict(NAMES))
+    text = writer(seed).text()
+    function = function_of(text, f"<aliases {writer.__name__} {seed}>", dict(NAMES))
     sys.settrace(counter := Iterations())
     try:
         wanted = plain(function(3))
-    except (LookupError, ValueError, TypeError, AttributeError, UnboundLocalError, Iterations.Endless):
+    except (LookupError, ValueError, TypeError, AttributeError, UnboundLocalError, RecursionError, Iterations.Endless):
         return "invalid"
     finally:
         sys.settrace(counter.before)
@@ -274,10 +339,23 @@ def test_more_changes_are_seen_as_in_cpython(first):
         check(seed)
 
 
+@pytest.mark.parametrize("first", range(0, 160, 20))
+def test_changes_of_arguments_are_seen_as_in_cpython(first):
+    outcomes = [check(seed, Caller) for seed in range(first, first + 20)]
+    assert "same" in outcomes
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(10_000, 15_000, 100))
+def test_more_changes_of_arguments_are_seen_as_in_cpython(first):
+    for seed in range(first, first + 100):
+        check(seed, Caller)
+
+
 def attempt(seed: int) -> tuple[int, str, str]:
-    """(seed, outcome, what went wrong)."""
+    """(seed, outcome, what went wrong); odd seeds are programs whose functions change their parameters."""
     try:
-        return seed, check(seed), ""
+        return seed, check(seed // 2, Caller) if seed % 2 else check(seed // 2), ""
     except Exception as error:
         return seed, "failed", f"{type(error).__name__}: {error}"
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ...abstract.types import Array, List
 from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ParseError, TypeError_
 from ..values.kinds import is_list
 from ..values.sharing import require_own
-from ..values.values import ClosureVal, Dyn, Seq, Static, Val
+from ..values.values import ClosureVal, Dyn, Listed, Seq, Static, TaggedUnion, Val
+from .cells import Recaptured
 from .frames import Frame, located
 
 
@@ -23,6 +24,17 @@ def refuse_shared(engine, frame: Frame, node: Apply, value: Val) -> None:
         ParseError: with the front end's words.
     """
     refuse_conflicts(engine, frame, node, not is_list(value), lambda reason: ParseError(reason, node.origin))
+    require_changeable(engine, node, value)
+
+
+def require_changeable(engine, node: Apply, value: Val) -> None:
+    """Refuse the change of an argument of the program, or of what something else may see.
+
+    Raises:
+        ParseError: an argument, which is passed as an array.
+    """
+    if isinstance(value, Listed) and "refusal" in node.attrs:
+        raise ParseError(node.attrs["refusal"]("list"), node.origin)
     require_own(engine.shared, value)
 
 
@@ -31,6 +43,7 @@ def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
 
     Raises:
         TypeError_: with advice.
+        Recaptured: it is a parameter, for a function to be parsed again that keeps it.
     """
     kind = "array" if isinstance(value, Dyn) and isinstance(value.type, Array) else "list"
     if isinstance(value, Seq) and value.kind == "dict":
@@ -39,9 +52,11 @@ def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
     def error(reason: str) -> CompileError:
         return TypeError_(f"this changes the {kind} in place, and {reason}; write x = x + y, which makes a new {kind}")
 
+    if "again" in node.attrs and (kind != "list" or is_list(value)):
+        raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
     if kind != "list" or is_list(value):
         refuse_conflicts(engine, frame, node, kind != "list", error, whatever=kind == "dict")
-    require_own(engine.shared, value)
+    require_changeable(engine, node, value)
 
 
 def refuse_conflicts(
@@ -51,6 +66,7 @@ def refuse_conflicts(
     arrays: bool,
     error: Callable[[str], CompileError],
     whatever: bool = False,
+    conflicts: Iterable | None = None,
 ) -> None:
     """Refuse a change that the front end's conflicts at a node report: now, or, if calls decide, when all calls are
     known.
@@ -62,11 +78,12 @@ def refuse_conflicts(
         arrays: whether an array is changed, or else a list.
         error: makes the error of a reason.
         whatever: whether it is a conflict whatever the other variable's type is.
+        conflicts: the conflicts, if they are not those at the node.
 
     Raises:
         CompileError: `error`.
     """
-    for conflict in node.attrs.get("shared", ()):
+    for conflict in node.attrs.get("shared", ()) if conflicts is None else conflicts:
         if not arrays and conflict.arrays or not (whatever or other_may_hold(engine, frame, conflict, arrays)):
             continue
         problem = error(conflict.reason)
@@ -97,8 +114,13 @@ def may_hold(value: Val, arrays: bool) -> bool:
             continue
         elif isinstance(value, ClosureVal) or is_list(value) and not arrays:
             return True
-        elif isinstance(value, Seq):
-            stack.extend(value.elems)
+        elif isinstance(value, Seq | TaggedUnion):
+            stack.extend(value.elems if isinstance(value, Seq) else value.options)
         else:
             return True
     return False
+
+
+def holds_mutable(value: Val) -> bool:
+    """Whether a value may be, or hold, an array, a list or a dict."""
+    return may_hold(value, True) or may_hold(value, False) or isinstance(value, Seq) and value.kind == "dict"

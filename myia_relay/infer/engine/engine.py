@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.families import family_of
-from ...abstract.types import Array, Data, List, Type
+from ...abstract.types import Array, Data, Type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import UNBOUND, FreeName, Syntax
 from ...prims.ops.data_functions import Functions
@@ -26,8 +26,7 @@ from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
 from ..arguments.arguments import require_plain_array
 from ..values.protocols import is_named_tuple, starred
-from ..values.sharing import Origins, hands_on, lists_of, mark_result
-from ..values.sizes import returned_leaves
+from ..values.sharing import Origins, hands_on
 from ..values.treedef import TreeDef, tree_structure
 from ..values.values import (
     NEVER,
@@ -41,16 +40,15 @@ from ..values.values import (
     Static,
     TaggedUnion,
     Val,
-    elements,
 )
 from . import cells as cell_rules
+from . import handing
 from .annotations import check_arguments, check_result
 from .cells import Recaptured
 from .conflicts import refuse_in_place
 from .conform import conform, entering, leaving
 from .dependencies import HIDDEN, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
-from .handing import Handed, note_handing
 from .iterators import note_made, use_up
 from .program import Program
 from .protocol import Language
@@ -111,7 +109,10 @@ class Engine:
         self.unrolled_until: int | None = None  # how many operations may be evaluated before the outermost of them ends
         self.promotes: list[bool] = []  # not empty where that was asked for
         self.shared: set[Node | Seq] = set()  # arrays and lists that something else may see; see `infer.values.sharing`
-        self.handed: list[Handed] = []  # calls that may return their arguments, until it is known whether they do
+        self.handed: list[
+            handing.Handed
+        ] = []  # calls that may return their arguments, until it is known whether they do
+        self.kept: list[handing.AfterCall] = []  # arguments after calls that have changed them
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
 
     # Entry.
@@ -199,12 +200,14 @@ class Engine:
         self.shared.clear()
         self.suspected.clear()
         self.handed.clear()
+        self.kept.clear()
 
     def seen_changes(self) -> Iterator[CompileError]:
         """The in-place changes that something else would see, now that it is known what the calls return."""
         origins = Origins()
         for call in self.handed if self.suspected else ():
             call.decide(self.shared, origins)
+        handing.decide(self.kept if self.suspected else [])
         for spec, conflict, arrays, error in self.suspected:
             if spec.handing.calls and conflict.confirm(spec.handing, arrays):
                 yield error
@@ -349,7 +352,7 @@ class Engine:
                     refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
             frame.at(node.origin)
-            note_handing(self, frame, node, fn, result)
+            handing.note_handing(self, frame, node, fn, handing.proper(result))
             return note_made(self, node, result)
         except CompileError as error:
             error.node = error.node or node
@@ -409,16 +412,17 @@ class Engine:
         cells = [c for c in cells if frame.has_cell(c)]
         cell_rules.require_bound(frame, cells, f"where {graph.name} is called")
         given = len(args) + len(env)
+        args = handing.as_kept(frame, graph, args)
 
         async def run(inner: Frame, values: list[Val]) -> Val:
             inner.env.update(zip(graph.params, values, strict=False))
             inner.env.update(zip([n for n, _ in env], values[len(args) : given], strict=True))
             inner.cells.update(zip(cells, values[given:], strict=True))
-            self.shared.update(v for value in values for v in lists_of(value))
+            self.shared.update(handing.lists_given(graph, values))
             check_arguments(inner, graph)
             result = await self.body(inner, graph)
-            check_result(inner, graph, result)
-            inner.spec.hands_on = hands_on(self.shared, result)
+            check_result(inner, graph, handing.proper(result))
+            inner.spec.hands_on = hands_on(self.shared, result) or handing.hands_back(graph, result)
             if result is NEVER or not inner.cells:
                 return result
             contents = [inner.cell(c) for c in cells]
@@ -434,9 +438,9 @@ class Engine:
         spec, nodes = self.specialise(frame, source, [*args, *captured, *contents], run, origin, context, keeps)
         await spec.known
         result = self.emit_call(frame, spec, nodes, origin, fresh := {c: self.cell_of(frame, c) for c in spec.escaped})
-        if result is NEVER or not (cells or fresh):
+        result, contents = handing.split(spec, result, bool(cells or fresh))
+        if not contents:
             return result
-        result, *contents = elements(result)
         cell_rules.mark_stored(self, frame, args)
         for cell, value in zip([*cells, *fresh.values()], contents, strict=True):
             changed = spec.outcome is None or cell in spec.changed
@@ -470,12 +474,7 @@ class Engine:
         result = explode(frame, call, cell_rules.refreshed(spec.returns, fresh) if fresh else spec.returns)
         made: list[Node] = []
         tree_structure(result, made, keep_constants=True, capture=frame.captured)
-        if done := spec.finished.done:
-            mark_result(self.shared, spec.graph, returned_leaves(spec.returns, made))
-        if spec.hands_on or not done:
-            self.shared.update(
-                [*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))]
-            )
+        handing.mark_call(self.shared, spec, result, made)
         return result
 
     def specialise(

@@ -1,4 +1,4 @@
-"""Which arguments a call may return: its result may be one of them, a part of one, or hold one."""
+"""Which arguments a call may return: its result may be one of them, a part of one, or hold one; and which it changes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...abstract.types import Array, Data, List, Struct, Type
-from ...ir.node import Apply, Constant, Node
-from ...ir.syntax import VIEWING
+from ...abstract.types import Array, Data, List, Scalar, Struct, Type
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.syntax import VIEWING, Solved
 from ...library import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS
+from ...utils.errors import CompileError
 from ..values.protocols import lookup
-from ..values.sharing import Origins
+from ..values.sharing import Origins, lists_of, mark_result
+from ..values.sizes import returned_leaves
 from ..values.values import (
+    NEVER,
     AtVal,
     Bound,
     ClosureVal,
@@ -29,7 +32,10 @@ from ..values.values import (
     TaggedUnion,
     Text,
     Val,
+    elements,
 )
+from .conform import promoted
+from .frames import Frame, is_active
 
 
 def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
@@ -163,3 +169,132 @@ def _holds(t: Type) -> bool:
             isinstance(leaf, Array | List) for f in t.family.reachable() for v in f.variants for leaf in v.leaves
         )
     return isinstance(t, Array | List) or isinstance(t, Struct) and any(map(_holds, t.elems))
+
+
+FINALS = "finals"
+"""What a function returns that changes its parameters in place is `Seq(FINALS, (result, *finals))`: with the final value of each
+parameter that it keeps (`Graph.flags["kept"]`), or None where that is as it was, or no mutable object."""
+
+
+def is_finals(value: Val) -> bool:
+    """Whether a value is what a function returns that has changed parameters."""
+    return isinstance(value, Seq) and value.kind == FINALS
+
+
+def proper(result: Val) -> Val:
+    """The result without the changed parameters."""
+    return result.elems[0] if isinstance(result, Seq) and result.kind == FINALS else result
+
+
+def lists_given(graph: Graph, values: list[Val]) -> Iterator[Seq]:
+    """The lists of known length that a function is given and must not change."""
+    kept = graph.flags.get("kept", ())
+    return (v for k, value in enumerate(values) if k not in kept for v in lists_of(value))
+
+
+def as_kept(frame: Frame, graph: Graph, args: list[Val]) -> list[Val]:
+    """The arguments of a call; of a recursive call, the lists that it may change in the form in which they can grow."""
+    kept = graph.flags.get("kept", ())
+    if not kept or not is_active(frame.spec, graph):
+        return args
+    return [_run_time_list(frame, v) if k in kept else v for k, v in enumerate(args)]
+
+
+def _run_time_list(frame: Frame, value: Val) -> Val:
+    """A list of numbers, or of such lists, as a run-time list; any other value as it is."""
+    if not isinstance(value, Seq) or value.kind != "list" or not value.elems:
+        return value
+    parts = tuple(_run_time_list(frame, part) for part in value.elems)
+    if not all(isinstance(part, Dyn) and isinstance(part.type, Scalar | List) for part in parts):
+        return value
+    try:
+        return promoted(frame, value if parts == value.elems else Seq("list", parts))
+    except CompileError:  # its entries have no type in common
+        return value
+
+
+def hands_back(graph: Graph, result: Val) -> bool:
+    """Whether the result proper may be, or hold, a list of known length that the function has changed."""
+    return bool(graph.flags.get("kept")) and bool(lists_of(proper(result)))
+
+
+def mark_call(shared: set[Node | Seq], spec: Any, result: Val, made: list[Node]) -> None:
+    """Mark what a call has returned that it may have been given.
+
+    Args:
+        shared: what something else may see, extended.
+        spec: the called specialisation.
+        result: what it returned, and
+        made: the leaves of that.
+    """
+    if done := spec.finished.done:
+        mark_result(shared, spec.graph, returned_leaves(spec.returns, made))
+    if spec.hands_on or not done:
+        shared.update([*lists_of(result), *(n for n in made if isinstance(n.type, List if done else Array | List))])
+    finals = result.elems[0] if isinstance(result, Seq) and result.kind == "tuple" and result.elems else result
+    for found in (result, finals):
+        if isinstance(found, Seq) and found.kind == FINALS:  # they are the caller's own, who knows what it gave
+            shared.difference_update(
+                v.node if isinstance(v, Dyn) else v for v in found.elems[1:] if isinstance(v, Dyn | Seq)
+            )
+
+
+def split(spec: Any, result: Val, with_cells: bool) -> tuple[Val, list[Val]]:
+    """What a call returns, and the contents of cells after it; with changed parameters it says what was called."""
+    if result is NEVER:
+        return result, []
+    result, *contents = elements(result) if with_cells else [result]
+    if isinstance(result, Seq) and result.kind == FINALS:
+        result = Seq(FINALS, result.elems, (), spec)
+    return result, contents
+
+
+@dataclass(frozen=True, eq=False)
+class AfterCall:
+    """An argument after a call that has changed it, or the result of such a call: which other arguments it may hold.
+
+    That is decided when all graphs are complete.
+
+    Attributes:
+        spec: the function in which the call is.
+        node: `after_call`, or the call.
+        first: the place of the first of the other arguments in the arguments of that.
+        callee: the called specialisation.
+        final: which of the parameters that it keeps the argument is; None for the result proper.
+        others: for each of the other arguments, which parameter it is (None for what is in `*args` or `**kwargs`), and whether it
+            is a list of numbers; or None for what is no object that can change.
+    """
+
+    spec: Any
+    node: Apply
+    first: int
+    callee: Any
+    final: int | None
+    others: tuple[tuple[int | None, bool] | None, ...]
+
+    def decide(self) -> bool:
+        """Record which arguments it holds; whether these are more than were known."""
+        known = self.spec.handing.calls.get(self.node, set())
+        holds = self.callee.source.flags.get("holds")
+        more = {
+            self.first + k
+            for k, other in enumerate(self.others)
+            if other is not None
+            and self.node.args[self.first + k] not in known
+            and (other[0] is None or holds is not None and holds(self.final, *other, self.callee.handing))
+        }
+        note_places(self.spec, self.node, {1 + k for k in more})
+        if more:
+            self.spec.handing.solved, self.spec.handing.rest = Solved(), None
+        return bool(more)
+
+
+def decide(kept: list[AfterCall]) -> None:
+    """Decide all to the least fixpoint: what a recursive function stores, its own calls may store."""
+    while sum(call.decide() for call in kept):
+        pass
+
+
+def is_none(value: Val) -> bool:
+    """Whether a value is None."""
+    return isinstance(value, Static) and value.value is None

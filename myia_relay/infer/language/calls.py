@@ -71,6 +71,7 @@ from ..values.values import (
     Val,
 )
 from .item_changes import changed, updated, written_back
+from .procedures import received
 from .registry import DERIVED, OF_CLASS, SPECIAL
 from .signatures import fitted
 
@@ -254,7 +255,8 @@ async def call_python(engine: Engine, frame: Frame, function, args, kwargs, orig
     """Call a plain Python function by its source."""
     graph = engine.source_of(function)
     values = bind(engine, frame, graph, args, kwargs, None)
-    return await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
+    result = await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
+    return received(engine, frame, graph, result, (args, kwargs), site)
 
 
 async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwargs, origin: Origin, site) -> Val:
@@ -262,7 +264,8 @@ async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwarg
     env = frame.captured(fn)
     refuse_captured(fn.graph, [value for _, value in env])
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
-    return await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
+    result = await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
+    return received(engine, frame, fn.graph, result, (args, kwargs), site)
 
 
 def callee_context(frame: Frame, site) -> Ambient:
@@ -295,7 +298,8 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
         if context.draws():
             frame = apart(frame, scope)
     values = bind(engine, frame, graph, args, kwargs, None)
-    return await engine.call_graph(frame, graph, values, (), origin, context)
+    result = await engine.call_graph(frame, graph, values, (), origin, context)
+    return received(engine, frame, graph, result, (args, kwargs), None)
 
 
 def apart(frame: Frame, model: Any) -> Frame:

@@ -24,7 +24,7 @@ from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.source import Origin
-from ..engine.conflicts import refuse_conflicts, refuse_shared
+from ..engine.conflicts import holds_mutable, refuse_conflicts, refuse_shared
 from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
@@ -374,7 +374,7 @@ async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) 
     """`x[i] = v`."""
     value, index, new = values
     refuse_shared(engine, frame, node, value)
-    if not (isinstance(value, Dyn) and isinstance(value.type, Array)):
+    if not (isinstance(value, Dyn) and isinstance(value.type, Array)) and holds_mutable(new):
         note_places(frame.spec, node, {3})
     return await set_item(engine, frame, value, index, new)
 
