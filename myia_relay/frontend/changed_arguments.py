@@ -119,7 +119,8 @@ def _note_conflicts(
         new.attrs["own"] = ownership.is_made_here(p, old)
 
     ownership.check(p, name, old, report, beside=beside)
-    new.attrs["entries"] = entries = [()] * (0 if is_array(p, old) else deep)
+    entries: list[tuple[ownership.Conflict, ...]] = [()] * (0 if is_array(p, old) else deep)
+    new.attrs["entries"] = entries
     whole = old
     for level in range(len(entries)):
         entry = Parameter(p.root, text, None)  # any entry; not part of the graph

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import ast
 import types
+import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ from .tree import FunctionNode, children
 
 NEVER = 1 << 30
 _ROUNDS = [0]
+_NODES: weakref.WeakKeyDictionary[types.FunctionType, tuple[Any, FunctionNode | None]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Procedures:
         """The parameters of a function to which `a += b` is applied."""
         return _summary(node).added
 
-    def mutated(self, nodes: list[ast.AST]) -> set[str]:
+    def mutated(self, nodes: Sequence[ast.AST]) -> set[str]:
         """Names whose value these nodes change in place: as `scopes.mutated`, and through calls."""
         out = scopes.mutated(nodes)
         if not self.calls:
@@ -222,7 +225,7 @@ class _Unit:
     """A function in the analysis: its tree, where it is, and the function around it."""
 
     node: FunctionNode
-    function: types.FunctionType
+    function: Any
     outer: _Unit | None = None
     targets: list[tuple[ast.Call, _Unit]] = field(default_factory=list)
 
@@ -277,12 +280,8 @@ def _outside(value: Any, outside: dict[Any, _Unit | None]) -> _Unit | None:
     if not isinstance(value, types.FunctionType) or _is_foreign(value):
         return None
     if value not in outside:
-        try:
-            source = find(value)
-        except (CompileError, OSError):
-            outside[value] = None
-        else:
-            outside[value] = _Unit(source.node, value)
+        node = _node_of(value)
+        outside[value] = _Unit(node, value) if node is not None else None
     return outside[value]
 
 
@@ -298,6 +297,18 @@ def keep_added(node: FunctionNode, name: str) -> None:
     _ROUNDS[0] += 1
 
 
+def _node_of(function: types.FunctionType) -> FunctionNode | None:
+    """The tree of a function; None where there is none. Kept, because finding it takes time."""
+    code, node = _NODES.get(function, (None, None))
+    if code is not function.__code__:
+        try:
+            node = find(function).node
+        except (CompileError, OSError):
+            node = None
+        _NODES[function] = function.__code__, node
+    return node
+
+
 def _is_foreign(function: types.FunctionType) -> bool:
     """Whether a function is part of this package or of an installed one."""
     module = function.__module__ or ""
@@ -308,6 +319,7 @@ def analyse(source: Source) -> Procedures:
     """What a function and the functions that it calls change, to the least fixpoint."""
     found, units = Procedures(), []
     inner: dict[FunctionNode, _Unit] = {}
+    entered: set[_Unit] = set()
     first = _Unit(source.node, source.function)
     outside: dict[Any, _Unit | None] = {source.function: first}
 
@@ -317,6 +329,7 @@ def analyse(source: Source) -> Procedures:
         while stack:
             top = stack.pop()
             units.append(top)
+            entered.add(top)
             within = [_Unit(n, top.function, top) for n in _functions_in(top.node)]
             inner.update((u.node, u) for u in within)
             stack.extend(within)
@@ -327,7 +340,7 @@ def analyse(source: Source) -> Procedures:
             target = unit.called(call.func.id, inner, outside, found)  # type: ignore[attr-defined]
             if target is not None:
                 unit.targets.append((call, target))
-                if target not in units:
+                if target not in entered:
                     enter(target)
     for unit in units:
         summary = _summary(unit.node)

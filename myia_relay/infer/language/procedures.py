@@ -78,7 +78,7 @@ def received(
     assert site is not None
     others = _others(engine, frame, parameters, site.args)
     engine.kept.append(AfterCall(frame.spec, site, 0, result.cls, None, others))
-    out = [NONE_VAL] * len(parameters)
+    out: list[Val] = [NONE_VAL] * len(parameters)
     for index, k in placed.items():
         if index in changed:
             out[k] = changed[index]
