@@ -12,6 +12,7 @@ from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging, report
 from ..utils.switches import is_left_out
 from .kernels.join_pads import JoinPads
+from .kernels.packed_products import PackedProducts
 from .kernels.row_blocks import BlockRows
 from .kernels.soa_kernels import SoaKernels
 from .kernels.triangular_products import TriangularProducts
@@ -154,6 +155,13 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
     return Pipeline((JoinPads(), EliminateDeadFills(), DelayUpdates()), rounds=1, verify=verified)(graph)
 
 
-def plan_lanes(graph: Graph, check: bool | None = None) -> Graph:
-    """An equivalent graph, for executors with vectors: what is computed in vector lanes gets primitives of its own."""
-    return Pipeline((UnrollAndJam(), SoaKernels()), rounds=1, verify=debugging() if check is None else check)(graph)
+def plan_lanes(graph: Graph, check: bool | None = None, wide: bool = True) -> Graph:
+    """An equivalent graph, for executors with vectors: what is computed in vector lanes gets primitives of its own.
+
+    Args:
+        graph: of `plan_memory`.
+        check: as in `optimize`.
+        wide: whether the vectors have 512 bits, which some of the kernels are for.
+    """
+    passes = (UnrollAndJam(), SoaKernels(), *((PackedProducts(),) if wide else ()))
+    return Pipeline(passes, rounds=1, verify=debugging() if check is None else check)(graph)

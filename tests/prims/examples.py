@@ -256,6 +256,10 @@ for _ta in (False, True):
 example("dot", ints(2, 3), ints(3, 2))
 example("triangular_dot", uniform(4, 3), np.tril(uniform(3, 3)), transpose_b=True, which="right", lower=False)
 example("triangular_dot", uniform(3, 4), uniform(4, 3), which="result", lower=True)
+for _width in (2, 4):
+    example("pack_columns", uniform(3, 5), width=_width)
+    example("pack_columns", uniform(5, 3), transposed=True, width=_width)
+    example("packed_dot", uniform(2, 3), uniform(15), columns=5, width=_width)
 
 _padded = {"strides": (2, 1), "padding": ((1, 0), (1, 2))}
 example("conv2d", uniform(2, 2, 5, 4), uniform(3, 2, 3, 2))

@@ -11,7 +11,14 @@ from myia_relay.backend.tvm.host import outline, vector_loops
 from myia_relay.backend.tvm.kernels import blas, nests, nontemporal, opaque, skinny_products, updates
 from myia_relay.backend.tvm.kernels import soa as row_kernels
 from myia_relay.opt.analysis import fusion
-from myia_relay.opt.kernels import row_blocks, row_gathers, soa_kernels, triangular_products, zero_blocks
+from myia_relay.opt.kernels import (
+    packed_products,
+    row_blocks,
+    row_gathers,
+    soa_kernels,
+    triangular_products,
+    zero_blocks,
+)
 
 LOW = (
     (soa_kernels, "LEAST", 2),  # rows of a row kernel
@@ -31,6 +38,10 @@ LOW = (
     (blas, "SMALL", 64),
     (skinny_products, "WORK", 1),
     (skinny_products, "LEAST", 1),
+    (packed_products, "WORK", 1),
+    (packed_products, "LEAST", 1),
+    (packed_products, "ROWS", (1, 128)),
+    (packed_products, "ITERATIONS", 1),
     (nontemporal, "least", lambda: 1),  # bytes of a result that is written past the caches
     (row_blocks, "LEAST", 1),
     (row_blocks, "CACHE", 64),

@@ -82,7 +82,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     """
     begin = time.perf_counter()
     _threads()
-    graph = plan_lanes(WidenBfloat16()(graph))
+    graph = plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64)
     writer = _Main(graph)
     if (options or {}).get("profile"):
         writer.lowering.profile = []

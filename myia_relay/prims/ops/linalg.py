@@ -20,7 +20,7 @@ from ..rules.forward import bilinear
 from ..rules.relations import NUMBERS, require_array, same_dtype, same_size, show_shape
 from ..rules.wide_sums import sums_in_float32
 from .elementwise import where
-from .shape import transpose
+from .shape import concatenate, slice_, transpose
 
 FEW, SMALL = 31, 64
 """Products of so few matrices, with results of so few elements, are not worth being turned to be one product."""
@@ -230,3 +230,84 @@ def _(size, batched, a, x, *, transpose=False):
     column = reshape(x, shape=(*shape_of(x), 1))
     out = batched_dot(a, column, transpose_a=transpose)
     return reshape(out, shape=shape_of(out)[:2])
+
+
+def _panels(n: int, width: int) -> list[tuple[int, int]]:
+    """The first column and the number of columns of each panel of a matrix."""
+    return [(first, min(width, n - first)) for first in range(0, n, width)]
+
+
+@primitive("opaque", differentiable=False)
+def pack_columns(a, *, transposed=False, width):
+    """A matrix in the order in which `packed_dot` reads it: panel by panel of its columns. Made by
+    `opt.kernels.packed_products`.
+
+    Args:
+        a: (k, n), or (n, k) with transposed.
+        width: of a panel; the last one may have fewer columns.
+
+    Returns:
+        (k n,): the panels, each row by row.
+    """
+    a = np.transpose(a) if transposed else np.asarray(a)
+    return np.concatenate([a[:, first : first + w].ravel() for first, w in _panels(a.shape[1], width)])
+
+
+@pack_columns.infer
+def _(a, *, transposed=False, width):
+    require_array("pack_columns", a, 2, NUMBERS)
+    return Array(a.dtype, (a.shape[0] * a.shape[1],))
+
+
+@pack_columns.batch
+def _(size, batched, a, *, transposed=False, width):
+    if transposed:
+        a = transpose(a, perm=(0, 2, 1))
+    _, k, n = shape_of(a)
+    panels = [
+        slice_(a, starts=(0, 0, first), sizes=(size, k, w), steps=(1, 1, 1))
+        for first, w in _panels(known_size(n), width)
+    ]
+    return concatenate(*(reshape(x, shape=(size, k * shape_of(x)[2])) for x in panels), axis=1)
+
+
+@primitive("opaque", differentiable=False)
+@sums_in_float32
+def packed_dot(a, packed, *, columns, width):
+    """A product with a matrix that `pack_columns` has packed.
+
+    Args:
+        a: (m, k).
+        packed: (k columns,), of the dtype of a.
+        columns: of the matrix.
+        width: of its panels.
+
+    Returns:
+        (m, columns).
+    """
+    a, packed = np.asarray(a), np.asarray(packed)
+    k = a.shape[1]
+    panels = [packed[k * first : k * (first + w)].reshape(k, w) for first, w in _panels(columns, width)]
+    return np.matmul(a, np.concatenate(panels, axis=1))
+
+
+@packed_dot.infer
+def _(a, packed, *, columns, width):
+    require_array("packed_dot", a, 2, NUMBERS)
+    require_array("packed_dot", packed, 1, NUMBERS)
+    _require_inner("packed_dot", a.shape[1] * columns, packed.shape[0], a, packed)
+    return Array(same_dtype("packed_dot", a, packed), (a.shape[0], columns))
+
+
+@packed_dot.batch
+def _(size, batched, a, packed, *, columns, width):
+    if not batched[1]:
+        _, m, k = shape_of(a)
+        out = packed_dot(reshape(a, shape=(size * m, k)), packed, columns=columns, width=width)
+        return reshape(out, shape=(size, m, columns))
+    k = known_size(shape_of(a)[-1])
+    parts = [
+        slice_(packed, starts=(0, k * first), sizes=(size, k * w), steps=(1, 1)) for first, w in _panels(columns, width)
+    ]
+    matrix = concatenate(*(reshape(x, shape=(size, k, shape_of(x)[1] // k)) for x in parts), axis=2)
+    return batched_dot(materialise(size, batched[0], a), matrix)

@@ -30,7 +30,7 @@ from .kernel import Evaluator, Kernel
 from .nests import lanes_for
 from .patches import Conv, at
 from .plain import PlainPooling, plain_conv, plain_product
-from .skinny_products import is_thin, is_vector, thin_product, vector_product
+from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
@@ -216,6 +216,17 @@ def _dot(c: Call) -> None:
             else:
                 part = (right[0], tirx.Mul(first, idx(inner)) if tb else first)
                 blas.gemm(c.block, rows, count, inner, left, part, (out[0], first), **strides)
+
+
+def _pack_columns(c: Call) -> None:
+    a = c.types[0].shape
+    k, n = (a[1], a[0]) if c.attrs["transposed"] else a
+    pack(c, n, k, c.attrs["transposed"], c.attrs["width"], c.tasks(n * k, PARALLEL_BYTES))
+
+
+def _packed_dot(c: Call) -> None:
+    (m, k), n = c.types[0].shape, c.attrs["columns"]
+    packed_product(c, m, n, k, c.attrs["width"], c.tasks(2 * m * n * k, PARALLEL_FLOPS))
 
 
 def _triangular_dot(c: Call) -> None:
@@ -557,6 +568,8 @@ def _scatter(c: Call) -> None:
 
 TABLE = {
     "dot": _dot,
+    "pack_columns": _pack_columns,
+    "packed_dot": _packed_dot,
     "triangular_dot": _triangular_dot,
     "batched_dot": _batched_dot,
     "matvec": _matvec,

@@ -11,6 +11,9 @@ registers:
   does not pay: rows of both are vectors, whose products are summed lane by lane; a panel of rows of W stays in the
   first-level cache.
 
+- A matrix that a loop multiplies by again and again is packed before it (`opt.kernels.packed_products`): the panels are two
+  vectors wide and lie one behind the other.
+
 With a vector, or up to four, only the speed at which the matrix is read matters. If a loop multiplies by the same matrix
 again and again, every other iteration reads it backwards: the part that was read last is still in the second-level cache.
 
@@ -53,6 +56,8 @@ WORK = 1 << 23  # multiplications: below this, the gain in a call is not worth t
 # Rows and vectors of columns: together with a row of vectors and a number, these are the registers of AVX-512.
 TILE = (8, 3)
 WIDTH = 2  # vectors of columns at least
+PACKED_ROWS = 12  # rows of a tile of two vectors at most
+ROWS_AHEAD = 48  # so far ahead rows of a packed panel are fetched
 DOTS = (4, 6)  # rows of both matrices
 VECTORS = {1: 8, 2: 8, 3: 8, 4: 6}  # rows of the right matrix, for so few of the left
 LARGE = 1 << 20  # bytes of a matrix: smaller ones are read from the second cache anyway
@@ -160,7 +165,7 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
                     return
                 place, strides = (tirx.Add(a, i), (1, m)) if ta else (along, (k, 1))
                 places = (left, place), source, target
-                _call_tile(c, ("columns", dtype, rows, columns), places, (*strides, step, n, k))
+                _call_tile(c, ("columns", dtype, rows, columns), places, (*strides, step, columns, n, k))
 
             over(m, down, part)
 
@@ -174,6 +179,44 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
         first = block.let(tirx.Mul(task, idx(share)))
         with block.loop(tirx.Min(idx(share), tirx.Sub(idx(batch), first))) as i:
             one(task, block.let(tirx.Add(first, i)))
+
+
+def pack(c: Any, n: int, k: int, transposed: bool, width: int, tasks: int) -> None:
+    """Emit the copy of a matrix (k, n), or (n, k) if it is stored transposed, as panels of so many columns."""
+    (matrix, _), (out, _), dtype = c.operand(0), c.result(), c.out_type.dtype
+
+    def panel(j: Any, columns: int) -> None:
+        places = (matrix, tirx.Mul(j, idx(k)) if transposed else j), (out, tirx.Mul(j, idx(k)))
+        key = ("turned", dtype, columns, k % lanes_for(dtype)) if transposed else ("copied", dtype, columns)
+        _call_tile(c, key, places, (k,) if transposed else (n, k))
+
+    _over_panels(c.block, n, width, panel, tasks)
+
+
+def packed_product(c: Any, m: int, n: int, k: int, width: int, tasks: int) -> None:
+    """Emit the product of (m, k) with a matrix of n columns that `pack` has packed."""
+    block, dtype = c.block, c.out_type.dtype
+    (left, _), (right, _), (out, _) = c.operand(0), c.operand(1), c.result()
+    count = -(-m // PACKED_ROWS)
+    parts = [(m * p // count, m * (p + 1) // count) for p in range(count)]
+
+    def panel(j: Any, columns: int) -> None:
+        source = right, tirx.Mul(j, idx(k))
+        for start, end in parts:
+            places = (left, idx(start * k)), source, (out, tirx.Add(idx(start * n), j))
+            key = ("columns", dtype, end - start, columns)
+            _call_tile(c, key, places, (k, 1, columns, columns * ROWS_AHEAD, n, k))
+
+    _over_panels(block, n, width, panel, tasks)
+
+
+def _over_panels(block: Block, n: int, width: int, panel: Callable[[Any, int], None], tasks: int) -> None:
+    """`panel(first, columns)` for all panels of a matrix of n columns."""
+    if n >= width:
+        with block.loop(n // width, "parallel" if tasks > 1 else "serial") as iteration:
+            panel(block.let(tirx.Mul(iteration, idx(width))), width)
+    if n % width:
+        panel(idx(n - n % width), n % width)
 
 
 def _vectors(columns: int, lanes: int) -> list[tuple[int, int]]:
@@ -205,11 +248,11 @@ def _columns(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
     """A tile of sums of multiples of rows of the right matrix: out[r, j] = sum over t of left[r * down + t * along] * right[t, j].
 
     Returns:
-        Parameters and statements: of three addresses, `down`, `along`, how far rows of the right matrix and of the result lie
-        apart, and how many the right one has.
+        Parameters and statements: of three addresses, `down`, `along`, how far rows of the right matrix lie apart, how far ahead
+        in it is fetched, how far rows of the result lie apart, and how many rows the right matrix has.
     """
-    f = _Tile(dtype, "down", "along", "right_step", "out_step", "k")
-    down, along, right_step, out_step, k = f.numbers
+    f = _Tile(dtype, "down", "along", "right_step", "ahead", "out_step", "k")
+    down, along, right_step, ahead, out_step, k = f.numbers
     block, vectors = f.block, _vectors(columns, f.lanes)
     sums = f.sums(rows, [w for _, w in vectors])
 
@@ -220,8 +263,9 @@ def _columns(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
         block.prefetch(f.out, place)
     with block.loop(k) as t:
         row = block.let(tirx.Mul(t, right_step))
+        later = block.let(tirx.Add(row, ahead))
         for s, _ in vectors:
-            block.prefetch(f.right, tirx.Add(row, idx(columns + s)), write=False, near=2)
+            block.prefetch(f.right, tirx.Add(later, idx(s)), write=False, near=2)
         values = [block.let(vload(f.right, tirx.Add(row, idx(s)), w)) for s, w in vectors]
         for r in range(rows):
             factor = block.let(load(f.left, tirx.Add(tirx.Mul(t, along), tirx.Mul(idx(r), down))))
@@ -327,4 +371,4 @@ def _copied(dtype: str, columns: int) -> tuple[list[Any], Block]:
 
 _TILES = {"columns": _columns, "copied": _copied, "dots": _dots, "turned": _turned}
 
-__all__ = ["is_thin", "is_vector", "thin_product", "vector_product"]
+__all__ = ["is_thin", "is_vector", "pack", "packed_product", "thin_product", "vector_product"]
