@@ -6,7 +6,7 @@ import linecache
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, ShapeError, grad, relay, vmap
+from myia_relay import CompileError, ShapeError, grad, jacfwd, jacrev, jvp, relay, vjp, vmap
 from tests.programs.compare import differences
 
 X = np.linspace(-1.0, 2.0, 10)
@@ -111,6 +111,29 @@ def sizes_that_calls_return(x, n):
 @program((X, 4), (X, 2))
 def repeated_by_the_method(x, n):
     return x.repeat(n), x[:n].repeat(2), x.reshape(5, 2).repeat(n, axis=1), x.repeat([1, 2] * 5)
+
+
+@program((X.reshape(2, 5), 2), (X.reshape(2, 5), 0))
+def gathered(x, n):
+    """Two arrays of positions, whose sizes turn out to be the same."""
+    rows, columns = np.arange(n), np.arange(5)[:n]
+    y = x.copy()
+    y[rows, columns] = 7.0
+    order = np.argsort(-x, axis=-1)[..., :n]
+    return x[rows, columns], x[rows[:, None], columns], y, np.take_along_axis(x, order, -1)
+
+
+@program((0, 2), (1, 0), (1, 2), (3, 2))
+def looked_at_in_a_loop(n, m):
+    """An array that is empty or was never made: what does not change in the loop is computed before its check."""
+    for i in range(n):
+        s = np.ones(i)
+    total = 0
+    for _ in range(m):
+        total = total + np.argmax(s) + np.argmin(s)
+    for _ in range(m):
+        total = total + np.take(s, [1])[0]
+    return total
 
 
 @program((3,), (0,))
@@ -352,6 +375,43 @@ def test_shapes_that_do_not_fit_are_refused_as_numpy_does(shape, executor):
     assert str(caught.value).splitlines()[-1] == str(wanted.value)
 
 
+def best(x, k):
+    return relay.top_k(x, k), relay.top_k(x.reshape(2, -1), k, axis=1), relay.top_k(x[x > 0.0], k)[0]
+
+
+def test_the_greatest_of_a_number_that_a_value_decides(executor):
+    f = relay(executor=executor)(best)
+    for k in (0, 2, 5):
+        (values, places), (rows, at), positive = f(X, k)
+        assert np.array_equal(values, np.sort(X)[::-1][:k]) and np.array_equal(X[places], values)
+        assert np.array_equal(rows, np.sort(X.reshape(2, 5), axis=1)[:, ::-1][:, :k])
+        assert np.array_equal(np.take_along_axis(X.reshape(2, 5), at, 1), rows)
+        assert np.array_equal(positive, values)
+    for k in (-1, 6):
+        with pytest.raises(ValueError, match=f"top_k: k={k} of an axis of"):
+            f(X, k)
+    with pytest.raises(ValueError, match="top_k: k=3 of an axis of 2"):
+        relay(executor=executor)(lambda x: relay.top_k(x, 3))(X[:2])
+
+
+def positive(x):
+    return x[x > 0.0] ** 2
+
+
+@pytest.mark.parametrize("transform", [
+    lambda x: vjp(positive, x)[1](np.ones(3)),
+    lambda x: jvp(positive, (x,), (x,)),
+    lambda x: jacrev(positive)(x),
+    lambda x: jacfwd(positive)(x),
+    lambda x: vmap(positive)(x.reshape(2, 5)),
+])  # fmt: skip
+def test_transforms_refuse_results_whose_size_a_value_decides(transform):
+    for call in (transform, relay(transform)):
+        with pytest.raises(CompileError, match=r"returns an array whose size.*np.where\(mask, x, 0.0\)") as caught:
+            call(X)
+        assert caught.value.loc
+
+
 def test_lists_hold_no_arrays_whose_sizes_differ():
     def f(x, n):
         return [x[:i] for i in range(n)]
@@ -512,6 +572,11 @@ def of_halves(x, n):
 @loss
 def of_recursions(x, n):
     return np.sum(built(x, n) ** 2) + of_halves(x, n)
+
+
+@loss
+def of_the_greatest(x, n):
+    return np.sum(relay.top_k(x, n)[0] ** 2 * np.arange(n))
 
 
 @loss

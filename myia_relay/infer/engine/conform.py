@@ -117,8 +117,9 @@ def leaving(frame: Frame, result: Val, transformed: Origin | None) -> tuple[Tree
         return treedef, nodes
     if transformed is not None:
         raise TypeError_(
-            "a function to transform returns no array whose size a value inside of it decides; return numbers, or make the array "
-            "outside",
+            "the function to transform returns an array whose size a value inside of it decides, which only what `grad` "
+            "differentiates may do on the way to its number; keep the size (np.where(mask, x, 0.0) for x[mask]), return a number "
+            "made of the array, or make the array outside",
             transformed,
         )
     return hidden, conform(frame, result, hidden)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...library.refusals import misfit
 from .declaration import written
 
 
@@ -16,17 +15,19 @@ def top_k(x, k, axis=-1):
 
     Args:
         x: an array of numbers.
-        k: how many, known at compile time.
+        k: how many.
         axis: along which.
 
     Returns:
         (values, positions), both with k elements along the axis.
+
+    Raises:
+        ValueError: k is negative, or more than there are.
     """
     x = np.moveaxis(np.asarray(x), axis, -1)
     n = x.shape[-1]
     if k < 0 or k > n:
-        misfit(f"relay.top_k: k={k} of an axis of {n} elements")
+        raise ValueError(f"relay.top_k: k={k} of an axis of {n} elements")
     order = n - 1 - np.flip(np.argsort(np.flip(x, -1), axis=-1, kind="stable"), -1)[..., :k]
-    rows = x.reshape(-1, n)
-    values = np.take_along_axis(rows, order.reshape(-1, k), 1).reshape(order.shape)
+    values = np.take_along_axis(x, order, -1)
     return np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis)

@@ -13,8 +13,7 @@ import numpy as np
 from ...abstract.dims import Dim, DimLike, fresh_size, is_run_time, never_negative
 from ...abstract.types import INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, float_dtype, numpy_dtype
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Constant, Node
-from ...ir.prim import Primitive
+from ...ir.node import Apply, Constant, Graph, Node
 from ...utils.errors import CompileError, ShapeError, TypeError_
 from ..ops.control import bind_dim, dim_size
 from ..ops.effects import check
@@ -109,8 +108,9 @@ def _value_key(node: Node, depth: int = 8) -> Any:
     """What two computations of one number have in common."""
     if isinstance(node, Constant):
         return node.type, repr(node.value)
-    computed = isinstance(node, Apply) and isinstance(node.fn, Primitive) and isinstance(node.type, Scalar)
-    if depth and computed and not node.fn.effect:
+    if depth and isinstance(node, Apply) and isinstance(node.type, Scalar):
+        if isinstance(node.fn, Graph) or node.fn.effect:
+            return node
         attrs = tuple((k, v) for k, v in sorted(node.attrs.items()) if isinstance(v, Dim | int | str | bool))
         if len(attrs) == len(node.attrs):
             return node.fn.name, attrs, tuple(_value_key(a, depth - 1) for a in node.args)

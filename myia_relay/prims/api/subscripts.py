@@ -32,6 +32,7 @@ from ..rules.broadcast import broadcast_to, cast, nullary, reshape
 from ..rules.relations import broadcast_shapes, same_size, show_shape
 from .products import permuted
 from .promotion import (
+    agreeing,
     as_int,
     bind_size,
     describe,
@@ -100,6 +101,9 @@ def plan(b: Builder, x: Var, index) -> list[Pick]:
             continue
         picks.append(_pick(b, x, axis, item))
         axis += 1
+    arrays = [p for p in picks if p.kind == "array"]
+    for pick, at in zip(arrays, agreeing(b, "indexing", *(p.at for p in arrays)), strict=True):
+        pick.at = at
     return picks
 
 

@@ -233,16 +233,21 @@ def _(mask, *, size):
 _POSITION = along(lambda axes, axis: Relation((without(axes, axis, None),), without(axes, axis)))
 
 
+def _no_position(x, axis):
+    """Zeros in place of positions along an empty axis: a check says so before anyone looks, but code may move before it."""
+    return np.zeros((*x.shape[:axis], *x.shape[axis + 1 :]), np.int64)[()]
+
+
 @primitive("opaque", differentiable=False, axes=_POSITION)
 def argmax(x, *, axis):
     """Position of the first greatest element along an axis, which disappears; that of the first NaN if there is one."""
-    return np.argmax(x, axis=axis)
+    return np.argmax(x, axis=axis) if x.shape[axis] else _no_position(x, axis)
 
 
 @primitive("opaque", differentiable=False, axes=_POSITION)
 def argmin(x, *, axis):
     """Position of the first smallest element along an axis, which disappears; that of the first NaN if there is one."""
-    return np.argmin(x, axis=axis)
+    return np.argmin(x, axis=axis) if x.shape[axis] else _no_position(x, axis)
 
 
 def _infer_position(name):
