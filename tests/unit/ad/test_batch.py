@@ -585,3 +585,12 @@ def test_undefined_values_and_tapes_get_batch_axes():
         check(g, (FLOAT, INT), (True, False), X, 3)
         check(g, (FLOAT, INT), (True, True), X, np.array([3, 1, 4, 2]))
         check(g, (FLOAT, INT), (False, True), 0.3, np.array([3, 1, 4, 2]))
+
+
+def test_a_tape_of_what_is_not_batched():
+    def f(x, y):
+        tape = Var(x.builder, x.builder.emit(REGISTRY["tape_new"], (), {"elem": FLOAT, "owner": ""}))
+        last = P["tape_pop"](P["tape_push"](P["tape_push"](tape, y), y * 3.0))
+        return x * last[1] + P["tape_pop"](last[0])[1]
+
+    check(f, (FLOAT, FLOAT), (True, False), X, 2.0)
