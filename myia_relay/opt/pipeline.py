@@ -31,6 +31,7 @@ from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
 from .rewrite.if_conversion import ConvertBranches
 from .rewrite.lower_precision import LowerPrecision
+from .rewrite.quotients import ReadQuotients
 from .rewrite.recursive_inlining import InlineRecursion
 from .rewrite.recursive_sums import CarrySums
 from .rewrite.simplify import Simplify
@@ -120,6 +121,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     )(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)
+    read = Pipeline((ReadQuotients(),), rounds=1, verify=verified)(graph)
+    if read is not graph:
+        graph = Pipeline(passes, verify=verified)(read)
     unfolded = Pipeline((InlineRecursion(),), rounds=1, verify=verified)(graph)
     if unfolded is not graph:
         graph = Pipeline((*passes, EliminateChecks(), *passes), rounds=1, verify=verified)(unfolded)

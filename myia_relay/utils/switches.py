@@ -37,6 +37,7 @@ OPTIMISATIONS = {
     "induction_variables": "counters of loops are formulas of the index",
     "nontemporal_stores": "results that are larger than the caches are written past them",
     "row_blocks": "sums over many rows of data go block by block",
+    "read_quotients": "derived code reads a quotient in place of its numerator, where that need not be kept then",
     "redundant_loops": "loops and branches that are a part of others are not run again",
     "skinny_products": "products of matrices of few rows are computed without copying them",
     "triangular_products": "what is zero in a triangular matrix is not multiplied, and what is not read of a product not computed",

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from ...abstract.types import Array, Data, Leaf, Scalar, Type
+from ...abstract.dims import known_size
+from ...abstract.types import Array, Data, Leaf, Scalar, Type, is_static_shape, numpy_dtype
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import Primitive, update_of
@@ -33,6 +34,8 @@ COST = {
 CONTIGUOUS = ("reshape", "dynamic_index", "stop_gradient")
 """Views whose elements lie in memory as those of an array of their own; a kernel cannot address other views."""
 RECOMPUTE = 3  # operations per element up to which a value may be recomputed in each of several kernels
+RECOMPUTE_LATER = 24  # the same limit if only one other kernel needs it, which runs in the backward pass
+LARGE = 1 << 20  # bytes of an array that are not kept for the backward pass if they can be computed anew
 BROADCAST_RECOMPUTE = 3  # the same limit if it is recomputed along broadcast axes
 GROUP_LIMIT = 64  # applications in one kernel
 INDICES = 8  # the number of indices at which a kernel may compute elements of one value
@@ -77,6 +80,7 @@ class Fusion:
         paths: how an index follows from another -> its number.
         updates: an update -> itself and the updates of parts that it consists of, outermost first.
         epilogues: a root -> the opaque application whose kernel computes it, from its own result.
+        again: what is computed in a kernel of the forward pass and once more in one of the backward pass.
     """
 
     role: dict[Node, str] = field(default_factory=dict)
@@ -87,6 +91,7 @@ class Fusion:
     paths: dict[tuple, int] = field(default_factory=dict)
     updates: dict[Node, tuple[Apply, ...]] = field(default_factory=dict)
     epilogues: dict[Node, Apply] = field(default_factory=dict)
+    again: set[Node] = field(default_factory=set)
 
     def index(self, *path: object) -> int:
         """The number of an index that is calculated from another."""
@@ -177,14 +182,15 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
     memory |= not free and any(out.size[k] >= GROUP_LIMIT for k in kernels)
     # Elements at several indices are computed several times, and so is whatever they are computed from: a chain of such
     # values would grow exponentially.
-    memory |= not free and (len(indices) > INDICES or (len(indices) - 1) * depth[node] > REPEATED)
+    again = _is_again(node, users, kernels, depth, out) and len(indices) == 2
+    memory |= not free and not again and (len(indices) > INDICES or (len(indices) - 1) * depth[node] > REPEATED)
     if not memory:
         if free or (len(kernels) == 1 and not _too_dear(node, repeated, depth)):
             inline = True
         else:
             inline = (
                 len(kernels) <= 4
-                and depth[node] <= RECOMPUTE
+                and (depth[node] <= RECOMPUTE or again)
                 and not (repeated and depth[node] > 0)
                 and _one_array(node)
             )
@@ -194,6 +200,8 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
             out.indices[node] = indices
             for kernel in kernels:
                 out.size[kernel] += 1
+            if again:
+                out.again.add(node)
             return
         if is_view(node) and inline and not all(_in_memory(a) for a in node.args[:1]):
             # A view of something that is computed in the kernel: an index calculation in the same kernel.
@@ -255,6 +263,20 @@ def _same(a: Node, b: Node) -> bool:
     if isinstance(a, Constant) and isinstance(b, Constant):
         return a.type == b.type and a.value == b.value
     return a is b
+
+
+def _is_again(node: Apply, users: list, kernels: list[Node], depth: dict, out: Fusion) -> bool:
+    """Whether a large array is needed in one kernel of the forward pass and one of the backward pass, or only for such a one.
+
+    Between these it would take memory, and from memory it comes no sooner than it is computed again.
+    """
+    if users and all(u in out.again for u in users):
+        return True
+    if len(kernels) != 2 or depth[node] > RECOMPUTE_LATER or not isinstance(node.type, Array):
+        return False
+    if not is_static_shape(node.type) or sum(k.origin.is_adjoint for k in kernels if isinstance(k, Apply)) != 1:
+        return False
+    return known_size(node.type.size) * numpy_dtype(node.type.dtype).itemsize >= LARGE
 
 
 def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
