@@ -1,7 +1,8 @@
 """How many floating-point operations typed code takes: a multiplication and an addition count as two.
 
 Products and convolutions are counted by their sizes, elementwise operations once for each element of their result, sums once for
-each element of their operand. Of branches the larger one counts, a loop of unknown length as one iteration.
+each element of their operand. Of branches the larger one counts, a loop of unknown length as one iteration,
+a recursion as one call.
 """
 
 from __future__ import annotations
@@ -16,18 +17,28 @@ from ..ir.node import Apply, Constant, Graph
 FREE = ("stop_gradient", "cast", "as_scalar", "as_array", "mean_over_examples")
 
 
-def of_nodes(nodes: Iterable[Apply]) -> DimLike:
-    """The operations of applications, one after the other; symbolic where sizes are."""
+def of_nodes(nodes: Iterable[Apply], known: dict[Graph, DimLike] | None = None) -> DimLike:
+    """The operations of applications, one after the other; symbolic where sizes are.
+
+    Args:
+        nodes: the applications.
+        known: the operations of functions that were counted before; of those in progress none.
+    """
+    known = {} if known is None else known
     total: DimLike = 0
     for node in nodes:
-        total = total + of_application(node)
+        total = total + of_application(node, known)
     return total
 
 
-def of_application(node: Apply) -> DimLike:
-    """The operations of one application."""
+def of_application(node: Apply, known: dict[Graph, DimLike] | None = None) -> DimLike:
+    """The operations of one application; `known` as in `of_nodes`."""
+    known = {} if known is None else known
     if isinstance(node.fn, Graph):
-        return of_nodes(node.fn.nodes)
+        if node.fn not in known:
+            known[node.fn] = 0  # for its own calls of itself
+            known[node.fn] = of_nodes(node.fn.nodes, known)
+        return known[node.fn]
     name, attrs = node.fn.name, node.attrs
     shapes: list[Any] = [getattr(a.type, "shape", ()) for a in node.args]
     if name == "dot":
@@ -46,11 +57,11 @@ def of_application(node: Apply) -> DimLike:
     if name in ("max_pool", "avg_pool"):
         return _size(node) * _product(attrs["ksize"])
     if name == "for_loop":
-        return _iterations(node) * of_nodes(attrs["body"].nodes)
+        return _iterations(node) * of_nodes(attrs["body"].nodes, known)
     if name == "while_loop":
-        return of_nodes(attrs["cond"].nodes) + of_nodes(attrs["body"].nodes)
+        return of_nodes(attrs["cond"].nodes, known) + of_nodes(attrs["body"].nodes, known)
     if name == "cond":
-        one, two = (of_nodes(attrs[k].nodes) for k in ("then", "orelse"))
+        one, two = (of_nodes(attrs[k].nodes, known) for k in ("then", "orelse"))
         return one if isinstance(one, Dim) or (not isinstance(two, Dim) and one >= two) else two
     if node.fn.kind == "elementwise" and name not in FREE and getattr(node.type, "is_float", False):
         return _size(node)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..abstract.annotations import annotated_type
+from ..abstract.families import annotation_type
 from ..abstract.types import Array, Ref
 from ..infer.engine.dependencies import Dependency
 from ..infer.engine.drift import Unnumbered
@@ -76,6 +77,7 @@ class ModelSpec:
         rows: of each layer its name, the shape of its result, its parameters and its operations, for the table of `Model.summary`.
         flops: the operations of the whole.
         by_path: call path -> {part ("weight", "bias"): name}.
+        recursive: call paths of recursions over trees.
         dependencies: the free names that the search read.
     """
 
@@ -88,6 +90,7 @@ class ModelSpec:
     rows: list[tuple[str, tuple, list[str], Any]] = field(default_factory=list)
     flops: Any = 0
     by_path: dict[Hashable, dict[str, str]] = field(default_factory=dict)
+    recursive: set[tuple] = field(default_factory=set)
     dependencies: list[Dependency] = field(default_factory=list)
 
     @property
@@ -296,13 +299,13 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     types = []
     for index, name in enumerate(graph.signature.names):
         annotation = graph.signature.annotations.get(index)
-        type_ = annotated_type(annotation) if annotation is not None else None
+        type_ = annotated_type(annotation) or annotation_type(annotation)
         if type_ is None:
             if index in graph.signature.defaults:
                 continue
             raise TypeError_(
-                f"create_model({graph.name}): the shapes of its parameters follow from the shape of '{name}'; annotate it, "
-                f"for example {name}: Tensor[Float, (1, 28, 28)]",
+                f"create_model({graph.name}): the shapes of its parameters follow from the type of '{name}'; annotate it, for "
+                f"example {name}: Tensor[Float, (1, 28, 28)], or with the classes of a tree whose fields are annotated",
                 graph.params[index].origin,
             )
         types.append((name, type_))
@@ -312,5 +315,5 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.inits, collector.state, collector.draws)
     spec.by_path, spec.rows, spec.flops = collector.by_path, collector.table(), of_nodes(entry.nodes)
-    spec.dependencies = program.dependencies
+    spec.dependencies, spec.recursive = program.dependencies, collector.recursive
     return spec

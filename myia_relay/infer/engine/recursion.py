@@ -32,6 +32,8 @@ MAX_NESTING = 40  # nested specialisations of one function after which its argum
 MAX_LEAVES = 2000  # the same limit for the leaves in the arguments of a recursive function
 
 
+LATE = (HIDDEN, "parameter", "model")
+"""How the keys begin of hidden arguments that callers have to know: global arrays, parameters of models, models."""
 MAX_UNROLLED = 128  # the same for functions that are specialised for each of the numbers that bound them
 
 
@@ -121,7 +123,7 @@ class RecursionAssumptions:
         late = False
         for spec in specs.values():
             hidden: dict[Hashable, Parameter] = {
-                k: p for k, p in spec.implicit.items() if isinstance(k, tuple) and k[0] == HIDDEN
+                k: p for k, p in spec.implicit.items() if isinstance(k, tuple) and k[0] in LATE
             }
             late |= len(spec.implicit) > spec.told and len(hidden) > len(self.hidden.get(spec.key, ()))
             if hidden:

@@ -255,7 +255,7 @@ async def call_python(engine: Engine, frame: Frame, function, args, kwargs, orig
     """Call a plain Python function by its source."""
     graph = engine.source_of(function)
     values = bind(engine, frame, graph, args, kwargs, None)
-    result = await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, site))
+    result = await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, graph, values, site))
     return received(engine, frame, graph, result, (args, kwargs), site)
 
 
@@ -264,15 +264,25 @@ async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwarg
     env = frame.captured(fn)
     refuse_captured(fn.graph, [value for _, value in env])
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
-    result = await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, site))
+    result = await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, fn.graph, values, site))
     return received(engine, frame, fn.graph, result, (args, kwargs), site)
 
 
-def callee_context(frame: Frame, site) -> Ambient:
-    """The context of a function called from here: inside a model the path is extended by the call site."""
+def callee_context(frame: Frame, graph: Graph, values: list[Val], site) -> Ambient:
+    """The context of a function called from here: inside a model the path is extended by the call site.
+
+    Calls of a recursion over a tree, of which only a run knows how many there are, share the path of the outermost one.
+    """
     context = frame.context
     if context.scope is None:
         return context
+    if any(map(is_data, values)):
+        found, spec = None, frame.spec
+        while spec is not None and spec.context.scope is context.scope:
+            found, spec = spec if spec.source is graph else found, spec.caller
+        if found is not None:
+            context.scope.recursive.add(found.context.path)
+            return replace(context, path=found.context.path, iteration=found.context.iteration)
     return replace(context, path=(*context.path, site))
 
 
@@ -284,8 +294,9 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
     """
     context = frame.context
     graph = engine.source_of(model.__relay_model__)
+    values = bind(engine, frame, graph, args, kwargs, None)
     if context.scope is not None:
-        context = callee_context(frame, site)
+        context = callee_context(frame, graph, values, site)
     else:
         scope = dict(context.models).get(model)
         if scope is None:
@@ -297,7 +308,6 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
         context = Ambient(context.models, scope, (), context.training)
         if context.draws():
             frame = apart(frame, scope)
-    values = bind(engine, frame, graph, args, kwargs, None)
     result = await engine.call_graph(frame, graph, values, (), origin, context)
     return received(engine, frame, graph, result, (args, kwargs), None)
 

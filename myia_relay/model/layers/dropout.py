@@ -58,6 +58,11 @@ class Dropout(Layer):
         number = context.scope.draw((*context.path, site))
         if not context.training or rate == 0:
             return x
+        if any(context.path[: len(path)] == path for path in context.scope.recursive):
+            raise TypeError_(
+                "dropout in a recursion over a tree would draw the same in every call; draw outside of it, or give each call a key "
+                "of its own: relay.dropout(x, rate, key=...)"
+            )
         key = frame.var(Dyn(frame.implicit(parameter_key(context.scope, KEY), Array("uint64", ()), "key")))
         turn = frame.var(Dyn(frame.implicit(TURN, INT, "turn")))
         fold = RANDOM["fold_in"]
