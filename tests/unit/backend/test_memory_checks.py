@@ -74,6 +74,18 @@ def test_a_check_that_range_analysis_drops_wrongly(monkeypatch):
         relay(up_to)(x, 7)
 
 
+def removed():
+    m = [3, 1, 2]
+    m.remove(9)
+    return m
+
+
+def test_a_constant_index_below_the_first():
+    """Of an access that no run reaches."""
+    with pytest.raises(ValueError, match="x not in list"):
+        relay(removed)()
+
+
 def read(n, k):
     return [i * 2 for i in range(n)][k]
 

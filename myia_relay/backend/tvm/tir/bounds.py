@@ -151,7 +151,7 @@ def _address(pointer: Any) -> Any:
 
 def _unsigned(index: Any, least: Any) -> Any:
     """How far an index is behind the least one; below it, a number above all sizes."""
-    return tirx.Cast("uint64", tirx.Sub(idx(index), idx(least)))
+    return call("tirx.reinterpret", "uint64", tirx.Sub(idx(index), idx(least)))  # TVM casts no negative constant
 
 
 @functools.cache
