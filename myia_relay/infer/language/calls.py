@@ -264,7 +264,9 @@ async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwarg
     env = frame.captured(fn)
     refuse_captured(fn.graph, [value for _, value in env])
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
-    result = await engine.call_graph(frame, fn.graph, values, env, origin, callee_context(frame, fn.graph, values, site))
+    result = await engine.call_graph(
+        frame, fn.graph, values, env, origin, callee_context(frame, fn.graph, values, site)
+    )
     return received(engine, frame, fn.graph, result, (args, kwargs), site)
 
 

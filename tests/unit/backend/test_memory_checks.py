@@ -246,15 +246,15 @@ def test_accesses_that_are_one_too_far(monkeypatch, small_convolutions):
         convolution((1, 1), 1)(x, w)
 
 
-def test_a_check_is_one_comparison_an_end(small_convolutions):
-    """Kernels of hundreds of accesses take LLVM a minute with two, since it compares each with all that were made before."""
+def test_a_check_is_one_comparison(small_convolutions):
+    """With two for each end, LLVM takes a minute for a kernel of a hundred accesses."""
     x, w = np.ones((1, 4, 28, 28), "f4"), np.ones((10, 4, 8, 8), "f4")
     kernel = next(
         str(f) for v, f in convolution((4, 4), 1).tir(x, w).functions.items() if "tile_of_dots" in v.name_hint
     )
     checks = [line for line in kernel.splitlines() if "llvm.expect" in line]
     assert len(checks) > 30
-    assert all(len(re.findall("[<>]=? ", line)) <= 2 for line in checks)
+    assert all(len(re.findall("[<>]=? ", line)) <= 1 for line in checks)
 
 
 def test_an_array_of_another_size_than_is_passed(monkeypatch):

@@ -149,9 +149,10 @@ def _address(pointer: Any) -> Any:
     return call("tirx.reinterpret", "int64", pointer)
 
 
-def _unsigned(index: Any, least: Any) -> Any:
-    """How far an index is behind the least one; below it, a number above all sizes."""
-    return call("tirx.reinterpret", "uint64", tirx.Sub(idx(index), idx(least)))  # TVM casts no negative constant
+def _outside(index: Any, least: Any, most: Any) -> Any:
+    """A number that is negative where an index is not from `least` to before `most`."""
+    index, behind = idx(index), tirx.Sub(idx(most), idx(1))
+    return tirx.BitwiseOr(tirx.Sub(index, idx(least)), tirx.Sub(behind, index))
 
 
 @functools.cache
@@ -308,9 +309,7 @@ class _Function:
             for number in numbers:
                 self.look(number, block)
             index, most, least = numbers
-            least = self.bind(least, block)
-            most = self.bind(tirx.Max(idx(most), least), block)  # a run of fewer than none holds none
-            self.require(index, least, most, f"{self.name} {what.value}", block)
+            self.require(index, self.bind(least, block), self.bind(most, block), f"{self.name} {what.value}", block)
         elif value.op.name == "tirx.call_extern" and value.args[0].value == POISON_MARK:
             _, address, nbytes = value.args
             self.look(address, block)
@@ -444,16 +443,16 @@ class _Function:
             self.stop(block)
 
     def require(self, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
-        """Leave unless all lanes of an index are from `least` to before `most`, which is not less than `least`."""
+        """Leave unless all lanes of an index are from `least` to before `most`."""
         ends = _ends(index)
         if isinstance(most, int) and isinstance(least, int):
             if most == FAR or all(isinstance(e, tirx.IntImm) and least <= int(e.value) < most for e in ends):
                 return
         ends = [self.bind(idx(e), block) for e in ends]
-        # One unsigned comparison an end: with two signed ones, LLVM takes a minute for a kernel of a hundred checks.
-        wrong = functools.reduce(tirx.Or, [tirx.GE(_unsigned(e, least), _unsigned(most, least)) for e in ends])
-        within = tirx.LT(_unsigned(ends[0], least), _unsigned(most, least))
-        shown = tirx.Select(within, ends[1], ends[0]) if len(ends) > 1 else ends[0]
+        # One comparison for both ends: with two for each, LLVM takes a minute for a kernel of a hundred checks.
+        outside = [_outside(e, least, most) for e in ends]
+        wrong = tirx.LT(functools.reduce(tirx.BitwiseOr, outside), idx(0))
+        shown = tirx.Select(tirx.LT(outside[0], idx(0)), *ends) if len(ends) > 1 else ends[0]
         self.refuse(wrong, shown, least, most, text, block)
 
     def refuse(self, wrong: Any, index: Any, least: Any, most: Any, text: str, block: Block) -> None:
