@@ -175,12 +175,6 @@ def dynamic_format(x, n):
 # Assignment in place -------------------------------------------------------------------------------------------------
 
 
-@refused(ParseError, "'x' is the parameter 'x'", "relay.at(x)")
-def item_of_parameter(x):
-    x[0] = 1.0  # <-- x[0]
-    return x
-
-
 @refused(ParseError, "parameter 'x'")
 def item_of_view_of_parameter(x):
     y = x.T
@@ -244,12 +238,6 @@ def item_aliased_in_the_next_turn(n):
 def item_of_global(x):
     GLOBAL[0] = x  # <-- GLOBAL[0]
     return x
-
-
-@refused(ParseError, "parameter 'xs'", "[*xs, value]")
-def append_to_parameter(xs):
-    xs.append(1)  # <-- xs.append(1)
-    return xs
 
 
 @refused(ParseError, "'ys'")

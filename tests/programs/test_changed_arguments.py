@@ -465,6 +465,25 @@ def test_an_argument_of_the_program_itself(transform):
         transform(changes)(MATRIX)
 
 
+def item_of_parameter(x):
+    x[0] = 1.0
+    return x
+
+
+def append_to_parameter(xs):
+    xs.append(1)
+    return xs
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"), [(item_of_parameter, r"relay\.at\(x\)"), (append_to_parameter, r"\[\*xs, value\]")]
+)
+def test_the_place_and_the_advice(function, advice):
+    with pytest.raises(ParseError, match=advice) as caught:
+        relay(function)([1, 2])
+    assert caught.value.loc.line == function.__code__.co_firstlineno + 1
+
+
 def test_a_function_that_is_defined_again():
     space: dict = {}
 
