@@ -253,6 +253,7 @@ def test_bench_needs_a_checkout(monkeypatch, tmp_path, capsys):
 
 def test_bench_hands_on_words_and_status(monkeypatch, tmp_path):
     (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()  # without it, a `benchmarks` on PYTHONPATH goes first
     (tmp_path / "benchmarks" / "__main__.py").write_text("import sys\nsys.exit(len(sys.argv))\n")
     monkeypatch.setattr(cli, "__file__", str(tmp_path / "myia_relay" / "cli.py"))
     assert cli.main(["bench", "lenet", "--quick"]) == 3

@@ -22,7 +22,7 @@ def mean_square(x, w):
 
 
 @pytest.fixture
-def halves(monkeypatch, tmp_path):
+def halves(unchecked, monkeypatch, tmp_path):
     """Every program is divided; how many functions the second part had."""
     counts = []
     divide = parts.divide
