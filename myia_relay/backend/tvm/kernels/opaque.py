@@ -542,7 +542,7 @@ def _scatter(c: Call) -> None:
     outer, n, inner = _axis_split(x_type.shape, axis)
     count = product(indices.shape)
     block, b = c.block, c.b
-    out, values = c.result()[0], c.operand(2)[0]
+    out, values = c.result()[0], None if is_scalar(updates) else c.operand(2)[0]
     lanes = lanes_for(x_type.dtype)
 
     from ..tir.vecmath import elementwise
@@ -560,7 +560,8 @@ def _scatter(c: Call) -> None:
         source = block.let(tirx.Mul(tirx.Add(tirx.Mul(o, c.b.dim(count)), k), step))
 
         def put(i, width):
-            place, value = ramp(tirx.Add(target, i), width), load(values, ramp(tirx.Add(source, i), width))
+            place = ramp(tirx.Add(target, i), width)
+            value = c.scalar(2) if values is None else load(values, ramp(tirx.Add(source, i), width))
             block.store(out, b.add(load(out, place), value) if adds else value, place)
 
         elementwise(block, c.dim(inner), lanes if not isinstance(inner, int) or inner >= lanes else 1, put)
