@@ -117,6 +117,16 @@ def test_threads(case, batch, always):
         threads.configure(before)
 
 
+def test_what_follows_short_sums_is_applied_in_registers(always):
+    @relay
+    def f(x, w, bias, residual):
+        return relay.relu(relay.conv2d(x, w, bias) * residual + residual)
+
+    x, w, bias = drawn((16, 9, 11), (19, (1, 1)), 1, np.float32, 2)  # tiles of 8 x 48, and what is left of both
+    residual = RNG.standard_normal((2, 19, 9, 11)).astype(np.float32)
+    close(f(x, w, bias, residual), f.interpret(x, w, bias, residual))
+
+
 @pytest.mark.parametrize(
     "image, filters, strides, groups",
     [
@@ -262,6 +272,6 @@ def test_layers_of_one_shape_share_a_kernel_with_what_follows(always):
         return x
 
     x, w, _ = drawn(SHAPE[1:], (16, (3, 3)), 1, np.float32, 1)
-    assert "4 kernel calls of 3 kernels" in f.explain(
+    assert "4 kernel calls of 4 kernels" in f.explain(
         x, [w, w + 1, w + 2, w + 3]
-    )  # one for all layers, two for their tiles
+    )  # one for all layers, two for their tiles, one for copies

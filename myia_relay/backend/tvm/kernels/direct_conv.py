@@ -52,6 +52,7 @@ AGAIN = 1 << 19  # bytes of a 1x1 window's image that are read again for each ti
 CACHE = 5 << 18  # bytes of copies, filters and results that stay in the second-level cache
 LEAST = 1 << 20  # multiplications of a sample, below which the BLAS does as well
 UNROLLED = 4, 3, 1  # taps in one iteration of a tile's loop, the first that divides their number
+SHORT = 128  # terms of a sum up to which it matters that what follows is applied in registers, with no call
 DOTS = (
     4  # positions behind the last whole vector up to which products of vectors are quicker than a vector of positions
 )
@@ -269,6 +270,7 @@ class _Emitter:
         """
         d, s, block = self.d, self.s, self.block
         first_band, count = bands or (0, d.bands)
+        wide = VECTORS * lanes_for(d.dtype)
         tiles = tiles or (0, s.filters // ROWS)
         with block.loop(count, name="band") as band:
             top = 0
@@ -285,7 +287,7 @@ class _Emitter:
                     source, plane = copies, s.height * s.width
                     with block.loop(channels, name="c") as channel:
                         image = at(x, times(plus(channel, begin), plane))
-                        d.copies.emit(block, image, at(copies, times(channel, d.step)), top)
+                        call_copies(self.c, d.copies, image, at(copies, times(channel, d.step)), top)
                 place = times(top, s.out_width)
                 adds = idx(0) if last is None else block.let(tirx.Cast("int64", tirx.GT(k, idx(0))))
                 if d.dots:
@@ -303,6 +305,13 @@ class _Emitter:
                         sizes = s.patch, s.taps * d.together, d.step * d.together, s.positions, count, adds
                         unrolled = next(k for k in UNROLLED if s.taps * d.together % k == 0)
                         key = tile_of_sums, d.dtype, rows, columns, unrolled
+                        if finish is not None and last is None and s.patch <= SHORT and (rows, columns) == (ROWS, wide):
+
+                            def finished(value: Any, r: int, start: int, lanes: int) -> Any:
+                                return finish(value, plus(channel, r), plus(place, p, start), lanes)
+
+                            _sums(block, key[1:], (left, right, into), self.taps, sizes, finished)
+                            return
                     call_tile(self.c, key, (left, right, into, (self.taps, 0)), sizes)
                     if finish is None:
                         return
@@ -380,6 +389,18 @@ def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
     c.kernel.call((make.__name__.strip("_"), *of), functools.partial(make, *of), [*addresses, *map(idx, sizes)])
 
 
+def call_copies(c: Any, copies: Copies, x: Operand, to: Operand, top: Any) -> None:
+    """Copy a plane: `copies.emit`, in a function that the kernels of the program share."""
+    known = top if isinstance(top, int) else None
+    call_tile(c, (_copied, copies, known), (x, to, to, to), (top,))
+
+
+def _copied(copies: Copies, top: int | None) -> tuple[list[Any], Block]:
+    f = TileFunction(copies.dtype, "top")
+    copies.emit(f.block, (f.buffers[0], 0), (f.buffers[1], 0), f.numbers[0] if top is None else top)
+    return f.done()
+
+
 class TileFunction:
     """The function of a tile under construction: of four addresses, and of numbers."""
 
@@ -406,41 +427,54 @@ def tile_of_sums(dtype: str, rows: int, columns: int, unrolled: int = 1) -> tupl
         channels, and whether to add to the result.
     """
     f = TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
-    (left, right, out, offsets), (down, taps, step, out_step, channels, adds) = f.buffers, f.numbers
-    lanes, block = lanes_for(dtype), f.block
+    left, right, out, offsets = f.buffers
+    _sums(f.block, (dtype, rows, columns, unrolled), ((left, 0), (right, 0), (out, 0)), offsets, f.numbers)
+    return f.done()
+
+
+def _sums(
+    block: Block, key: tuple[str, int, int, int], operands: tuple[Operand, ...], offsets: Any, numbers: Any,
+    finish: Callable[[Any, int, int, int], Any] | None = None,
+) -> None:  # fmt: skip
+    """The statements of `tile_of_sums`; `finish` of (value, row, position, lanes) is what is stored."""
+    (dtype, rows, columns, unrolled), (left, right, out) = key, operands
+    down, taps, step, out_step, channels, adds = map(idx, numbers)
+    lanes = lanes_for(dtype)
     # The last vector is whole in registers; of the result only what is there is read and written.
     vectors = [(start, min(lanes, columns - start)) for start in range(0, columns, lanes)]
     sums = [[block.cell(const(0.0, with_lanes(dtype, lanes)), "acc") for _ in vectors] for _ in range(rows)]
     places = [
-        (acc, tirx.Add(tirx.Mul(idx(r), out_step), idx(start)), width)
+        (acc, idx(plus(out[1], tirx.Mul(idx(r), out_step), start)), width, r, start)
         for r, accs in enumerate(sums)
         for acc, (start, width) in zip(accs, vectors)
     ]
     with block.when(tirx.NE(adds, idx(0))):
-        for acc, place, width in places:
-            block.store(acc, _widened(vload(out, place, width), width, lanes, dtype), 0)
+        for acc, place, width, *_ in places:
+            block.store(acc, _widened(vload(out[0], place, width), width, lanes, dtype), 0)
     with block.otherwise():
-        for _, place, _ in places:  # which are written when the sums are complete
-            block.prefetch(out, place)
+        for _, place, *_ in places:  # which are written when the sums are complete
+            block.prefetch(out[0], place)
     with block.loop(channels, name="c") as c:
-        weights, image = block.let(tirx.Mul(c, taps)), block.let(tirx.Mul(c, step))
+        weights = block.let(idx(plus(left[1], tirx.Mul(c, taps))))
+        image = block.let(idx(plus(right[1], tirx.Mul(c, step))))
         for r in range(rows):  # the filters of the next tile, which lie far apart
-            block.prefetch(left, tirx.Add(weights, tirx.Mul(idx(rows + r), down)), write=False)
+            block.prefetch(left[0], tirx.Add(weights, tirx.Mul(idx(rows + r), down)), write=False)
         with block.loop(tirx.Div(taps, idx(unrolled)) if unrolled > 1 else taps, name="t") as t:
-            first = block.let(times(t, unrolled))
+            first = block.let(idx(times(t, unrolled)))
             along = block.let(tirx.Add(weights, first))
             filters = [block.let(tirx.Add(along, tirx.Mul(idx(r), down))) for r in range(rows)]
             for k in range(unrolled):
                 begin = block.let(tirx.Add(image, load(offsets, plus(first, k))))
-                values = [block.let(vload(right, tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
+                values = [block.let(vload(right[0], tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
                 for r in range(rows):
-                    factor = broadcast(block.let(load(left, plus(filters[r], k))), lanes)
+                    factor = broadcast(block.let(load(left[0], plus(filters[r], k))), lanes)
                     for acc, value in zip(sums[r], values):
                         block.store(acc, fma(factor, value, load(acc, 0)), 0)
-    for acc, place, width in places:
+    for acc, place, width, r, start in places:
         found = load(acc, 0)
-        block.vstore(out, found if width == lanes else shuffle([found], range(width)), place)
-    return f.done()
+        if width < lanes:
+            found = shuffle([found], range(width))
+        block.vstore(out[0], found if finish is None else finish(found, r, start, width), place)
 
 
 def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
@@ -487,4 +521,14 @@ def _widened(found: Any, width: int, lanes: int, dtype: str) -> Any:
     return shuffle([vector, zeros], [*range(width), *range(behind, behind + lanes - width)])
 
 
-__all__ = ["Blocks", "TileFunction", "call_tile", "direct_conv", "divide", "is_direct", "tile_of_dots", "tile_of_sums"]
+__all__ = [
+    "Blocks",
+    "TileFunction",
+    "call_copies",
+    "call_tile",
+    "direct_conv",
+    "divide",
+    "is_direct",
+    "tile_of_dots",
+    "tile_of_sums",
+]

@@ -30,7 +30,7 @@ from ..tir import pipeline
 from ..tir.block import Block, const, idx, load, ramp, shuffle, vload
 from ..tir.exact import fence, fma
 from .copies import Copies
-from .direct_conv import ROWS, UNROLLED, VECTORS, TileFunction, call_tile, over_samples, tile_of_sums
+from .direct_conv import ROWS, UNROLLED, VECTORS, TileFunction, call_copies, call_tile, over_samples, tile_of_sums
 from .patches import Conv, Operand, at, pieces, plus, times
 
 LANES = 16  # of float32
@@ -111,7 +111,7 @@ class _Convolution:
         with block.loop(count, name="band") as band:
             top = block.let(tirx.Min(times(plus(band, first_band), self.rows), idx(self.down - self.rows)))
             with block.loop(s.channels, name="c") as channel:
-                self.copies.emit(block, at(x, times(channel, s.height * s.width)), plane, top)
+                call_copies(self.c, self.copies, at(x, times(channel, s.height * s.width)), plane, top)
                 self.transform_image(plane, at(image, times(channel, self.padded)))
             with block.loop(tirx.Div(plus(idx(most), self.filters - 1), idx(self.filters)), name="o") as o:
                 begin = block.let(plus(times(o, self.filters), first))
@@ -188,25 +188,20 @@ class _Convolution:
         def tiles(first: Any, columns: int) -> None:
             """Up to a vector of tiles, of so many columns of the result."""
             self.call(_results, (at(sums, first), (self.results, 0)), (self.sum_step, LANES))
-            for i in range(OUT):
-
-                def line(i: int = i) -> None:
-                    values = [block.let(fence(vload(self.results, (i * OUT + j) * LANES, LANES))) for j in range(OUT)]
-                    whole = _interleaved(block, values)
-                    begin = block.let(idx(plus(times(plus(times(row, OUT), i), s.out_width), times(first, OUT))))
-                    for start, lanes in pieces(columns, LANES):
-                        value = whole[start // LANES]
-                        if lanes < LANES:
-                            value = block.let(shuffle([value], range(start % LANES, start % LANES + lanes)))
-                        position = plus(begin, start)
-                        into = at(y, plus(times(channel, s.positions), position))
-                        block.vstore(y[0], finish(value, channel, position, lanes), into[1])
-
-                if i < s.out_height - OUT * (self.down - 1):
-                    line()
-                else:  # not in the last row of tiles
-                    with block.when(tirx.LT(idx(row), idx(self.down - 1))):
-                        line()
+            # Fewer in the last row of tiles. In a loop, for LLVM takes long for what follows.
+            count = block.let(tirx.Min(idx(OUT), tirx.Sub(idx(s.out_height), times(row, OUT))))
+            with block.loop(count, name="i") as i:
+                own = block.let(times(i, OUT * LANES))
+                values = [block.let(fence(vload(self.results, plus(own, j * LANES), LANES))) for j in range(OUT)]
+                lines = _interleaved(block, values)
+                begin = block.let(idx(plus(times(plus(times(row, OUT), i), s.out_width), times(first, OUT))))
+                for start, lanes in pieces(columns, LANES):
+                    value = lines[start // LANES]
+                    if lanes < LANES:
+                        value = block.let(shuffle([value], range(start % LANES, start % LANES + lanes)))
+                    position = plus(begin, start)
+                    into = at(y, plus(times(channel, s.positions), position))
+                    block.vstore(y[0], finish(value, channel, position, lanes), into[1])
 
         whole = s.out_width // (OUT * LANES)
         if whole:
