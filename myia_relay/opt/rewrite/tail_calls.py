@@ -90,27 +90,30 @@ class _Loops(Rewriter):
         out = b.emit(REGISTRY["while_loop"], tuple(init), attrs)
         new.output = b.emit(REGISTRY["get_item"], (out,), {"index": 2})
         if self.places:
+            whole = not isinstance(f.output.type, Struct)
             at = [
                 (self.places[k] + 3, out) if k in self.places else (k, new.output)
-                for k in range(len(f.output.type.elems))
+                for k in range(1 if whole else len(f.output.type.elems))
             ]
             parts = [b.emit(REGISTRY["get_item"], (node,), {"index": i}) for i, node in at]
-            new.output = b.emit(REGISTRY["make_struct"], tuple(parts), {"type": f.output.type})
+            new.output = parts[0] if whole else b.emit(REGISTRY["make_struct"], tuple(parts), {"type": f.output.type})
         return new
 
     def updated(self, f: Graph) -> dict[int, int]:
-        """The parts of the result that are arrays made from parameters by updates, and these parameters."""
+        """The parts of the result (all of it is part 0) that are arrays made from parameters by updates, and these parameters."""
         out: dict[int, int] = {}
-        if isinstance(f.output.type, Struct):
-            for k, t in enumerate(f.output.type.elems):
-                param = self.beginning(f, f, k) if isinstance(t, Array) else None
-                if param is not None and param.type == t and f.params.index(param) not in out.values():
-                    out[k] = f.params.index(param)
+        parts = f.output.type.elems if isinstance(f.output.type, Struct) else (f.output.type,)
+        for k, t in enumerate(parts):
+            param = self.beginning(f, f, k) if isinstance(t, Array) else None
+            if param is not None and param.type == t and f.params.index(param) not in out.values():
+                out[k] = f.params.index(param)
         return out
 
     def beginning(self, f: Graph, graph: Graph, part: int) -> Parameter | None:
         """The parameter from which a part of the result is made by updates, where the function does not go on."""
         root, outs = graph.output, output_parts(graph)
+        if not isinstance(f.output.type, Struct) and not (isinstance(root, Apply) and _is_cond(root)):
+            outs = (root,)
         if outs is not None:
             node = outs[part]
             while isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.update:
@@ -135,7 +138,11 @@ class _Loops(Rewriter):
             env[node] = self.node(b, node, args, self.inner(node))
         if tail is None:
             result = lookup(env, root)
-            kept = {j: b.emit(REGISTRY["get_item"], (result,), {"index": k}) for k, j in self.places.items()}
+            whole = not isinstance(f.output.type, Struct)
+            kept = {
+                j: result if whole else b.emit(REGISTRY["get_item"], (result,), {"index": k})
+                for k, j in self.places.items()
+            }
             rest = [kept[j] if j in kept else _undef(b, p.type) for j, p in enumerate(f.params)]
             return [b.constant(False), result, *rest]
         args = tuple(lookup(env, a) for a in root.args)
