@@ -136,6 +136,11 @@ def looked_at_in_a_loop(n, m):
     return total
 
 
+@program((X, 3, 3), (X, 0, 0), (X, 3, 4))
+def stacked(x, n, m):
+    return np.stack([x[:n], np.arange(m) * 1.0]), np.stack([x[:n], x[:n][::-1]], axis=1)
+
+
 @program((3,), (0,))
 def joined(n):
     return np.concatenate([np.zeros(n), np.ones(2), np.arange(n)]), np.eye(n) + np.zeros((n, n))

@@ -22,6 +22,7 @@ from .implementations import implements, method
 from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
+    agreeing,
     as_int,
     astype,
     bind_size,
@@ -319,6 +320,7 @@ def stack(b: Builder, arrays, axis=0) -> Var:
         ShapeError: the arrays differ in shape.
     """
     xs = _arrays(b, arrays, "np.stack")
+    xs = agreeing(b, "np.stack", *xs) if len({x.ndim for x in xs}) == 1 else xs
     if len({x.shape for x in xs}) > 1:
         shapes = " and ".join(show_shape(x.shape) for x in xs)
         raise ShapeError(f"np.stack: all input arrays must have the same shape, and these have {shapes}")
