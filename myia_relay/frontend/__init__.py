@@ -5,6 +5,6 @@ The front end reads source and never runs the function. Its result is untyped: i
 
 from . import assignments, blocks, comprehensions, expressions, loops, patterns, statements  # noqa: F401  they register their handlers
 from .parser import parse
-from .source import find
+from .text.source import find
 
 __all__ = ["find", "parse"]

@@ -8,14 +8,14 @@ import operator
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
 from . import ownership
-from . import scope as scopes
 from .context import STATEMENTS, ParseContext, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure, note_refusal, triangular
 from .objects import IN_PLACE
 from .procedures import keep_added
-from .scope import appended
-from .tree import extent
+from .text import scope as scopes
+from .text.scope import appended
+from .text.tree import extent
 
 
 def bind(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:

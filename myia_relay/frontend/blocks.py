@@ -25,7 +25,7 @@ from ..utils.source import Origin
 from .conditionals import condition
 from .context import CONTINUE, NORMAL, RETURN, STATEMENTS, BlockState, ParseContext, handles
 from .refusals import refuse_statement
-from .scope import bindings, jumps
+from .text.scope import bindings, jumps
 
 
 @dataclass(eq=False)

@@ -14,13 +14,13 @@ import ast
 from ..ir import syntax
 from ..ir.node import Apply, Node, Parameter
 from . import ownership
-from . import scope as scopes
 from .assignments import READ_BEFORE, bind, change, read_before
 from .context import ParseContext
 from .entries import indices_of, put_back, taken
 from .functions import note_refusal
 from .objects import is_array
 from .procedures import ChangedArgument, arguments_of, base_of_argument
+from .text import scope as scopes
 
 
 def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument, ...]) -> Node:

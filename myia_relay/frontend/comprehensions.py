@@ -12,7 +12,7 @@ from ..ir.node import Constant, Node
 from .assignments import bind_target, remedy
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, ParseContext, handles
-from .tree import walk
+from .text.tree import walk
 
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 

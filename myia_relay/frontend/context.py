@@ -20,13 +20,13 @@ from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
 from ..utils.errors import NameError_, ParseError
 from ..utils.source import Origin
-from .liveness import Liveness
 from .objects import Families
 from .procedures import ParameterChange, Procedures
 from .procedures import analyse as analyse_procedures
-from .scope import analyse
-from .source import Source
-from .tree import FunctionNode
+from .text.liveness import Liveness
+from .text.scope import analyse
+from .text.source import Source
+from .text.tree import FunctionNode
 
 NORMAL, CONTINUE, BREAK, RETURN, EXHAUSTED = range(5)
 

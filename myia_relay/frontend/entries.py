@@ -16,9 +16,9 @@ import operator
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Node
 from . import ownership
-from . import scope as scopes
 from .context import ParseContext
 from .objects import is_array
+from .text import scope as scopes
 
 
 def changed_variable(p: ParseContext, target: ast.expr) -> ast.Name:

@@ -15,7 +15,7 @@ from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, ParseContext, handles
 from .functions import closure
-from .scope import NeedsCell, changed
+from .text.scope import NeedsCell, changed
 
 BINARY = {
     ast.Add: operator.add,

@@ -18,15 +18,15 @@ from ..ir.syntax import FreeName, Signature, new_cell
 from ..library.triangles import TRIANGLES
 from ..utils.errors import CompileError, NameError_, nearest
 from ..utils.source import Origin
-from . import scope as scopes
+from ..utils.trampoline import run
 from .blocks import block
 from .context import RETURN, BlockState, ParseContext
 from .objects import objects
 from .ownership import meets
 from .refusals import check_kind
-from .source import Source
-from .trampoline import run
-from .tree import FunctionNode, walk
+from .text import scope as scopes
+from .text.source import Source
+from .text.tree import FunctionNode, walk
 
 
 class InnerFunction:

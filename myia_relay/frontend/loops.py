@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
 from ..utils.source import Origin
-from . import scope as scopes
 from .assignments import bind_target
 from .blocks import Continuation, block, branches, live_after
 from .conditionals import condition
 from .context import BREAK, EXHAUSTED, NORMAL, RETURN, STATEMENTS, BlockState, ParseContext, handles
 from .objects import loop_begins, loop_ends
+from .text import scope as scopes
 
 
 @dataclass(eq=False)

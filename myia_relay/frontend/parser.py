@@ -11,8 +11,8 @@ from ..utils.source import Origin
 from .context import ParseContext
 from .functions import outer_signature, parse_body
 from .procedures import rounds
-from .scope import NeedsCell
-from .source import find
+from .text.scope import NeedsCell
+from .text.source import find
 
 _GRAPHS: OrderedDict[types.FunctionType, tuple] = OrderedDict()
 _GRAPHS_KEPT = 1024

@@ -23,7 +23,7 @@ from .assignments import bind
 from .blocks import Continuation, block, branches, live_after
 from .conditionals import conditional
 from .context import STATEMENTS, ParseContext, handles
-from .scope import bindings
+from .text.scope import bindings
 
 Captures = list[tuple[str, Node, ast.AST]]
 

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 from ..ir.syntax import FreeName
 from ..utils.attributes import own_attribute
 from ..utils.errors import CompileError
-from . import scope as scopes
 from .objects import DEEPEST
-from .source import Source, find
-from .tree import FunctionNode, children
+from .text import scope as scopes
+from .text.source import Source, find
+from .text.tree import FunctionNode, children
 
 NEVER = 1 << 30
 _ROUNDS = [0]

@@ -6,8 +6,8 @@ import ast
 
 from ..utils.errors import ParseError
 from .context import EXPRESSIONS, ParseContext, handles
-from .scope import FUNCTIONS, body_of
-from .tree import children
+from .text.scope import FUNCTIONS, body_of
+from .text.tree import children
 
 _ADVICE: dict[type, str] = {
     ast.AsyncFunctionDef: "'async def' is not part of the language: functions do not wait; write 'def'",

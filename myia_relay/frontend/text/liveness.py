@@ -13,8 +13,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from ...utils.trampoline import Steps, run
 from . import scope as scopes
-from .trampoline import Steps, run
 from .tree import FunctionNode, children
 
 

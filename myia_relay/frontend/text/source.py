@@ -14,8 +14,8 @@ import types
 from collections import OrderedDict
 from typing import Any
 
-from ..utils.errors import ParseError
-from ..utils.source import Loc
+from ...utils.errors import ParseError
+from ...utils.source import Loc
 from .tree import FunctionNode, children, extent, walk
 
 _FILES: OrderedDict[tuple, Any] = OrderedDict()
