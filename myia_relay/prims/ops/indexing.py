@@ -139,8 +139,10 @@ def _axis_back(rank: int, axis: int) -> tuple[int, ...]:
 
 @dynamic_index.lower
 def _(b, index, x, i, *, in_types, out_type, axis):
-    at = clamp(b, b.cast(i([]), "int64"), in_types[0].shape[axis])
-    return x([*index[:axis], at, *index[axis:]])
+    size = in_types[0].shape[axis]
+    at = clamp(b, b.cast(i([]), "int64"), size)
+    with b.reading(size):
+        return x([*index[:axis], at, *index[axis:]])
 
 
 def _window(axes, axis):
@@ -196,8 +198,10 @@ def _(size, batched, x, start, *, axis, length):
 
 @dynamic_slice.lower
 def _(b, index, x, start, *, in_types, out_type, axis, length):
-    first = clamp(b, b.cast(start([]), "int64"), in_types[0].shape[axis] - length + 1)
-    return x([*index[:axis], index[axis] + first, *index[axis + 1 :]])
+    places = in_types[0].shape[axis] - length + 1
+    first = clamp(b, b.cast(start([]), "int64"), places)
+    with b.reading(places):
+        return x([*index[:axis], index[axis] + first, *index[axis + 1 :]])
 
 
 def _require_part(name: str, x, v, shape):
@@ -404,7 +408,8 @@ def _lower_window(combine):
         first = clamp(b, b.cast(start([]), "int64"), in_types[0].shape[axis] - n + 1)
         off = index[axis] - first
         inside = b.logical_and(b.ge(off, b.const(0, "int64")), b.lt(off, b.dim(n)))
-        new = v([*index[:axis], clamp(b, off, n), *index[axis + 1 :]])
+        with b.reading(n):
+            new = v([*index[:axis], clamp(b, off, n), *index[axis + 1 :]])
         return b.select(inside, combine(b, old, new), old)
 
     return lower
@@ -469,8 +474,10 @@ def _(size, batched, x, indices, *, axis):
 @take.lower
 def _(b, index, x, indices, *, in_types, out_type, axis):
     r = len(in_types[1].shape)
-    at = clamp(b, b.cast(indices(index[axis : axis + r]), "int64"), in_types[0].shape[axis])
-    return x([*index[:axis], at, *index[axis + r :]])
+    size = in_types[0].shape[axis]
+    at = clamp(b, b.cast(indices(index[axis : axis + r]), "int64"), size)
+    with b.reading(size):
+        return x([*index[:axis], at, *index[axis + r :]])
 
 
 def _scattered(shapes, out, *, axis):

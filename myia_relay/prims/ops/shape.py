@@ -190,7 +190,11 @@ def _(b, index, x, value, *, in_types, out_type, low, high, interior):
         for test in tests:
             inside = test if inside is None else b.logical_and(inside, test)
         picks.append(clamp(b, position, n))
-    return b.select(inside, x(picks), value([])) if picks else x([])
+    if not picks:
+        return x([])
+    with b.reading(*in_types[0].shape):
+        element = x(picks)
+    return b.select(inside, element, value([]))
 
 
 def _flipped(shapes, out, *, axes):
@@ -271,7 +275,8 @@ def _(b, index, *xs, in_types, out_type, axis):
         n = t.shape[axis]
         if n != 0:
             i = clamp(b, index[axis] - b.dim(start), n)
-            parts.append((start, x([*index[:axis], i, *index[axis + 1 :]])))
+            with b.reading(n):
+                parts.append((start, x([*index[:axis], i, *index[axis + 1 :]])))
         start = start + n
     if not parts:
         return b.const(0, out_type.dtype)  # an empty array: nobody reads it

@@ -6,12 +6,14 @@ work as well (`//` and `%` floor), also with Python ints.
 
 - Every elementwise primitive is a method of its name on expressions of one element: `b.add(x, y)`, `b.exp(x)`, `b.lt(x,
   y)` (a bool expression), `b.where(c, x, y)`, ... with the semantics of the primitive: exact, no contraction.
-- Reads are unguarded: a rule clamps each index into range by `b.select` before it reads.
+- Reads are unguarded: a rule clamps each index into range by `b.select` before it reads, and reads within `b.reading(size)`
+  where the axis may turn out to be empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 Expr = Any
@@ -60,6 +62,10 @@ class LoweringProtocol(Protocol):
 
     def dim(self, size) -> Expr:
         """A dimension (an int or a `Dim`) as an index expression."""
+
+    def reading(self, *sizes) -> AbstractContextManager:
+        """What is read within this has as many positions as these sizes say: nothing is read if one of them is not positive."""
+        ...
 
     def within(self, i: Expr, size) -> bool:
         """Whether an index that has just been read is known to lie in `0 ... size - 1`."""

@@ -26,6 +26,7 @@ from ....ir.node import Apply, Constant, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ..plan import View
+from ..tir import exact
 from ..tir.block import Block, broadcast, call, dtype_of, lanes_of, load, ramp, stored
 from ..tir.expr import Expr
 from ..tir.indexing import Address, AxisGroup, Gathered, Index, address, linear
@@ -311,7 +312,11 @@ class Evaluator:
 
     def load(self, buffer: Any, index: Index) -> Any:
         """The element(s) at an index; scalar where all lanes read the same."""
-        return self.load_at(buffer, address(index, self.b.dim), index)
+        found = self.load_at(buffer, address(index, self.b.dim), index)
+        if self.b.guards:
+            some = functools.reduce(tirx.And, self.b.guards)
+            found = tirx.if_then_else(some, found, exact.like(0, found))
+        return found
 
     def load_at(self, buffer: Any, at: Address | Gathered, index: Index) -> Any:
         lanes = max((lanes_of(dtype_of(g.at)) for g in index.groups), default=1)

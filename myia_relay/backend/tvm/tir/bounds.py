@@ -391,7 +391,7 @@ class _Function:
             return
         if _is_call(expr) and _is(expr.op, tvm.ir.Op):
             name = expr.op.name
-            if name == "tirx.if_then_else":
+            if name == "prim.if_then_else":
                 condition, *ways = expr.args
                 self.look(condition, block)
                 blocks = [Block(), Block()]

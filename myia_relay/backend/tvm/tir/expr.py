@@ -11,6 +11,8 @@ Input: a `Block`, into which temporaries go, and expressions. Output: expression
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tvm import tirx
@@ -64,6 +66,7 @@ class Expr:
         dims: name of a symbolic dimension -> its int64 expression.
         array: whether contraction and polynomial transcendentals are allowed.
         dtype: in the rule of a reduction, the dtype that it accumulates in.
+        guards: conditions under which memory is read.
         bounds: what range analysis knows of integers, by the identities of their expressions, which are kept alive. A place
             that is read as another node (narrower in a branch) has the bounds of the node that was read last.
     """
@@ -73,6 +76,7 @@ class Expr:
         self.dims = dims
         self.array = array
         self.dtype = ""
+        self.guards: tuple[Any, ...] = ()
         self.bounds: dict[int, tuple[Any, Interval]] = {}
 
     # --- shapes of expressions --------------------------------------------------------------------------------------
@@ -100,6 +104,15 @@ class Expr:
     def within(self, i: Any, size: Any) -> bool:
         _, (low, high) = self.bounds.get(id(i), (i, (-1, -1)))
         return isinstance(size, int) and 0 <= low and high < size
+
+    @contextmanager
+    def reading(self, *sizes: Any) -> Iterator[None]:
+        before = self.guards
+        self.guards += tuple(tirx.GT(self.dim(size), idx(0)) for size in sizes if not isinstance(size, int))
+        try:
+            yield
+        finally:
+            self.guards = before
 
     def let(self, x: Any) -> Any:
         """`x`, evaluated here once."""
