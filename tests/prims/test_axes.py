@@ -104,7 +104,8 @@ def test_declared_axes_are_those_of_the_meaning(prim, args, attrs):
 def test_every_primitive_on_arrays_declares_its_axes():
     kinds = ("elementwise", "injective", "reduce", "opaque")
     silent = [p.name for p in REGISTRY.values() if p.kind in kinds and p.axes is None]
-    assert silent == ["operator_kernel"]  # what it does differs from operator to operator
+    # The first puts every element elsewhere; what the second does differs from operator to operator.
+    assert silent == ["pack_columns", "operator_kernel"]
 
 
 @pytest.mark.parametrize(

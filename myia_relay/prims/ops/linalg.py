@@ -271,7 +271,7 @@ def _(size, batched, a, *, transposed=False, width):
     return concatenate(*(reshape(x, shape=(size, k * shape_of(x)[2])) for x in panels), axis=1)
 
 
-@primitive("opaque", differentiable=False)
+@primitive("opaque", differentiable=False, axes="m.,.->m.")
 @sums_in_float32
 def packed_dot(a, packed, *, columns, width):
     """A product with a matrix that `pack_columns` has packed.

@@ -58,7 +58,7 @@ class Keys:
         if t == "bool":
             return [
                 lambda: f"bool(random.bernoulli({K()}, {self.pick(('0.5', '0.1', E('float')))}))",
-                lambda: f"(random.uniform({K()}) < {E('float')})",
+                lambda: f"bool(random.uniform({K()}) < {E('float')})",
             ]
         if isinstance(t, Open) and not t.rest:
             size = lambda: f"({self.length(d)},)"  # noqa: E731

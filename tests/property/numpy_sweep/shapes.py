@@ -102,6 +102,11 @@ def _(d: Draw, name: str) -> str:
     )
 
 
+@calls("ndarray.repeat")
+def _(d: Draw, name: str) -> str:
+    return f"{d.array()}.repeat({d.one(('2', '0', '3', '-1', '1.5', '2, 0', '2, axis=-1', '1, axis=3'))})"
+
+
 @calls("np.pad")
 def _(d: Draw, name: str) -> str:
     x = d.operand()
