@@ -3,6 +3,7 @@
 - Compiled code and downloads go to a temporary cache, shared by the workers of one run and removed after it.
 - `data_dir` is the folder of datasets, `executor` runs a test once in each executor.
 - A test that sends itself Ctrl-C has the argument `interruptible`, one of the form of native code `unchecked`.
+- Of tests marked `sampled(n)` the default run takes one in n cases.
 - Tests marked `serial` run while no other worker runs anything.
 """
 
@@ -14,6 +15,7 @@ import os
 import shutil
 import signal
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +54,17 @@ def _clean_up(folder: str) -> None:
     for name in (_RUN_FOLDER, "MYIA_RELAY_CACHE"):
         os.environ.pop(name, None)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with parameters that is marked `sampled(n)` one in n cases is run by default, chosen by its name; the others
+    are a campaign.
+    """
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None and hasattr(item, "callspec") and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
+            item.add_marker(pytest.mark.campaign)
 
 
 @pytest.hookimpl(optionalhook=True)

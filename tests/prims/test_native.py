@@ -17,6 +17,8 @@ from myia_relay.ir.prim import REGISTRY
 from .examples import EXAMPLES
 from .staged import coerce, evaluate, reverse, stage
 
+pytestmark = pytest.mark.sampled(2)
+
 # Largest error of an array kernel in units of the last place of the result, where it is not exact: vectorised
 # transcendental functions, and the order of summation.
 ULPS = 8

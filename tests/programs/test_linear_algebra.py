@@ -8,6 +8,8 @@ import pytest
 from myia_relay import Float64, GradError, Tensor, grad, relay, vmap
 from tests.programs.cases import Cases, agree
 
+pytestmark = pytest.mark.sampled(2)
+
 SQUARE = np.array([[2.0, -1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
 RIGHT = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]])
 POSITIVE = SQUARE @ SQUARE.T + np.eye(3)

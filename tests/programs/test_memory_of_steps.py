@@ -210,6 +210,12 @@ def lists(rng):
     return lambda i: positive(i % 300, x)
 
 
+def leak(rng):
+    """Keeps a few numbers of each step."""
+    kept = []
+    return lambda i: kept.append(np.arange(10.0))
+
+
 PROGRAMS = {f.__name__: f for f in (trees, images, fit, random_keys, texts, sizes, lists)}
 
 
@@ -221,7 +227,7 @@ def resident() -> int:
 
 def measure(name: str, steps: int) -> list[int]:
     """What is resident after a tenth of the steps, and after each quarter of the others."""
-    step, found = PROGRAMS[name](np.random.default_rng(0)), []
+    step, found = {**PROGRAMS, "leak": leak}[name](np.random.default_rng(0)), []
     first = steps // 10
     for part in range(PARTS + 1):
         rest = steps - first
@@ -256,12 +262,7 @@ def test_a_few_thousand_steps():
 @linux
 def test_a_leak_would_be_seen():
     """One array of a few numbers for each step is more than what is allowed."""
-    kept = []
-    PROGRAMS["leak"] = lambda rng: lambda i: kept.append(np.arange(10.0))
-    try:
-        figures = measure("leak", 20_000)
-    finally:
-        del PROGRAMS["leak"]
+    (figures,) = measured(["leak"], 20_000).values()
     assert figures[-1] - figures[1] > ALLOWED
 
 

@@ -8,6 +8,8 @@ import pytest
 from myia_relay import CompileError, grad, relay, vmap
 from tests.programs.cases import EXECUTORS, Cases, agree
 
+pytestmark = pytest.mark.sampled(2)
+
 case = Cases()
 V = np.array([0.5, -1.5, 2.0, -0.25, 1.0, 3.0])
 T = np.random.default_rng(1).normal(size=(3, 4, 5))

@@ -8,6 +8,8 @@ import pytest
 from myia_relay import grad, relay, value_and_grad
 from tests.programs.word_trees import Leaf, Node, Tree
 
+pytestmark = pytest.mark.sampled(2)
+
 ROWS = 100
 TABLE = np.sin(np.arange(ROWS * 3.0)).reshape(ROWS, 3)
 OTHER = np.cos(np.arange(ROWS * 2.0)).reshape(ROWS, 2)

@@ -10,6 +10,8 @@ from myia_relay.backend.tvm.kernels import depthwise_conv, direct_conv
 from myia_relay.backend.tvm.kernels.patches import Conv
 from myia_relay.backend.tvm.tir import pipeline, threads
 
+pytestmark = pytest.mark.sampled(2)
+
 RNG = np.random.default_rng(6)
 WIDE = pytest.mark.skipif(pipeline.vector_bytes() < 64, reason="needs vectors of 512 bits")
 

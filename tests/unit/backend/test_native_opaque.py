@@ -9,6 +9,8 @@ from myia_relay.backend.tvm.kernels import opaque, skinny_products
 from myia_relay.backend.tvm.tir import pipeline
 from tests.unit.backend.native_util import P, check, compile_
 
+pytestmark = pytest.mark.sampled(2)
+
 RNG = np.random.default_rng(2)
 
 

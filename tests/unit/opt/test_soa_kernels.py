@@ -17,6 +17,8 @@ from myia_relay.ir.verify import verify
 from myia_relay.opt.kernels.soa_kernels import SoaKernels
 from myia_relay.opt.kernels.zero_blocks import families, skippable
 
+pytestmark = pytest.mark.sampled(2)
+
 RNG = np.random.default_rng(5)
 
 
