@@ -57,7 +57,8 @@ AREAS = (
     Area(
         "sharing",
         {"infer": "sharing", "frontend": "ownership"},
-        "errors/test_sharing unit/infer/test_sharing programs/test_aliases programs/test_shared_entries",
+        "errors/test_sharing unit/infer/test_sharing programs/test_aliases programs/test_changed_arguments "
+        "programs/test_shared_entries",
     ),
     Area("references", {"backend/tvm": "references lists list_blocks"}, "test_native_lists"),
     Area("plan", {"backend/tvm": "plan"}, "test_plan"),

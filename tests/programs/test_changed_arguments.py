@@ -362,6 +362,11 @@ def same_rows(rows):
     rows[0] = rows[1]
 
 
+def same_entries(rows):
+    rows[0][0] = rows[0][1]
+    rows[0][0].append(7)
+
+
 def collect(x, into=[]):  # noqa: B006
     into.append(x)
     return len(into)
@@ -414,6 +419,12 @@ def rows_that_became_one(n):
     return rows
 
 
+def entries_that_became_one(n):
+    rows = [[[n], [1]]]
+    same_entries(rows)
+    return rows
+
+
 def a_default(n):
     return collect(n)
 
@@ -443,6 +454,7 @@ def by_another_function(n):
         (a_view, "'x' may be, or hold, the same object as 'y'"),
         (a_list_that_was_kept, "'out' may be, or hold, the same object as 'xs'"),
         (rows_that_became_one, "may be, or hold, the same object"),
+        (entries_that_became_one, "the same object"),
         (a_default, "'into' is the parameter 'into'"),
         (in_a_comprehension, "'a' is the parameter 'a'"),
         (read_in_the_same_expression, "two statements"),
