@@ -71,6 +71,7 @@ class NumpyLowering:
         return Index(size)
 
     def reading(self, *sizes):
+        self.asked = sizes
         return contextlib.nullcontext()
 
     def within(self, i, size):

@@ -19,11 +19,12 @@ from myia_relay.prims.rules.broadcast import reduced_shape
 from myia_relay.utils.errors import CompileError, InternalError
 
 from .examples import EXAMPLES
-from .lowering import lower
+from .lowering import Index, NumpyLowering, lower
 from .staged import evaluate, stage
 from .test_registry import compute
 
 INF, NAN = math.inf, math.nan
+M34 = np.arange(12.0).reshape(3, 4)
 AWKWARD = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 1e200, -1e200, 1e200 + 1e190, 4.0, -4.0, 2.0**53,
            1001.0, -1001.0, 5e-324, -5e-324, INF, -INF, NAN]  # fmt: skip
 
@@ -108,6 +109,26 @@ def test_quotients_of_integers_are_those_of_python():
     for a, b in itertools.product(EDGES, EDGES):
         want = a / b if b else NAN if a == 0 else math.copysign(INF, a)
         assert same(float(reference("int_truediv", a, b)), want), (a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "attrs", "sizes"),
+    [
+        ("pad", (M34, 0.0), {"low": (1, 0), "high": (0, 0), "interior": (0, 0)}, (3, 4)),
+        ("concatenate", (M34, M34[:, :2]), {"axis": 1}, (2,)),
+        ("dynamic_index", (M34, 1), {"axis": 1}, (4,)),
+        ("dynamic_slice", (M34, 1), {"axis": 0, "length": 2}, (2,)),
+        ("dynamic_update_slice", (M34, M34[:2], 1), {"axis": 0}, (2,)),
+        ("take", (M34, np.array([1, 0])), {"axis": 1}, (4,)),
+    ],
+)
+def test_what_may_be_empty_is_said_where_it_is_read(name, args, attrs, sizes):
+    prim, b = REGISTRY[name], NumpyLowering()
+    types = [type_of_constant(a) for a in args]
+    out = prim.infer_rule(*types, **attrs)
+    reads = [lambda at, a=a: np.asarray(a)[tuple(map(int, at))] for a in args]
+    prim.lower_rule(b, [Index(0)] * len(out.shape), *reads, in_types=types, out_type=out, **attrs)
+    assert b.asked == sizes
 
 
 def test_a_back_end_may_divide_integers_itself():
