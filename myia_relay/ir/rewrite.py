@@ -294,9 +294,17 @@ class Rewriter:
 
     def build(self, graph: Graph) -> Graph:
         """Rebuild one graph: parameters as they are, then application by application."""
+        return self.rebuilt(graph, {})
+
+    def rebuilt(self, graph: Graph, instead: Mapping[Node, Callable[[Builder, Env], Node]]) -> Graph:
+        """A graph rebuilt by `node`, but for applications that are written anew: each by what emits it instead."""
         new, env = self.interface(graph)
         builder = Builder(new)
         for node in graph.nodes:
+            if node in instead:
+                builder.origin = node.origin
+                env[node] = instead[node](builder, env)
+                continue
             args = tuple(lookup(env, a) for a in node.args)
             attrs = self.inner(node)
             env[node] = self.node(builder, node, args, attrs)

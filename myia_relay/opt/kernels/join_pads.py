@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from ...abstract.types import INT, Array
 from ...ir.build import Builder
@@ -49,23 +49,11 @@ class _Join(Rewriter):
             for arg in node.args:
                 count[arg] = count.get(arg, 0) + 1
         found = {n: parts for n in graph.nodes if (parts := joined(n, count))}
-        if not found:
-            return super().build(graph)
-        self.changed = True
-        new, env = self.interface(graph)
-        b = Builder(new)
-        for node in graph.nodes:
-            if node in found:
-                env[node] = self.written(b, node, env, found[node])
-            else:
-                attrs: Mapping[str, Any] = self.inner(node)
-                env[node] = self.node(b, node, tuple(lookup(env, a) for a in node.args), attrs)
-        new.output = lookup(env, graph.output)
-        return new
+        self.changed |= bool(found)
+        return self.rebuilt(graph, {node: partial(self.written, node, parts) for node, parts in found.items()})
 
-    def written(self, b: Builder, node: Apply, env: Env, parts: list[Apply]) -> Node:
+    def written(self, node: Apply, parts: list[Apply], b: Builder, env: Env) -> Node:
         """The whole, made of its parts."""
-        b.origin = node.origin
         axis = _axis(parts[0])
         assert axis is not None
         whole = undef(b, node.type)

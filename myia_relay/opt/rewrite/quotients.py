@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from ...abstract.dims import known_size
 from ...abstract.types import Array, is_static_shape
@@ -45,23 +45,11 @@ class _Read(Rewriter):
 
     def build(self, graph: Graph) -> Graph:
         found = replaced(graph)
-        if not found:
-            return super().build(graph)
-        self.changed = True
-        new, env = self.interface(graph)
-        b = Builder(new)
-        for node in graph.nodes:
-            if node in found:
-                env[node] = self.written(b, node, env, *found[node])
-            else:
-                attrs: Mapping[str, Any] = self.inner(node)
-                env[node] = self.node(b, node, tuple(lookup(env, a) for a in node.args), attrs)
-        new.output = lookup(env, graph.output)
-        return new
+        self.changed |= bool(found)
+        return self.rebuilt(graph, {node: partial(self.written, *parts) for node, parts in found.items()})
 
-    def written(self, b: Builder, node: Apply, env: Env, factor: Node, quotient: Apply) -> Node:
+    def written(self, factor: Node, quotient: Apply, b: Builder, env: Env) -> Node:
         """The product, of the quotient."""
-        b.origin = node.origin
         mul, s = REGISTRY["mul"], lookup(env, quotient.args[1])
         parts = quotient_and_rest(factor, quotient.args[1])
         if parts is None:
