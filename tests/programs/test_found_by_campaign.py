@@ -652,3 +652,89 @@ def test_the_sum_of_a_list_that_has_become_empty(executor):
 
     assert relay(f, executor=executor)(3, 2**63 - 1) == (2**63 - 1, 0)
     assert relay(f, executor=executor)(3, 0.5) == (0.5, 0)
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_arrays_that_turn_out_to_be_empty(executor):
+    """The size of an array becomes known to be 0 after its elements were asked for; np.diff and np.take of none."""
+
+    def beyond(a: np.uint8):
+        n = int(a) // 256
+        s = np.ones(n, np.float64)
+        for j in range(n - 1):
+            s[j] += 1.0
+        return float(s[s.shape[0]])
+
+    def known(n):
+        count = 0 * n
+        s = np.ones(count)
+        return s[0] if n > 5 else 1.0
+
+    def differences(n):
+        return np.diff(np.ones(n)), np.diff(np.ones((2, n)) * np.arange(n)), np.diff(np.arange(n) ** 3, n=2)
+
+    def taken(n, count):
+        return np.take(np.arange(n), np.arange(count))
+
+    def broadcast(n):
+        return np.broadcast_to(np.ones(3), (n, 3))
+
+    cases = [
+        (beyond, (np.uint8(1),)),
+        *((known, (n,)) for n in (1, 7)),
+        *((differences, (n,)) for n in (0, 1, 2, 5)),
+        *((taken, sizes) for sizes in ((0, 0), (0, 2), (3, 2), (3, 4))),
+        *((broadcast, (n,)) for n in (0, 2, -1)),
+    ]
+    for f, args in cases:
+        try:
+            want = f(*args)
+        except Exception as error:
+            with pytest.raises(type(error)) as found:
+                relay(f, executor=executor)(*args)
+            assert str(error) in str(found.value)
+        else:
+            got = relay(f, executor=executor)(*args)
+            for x, y in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+                np.testing.assert_array_equal(x, y)
+                assert np.asarray(x).dtype == np.asarray(y).dtype
+
+
+def test_elements_of_an_array_that_turns_out_to_be_empty_have_types():
+    """An index into an axis of one element can only be 0, so a size is; each pass must leave a graph that types."""
+    text = """
+def program(a, x):
+    first = np.full((1, 2), x).T[1, int(a)]
+    n = int(a) % 4
+    s = np.ones(n, np.float64)
+    for j in range(n - 1):
+        s[j] += x
+    return first, float(s[s.shape[0]])
+"""
+    verdict = check(text, [(np.uint8(1), 2.0), (np.uint8(0), 2.0)], "<empty>", thorough=True)
+    assert verdict.kind == "same", verdict
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_printing_an_object_without_fields(executor, capsys):
+    """Nothing of the program was in the heap, which shows objects."""
+
+    def f(n):
+        end = End()
+        if n > 100:
+            end = Link(n, end)
+        print(n, End() if n > 5 else Link(n, End()), end)
+        return n
+
+    for n in (1, 101):
+        relay(f, executor=executor)(n)
+        got = capsys.readouterr().out
+        f(n)
+        assert got == capsys.readouterr().out
+
+    def g(n):
+        print(n, End())
+        return n
+
+    relay(g, executor=executor)(3)
+    assert capsys.readouterr().out == "3 End()\n"

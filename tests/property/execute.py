@@ -129,8 +129,8 @@ def check(
                 return Verdict("failed", str(got.error), executor, args, seen)
             if isinstance(got.error, TypeError) and "the loop ran no iteration, so it kept" in str(got.error):
                 return Verdict("refused", str(got.error), executor, args, seen)  # at run time, as only that tells
-            if isinstance(got.error, IndexError) and str(got.error).startswith("slice ") and not beyond:
-                # x[i : i + 2] has a known size, and is refused where NumPy would cut it off
+            if isinstance(got.error, IndexError) and re.match("(a )?slice ", str(got.error)) and not beyond:
+                # x[i : i + 2] has a known size, and x[:9] of a named one; they are refused where NumPy would cut them off
                 return Verdict("refused", str(got.error), executor, args, seen)
             wrong = judge(oracle, args, got, want, beyond)
             if wrong:

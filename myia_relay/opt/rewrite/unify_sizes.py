@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...abstract.dims import DimLike, symbols
+from ...abstract.dims import DimLike, is_known, symbols
 from ...abstract.types import INT
+from ...ir.build import placeholder
 from ...ir.node import Apply, Constant, Graph, Node, applies
 from ...ir.rewrite import Env, Rewriter, lookup
 from ...ir.sizes import Renaming, is_binding
@@ -65,5 +66,13 @@ class _Unify(Rewriter):
         if applies(node, "dim_size") and isinstance(attrs["dim"], int):
             return Constant(attrs["dim"], INT, node.origin)
         fn = self.rewrite(node.fn) if isinstance(node.fn, Graph) else node.fn
-        args = tuple(lookup(env, a) for a in node.args)
-        return new.apply(fn, *args, attrs=attrs, type=renaming.type(node.type), origin=node.origin, name=node.name)
+        args, type = tuple(lookup(env, a) for a in node.args), renaming.type(node.type)
+        if applies(node, "slice", "dynamic_slice") and _empty_axis(args[0].type.shape, type.shape):
+            # A check before it fails, so nobody sees its value; but the rest of the graph must have its types.
+            return Constant(placeholder(type), type, node.origin)
+        return new.apply(fn, *args, attrs=attrs, type=type, origin=node.origin, name=node.name)
+
+
+def _empty_axis(of: tuple[DimLike, ...], part: tuple[DimLike, ...]) -> bool:
+    """Whether a part of an array has elements along an axis, as is known now, where the array has none."""
+    return any(have == 0 and wanted != 0 for have, wanted in zip(of, part, strict=True)) and is_known(part)

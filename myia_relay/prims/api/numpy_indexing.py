@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...abstract.dims import never_negative, product
 from ...abstract.types import INTS
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
@@ -16,7 +17,7 @@ from ..rules.relations import normalise_axis, show_shape
 from .implementations import implements, method
 from .numpy_shape import array_of, distinct_axes, ravel
 from .products import permuted
-from .promotion import operand, static_index
+from .promotion import guard, operand, python, size_value, static_index
 from .subscripts import checked_positions, getitem
 
 
@@ -33,6 +34,12 @@ def numpy_take(b: Builder, a, indices, axis=None) -> Var:
     if axis is None:
         x, axis = ravel(b, x), 0
     axis = normalise_axis("np.take", axis, x.shape)
+    size = x.shape[axis]
+    if 0 not in i.shape and (size == 0 if isinstance(size, int) else not never_negative(size - 1)):
+        anything = P.logical_or(
+            P.ne(size_value(b, size), python(b, 0)), P.eq(size_value(b, product(i.shape)), python(b, 0))
+        )
+        guard(b, anything, IndexError, "cannot do a non-empty take from an empty axes.")
     if i.shape == ():
         return getitem(b, x, (slice(None),) * axis + (i,))
     return take(x, checked_positions(b, i, x.shape[axis], axis), axis=axis)

@@ -1,4 +1,4 @@
-"""NumPy's reductions: sums, means, extrema, positions of extrema."""
+"""NumPy's reductions: sums, means, extrema, positions of extrema; running sums, and differences."""
 
 from __future__ import annotations
 
@@ -10,11 +10,24 @@ from ...ir.build import Builder, Var
 from ...library import refusals
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
-from ..ops.reduction import argmax, argmin, reduce_all, reduce_any, reduce_max, reduce_min, reduce_prod
+from ..ops.reduction import (
+    argmax,
+    argmin,
+    cumsum,
+    cumulative_product,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+)
+from ..ops.shape import slice_
 from ..rules.broadcast import as_array, reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
+from .arithmetic import sub
 from .implementations import implements, method
 from .numpy_elementwise import dtype_name
+from .numpy_shape import array_of, ravel
 from .promotion import (
     as_int,
     astype,
@@ -25,11 +38,13 @@ from .promotion import (
     promote,
     python,
     size_value,
+    static_index,
     static_value,
     strong,
     unwrap,
     weak,
 )
+from .subscripts import getitem
 
 
 def sum_dtype(dtype: str) -> str:
@@ -273,3 +288,58 @@ def _(b: Builder, why):
 
 
 __all__ = ["Dim", "float_dtype", "sum_dtype"]
+
+
+# Running sums, differences.
+
+
+@implements(np.cumsum, static=("axis", "dtype"))
+def numpy_cumsum(b: Builder, a, axis=None, dtype=None) -> Var:
+    """np.cumsum."""
+    x = array_of(b, a, "np.cumsum")
+    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    return cumsum(x, axis=normalise_axis("np.cumsum", axis, x.shape))
+
+
+method("cumsum", static=("axis", "dtype"))(numpy_cumsum)
+
+
+@implements(np.cumprod, static=("axis", "dtype"))
+def cumprod(b: Builder, a, axis=None, dtype=None) -> Var:
+    """np.cumprod."""
+    x = array_of(b, a, "np.cumprod")
+    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    return cumulative_product(x, normalise_axis("np.cumprod", axis, x.shape))
+
+
+method("cumprod", static=("axis", "dtype"))(cumprod)
+
+
+@implements(np.diff, static=("n", "axis"))
+def diff(b: Builder, a, n=1, axis=-1) -> Var:
+    """np.diff.
+
+    Raises:
+        ShapeError: n is negative.
+    """
+    x = array_of(b, a, "np.diff")
+    axis = normalise_axis("np.diff", axis, x.shape)
+    if static_index(n, "np.diff: n") < 0:
+        raise ShapeError(f"np.diff: order must be non-negative but got {n}")
+    for _ in range(n):
+        size = x.shape[axis]
+        if isinstance(size, Dim) and not never_negative(size - 1):  # it may be empty, and is then what is left of it
+            before = (slice(None),) * axis
+            x = sub(b, getitem(b, x, (*before, slice(1, None))), getitem(b, x, (*before, slice(None, -1))))
+            continue
+        ends = []
+        for first in (1, 0):
+            starts = tuple(first if k == axis and size != 0 else 0 for k in range(x.ndim))
+            sizes = tuple((size - 1 if size != 0 else 0) if k == axis else d for k, d in enumerate(x.shape))
+            ends.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
+        x = sub(b, *ends)
+    return x

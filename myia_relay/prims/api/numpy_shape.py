@@ -6,25 +6,23 @@ import math
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, never_negative, product
+from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, product
 from ...abstract.types import INTS, Array, Scalar, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
 from ..ops.indexing import take
-from ..ops.reduction import cumsum, cumulative_product
 from ..ops.shape import concatenate, flip, pad, slice_
 from ..ops.shape import stack as stack_arrays
 from ..rules.broadcast import broadcast_to, full, nullary, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
 from .array_indices import repeated
 from .implementations import implements, method
-from .numpy_elementwise import dtype_name
 from .products import permuted
 from .promotion import (
+    NEGATIVE,
     agreeing,
     as_int,
-    astype,
     bind_size,
     fit,
     guard,
@@ -60,11 +58,11 @@ def static_shape(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
     return tuple(size_argument(b, d, f"{what}: a size") for d in shape)
 
 
-def sizes_of(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
-    """The shape of an array that is made: as `static_shape`, and no size is negative."""
+def sizes_of(b: Builder, shape, what: str, negative: str = NEGATIVE) -> tuple[DimLike, ...]:
+    """The shape of an array that is made: as `static_shape`, and no size is negative; see `static_size`."""
     if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
         shape = (shape,)
-    return tuple(static_size(b, d, f"{what}: a size") for d in shape)
+    return tuple(static_size(b, d, f"{what}: a size", negative) for d in shape)
 
 
 def full_shape(b: Builder, x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
@@ -263,7 +261,8 @@ def expand_dims(b: Builder, a, axis) -> Var:
 def numpy_broadcast_to(b: Builder, array, shape) -> Var:
     """np.broadcast_to."""
     x = strong(operand(b, array, "np.broadcast_to"))
-    return broadcast_to(x, shape=sizes_of(b, shape, "broadcast_to"))
+    text = "all elements of broadcast shape must be non-negative"
+    return broadcast_to(x, shape=sizes_of(b, shape, "broadcast_to", text))
 
 
 @implements(np.flip, static=("axis",))
@@ -512,64 +511,7 @@ def _rolled(b: Builder, x: Var, shift, axis: int) -> Var:
     return concatenate(head, tail, axis=axis)
 
 
-# Running sums, attributes.
-
-
-@implements(np.cumsum, static=("axis", "dtype"))
-def numpy_cumsum(b: Builder, a, axis=None, dtype=None) -> Var:
-    """np.cumsum."""
-    from .numpy_reductions import sum_dtype
-
-    x = array_of(b, a, "np.cumsum")
-    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
-    if axis is None:
-        x, axis = ravel(b, x), 0
-    return cumsum(x, axis=normalise_axis("np.cumsum", axis, x.shape))
-
-
-method("cumsum", static=("axis", "dtype"))(numpy_cumsum)
-
-
-@implements(np.cumprod, static=("axis", "dtype"))
-def cumprod(b: Builder, a, axis=None, dtype=None) -> Var:
-    """np.cumprod."""
-    from .numpy_reductions import sum_dtype
-
-    x = array_of(b, a, "np.cumprod")
-    x = astype(x, dtype_name(dtype) if dtype is not None else sum_dtype(x.dtype))
-    if axis is None:
-        x, axis = ravel(b, x), 0
-    return cumulative_product(x, normalise_axis("np.cumprod", axis, x.shape))
-
-
-method("cumprod", static=("axis", "dtype"))(cumprod)
-
-
-@implements(np.diff, static=("n", "axis"))
-def diff(b: Builder, a, n=1, axis=-1) -> Var:
-    """np.diff.
-
-    Raises:
-        ShapeError: n is negative.
-    """
-    from .arithmetic import sub
-
-    x = array_of(b, a, "np.diff")
-    axis = normalise_axis("np.diff", axis, x.shape)
-    if static_index(n, "np.diff: n") < 0:
-        raise ShapeError(f"np.diff: order must be non-negative but got {n}")
-    for _ in range(n):
-        size = x.shape[axis]
-        if isinstance(size, Dim) and not never_negative(size - 1):
-            text = "np.diff in compiled code takes no empty axis of unknown size; this one has size "
-            guard(b, P.ge(size_value(b, size - 1), python(b, 0)), ValueError, text, 0, operands=(size_value(b, size),))
-        ends = []
-        for first in (1, 0):
-            starts = tuple(first if k == axis and size != 0 else 0 for k in range(x.ndim))
-            sizes = tuple((size - 1 if size != 0 else 0) if k == axis else d for k, d in enumerate(x.shape))
-            ends.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
-        x = sub(b, *ends)
-    return x
+# Attributes.
 
 
 def shape_value(b: Builder, x: Var):

@@ -78,20 +78,23 @@ def static_index(x, what: str) -> int:
     return int(x)
 
 
-def size_argument(b: Builder, x, what: str) -> DimLike:
+NEGATIVE = "negative dimensions are not allowed"  # what most functions of NumPy say
+
+
+def size_argument(b: Builder, x, what: str, negative: str = NEGATIVE) -> DimLike:
     """A size that an argument says, or -1: an int, the size of an axis, or a new symbol for an int that is computed at run time.
 
     Raises:
         TypeError_: it is no int.
     """
     if static_int(x) is None and isinstance(x, Var) and x.type in (INT, *map(Scalar, INTS)):
-        return run_time_size(b, as_int(b, x, what))
+        return run_time_size(b, as_int(b, x, what), negative)
     return require_static_int(x, what)
 
 
-def run_time_size(b: Builder, size: Var) -> Dim:
+def run_time_size(b: Builder, size: Var, negative: str = NEGATIVE) -> Dim:
     """A symbol for a size that is computed at run time; the same one for the same computation. What is negative raises."""
-    guard(b, ge(size, size.const(0)), ValueError, "negative dimensions are not allowed")
+    guard(b, ge(size, size.const(0)), ValueError, negative)
     return bind_size(b, size)
 
 
@@ -181,20 +184,26 @@ def meeting(b: Builder, name: str, x: Var, i: int, y: Var, j: int) -> tuple[Var,
     return with_size(b, name, x, i, size), with_size(b, name, y, j, size)
 
 
-def static_size(b: Builder, x, what: str) -> DimLike:
+def static_size(b: Builder, x, what: str, negative: str = NEGATIVE) -> DimLike:
     """A size that an argument says: an int, the size of an axis, or an int computed at run time, and not negative.
+
+    Args:
+        b: the builder.
+        x: the argument.
+        what: its name.
+        negative: what NumPy's function says of a negative size.
 
     Raises:
         TypeError_: it is no int.
         ShapeError: it is negative. Where only a run tells, that raises ValueError.
     """
-    size = size_argument(b, x, what)
+    size = size_argument(b, x, what, negative)
     if isinstance(size, Dim):
         if not never_negative(size):
             value = size_value(b, size)
-            guard(b, ge(value, value.const(0)), ValueError, "negative dimensions are not allowed")
+            guard(b, ge(value, value.const(0)), ValueError, negative)
     elif size < 0:
-        raise ShapeError(f"negative dimensions are not allowed: {what} is {size}")
+        raise ShapeError(f"{negative}: {what} is {size}")
     return size
 
 

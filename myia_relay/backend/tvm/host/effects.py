@@ -16,7 +16,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx
 
-from ....abstract.types import Array, List, NoneT, Ref, Str, Struct, Type, leaves
+from ....abstract.types import Array, Data, List, NoneT, Ref, Str, Struct, Type, leaves
 from ....ir.node import Apply, Constant, Graph, Node, applies
 from ....ir.prim import Primitive
 from ....opt.analysis.fusion import COST, is_scalar, is_view
@@ -27,6 +27,7 @@ from ..kernels.kernel import view_pointer
 from ..plan import View
 from ..tir import exact
 from ..tir.block import call, dtype_of, expect, idx, load
+from .data import slots
 from .inplace import last_use, views
 
 SERVE = "myia_relay.native.serve"  # where code is not linked here but loaded by TVM
@@ -79,6 +80,8 @@ def _decoder(lowering: Any, t: Type, value: Any, node: Node | None) -> Any:
             t, tuple(_decoder(lowering, e, v, part) for e, v, part in zip(t.elems, value, parts, strict=True))
         )
     slot = lowering.state.slot()
+    if isinstance(t, Data):
+        slots(lowering)  # its reader asks the heap, for variants without fields too
     if is_scalar(t):
         lowering.state.put(slot, value, t.dtype)
         return sites.Number(slot, t)
