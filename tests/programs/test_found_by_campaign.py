@@ -679,12 +679,20 @@ def test_arrays_that_turn_out_to_be_empty(executor):
     def broadcast(n):
         return np.broadcast_to(np.ones(3), (n, 3))
 
+    def repeated(n, count):
+        return (
+            np.repeat(np.ones(n), count),
+            np.repeat(np.ones((n, 2)), count, axis=0),
+            np.repeat(np.ones((0, 2)), count, 0),
+        )
+
     cases = [
         (beyond, (np.uint8(1),)),
         *((known, (n,)) for n in (1, 7)),
         *((differences, (n,)) for n in (0, 1, 2, 5)),
         *((taken, sizes) for sizes in ((0, 0), (0, 2), (3, 2), (3, 4))),
         *((broadcast, (n,)) for n in (0, 2, -1)),
+        *((repeated, sizes) for sizes in ((0, -1), (0, 2), (3, 2), (3, -1))),
     ]
     for f, args in cases:
         try:

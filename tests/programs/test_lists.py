@@ -783,6 +783,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_derivatives(function, executor):
     x, n, h = 0.7, 6, 1e-5

@@ -434,6 +434,12 @@ def repeat(b: Builder, a, repeats, axis=None) -> Var:
         counts = operand(b, repeats, "np.repeat: repeats")
         if counts.shape:
             return repeated(b, x, counts, axis)
+    if x.shape[axis] == 0 or (isinstance(x.shape[axis], Dim) and static_int(repeats) is None):
+        # NumPy refuses a negative size of the result. Of an empty axis that is 0, whatever it is multiplied with.
+        count = as_int(b, repeats, "np.repeat: repeats")
+        fine = P.logical_or(P.ge(count, count.const(0)), P.eq(size_value(b, x.shape[axis]), count.const(0)))
+        guard(b, fine, ValueError, NEGATIVE)
+        repeats = bind_size(b, P.maximum(count, count.const(0)))
     repeats = static_size(b, repeats, "np.repeat: repeats")
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     out = broadcast_to(reshape(x, shape=(*before, n, 1, *after)), shape=(*before, n, repeats, *after))

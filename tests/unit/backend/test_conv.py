@@ -96,6 +96,7 @@ def run_conv(s, n, tasks, dtype, symbolic=False):
     np.testing.assert_allclose(out[2], dx, **tolerance)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n, tasks", [(1, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("s", CONVS, ids=str)
