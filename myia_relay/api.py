@@ -47,6 +47,7 @@ from .utils.deep import deeply
 from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
 from .utils.forks import unforked, unlock_in_child
 from .utils.nesting import nesting_problem
+from .utils.pickling import Remade
 from .utils.raising import for_user
 from .utils.source import Origin
 
@@ -70,7 +71,7 @@ def at_boundary(method: Callable) -> Callable:
     return guarded
 
 
-class Relay:
+class Relay(Remade):
     """A function compiled on call.
 
     Args:
@@ -547,8 +548,6 @@ class Relay:
         _, treedefs, keywords = self._signature(args, kwargs, [])
         return self._compile(treedefs, keywords, executor="native").run
 
-    # Methods.
-
     def __get__(self, instance, owner=None):
         """The method of an instance: a record is passed as an argument; of any other object the attributes are read."""
         if instance is None:
@@ -565,6 +564,9 @@ class Relay:
             self._bound.move_to_end(id(instance))
         return known
 
+    def _made_of(self) -> tuple[tuple, dict[str, Any]]:
+        return (self.__wrapped__,), {"static": self.static, **self.options}
+
     def __repr__(self) -> str:
         return f"<relay function {getattr(self, '__name__', '?')}>"
 
@@ -578,6 +580,9 @@ class RecordMethod(Relay):
 
     def __call__(self, *args, **kwargs):
         return self._function(self._instance, *args, **kwargs)
+
+    def _made_of(self) -> tuple[tuple, dict[str, Any]]:
+        return (self._function, self._instance), {}
 
     def cache_info(self) -> CacheInfo:
         """That of the function."""

@@ -223,6 +223,13 @@ class CustomVjp(Transformed):
         super().__init__("custom_vjp", function, {"holder": self})
         self.__name__ = getattr(function, "__name__", "f")
 
+    def _made_of(self) -> tuple[tuple, dict[str, Any]]:
+        return (self.__wrapped__,), {"rule": self.rule}
+
+    def __setstate__(self, state: tuple[tuple, dict[str, Any]]) -> None:
+        self.__init__(*state[0])
+        self.rule = state[1]["rule"]
+
     def defvjp(self, rule: Callable) -> Callable:
         """Attach the rule; a decorator.
 

@@ -95,9 +95,6 @@ class OperatorFunction(Sized):
         """The names of the parameters that may be given by position."""
         return self.implementation.positional
 
-    def __reduce__(self) -> str:
-        return self.operator_name  # pickled by its name in the module that it is in
-
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         """Emit a call in compiled code."""
         return numeric(engine, frame, self.implementation, args, kwargs, self.implementation.name)

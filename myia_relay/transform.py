@@ -21,8 +21,8 @@ from .utils.errors import GradError, TypeError_
 class Transformed(Relay):
     """A transformed function: `transform` applied to `function` with static `options`."""
 
-    def __init__(self, transform: str, function: Callable, options: dict[str, Any]):
-        self._derived = (transform, function, tuple(sorted(options.items())))
+    def __init__(self, transform: str, function: Callable, options: Any):
+        self._derived = (transform, function, tuple(sorted(dict(options).items())))
         settings = getattr(function, "options", {"executor": "native"})
         super().__init__(
             function,
@@ -30,6 +30,10 @@ class Transformed(Relay):
         )
         self._decorated = _Marker(self._derived)
         self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"
+
+    def _made_of(self) -> tuple[tuple, dict[str, Any]]:
+        transform, function, options = self._derived
+        return (transform, function, options), {}
 
     @property
     def __relay_derived__(self) -> tuple[str, Callable, tuple]:

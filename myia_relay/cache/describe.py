@@ -27,6 +27,7 @@ import numpy as np
 
 from ..backend.native.format import Unportable
 from ..utils.attributes import has_own
+from ..utils.pickling import main_or
 
 # Modules whose functions are identified by their names, for the versions that are part of every key.
 LIBRARIES = {"numpy", "myia_relay", *sys.stdlib_module_names}
@@ -67,7 +68,7 @@ def by_name(value: Any) -> tuple[str, str] | None:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         return None
-    return (module, name) if named(module, name) is value else None
+    return (main_or(module), name) if named(module, name) is value else None
 
 
 def named(module: str, name: str) -> Any:
@@ -142,7 +143,7 @@ class _Describer:
         return [self.any(v) for v in values]
 
     def function(self, f: types.FunctionType) -> Any:
-        parts = [code_text(f.__code__), source_text(f), f.__module__, f.__qualname__]
+        parts = [code_text(f.__code__), source_text(f), main_or(f.__module__), f.__qualname__]
         return ["function", digest(*parts), self.any(f.__defaults__), self.any(f.__kwdefaults__), self.annotations(f)]
 
     def annotations(self, holder: Any) -> list:
@@ -174,7 +175,7 @@ class _Describer:
             return ["library", value.__module__, value.__qualname__]
         if type(value) is not type or "<locals>" in value.__qualname__:
             raise Unportable(f"the class {value.__qualname__}")
-        place = (value.__module__, value.__qualname__, self.items(value.__bases__))
+        place = (main_or(value.__module__), value.__qualname__, self.items(value.__bases__))
         contents = []
         for name in sorted(vars(value)):
             if name not in PASSED and not name.startswith(("_abc_", "__relay_")):

@@ -152,6 +152,9 @@ class CompiledFunction:
         count = len(self._compiled.returned)
         return python_value(self._compiled.program.result, iter([out] if count == 1 else out))
 
+    def __reduce__(self) -> Any:
+        return load_compiled, (os.path.abspath(self.path),)
+
     def __repr__(self) -> str:
         return f"<compiled function {self.__name__} of {self.path}>"
 

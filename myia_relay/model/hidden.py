@@ -93,6 +93,12 @@ class ModelSpec:
     recursive: set[tuple] = field(default_factory=set)
     dependencies: list[Dependency] = field(default_factory=list)
 
+    def __reduce__(self) -> Any:
+        return specification_again, (self.function, [(n, str(t)) for n, t in zip(self.names, self.types)])
+
+    def __deepcopy__(self, memo: Any) -> ModelSpec:
+        return self
+
     @property
     def ref(self) -> Ref:
         """The type of a model with these parameters, then this state, then its key if anything draws from it."""
@@ -316,4 +322,17 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
     spec = ModelSpec(model, collector.names, collector.types, collector.inits, collector.state, collector.draws)
     spec.by_path, spec.rows, spec.flops = collector.by_path, collector.table(), of_nodes(entry.nodes)
     spec.dependencies, spec.recursive = program.dependencies, collector.recursive
+    return spec
+
+
+def specification_again(function: Any, parameters: list[tuple[str, str]]) -> ModelSpec:
+    """The specification of a model that was pickled, found anew where it is unpickled.
+
+    Raises:
+        TypeError_: its function has other parameters here.
+    """
+    spec = function.specification()
+    found = [(name, str(type_)) for name, type_ in zip(spec.names, spec.types)]
+    if found != parameters:
+        raise TypeError_(f"{function!r} has other parameters here than where the model was pickled")
     return spec

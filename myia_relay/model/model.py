@@ -29,13 +29,14 @@ from ..pipeline import compile_program
 from ..prims.rules.relations import show_shape
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, nearest
+from ..utils.pickling import Remade
 from ..utils.raising import for_user
+from .arrays import initial_arrays, realigned
 from .checkpoint_io import load_safetensors, save_safetensors
 from .hidden import KEY, ModelSpec, discover, move_key
-from .init import STD, initialiser
 
 
-class RelayModel:
+class RelayModel(Remade):
     """A function decorated with `@relay_model`: a layer or a whole model, with parameters.
 
     It cannot be called by itself from Python; `relay.create_model(f)` makes its parameters.
@@ -67,6 +68,9 @@ class RelayModel:
         raise TypeError_(
             f"{name} has hidden parameters and needs a model: model = relay.create_model({name}), then model(x)"
         )
+
+    def _made_of(self) -> tuple[tuple, dict[str, Any]]:
+        return (self._function,), {}
 
     def __repr__(self) -> str:
         return f"<relay model function {getattr(self, '__name__', '?')}>"
@@ -133,6 +137,9 @@ class Model:
     def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
         self.spec = spec
         self.arrays = arrays
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, arrays=realigned(state["arrays"]))
 
     def __relay_ref__(self) -> Ref:
         return self.spec.ref
@@ -241,6 +248,9 @@ class ExportedModel(Model):
     def __init__(self, model: Model):
         self.model = model
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
     @property
     def spec(self) -> ModelSpec:
         return self.model.spec
@@ -309,55 +319,6 @@ def _apply_model_training_to_all(model, *inputs, **named):
 _apply = Relay(_apply_model)
 _apply_to_all = Relay(_apply_model_to_all)
 _apply_training_to_all = Relay(_apply_model_training_to_all)
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An uninitialised contiguous array whose data start on a 64-byte boundary."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(dtype).reshape(shape)
-
-
-def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
-    """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as their layers or `init` say.
-
-    Raises:
-        KeyError: `init` is a mapping without one of the parameters.
-        ShapeError: an initialiser made an array of another shape.
-    """
-    rng = np.random.default_rng(seed)
-    arrays = []
-    for index, (name, type_, own) in enumerate(zip(spec.names, spec.types, spec.inits, strict=True)):
-        shape = tuple(map(known_size, type_.shape))
-        array = aligned(shape, numpy_dtype(type_.dtype))
-        if isinstance(init, Mapping):
-            if name not in init:
-                raise KeyError(f"init has no '{name}'{nearest(name, init)}")
-            array[...] = init[name]
-        elif own is None and (init is None or isinstance(init, int | float)):
-            array[...] = rng.standard_normal(shape, dtype=np.float64) * (STD if init is None else float(init))
-        else:
-            drawn = np.asarray((own or initialiser(init))(parameter_seed(seed, index), shape, array.dtype))
-            if drawn.shape != shape:
-                raise ShapeError(f"the initialiser of {name} made an array of shape {drawn.shape}, not {shape}")
-            array[...] = drawn
-        arrays.append(array)
-    for type_, own in spec.state.values():
-        array = aligned(tuple(map(known_size, type_.shape)), numpy_dtype(type_.dtype))
-        array[...] = own(parameter_seed(seed, len(arrays)), array.shape, array.dtype)
-        arrays.append(array)
-    if spec.draws:
-        key = aligned((), np.uint64)
-        key[...] = parameter_seed(seed, -1 % 2**63)
-        arrays.append(key)
-    return arrays
-
-
-def parameter_seed(seed: int, index: int) -> np.uint64:
-    """The key of `relay.random` that a parameter is drawn with: another one for each seed and parameter."""
-    return np.random.SeedSequence([seed, index]).generate_state(1, np.uint64)[0]
 
 
 def create_model(fn: RelayModel, *, seed: int = 0, init: Any = None) -> Model:

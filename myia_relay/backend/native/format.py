@@ -21,6 +21,7 @@ from ...abstract.families import family_of
 from ...abstract.family import Family
 from ...abstract.types import Array, Data, List, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, numpy_dtype
 from ...utils.attributes import has_own
+from ...utils.pickling import main_or
 from ...utils.source import Loc, Origin
 from .entry import ProgramSignature
 from .sites import Elements, Entries, Number, Parts, Site, StaticOperand
@@ -66,7 +67,7 @@ def encode_class(cls: Any) -> Any:
     module, name = getattr(cls, "__module__", None), getattr(cls, "__qualname__", "<locals>")
     if not isinstance(cls, type) or not isinstance(module, str) or _named(module, name) is not cls:
         raise Unportable(f"{cls!r} is not found by its name")
-    return [module, name]
+    return [main_or(module), name]
 
 
 def _named(module: str, name: str) -> Any:

@@ -75,9 +75,6 @@ class Layer(Sized):
         super().__init__(call, (*static, *known), ())
         special(self)(self.compiled)
 
-    def __reduce__(self) -> str:
-        return self.operator_name  # pickled by its name in the package
-
     @functools.cached_property
     def positional(self) -> tuple[str, ...]:
         """The names of the parameters that may be given by position."""
@@ -170,9 +167,6 @@ class Layer(Sized):
 
 class Written(Sized):
     """An operator without weights that is written in the language."""
-
-    def __reduce__(self) -> str:
-        return self.__wrapped__.__name__  # pickled by its name in the module that it is in
 
 
 def note(frame: Frame, site: Any, result: Val, start: int) -> None:

@@ -22,8 +22,9 @@ from ...ir.node import Parameter
 from ...ir.prim import REGISTRY
 from ...prims.ops.effects import ref_read
 from ...utils.errors import LoweringError, TypeError_, nearest
+from ..arrays import aligned, realigned
 from ..hidden import ModelSpec, move_key
-from ..model import Model, aligned, entry_frame, gradient_argument, model_argument, write
+from ..model import Model, entry_frame, gradient_argument, model_argument, write
 from .rule import DECAY, RULES, UpdateRule, rate_at, updated, weak
 
 
@@ -125,6 +126,9 @@ class Optimiser:
             array = aligned(tuple(map(known_size, type_.shape)), type_.dtype)
             array[...] = begin.get(name, 0.0)
             self.arrays.append(array)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, arrays=realigned(state["arrays"]))
 
     def __state_ref__(self) -> Ref:
         return self.spec.ref
