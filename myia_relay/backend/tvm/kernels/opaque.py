@@ -23,7 +23,7 @@ from ..tir import threads
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
 from ..tir.expr import Expr, constant, is_half
 from ..tir.indexing import AxisGroup, Index
-from . import blas, conv, pool, user_kernels
+from . import blas, conv, joined_conv, pool, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
@@ -345,6 +345,10 @@ def _conv2d(c: Call) -> None:
         return
     tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
     source, filters, out = c.operand(0), c.operand(1), c.result()
+    if groups == 1 and joined_conv.is_joined(s, n):
+        scratch = c.scratch(joined_conv.scratch_size(s, n), x.dtype)
+        joined_conv.forward(c.block, s, n, source, filters, out, scratch, tasks)
+        return
     size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "forward")
     scratch = c.scratch(max(size, 1), x.dtype)
     if groups == 1:
@@ -367,6 +371,10 @@ def _conv2d_grad_input(c: Call) -> None:
     groups, n = c.attrs["groups"], dy.shape[0]
     tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
     grad, filters, out = c.operand(0), c.operand(1), c.result()
+    if groups == 1 and joined_conv.is_joined(s, n):
+        scratch = c.scratch(joined_conv.scratch_size(s, n), dy.dtype)
+        joined_conv.grad_input(c.block, s, n, filters, grad, out, scratch, tasks)
+        return
     size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "grad_input")
     scratch = c.scratch(max(size, 1), dy.dtype)
     if groups == 1:
@@ -389,6 +397,10 @@ def _conv2d_grad_weight(c: Call) -> None:
         return
     tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
     source, grad, out = c.operand(0), c.operand(1), c.result()
+    if groups == 1 and joined_conv.is_joined(s, n):
+        scratch = c.scratch(joined_conv.scratch_size(s, n), x.dtype)
+        joined_conv.grad_weight(c.block, s, n, source, grad, out, scratch, tasks)
+        return
     size = conv.scratch_size(s, n if isinstance(n, int) and groups == 1 else 2, tasks, "grad_weight")
     scratch = c.scratch(max(size, 1), x.dtype)
     if groups == 1:
