@@ -10,10 +10,10 @@ pytest.importorskip("scipy_openblas32")
 
 from tvm import tirx
 
-from myia_relay.backend.tvm.kernels import conv, patches, pool
+from myia_relay.backend.tvm.kernels import conv, patches, pool, window_pool
 from myia_relay.backend.tvm.kernels.patches import Conv
 from myia_relay.backend.tvm.tir import pipeline, threads
-from myia_relay.backend.tvm.tir.block import Block, const, dtype_of, load
+from myia_relay.backend.tvm.tir.block import Block, load
 
 RNG = np.random.default_rng(0)
 THREADS = threads.configure()
@@ -166,27 +166,39 @@ POOLS = [
     pool.Pool(5, 6, (3, 2), (1, 3), (2, 0, 1, 0)),
     pool.Pool(6, 6, (2, 2), (3, 3)),
 ]
+WINDOWS = [
+    pool.Pool(8, 70, (3, 3), (2, 2), (1, 1, 1, 1)),
+    pool.Pool(9, 9, (3, 3), (2, 2)),
+    pool.Pool(7, 19, (2, 3), (1, 1), (1, 0, 2, 1)),
+    pool.Pool(6, 14, (5, 4), (3, 3), (2, 1, 3, 2)),
+    pool.Pool(4, 12, (2, 2), (2, 2), (1, 1, 1, 1)),
+]
 
 
-@pytest.mark.parametrize("finish", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("s", POOLS, ids=str)
-def test_pool(s, dtype, finish):
+@pytest.mark.parametrize("s", POOLS + WINDOWS, ids=str)
+def test_pool(s, dtype):
     planes = 6
     # Few distinct values: ties everywhere.
     x = RNG.integers(-2, 3, (planes, s.height, s.width)).astype(dtype)
     x[0, 0, 0], x[1] = np.nan, -np.inf
+    x[2, :, ::2], x[3, ::3] = -np.inf, np.nan
     dy = RNG.standard_normal((planes, s.out_height, s.out_width)).astype(dtype)
     y, dx = np.full_like(dy, np.nan), np.full_like(x, np.nan)
     X, DY, Y, DX = (flat(k, v.size, dtype) for k, v in zip(("x", "dy", "y", "dx"), (x, dy, y, dx)))
     b = Block()
-    pool.max_pool(b, s, planes, (X, 0), (Y, 0))
-
-    def double(value, grad, place):
-        return tirx.Mul(grad, const(2.0, dtype_of(grad)))
-
-    pool.max_pool_grad(b, s, planes, (X, 0), (DY, 0), (DX, 0), finish=double if finish else None)
-    pipeline.build(pipeline.prim_func([X, DY, Y, DX], b.stmt()))["main"](x.ravel(), dy.ravel(), y.ravel(), dx.ravel())
+    scratch = np.full(window_pool.scratch_size(s, grad=True) + 16, np.nan, dtype)
+    S = flat("s", scratch.size, dtype)
+    if s in WINDOWS:
+        assert window_pool.is_windowed(s)
+        window_pool.max_pool(b, s, planes, (X, 0), (Y, 0), (S, 0))
+        window_pool.max_pool_grad(b, s, planes, (X, 0), (DY, 0), (DX, 0), (S, 0))
+    else:
+        pool.max_pool(b, s, planes, (X, 0), (Y, 0))
+        pool.max_pool_grad(b, s, planes, (X, 0), (DY, 0), (DX, 0))
+    arrays = [a.ravel() for a in (x, dy, y, dx, scratch)]
+    pipeline.build(pipeline.prim_func([X, DY, Y, DX, S], b.stmt()))["main"](*arrays)
+    assert np.isnan(scratch[-16:]).all()
     want, want_dx = np.zeros_like(y), np.zeros((planes, s.height, s.width))
     for p, i, j in itertools.product(range(planes), range(s.out_height), range(s.out_width)):
         inside = [
@@ -201,9 +213,7 @@ def test_pool(s, dtype, finish):
         want_dx[(p, *inside[first])] += dy[p, i, j]
     np.testing.assert_array_equal(y, want)
     # Cotangents of several windows are summed in the dtype, and may cancel.
-    np.testing.assert_allclose(
-        dx, want_dx * (2 if finish else 1), rtol=1e-6, atol=1e-6 if dtype == "float32" else 1e-14
-    )
+    np.testing.assert_allclose(dx, want_dx, rtol=1e-6, atol=1e-6 if dtype == "float32" else 1e-14)
 
 
 def test_padding_as_large_as_the_kernel_is_refused():

@@ -21,15 +21,15 @@ from ....utils.switches import is_left_out
 from ..plan import ITEM, View
 from ..tir import threads
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
-from ..tir.expr import Expr, constant, is_half
+from ..tir.expr import Expr, constant
 from ..tir.indexing import AxisGroup, Index
-from . import blas, conv, joined_conv, pool, user_kernels
+from . import blas, conv, joined_conv, pooling, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
 from .nests import lanes_for
 from .patches import Conv, at
-from .plain import PlainPooling, plain_conv, plain_product
+from .plain import plain_conv, plain_product
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
@@ -421,65 +421,6 @@ def _by_blas(dtype: str) -> bool:
     return dtype in BLAS_TYPES and not is_left_out("blas")
 
 
-# --- pooling ----------------------------------------------------------------------------------------------------------
-
-
-def _pool_shape(c: Call, image: tuple) -> pool.Pool | None:
-    """The shape of a pooling, or None where the fast kernels do not take it."""
-    c.static(*image)
-    height, width = image
-    (top, bottom), (left, right) = c.attrs["padding"]
-    try:
-        return pool.Pool(height, width, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
-    except ValueError:
-        return None
-
-
-def _planes(c: Call, planes: DimLike, work: DimLike, emit: Any) -> None:
-    """Run `emit(first plane, number of planes)` over all planes, on all cores if that is worth it."""
-    tasks = c.tasks(work, 60_000)
-    total = c.dim(planes)
-    if tasks == 1:
-        emit(idx(0), total)
-        return
-    with c.block.loop(tasks, "parallel", "task") as task:
-        size = -(-total // tasks) if isinstance(total, int) else tirx.Div(tirx.Add(total, idx(tasks - 1)), idx(tasks))
-        first = c.block.let(tirx.Mul(task, idx(size)))
-        rest = c.block.let(tirx.Sub(idx(total), first))
-        emit(first, c.block.let(tirx.Select(tirx.LT(rest, idx(size)), rest, idx(size))))
-
-
-def _max_pool(c: Call) -> None:
-    shape = c.types[0].shape
-    s = _pool_shape(c, shape[2:])
-    if s is None or is_half(c.types[0].dtype):
-        PlainPooling(c, "max")
-        return
-    x, y = c.operand(0), c.result()
-
-    def part(first, count):
-        pool.max_pool(
-            c.block, s, count, at(x, tirx.Mul(first, idx(s.size_in))), at(y, tirx.Mul(first, idx(s.size_out)))
-        )
-
-    _planes(c, shape[0] * shape[1], product(shape), part)
-
-
-def _max_pool_grad(c: Call) -> None:
-    shape = c.types[0].shape
-    s = _pool_shape(c, shape[2:])
-    if s is None or is_half(c.types[0].dtype):
-        PlainPooling(c, "max_grad")
-        return
-    x, dy, dx = c.operand(0), c.operand(1), c.result()
-
-    def part(first, count):
-        inside, outside = tirx.Mul(first, idx(s.size_in)), tirx.Mul(first, idx(s.size_out))
-        pool.max_pool_grad(c.block, s, count, at(x, inside), at(dy, outside), at(dx, inside))
-
-    _planes(c, shape[0] * shape[1], product(shape), part)
-
-
 # --- along an axis ----------------------------------------------------------------------------------------------------
 
 
@@ -589,11 +530,11 @@ TABLE = {
     "conv2d": _conv2d,
     "conv2d_grad_input": _conv2d_grad_input,
     "conv2d_grad_weight": _conv2d_grad_weight,
-    "max_pool": _max_pool,
-    "max_pool_grad": _max_pool_grad,
-    "max_pool_gather": lambda c: PlainPooling(c, "gather"),
-    "avg_pool": lambda c: PlainPooling(c, "avg"),
-    "avg_pool_grad": lambda c: PlainPooling(c, "avg_grad"),
+    "max_pool": pooling.max_pool,
+    "max_pool_grad": pooling.max_pool_grad,
+    "max_pool_gather": pooling.gather,
+    "avg_pool": pooling.mean,
+    "avg_pool_grad": pooling.mean_grad,
     "argmax": lambda c: _position_of_extreme(c, True),
     "argmin": lambda c: _position_of_extreme(c, False),
     "cumsum": _cumsum,

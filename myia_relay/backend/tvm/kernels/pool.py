@@ -23,9 +23,6 @@ from ..tir.exact import isnan, like
 from ..tir.pipeline import lanes as vector_lanes
 from .patches import Operand, Windows, at, fill, pieces, plus, times
 
-# (block, element of x, gradient, its index in the operand) -> gradient
-Finish = Callable[[Any, Any, Any], Any]
-
 
 @dataclass(frozen=True)
 class Pool(Windows):
@@ -68,9 +65,7 @@ class Pool(Windows):
         return exact and self.height % self.kernel[0] == 0 and self.width % self.kernel[1] == 0
 
 
-def max_pool(
-    b: Block, s: Pool, planes: Any, x: Operand, y: Operand, *, epilogue: Callable[[Any, Any], Any] | None = None
-) -> None:
+def max_pool(b: Block, s: Pool, planes: Any, x: Operand, y: Operand) -> None:
     """y = the maximum of each window.
 
     Args:
@@ -79,7 +74,6 @@ def max_pool(
         planes: samples times channels, an int or expression. Run it in one's own parallel loop over parts of them.
         x: planes x H x W.
         y: planes x oh x ow.
-        epilogue: (value, index in y's operand) -> value; both may stand for vectors.
     """
     with b.loop(planes, name="p") as p, b.loop(s.out_height, name="oh") as oh:
         source = at(x, times(p, s.size_in))
@@ -87,15 +81,12 @@ def max_pool(
 
         def run(ow: Any, lanes: int) -> None:
             best, _ = _scan(b, s, source, oh, ow, lanes)
-            place = plus(row, ow)
-            b.vstore(y[0], epilogue(best, place) if epilogue else best, at(y, place)[1])
+            b.vstore(y[0], best, at(y, plus(row, ow))[1])
 
         _columns(b, s, dtype_of_buffer(y), run)
 
 
-def max_pool_grad(
-    b: Block, s: Pool, planes: Any, x: Operand, dy: Operand, dx: Operand, *, finish: Finish | None = None
-) -> None:
+def max_pool_grad(b: Block, s: Pool, planes: Any, x: Operand, dy: Operand, dx: Operand) -> None:
     """dx = dy at the first maximum of its window, 0 elsewhere; summed where windows overlap.
 
     Args:
@@ -105,9 +96,6 @@ def max_pool_grad(
         x: the forward input.
         dy: gradient of the result.
         dx: set.
-        finish: (element of x, gradient, index in the operand) -> gradient, applied to every element at last: the
-            derivative of an activation in front of the pooling, say, which has its result in x. Elements and
-            gradients may be vectors, of consecutive elements from the index on.
     """
     with b.loop(planes, name="p") as p:
         plane = times(p, s.size_in)
@@ -120,13 +108,9 @@ def max_pool_grad(
             def run(ow: Any, lanes: int) -> None:
                 _, which = _scan(b, s, source, oh, ow, lanes)
                 grad = b.let(vload(dy[0], at(dy, plus(row, ow))[1], lanes))
-                _scatter(b, s, which, grad, (source, target, plane), (oh, ow, lanes), finish)
+                _scatter(b, s, which, grad, target, (oh, ow, lanes))
 
             _columns(b, s, dtype_of_buffer(x), run)
-        if finish and not s.tiles:
-            with b.loop(s.size_in, name="i") as i:
-                place = at(target, i)[1]
-                b.store(dx[0], finish(load(x[0], at(source, i)[1]), load(dx[0], place), plus(plane, i)), place)
 
 
 def dtype_of_buffer(operand: Operand) -> str:
@@ -134,7 +118,7 @@ def dtype_of_buffer(operand: Operand) -> str:
     return str(operand[0].ty.dtype)
 
 
-def _in_vectors(s: Pool) -> bool:
+def in_vectors(s: Pool) -> bool:
     """Whether windows lie side by side in whole rows, so that vectors of them load without gaps or overlap."""
     return s.kernel[1] == s.strides[1] <= 4 and not any(s.pads)
 
@@ -142,7 +126,7 @@ def _in_vectors(s: Pool) -> bool:
 def _columns(b: Block, s: Pool, dtype: str, run: Callable[[Any, int], None]) -> None:
     """Calls run(first output column, lanes) to cover an output row: by vectors where windows lie side by side."""
     widest = vector_lanes(dtype)
-    if not _in_vectors(s):
+    if not in_vectors(s):
         with b.loop(s.out_width, name="ow") as ow:
             run(ow, 1)
         return
@@ -154,28 +138,16 @@ def _columns(b: Block, s: Pool, dtype: str, run: Callable[[Any, int], None]) -> 
         run(whole * widest + start, lanes)
 
 
-def _scatter(
-    b: Block,
-    s: Pool,
-    which: Any,
-    grad: Any,
-    places: tuple[Operand, Operand, Any],
-    where: tuple[Any, Any, int],
-    finish: Finish | None,
-) -> None:
+def _scatter(b: Block, s: Pool, which: Any, grad: Any, dx: Operand, where: tuple[Any, Any, int]) -> None:
     """Stores each window element's share of the gradient: all of it to number `which`."""
-    (x, dx, plane), (oh, ow, lanes) = places, where
+    oh, ow, lanes = where
     zero = const(0.0, dtype_of(grad))
     shares = [tirx.Select(tirx.EQ(which, const(k, with_lanes("int32", lanes))), grad, zero) for k in range(s.taps)]
     if lanes > 1 and not s.overlaps:
         for kh in range(s.kernel[0]):
             position = plus(times(plus(times(oh, s.strides[0]), kh), s.width), times(ow, s.strides[1]))
             shares_of_row = [b.let(v) for v in shares[kh * s.kernel[1] : (kh + 1) * s.kernel[1]]]
-            row = _interleave(shares_of_row, lanes)
-            if finish and s.tiles:
-                element = vload(x[0], at(x, position)[1], lanes * s.strides[1])
-                row = finish(b.let(element), b.let(row), plus(plane, position))
-            b.vstore(dx[0], row, at(dx, position)[1])
+            b.vstore(dx[0], interleave(shares_of_row, lanes), at(dx, position)[1])
         return
     for lane in range(lanes):
         for k, (position, exists) in enumerate(_window(s, oh, plus(ow, lane))):
@@ -183,9 +155,7 @@ def _scatter(
             # not collide.
             share = shares[k] if lanes == 1 else shuffle([shares[k]], [lane])
             place = at(dx, position)[1]
-            if s.tiles and finish:
-                share = finish(load(x[0], at(x, position)[1]), share, plus(plane, position))
-            elif s.overlaps:
+            if s.overlaps:
                 share = tirx.Add(share, load(dx[0], place))
             if exists is None:
                 b.store(dx[0], share, place)
@@ -194,7 +164,7 @@ def _scatter(
                     b.store(dx[0], share, place)
 
 
-def _interleave(vectors: list[Any], lanes: int) -> Any:
+def interleave(vectors: list[Any], lanes: int) -> Any:
     """a0 b0 a1 b1 ... of vectors a, b, ..."""
     if len(vectors) == 1:
         return vectors[0]
