@@ -10,8 +10,9 @@ pytest.importorskip("scipy_openblas32")
 
 from tvm import tirx
 
-from myia_relay.backend.tvm.kernels import conv, patches, pool, window_pool
+from myia_relay.backend.tvm.kernels import conv, patches
 from myia_relay.backend.tvm.kernels.patches import Conv
+from myia_relay.backend.tvm.kernels.pooling import pool, window_pool
 from myia_relay.backend.tvm.tir import pipeline, threads
 from myia_relay.backend.tvm.tir.block import Block, load
 

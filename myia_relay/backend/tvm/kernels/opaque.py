@@ -23,13 +23,14 @@ from ..tir import threads
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
 from ..tir.expr import Expr, constant
 from ..tir.indexing import AxisGroup, Index
-from . import blas, conv, joined_conv, pooling, user_kernels
+from . import blas, conv, joined_conv, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
 from .nests import lanes_for
 from .patches import Conv, at
 from .plain import plain_conv, plain_product
+from .pooling import calls as pooling
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack

@@ -18,10 +18,10 @@ from typing import Any
 
 from tvm import tirx
 
-from ..tir.block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
-from ..tir.exact import isnan, like
-from ..tir.pipeline import lanes as vector_lanes
-from .patches import Operand, Windows, at, fill, pieces, plus, times
+from ...tir.block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
+from ...tir.exact import isnan, like
+from ...tir.pipeline import lanes as vector_lanes
+from ..patches import Operand, Windows, at, fill, pieces, plus, times
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from typing import Any
 
 from tvm import tirx
 
-from ..tir.block import Block, broadcast, const, dtype_of, idx, integer, shuffle, vload, with_lanes
-from ..tir.exact import isnan
-from ..tir.pipeline import lanes as vector_lanes
-from .patches import Operand, along_row, at, fill, pieces, plus, times
+from ...tir.block import Block, broadcast, const, dtype_of, idx, integer, shuffle, vload, with_lanes
+from ...tir.exact import isnan
+from ...tir.pipeline import lanes as vector_lanes
+from ..patches import Operand, along_row, at, fill, pieces, plus, times
 from .pool import Pool, dtype_of_buffer, in_vectors, interleave
 
 WIDEST = 4  # the largest distance of windows: loads are so many times as wide as what they give

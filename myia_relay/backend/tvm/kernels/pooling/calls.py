@@ -12,12 +12,12 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.dims import product
-from ..tir.block import idx
-from ..tir.expr import is_half
+from .....abstract.dims import product
+from ...tir.block import idx
+from ...tir.expr import is_half
+from ..patches import at, times
+from ..plain import PlainPooling
 from . import pool, window_pool
-from .patches import at, times
-from .plain import PlainPooling
 
 PARALLEL = 60_000  # elements from which all cores share them
 

@@ -1,0 +1,1 @@
+"""Pooling: which kernel computes it (`calls`), and the kernels."""
