@@ -23,7 +23,8 @@ from .abstract.types import Data, Scalar, Type
 from .cache.program import LoadedProgram
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
-from .decorated import check_decorated, note_local_classes, parameter_annotations, source_function
+from .cutting import SliceCuts
+from .decorated import at_boundary, check_decorated, note_local_classes, parameter_annotations, source_function
 from .infer.arguments.arguments import (
     PLAIN,
     ReturnedFunction,
@@ -44,7 +45,16 @@ from .pipeline import Compiled, checked_options, compile_program, finish, finish
 from .utils.collector import resting
 from .utils.debugging import debugging
 from .utils.deep import deeply
-from .utils.errors import CompileError, GradError, LoweringError, ParseError, TypeError_, ValueError_, nearest
+from .utils.errors import (
+    CompileError,
+    GradError,
+    LoweringError,
+    ParseError,
+    SliceBeyond,
+    TypeError_,
+    ValueError_,
+    nearest,
+)
 from .utils.forks import unforked, unlock_in_child
 from .utils.nesting import nesting_problem
 from .utils.pickling import Remade
@@ -55,20 +65,6 @@ CACHE_SIZE = 256  # compiled programs per decorated function; the least recently
 STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
 BOUND_KEPT = 32  # instances for which a method stays compiled
 CacheInfo = namedtuple("CacheInfo", ["hits", "misses", "currsize"])
-
-
-def at_boundary(method: Callable) -> Callable:
-    """A method of `Relay` whose errors are as a user's call raises them."""
-
-    @functools.wraps(method)
-    def guarded(self, *args, **kwargs):
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException as error:
-            problem = for_user(error, debugging(), self._place)
-        raise problem
-
-    return guarded
 
 
 class Relay(Remade):
@@ -104,8 +100,8 @@ class Relay(Remade):
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        # `quick_key` -> program, what makes its result, whether its dependencies hold
-        self._quick: dict[tuple, tuple] = {}
+        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
+        self._cuts = SliceCuts()
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
@@ -136,12 +132,15 @@ class Relay(Remade):
 
     def __call__(self, *args, **kwargs):
         try:
-            if not kwargs:
-                fast = self._fast.get(tuple(map(type, args)))
-                if fast is not None:
-                    self._hits += 1
-                    return fast(*args)
-            return self._call(args, kwargs)
+            try:
+                if not kwargs:
+                    fast = self._fast.get(tuple(map(type, args)))
+                    if fast is not None:
+                        self._hits += 1
+                        return fast(*args)
+                return self._call(args, kwargs)
+            except SliceBeyond as beyond:
+                return self._cuts.cut_off(self, args, kwargs, beyond, self._call)
         except BaseException as error:
             problem = for_user(error, debugging(), self._place)
         raise problem  # raised here, so that the compiler's exception is not its context
@@ -225,14 +224,14 @@ class Relay(Remade):
     def _lookup(self, args: tuple, kwargs: dict, structural: bool) -> tuple[Compiled, list]:
         leaves: list = []
         key, args_treedefs, names = self._signature(args, kwargs, leaves, structural)
-        key = (key, structural)
         with self._lock:
+            key = (key, how := (structural, *self._cuts.of(key, structural).key()))
             compiled = self._programs.get(key)
             if compiled is not None and all(d.holds() for d in compiled.program.dependencies):
                 self._programs.move_to_end(key)
                 self._hits += 1
                 return compiled, leaves
-            compiled = find(self, args_treedefs, names, structural)
+            compiled = find(self, args_treedefs, names, *how)
             if compiled is not None:
                 self._hits += 1
             else:
@@ -243,7 +242,7 @@ class Relay(Remade):
                     if isinstance(error, ParseError):
                         raise  # whatever the sizes
                     return self._compiled_by_sizes(args, kwargs, error, structural, key[0])
-                keep_in_file(self, args_treedefs, names, compiled, structural)
+                keep_in_file(self, args_treedefs, names, compiled, *how)
             self._programs[key] = compiled
             if len(self._programs) > CACHE_SIZE:
                 _, dropped = self._programs.popitem(last=False)
@@ -384,7 +383,8 @@ class Relay(Remade):
         values = [resolve_again(s, nodes, position) for s in treedefs]
         count = len(values) - len(keywords)
         named = dict(zip(keywords, values[count:], strict=True))
-        return engine.entry(Static(self), values[:count], named, entry, Ambient())
+        cuts = self._cuts.of((tuple(treedefs), keywords), engine.structural)
+        return engine.entry(Static(self), values[:count], named, entry, Ambient(cuts=cuts))
 
     def _compile(
         self, treedefs, keywords, keep: bool = False, structural: bool = False, executor: str = ""
@@ -483,28 +483,34 @@ class Relay(Remade):
         last: tuple = (None, None, None)
         fixed = type(out) is np.ndarray or (type(out) is tuple and all(type(o) is np.ndarray for o in out))
 
-        @at_boundary
-        def call(self: Relay, *args, **kwargs):
+        def write(self: Relay, args: tuple, kwargs: dict):
             nonlocal last
             found = self._quickly(args, kwargs)
             compiled, values = self._compiled(args, kwargs) if found is None else (found[0], found[2])
             for hidden in compiled.program.hidden:
                 values = [*values, hidden.fetch(values)]
-            known, write, given = last
+            known, into, given = last
             if compiled is not known:
                 targets = list(result_arrays(compiled.program.result, out))
                 refuse_overlaps(targets)
                 if any(isinstance(t, np.ndarray) and not t.flags.writeable for t in targets):
                     raise ValueError_("into is given a read-only array")
-                write, given = getattr(compiled.run, "into", None), tuple(targets) if len(targets) != 1 else targets[0]
-                if write is None:
+                into, given = getattr(compiled.run, "into", None), tuple(targets) if len(targets) != 1 else targets[0]
+                if into is None:
                     results = compiled.run(*values)
                     copy_results(targets, [results] if len(targets) == 1 else results)
                     return out
                 if fixed:  # a list may hold other arrays by the next call
-                    last = compiled, write, given
-            write(given, *values)
+                    last = compiled, into, given
+            into(given, *values)
             return out
+
+        @at_boundary
+        def call(self: Relay, *args, **kwargs):
+            try:
+                return write(self, args, kwargs)
+            except SliceBeyond as beyond:
+                return self._cuts.cut_off(self, args, kwargs, beyond, functools.partial(write, self))
 
         return functools.partial(call, self)
 

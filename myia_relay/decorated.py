@@ -1,4 +1,6 @@
-"""Finding what is decorated: wrappers and transforms around a Python function, and the annotations of its parameters."""
+"""Finding what is decorated: wrappers and transforms around a Python function, and the annotations of its parameters; the errors
+that leave a decorated function.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .abstract.annotations import TensorAnnotation
 from .abstract.families import note_scope
 from .utils.attributes import own_attribute
+from .utils.debugging import debugging
 from .utils.errors import TypeError_
+from .utils.raising import for_user
 from .utils.source import is_ours
 
 
@@ -84,3 +88,17 @@ def parameter_annotations(function: Any) -> tuple[list[str], list]:
         hints = {}
     found = [hints.get(n) for n in parameters]
     return list(parameters), [None if batched and isinstance(h, TensorAnnotation) else h for h in found]
+
+
+def at_boundary(method: Callable) -> Callable:
+    """A method of `Relay` whose errors are as a user's call raises them."""
+
+    @functools.wraps(method)
+    def guarded(self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException as error:
+            problem = for_user(error, debugging(), self._place)
+        raise problem
+
+    return guarded

@@ -63,6 +63,15 @@ class Compiled:
     returned: list[tuple[str, int]]
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call that failed may be made again: it has written and printed nothing."""
+        from .ir.rewrite import Effects
+
+        if "final" not in self.graphs:  # it is from a file
+            return getattr(self.run, "repeatable", False)
+        return Effects().of_graph(self.graphs["final"]) <= {"raise", "read"}
+
 
 def compile_program(program: Program, executor: str, options: dict[str, Any], keep: bool = False) -> Compiled:
     """Take an inferred program to an executor.

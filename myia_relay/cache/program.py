@@ -38,10 +38,11 @@ class LoadedProgram:
     Attributes:
         name: of the function it was made from.
         source: the Python source of its caller.
+        repeatable: see `pipeline.Compiled`.
     """
 
-    def __init__(self, name: str, entry: Entry, size: int):
-        self.name, self.entry, self.size = name, entry, size
+    def __init__(self, name: str, entry: Entry, size: int, repeatable: bool):
+        self.name, self.entry, self.size, self.repeatable = name, entry, size, repeatable
         self.call, self.into = entry.call, entry.into
         self.source = entry.call.source
 
@@ -264,6 +265,7 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
         "signature": format.encode_signature(native.entry.signature, blobs),
         "result": encode_treedef(compiled.program.result),
         "returned": compiled.returned,
+        "repeatable": compiled.repeatable,
         "dependencies": dependencies,
         "hidden": hidden,
         **extra,
@@ -340,4 +342,5 @@ def program_of(
     hidden = [Hidden(dependencies[k], None) for k in description["hidden"]]
     program = Program(None, decode_treedef(description["result"]), hidden, dependencies)
     returned = [(kind, index) for kind, index in description["returned"]]
-    return Compiled(program, LoadedProgram(description["name"], entry, size), {}, returned, {})
+    run = LoadedProgram(description["name"], entry, size, description["repeatable"])
+    return Compiled(program, run, {}, returned, {})

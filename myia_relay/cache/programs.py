@@ -29,7 +29,7 @@ def _served(options: dict[str, Any]) -> bool:
     )
 
 
-def find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], *how: bool) -> Compiled | None:
+def find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], *how: Any) -> Compiled | None:
     """The program for a call, from a file; None if no file is valid here and now.
 
     Raises:
@@ -66,7 +66,7 @@ def _find(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], how
     return None
 
 
-def keep(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], compiled: Compiled, *how: bool) -> None:
+def keep(function: Any, treedefs: list[TreeDef], keywords: tuple[str, ...], compiled: Compiled, *how: Any) -> None:
     """Store a compiled program in a file, if possible."""
     if not _served(function.options) or getattr(compiled.run, "code", None) is None:
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,42 @@ from .prim import REGISTRY, Primitive
 FOLD_LIMIT = 4096  # elements: a larger constant is recomputed at run time rather than kept
 
 
+@dataclass(frozen=True)
+class Cuts:
+    """Slices that are cut off where they reach beyond an axis; others are known to end within it, which the run checks.
+
+    Attributes:
+        places: of the slices: file, line, column, last line and column.
+        all: whether all are.
+    """
+
+    places: frozenset[tuple] = frozenset()
+    all: bool = False
+
+    def has(self, origin: Origin | None) -> bool:
+        """Whether the slice of this place is cut off."""
+        return self.all or bool(self.places) and self.place(origin) in self.places
+
+    def and_also(self, origin: Origin | None) -> Cuts:
+        """These and the slice of this place; all slices where it has no place or is among these, or where these are many."""
+        if origin is None or origin.loc is None or self.has(origin) or len(self.places) >= FEW:
+            return Cuts(all=True)
+        return Cuts(self.places | {self.place(origin)})
+
+    @staticmethod
+    def place(origin: Origin | None) -> tuple:
+        loc = origin.loc if origin is not None else None
+        return (loc.file, loc.line, loc.col, loc.end_line, loc.end_col) if loc is not None else ()
+
+    def key(self) -> tuple:
+        """What tells programs with other cuts from one another, in their files too."""
+        return ("all",) if self.all else tuple(sorted(self.places))
+
+
+FEW = 3  # slices that are found to reach beyond an axis one by one, by a compilation each
+NO_CUTS = Cuts()
+
+
 class Builder:
     """Appends typed applications to a graph.
 
@@ -32,6 +69,7 @@ class Builder:
         agree: gives operands of different sizes, of which only a run tells whether they are equal, one shape; None where there
             are no such sizes.
         sizes: what is computed -> the dimension that it was bound to (`bind_dim`).
+        cuts: the places of the slices that are cut off where they reach beyond an axis.
     """
 
     def __init__(self, graph: Graph, origin: Origin = NOWHERE):
@@ -39,6 +77,7 @@ class Builder:
         self.origin = origin
         self.agree: Callable[..., tuple[Var, ...]] | None = None
         self.sizes: dict[Any, Dim] = {}
+        self.cuts = NO_CUTS
 
     def emit(
         self, prim: Primitive, args: Sequence[Node], attrs: Mapping[str, Any] | None = None, type: Type | None = None

@@ -541,7 +541,7 @@ async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, ori
     training = bool(to_python(kwargs.pop("training"), "model(x): training")) if "training" in kwargs else False
     scope = frame.scope()
     provide(scope, model, origin)
-    scope.context = Ambient(((spec.function, spec),), None, (), training)
+    scope.context = Ambient(((spec.function, spec),), None, (), training, cuts=scope.context.cuts)
     return await call_model_function(engine, scope, spec.function, args, kwargs, origin, site)
 
 

@@ -81,7 +81,7 @@ async def _compiled_inferred(engine: Engine, frame: Frame, args, kwargs, origin,
     spec = model.type.spec
     scope = frame.scope()
     provide(scope, model, origin)
-    scope.context = Ambient((*frame.context.models, (spec.function, spec)), None, (), False)
+    scope.context = Ambient((*frame.context.models, (spec.function, spec)), None, (), False, cuts=frame.context.cuts)
     return await call_value(engine, scope, function, list(given.elems), {}, origin, site)
 
 

@@ -124,6 +124,24 @@ class OverflowError_(CompileError, OverflowError):
     """A Python integer that compiled code, whose integers have 64 bits, cannot take."""
 
 
+class SliceBeyond(IndexError):
+    """A slice whose size was taken for known reaches beyond its axis, where NumPy cuts it off.
+
+    The call is compiled again with that slice cut off (`Relay._cut_off`). Where it cannot be, the user gets an IndexError.
+
+    Attributes:
+        origin: the place.
+    """
+
+    origin: Origin | None = None
+
+    def public(self) -> IndexError:
+        """The error as the user gets it."""
+        error = IndexError(*self.args).with_traceback(self.__traceback__)
+        error.__cause__, error.__suppress_context__ = self.__cause__, True
+        return error
+
+
 REPORT = (
     "This is a bug in myia_relay, not in your program. Please report it with the function, its arguments and the traceback "
     'that MYIA_RELAY_DEBUG=1 shows. Until it is mended, @relay(executor="interpreter") may run the program.'

@@ -11,7 +11,7 @@ import os
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .errors import CompileError, InternalError
+from .errors import CompileError, InternalError, SliceBeyond
 from .source import PACKAGE, Loc, Origin, is_ours
 
 # What may come from outside while the compiler runs: a full disk or memory, a missing library, warnings made errors.
@@ -68,6 +68,8 @@ def raise_at(exception: type[BaseException], message: Any, origin: Origin | None
     error = make_exception(exception, message)
     if isinstance(error, CompileError):
         error.at(origin)
+    elif isinstance(error, SliceBeyond):
+        error.origin = origin
     raise_again(error, origin)
 
 
@@ -147,6 +149,8 @@ def for_user(error: BaseException, debug: bool, place: Any = None) -> BaseExcept
         if not debug:
             error.__cause__, error.__suppress_context__ = None, True
         return error if debug else error.with_traceback(None)
+    if isinstance(error, SliceBeyond):
+        error = error.public()
     if not isinstance(error, Exception) or isinstance(error, (InternalError, *OUTSIDE)) or _of_program(error):
         return error if debug else without_our_frames(error)
     internal = InternalError(_module(error), f"{type(error).__name__}: {error}")

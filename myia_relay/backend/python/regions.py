@@ -72,9 +72,9 @@ def make_region(graph: Graph, nodes: list[Apply], members: set[Node], users: dic
     """A region of some applications; None where its inputs would not tell a symbolic dimension."""
     inputs = list(dict.fromkeys(a for n in nodes for a in n.args if a not in members and not isinstance(a, Constant)))
     outputs = [n for n in nodes if n is graph.output or any(u not in members for u in users.get(n, ()))]
-    told = set().union(*(type_symbols(x.type) for x in inputs)) if inputs else set()
-    plain = {repr(d) for x in inputs if isinstance(x.type, Array) for d in x.type.shape}
-    told -= run_time_symbols(told) - plain  # a product of sizes, say, does not tell them
+    plain = {repr(d) for x in inputs if isinstance(x.type, Array) for d in x.type.shape}  # n - 1, say, does not tell n
+    others = set().union(set(), *(type_symbols(x.type) for x in inputs if not isinstance(x.type, Array)))
+    told = plain | others - run_time_symbols(others)
     if not outputs or not set().union(*(type_symbols(n.type) | attribute_symbols(n) for n in nodes)) <= told:
         return None
     region = Graph(f"{graph.name}.region", None, graph.origin)

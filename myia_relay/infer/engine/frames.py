@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from ...abstract.types import INT, Type, tuple_of
-from ...ir.build import Builder, Var
+from ...ir.build import NO_CUTS, Builder, Cuts, Var
 from ...ir.node import Apply, Constant, Graph, Node, Parameter
 from ...ir.prim import REGISTRY
 from ...ir.syntax import Handing
@@ -146,6 +146,7 @@ class Ambient:
         path: call sites from the model's root to here; names its parameters.
         training: whether layers train (see `model.layers`).
         iteration: the iterations of the loops around here, for layers with `unshared=True`; None for a loop that is not unrolled.
+        cuts: the places of the slices that are cut off where they reach beyond an axis (`ir.build.Cuts`).
     """
 
     models: tuple[tuple[Any, Any], ...] = ()
@@ -153,6 +154,7 @@ class Ambient:
     path: tuple = ()
     training: bool = False
     iteration: tuple[int | None, ...] = ()
+    cuts: Cuts = NO_CUTS
 
     def draws(self) -> bool:
         """Whether layers that train draw numbers here, others in each iteration of a loop."""
@@ -195,6 +197,7 @@ class Frame:
         self.builder = parent.builder if parent is not None and self.shares else Builder(graph)
         self.builder.agree = agreeing
         self.context = context or (parent.context if parent else spec.context)
+        self.builder.cuts = self.context.cuts
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
         self.late: Callable[[], None] | None = None

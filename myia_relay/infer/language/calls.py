@@ -307,7 +307,7 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
                 f"model = relay.create_model({graph.name}), then call model(x), or relay.grad(model, loss, args) "
                 "on a function that calls it"
             )
-        context = Ambient(context.models, scope, (), context.training)
+        context = Ambient(context.models, scope, (), context.training, cuts=context.cuts)
         if context.draws():
             frame = apart(frame, scope)
     result = await engine.call_graph(frame, graph, values, (), origin, context)

@@ -64,7 +64,9 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
     spec_of_model = model.type.spec
     if not hasattr(spec_of_model, "function"):
         raise GradError(f"{transform}: {spec_of_model} is no model")
-    context = Ambient((*frame.context.models, (spec_of_model.function, spec_of_model)), None, (), training)
+    context = Ambient(
+        (*frame.context.models, (spec_of_model.function, spec_of_model)), None, (), training, cuts=frame.context.cuts
+    )
     scope = frame.scope()
     theta = provide(scope, model, origin)
     spec, nodes = await specialise_call(

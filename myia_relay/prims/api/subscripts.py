@@ -16,7 +16,7 @@ from ...abstract.dims import Dim, DimLike, is_run_time, never_negative, product
 from ...abstract.types import INTS, Array, Scalar
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant
-from ...utils.errors import ShapeError, TypeError_
+from ...utils.errors import ShapeError, SliceBeyond, TypeError_
 from ..ops import elementwise as P
 from ..ops.indexing import (
     dynamic_index,
@@ -203,11 +203,15 @@ def _slice(b: Builder, n: DimLike, axis: int, item: slice) -> Pick:
         if (first, size, step) == (0, n, 1):
             return Pick(axis, "all", 0, n)
         return Pick(axis, "slice", first if size else 0, size, step)
-    return _symbolic_slice(b, n, axis, start, stop, step)
+    return _symbolic_slice(b, n, axis, start, stop, step) or _run_time_slice(b, n, axis, *parts)
 
 
-def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -> Pick:
-    """A slice of an axis whose size has a name. Where NumPy would clip, it raises: the result's shape must be known."""
+def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -> Pick | None:
+    """A slice of an axis whose size has a name. It is taken to end within the axis, so that its size is known.
+
+    Where the run finds that it does not, it raises SliceBeyond, and the program is compiled again with this slice cut off: this
+    returns None, unless it is proven to end within the axis.
+    """
 
     if step > 0:
         start, stop = 0 if start is None else _from_end(start, n), n if stop is None else _from_end(stop, n)
@@ -220,9 +224,11 @@ def _symbolic_slice(b: Builder, n: DimLike, axis: int, start, stop, step: int) -
     for limit in limits:
         # An array of size 0 read backwards has start -1, which does no harm.
         if not never_negative(limit) and not (step < 0 and limit == start - stop and never_negative(size)):
+            if b.cuts.has(b.origin):
+                return None
             value = size_value(b, limit)
             text = f"a slice reaches beyond axis {axis}, of size "
-            guard(b, P.ge(value, value.const(0)), IndexError, text, 0, operands=(size_value(b, n),))
+            guard(b, P.ge(value, value.const(0)), SliceBeyond, text, 0, operands=(size_value(b, n),))
     return Pick(axis, "slice", start, size, step)
 
 
@@ -235,13 +241,13 @@ def _window(b: Builder, n: DimLike, axis: int, item: slice) -> Pick | None:
             other = {id(node.args[0]): node.args[1], id(node.args[1]): node.args[0]}.get(id(item.start.node))
             if isinstance(other, Constant):
                 size = int(other.value)
-    if size is None or size < 0:
+    if size is None or size < 0 or b.cuts.has(b.origin):
         return None
     start = as_int(b, item.start, "a slice index")
     total = size_value(b, n)
     ok = P.logical_and(P.ge(start, start.const(0)), P.le(P.add(start, start.const(size)), total))
     text = f" is out of bounds for axis {axis} with size "
-    guard(b, ok, IndexError, "slice ", 0, ":", 1, text, 2, operands=(start, item.stop, total))
+    guard(b, ok, SliceBeyond, "slice ", 0, ":", 1, text, 2, operands=(start, item.stop, total))
     return Pick(axis, "window", 0, size, 1, start)
 
 
