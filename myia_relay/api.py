@@ -100,7 +100,9 @@ class Relay(Remade):
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
+        self._quick: dict[
+            tuple, tuple
+        ] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
         self._cuts = SliceCuts()
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import fourier, linear_algebra, math_functions, numpy_functions, numpy_statistics
+from . import fourier, linear_algebra, math_functions, numpy_functions, numpy_sizes, numpy_statistics
 
 SOURCES: dict[Callable, Callable] = {
     **math_functions.SOURCES,
     **numpy_functions.SOURCES,
     **numpy_statistics.SOURCES,
+    **numpy_sizes.SOURCES,
     **linear_algebra.SOURCES,
     **fourier.SOURCES,
 }
 """A function of `math` or NumPy -> a Python function that means the same and can be compiled."""
 
 METHODS: dict[str, Callable] = {
-    name: getattr(numpy_statistics, name) for name in ("argsort", "argpartition", "searchsorted")
+    **{name: getattr(numpy_statistics, name) for name in ("argsort", "argpartition", "searchsorted")},
+    "tolist": numpy_sizes.tolist,
 }
 """A method of arrays -> a function of the array and the method's arguments."""

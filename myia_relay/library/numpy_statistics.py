@@ -94,9 +94,11 @@ def average(a, axis=None, weights=None, *, keepdims=False):
             raise ZeroDivisionError("division by zero")
         return out
     w = np.asarray(weights)
-    if w.shape != a.shape:
-        if axis is None:
-            unsupported("Axis must be specified when shapes of a and weights differ.")
+    if axis is None and w.ndim != a.ndim:
+        unsupported("Axis must be specified when shapes of a and weights differ.")
+    if axis is None and w.shape != a.shape:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    if axis is not None and w.shape != a.shape:
         if w.ndim != 1 or w.shape[0] != np.size(a, axis):
             raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
         w = np.moveaxis(np.broadcast_to(w, _along(a, axis).shape), -1, axis)

@@ -486,7 +486,7 @@ def test_slices_stay_behind_their_checks(executor):
         assert f(x, [1.0, 2.0], 2) == pytest.approx(f.__wrapped__(x, [1.0, 2.0], 2), rel=1e-12)
     for size, entries, text in (
         (2, 0, "index 2 is out of bounds for axis 0 with size 2"),  # the slices are cut off
-        (0, 0, "of size 0"),
+        (0, 0, "index 0 is out of bounds for axis 0 with size 0"),
         (7, 7, "index 7 is out of bounds"),
     ):
         x, entries = vec(size) ** 2, [1.0] * entries

@@ -54,7 +54,6 @@ ARRAY_METHODS = {
     "permute": "write x.transpose(...)",
     "requires_grad": "name the parameters to differentiate by: relay.grad(f, 'x')",
     "sort": "write x = np.sort(x)",
-    "tolist": "return the array, and call .tolist() outside",
     "to": "write x.astype(dtype)",
     "unsqueeze": "write x[None], or np.expand_dims(x, axis)",
     "view": "write x.reshape(...)",

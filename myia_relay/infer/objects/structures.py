@@ -19,7 +19,7 @@ from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising
 from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, known_range, possible
 from ..values.protocols import is_dataclass, items
-from ..values.treedef import Mismatch, describe, join, rebuild, tree_structure, unknown
+from ..values.treedef import Mismatch, describe, join, tree_structure, unknown
 from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, Static, Text, Val
 from . import lists
 from .arithmetic import arithmetic
@@ -341,7 +341,7 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
         for position in range(n - 2, -1, -1):
             result = either(frame, REGISTRY["eq"](wrapped, position), leaf[position], result)
         chosen.append(result)
-    return rebuild(common, iter(chosen))
+    return frame.rebuild(common, iter(chosen))
 
 
 def _is_large(t: Any) -> bool:

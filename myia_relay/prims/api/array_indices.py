@@ -252,6 +252,11 @@ def compress(b: Builder, condition, a, axis=None) -> Var:
     return getitem(b, x, (*(slice(None),) * normalise_axis("np.compress", axis, x.shape), mask))
 
 
+@method("compress", static=("axis",))
+def _(b: Builder, x, condition, axis=None) -> Var:
+    return compress(b, condition, x, axis)
+
+
 @implements(np.extract)
 def extract(b: Builder, condition, arr) -> Var:
     """np.extract: the elements at which a condition holds."""

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, product
-from ...abstract.types import INTS, Array, Scalar, numpy_dtype
+from ...abstract.types import Array, Scalar, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
 from ..ops.indexing import take
-from ..ops.shape import concatenate, flip, pad, slice_
+from ..ops.shape import concatenate, flip, slice_
 from ..ops.shape import stack as stack_arrays
 from ..rules.broadcast import broadcast_to, full, nullary, reshape
 from ..rules.relations import normalise_axes, normalise_axis, show_shape
@@ -24,7 +24,6 @@ from .promotion import (
     agreeing,
     as_int,
     bind_size,
-    fit,
     guard,
     is_weak,
     operand,
@@ -33,12 +32,10 @@ from .promotion import (
     require_static_int,
     size_argument,
     size_value,
-    static_index,
     static_int,
     static_size,
     strong,
     unwrap,
-    weak,
     with_size,
 )
 
@@ -262,7 +259,11 @@ def numpy_broadcast_to(b: Builder, array, shape) -> Var:
     """np.broadcast_to."""
     x = strong(operand(b, array, "np.broadcast_to"))
     text = "all elements of broadcast shape must be non-negative"
-    return broadcast_to(x, shape=sizes_of(b, shape, "broadcast_to", text))
+    sizes = sizes_of(b, shape, "broadcast_to", text)
+    for axis in range(-min(x.ndim, len(sizes)), 0):
+        if x.shape[axis] != 1:
+            x = with_size(b, "broadcast_to", x, x.ndim + axis, sizes[axis])
+    return broadcast_to(x, shape=sizes)
 
 
 @implements(np.flip, static=("axis",))
@@ -363,7 +364,13 @@ def atleast_2d(b: Builder, a) -> Var:
     return _at_least_2d(array_of(b, a, "np.atleast_2d"))
 
 
-def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -> list[Var]:
+def parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -> list[Var]:
+    """An array in parts along an axis: several of equal size, or between bounds that are known.
+
+    Raises:
+        ShapeError: there are no parts, or they are to be equal and cannot be.
+        TypeError_: the bounds do not ascend, and the size of the axis has a name.
+    """
     x = array_of(b, ary, name)
     axis = normalise_axis(name, axis, x.shape)
     n = x.shape[axis]
@@ -371,13 +378,18 @@ def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -
         count = int(indices_or_sections)
         if count < 1:
             raise ShapeError(f"{name}: an axis cannot be split into {count} parts")
-        if not isinstance(n, int):
-            raise TypeError_(f"{name} needs an axis of known size, and this has size {n}")
-        if equal and n % count:
+        if equal and isinstance(n, Dim) and n // count * count != n:
+            total = size_value(b, n)
+            even = P.eq(P.mod(total, total.const(count)), total.const(0))
+            guard(b, even, ValueError, "array split does not result in an equal division")
+        elif equal and isinstance(n, int) and n % count:
             raise ShapeError(f"{name}: an axis of size {n} does not split into {count} equal parts")
-        small, extra = divmod(n, count)
-        sizes = [small + 1] * extra + [small] * (count - extra)
-        bounds = np.cumsum([0, *sizes]).tolist()
+        sizes = [n // count if equal else (n + (count - 1 - k)) // count for k in range(count)]
+        bounds = [0]
+        for size in sizes:
+            bounds.append(bounds[-1] + size)
+        if isinstance(n, Dim):
+            return _between(x, axis, bounds, sizes)
     else:
         bounds = [0, *indices_or_sections, n]
         if isinstance(n, Dim):
@@ -386,35 +398,33 @@ def _parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) -
                 raise TypeError_(f"{name} of an axis of size {n} needs ascending bounds of at least 0")
             text = f"{name}: the last bound is {last}, and the size "
             guard(b, P.ge(size_value(b, n), python(b, last)), IndexError, text, 0, operands=(size_value(b, n),))
-    parts = []
-    for lo, hi in zip(bounds, bounds[1:]):
-        if isinstance(n, int):  # bounds are those of slices
-            lo, hi, _ = slice(lo, hi).indices(n)
-            lo, hi = min(lo, hi), hi
-        starts = tuple(lo if k == axis else 0 for k in range(x.ndim))
-        sizes = tuple(hi - lo if k == axis else d for k, d in enumerate(x.shape))
-        parts.append(slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
-    return parts
+    if isinstance(n, int):  # bounds are those of slices
+        pairs = [slice(lo, hi).indices(n)[:2] for lo, hi in zip(bounds, bounds[1:])]
+        pairs = [(min(lo, hi), hi) for lo, hi in pairs]
+    else:
+        pairs = list(zip(bounds, bounds[1:]))
+    return _between(x, axis, [lo for lo, _ in pairs], [hi - lo for lo, hi in pairs])
 
 
-@implements(np.split, static=("indices_or_sections", "axis"))
-def split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
-    """np.split."""
-    return _parts(b, ary, indices_or_sections, axis, True, "np.split")
+def _between(x: Var, axis: int, starts: list, sizes: list) -> list[Var]:
+    """Parts of an array along an axis."""
+    return [
+        slice_(
+            x,
+            starts=tuple(start if k == axis else 0 for k in range(x.ndim)),
+            sizes=tuple(size if k == axis else d for k, d in enumerate(x.shape)),
+            steps=(1,) * x.ndim,
+        )
+        for start, size in zip(starts, sizes)
+    ]
 
 
-@implements(np.array_split, static=("indices_or_sections", "axis"))
-def array_split(b: Builder, ary, indices_or_sections, axis=0) -> list[Var]:
-    """np.array_split."""
-    return _parts(b, ary, indices_or_sections, axis, False, "np.array_split")
-
-
-@implements(np.tile, static=("reps",))
+@implements(np.tile)
 def tile(b: Builder, A, reps) -> Var:
     """np.tile."""
     x = array_of(b, A, "np.tile")
     given = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
-    reps = tuple(static_size(b, static_index(r, "np.tile: reps"), "np.tile: reps") for r in given)
+    reps = tuple(static_size(b, r, "np.tile: reps") for r in given)
     rank = max(len(reps), x.ndim)
     reps, shape = (1,) * (rank - len(reps)) + reps, (1,) * (rank - x.ndim) + x.shape
     pairs = [v for r, d in zip(reps, shape) for v in (1, d)]
@@ -451,36 +461,6 @@ def _(b: Builder, x, repeats, axis=None) -> Var:
     return repeat(b, x, repeats, axis)
 
 
-@implements(np.pad, static=("pad_width", "mode"))
-def numpy_pad(b: Builder, array, pad_width, mode="constant", *, constant_values=0) -> Var:
-    """np.pad with constants.
-
-    Raises:
-        TypeError_: another mode, widths that are no natural numbers, or more than one value.
-        ShapeError: the widths do not fit the array.
-    """
-    if mode != "constant":
-        raise TypeError_(f"np.pad with mode={mode!r} is not supported; concatenate the border yourself")
-    x = array_of(b, array, "np.pad")
-    given = np.asarray(pad_width)
-    if given.dtype.kind not in "iu" or np.any(given < 0):
-        raise TypeError_(f"np.pad: pad_width is made of ints of at least 0, and this is {pad_width!r}")
-    try:
-        widths = np.broadcast_to(given, (x.ndim, 2)).tolist()
-    except ValueError:
-        raise ShapeError(
-            f"np.pad: pad_width {pad_width!r} does not fit an array of shape {show_shape(x.shape)}"
-        ) from None
-    value = operand(b, constant_values, "np.pad: constant_values")
-    if value.shape:
-        raise TypeError_("np.pad takes one number as constant_values in compiled code; pad several times")
-    if value.type.is_float:  # NumPy stores it: unsigned integers wrap, signed ones go through a Python int
-        value = weak(value, "float64") if x.dtype in INTS and not x.dtype.startswith("u") else strong(value)
-    value = fit(b, value, x.dtype)
-    low, high = (tuple(w[k] for w in widths) for k in (0, 1))
-    return pad(x, unwrap(value), low=low, high=high, interior=(0,) * x.ndim)
-
-
 @implements(np.roll, static=("axis",))
 def roll(b: Builder, a, shift, axis=None) -> Var:
     """np.roll: by one distance or several, each known or computed, along one axis or several.
@@ -513,7 +493,7 @@ def _rolled(b: Builder, x: Var, shift, axis: int) -> Var:
     at = (-by) % n if n else 0
     if at == 0:
         return x
-    tail, head = _parts(b, x, [at], axis, False, "np.roll")
+    tail, head = parts(b, x, [at], axis, False, "np.roll")
     return concatenate(head, tail, axis=axis)
 
 
