@@ -385,7 +385,7 @@ def parts(b: Builder, ary, indices_or_sections, axis, equal: bool, name: str) ->
         elif equal and isinstance(n, int) and n % count:
             raise ShapeError(f"{name}: an axis of size {n} does not split into {count} equal parts")
         sizes = [n // count if equal else (n + (count - 1 - k)) // count for k in range(count)]
-        bounds = [0]
+        bounds: list[DimLike] = [0]
         for size in sizes:
             bounds.append(bounds[-1] + size)
         if isinstance(n, Dim):
