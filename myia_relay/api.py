@@ -20,11 +20,12 @@ import numpy as np
 
 from .abstract.families import FieldError, Misfit
 from .abstract.types import Data, Scalar, Type
+from .cache.cutting import SliceCuts
 from .cache.program import LoadedProgram
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
-from .cutting import SliceCuts
-from .decorated import at_boundary, check_decorated, note_local_classes, parameter_annotations, source_function
+from .decorated import at_boundary, check_decorated, note_local_classes, parameter_annotations, place_of
+from .decorated import source_function as source_of
 from .infer.arguments.arguments import (
     PLAIN,
     ReturnedFunction,
@@ -100,9 +101,7 @@ class Relay(Remade):
         self.static = (static,) if isinstance(static, str) else tuple(static)
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[
-            tuple, tuple
-        ] = {}  # `quick_key` -> program, what makes its result, whether its dependencies hold
+        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, maker of its result, whether dependencies hold
         self._cuts = SliceCuts()
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
@@ -326,16 +325,7 @@ class Relay(Remade):
 
     def _place(self, parameter: str | int | None = None) -> Origin | None:
         """The place where the function, or a parameter of it, is defined; None if it is not known."""
-        from .frontend import parse
-
-        try:
-            graph = parse(source_function(self.__relay_function__))
-        except Exception:  # its source may be missing, which is reported elsewhere
-            return None
-        signature = graph.signature
-        if parameter is not None and signature is not None and parameter in signature.names:
-            return graph.params[signature.names.index(parameter)].origin
-        return graph.origin
+        return place_of(self.__relay_function__, parameter)
 
     def _infer(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool = False):
         """Infer the function; lists stay static if the program needs to know their lengths."""
@@ -436,7 +426,7 @@ class Relay(Remade):
         if stage == "parsed":
             from .frontend import parse
 
-            return GraphView(parse(source_function(self.__relay_function__)))
+            return GraphView(parse(source_of(self.__relay_function__)))
         _, treedefs, keywords = self._signature(args, kwargs, [])
         compiled = self._compile_for_view(treedefs, keywords)
         return GraphView(compiled.graphs["final" if stage == "lowered" else stage])

@@ -17,7 +17,7 @@ from .utils.attributes import own_attribute
 from .utils.debugging import debugging
 from .utils.errors import TypeError_
 from .utils.raising import for_user
-from .utils.source import is_ours
+from .utils.source import Origin, is_ours
 
 
 def note_local_classes() -> None:
@@ -45,6 +45,20 @@ def layers(function: Any) -> Iterator[Any]:
     yield function
     while (function := wrapped_by(function)) is not None:
         yield function
+
+
+def place_of(function: Any, parameter: str | int | None = None) -> Origin | None:
+    """The place where a decorated function, or a parameter of it, is defined; None if it is not known."""
+    from .frontend import parse
+
+    try:
+        graph = parse(source_function(function))
+    except Exception:  # its source may be missing, which is reported elsewhere
+        return None
+    signature = graph.signature
+    if parameter is not None and signature is not None and parameter in signature.names:
+        return graph.params[signature.names.index(parameter)].origin
+    return graph.origin
 
 
 def source_function(function: Any) -> Any:

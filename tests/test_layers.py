@@ -36,7 +36,6 @@ LAYERS = {
     "pipeline": 9,
     "cache": 10,
     "decorated": 10,
-    "cutting": 10,
     "api": 11,
     "bisect": 12,
     "transform": 12,

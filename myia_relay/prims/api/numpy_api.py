@@ -18,7 +18,6 @@ from . import (  # noqa: F401  importing fills the tables
     numpy_elementwise,
     numpy_indexing,
     numpy_linalg,
-    numpy_parts,
     numpy_reductions,
     numpy_shape,
 )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .ir.build import NO_CUTS, Cuts
-from .utils.errors import CompileError, SliceBeyond
+from ..ir.build import NO_CUTS, Cuts
+from ..utils.errors import CompileError, SliceBeyond
 
 
 class SliceCuts:
