@@ -220,3 +220,25 @@ def test_pool(s, dtype):
 def test_padding_as_large_as_the_kernel_is_refused():
     with pytest.raises(ValueError, match="padding"):
         pool.Pool(4, 4, (2, 2), (2, 2), (2, 0, 0, 0))
+
+
+@pytest.mark.parametrize("s", [*WINDOWS, pool.Pool(6, 70, (2, 2), (2, 2))], ids=str)
+def test_means(s):
+    planes = 3
+    x = RNG.standard_normal((planes, s.height, s.width))
+    dy = RNG.standard_normal((planes, s.out_height, s.out_width))
+    y, dx = np.full_like(dy, np.nan), np.full_like(x, np.nan)
+    arrays = [x, dy, y, dx, np.full(window_pool.scratch_size(s, grad=False), np.nan)]
+    X, DY, Y, DX, S = [flat(f"a{k}", v.size, "float64") for k, v in enumerate(arrays)]
+    b = Block()
+    window_pool.mean(b, s, planes, (X, 0), (Y, 0), (S, 0))
+    window_pool.mean_grad(b, s, planes, (DY, 0), (DX, 0), (S, 0))
+    pipeline.build(pipeline.prim_func([X, DY, Y, DX, S], b.stmt()))["main"](*(v.ravel() for v in arrays))
+    cols = windows(x[None], s.kernel, s.strides, s.pads, 0.0)[0]
+    np.testing.assert_allclose(y, cols.mean((-2, -1)), rtol=1e-12, atol=1e-14)
+    # The gradient is the transpose.
+    np.testing.assert_allclose(np.vdot(dx, x), np.vdot(dy, y), rtol=1e-10)
+    unit = np.zeros_like(x)
+    unit[1, 2, 3] = 1.0
+    seen = windows(unit[None], s.kernel, s.strides, s.pads, 0.0)[0].mean((-2, -1))
+    np.testing.assert_allclose(dx[1, 2, 3], np.vdot(dy, seen), rtol=1e-10, atol=1e-14)
