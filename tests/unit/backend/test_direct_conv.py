@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from myia_relay import Any, Float32, Tensor, relay, value_and_grad
-from myia_relay.backend.tvm.kernels import depthwise_conv, direct_conv
+from myia_relay.backend.tvm.kernels import depthwise_conv, direct_conv, opaque
 from myia_relay.backend.tvm.kernels.patches import Conv
 from myia_relay.backend.tvm.tir import pipeline, threads
 
@@ -41,6 +41,16 @@ CASES = [
     ((3, 33, 64), (3, (2, 2)), (3, 4), ((0, 0), (0, 0)), 3),
     ((2, 5, 9), (8, (5, 5)), (1, 1), ((4, 4), (4, 4)), 1),  # windows in the padding alone
 ]
+# Shared by panels of positions, of which there are more than filters.
+PANELS = [
+    ((16, 32, 37), (19, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
+    ((16, 33, 36), (8, (1, 1)), (1, 1), ((0, 0), (0, 0)), 1),
+]
+# Depthwise, shared by rows.
+ROWS = [
+    ((4, 12, 21), (4, (3, 3)), (1, 1), ((1, 1), (1, 1)), 4),
+    ((2, 24, 70), (2, (3, 3)), (2, 2), ((1, 1), (1, 1)), 2),
+]
 
 
 def drawn(image, filters, groups, dtype, batch):
@@ -65,6 +75,7 @@ def always(monkeypatch):
     monkeypatch.setattr(direct_conv, "CACHE", 1 << 13)
     monkeypatch.setattr(depthwise_conv, "LEAST", 0)
     monkeypatch.setattr(depthwise_conv, "CACHE", 1 << 10)
+    monkeypatch.setattr(depthwise_conv, "SHARE", 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -99,10 +110,11 @@ def test_the_same_without(without, always, monkeypatch):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize(
     "case",
-    [CASES[0], CASES[2], CASES[10], CASES[12], CASES[16]],
-    ids=["bands", "strides", "groups", "dots", "depthwise"],
+    [CASES[0], CASES[2], CASES[10], CASES[12], CASES[17], *PANELS, *ROWS],
+    ids=["bands", "strides", "groups", "dots", "depthwise", "panels", "panels and dots", "rows", "rows of stride 2"],
 )
-def test_threads(case, batch, always):
+def test_threads(case, batch, always, monkeypatch):
+    monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1)
     image, filters, strides, padding, groups = case
 
     @relay
@@ -277,3 +289,21 @@ def test_layers_of_one_shape_share_a_kernel_with_what_follows(always):
     assert "4 kernel calls of 4 kernels" in f.explain(
         x, [w, w + 1, w + 2, w + 3]
     )  # one for all layers, two for their tiles, one for copies
+
+
+@WIDE
+@pytest.mark.parametrize("threaded", [1, 2])
+def test_the_matrix_of_the_product_behind_is_asked_for(threaded):
+    @relay
+    def f(x, filters, matrix):
+        return relay.relu(relay.conv2d(x, filters)).reshape(1, -1) @ matrix.T
+
+    x, w, _ = drawn((32, 12, 13), (45, (3, 3)), 1, np.float32, 1)
+    matrix = RNG.standard_normal((300, 45 * 110)).astype(np.float32)
+    before = threads.count()
+    try:
+        threads.configure(threaded)
+        close(f(x, w, matrix), f.interpret(x, w, matrix))
+        assert "later" in str(f.tir(x, w, matrix))
+    finally:
+        threads.configure(before)

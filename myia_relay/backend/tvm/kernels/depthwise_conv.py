@@ -26,6 +26,7 @@ from .patches import Conv, Operand, at, plus, times
 
 CACHE = 24 << 10  # bytes of a copy in the first-level cache
 TAPS = 25  # that stay in registers, or nearly so
+SHARE = 1 << 14  # bytes of a channel for each thread; where it is less, what two threads read costs more than it saves
 ROWS = 4  # of the result at once: more would not stay in registers
 LEAST = 1 << 16  # multiplications below which the code is not worth its compilation
 
@@ -41,19 +42,24 @@ def depthwise_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Any
     """Emit it; the arguments are those of `direct_conv`."""
     block, dtype = c.block, c.out_type.dtype
     source, filters, out = c.operand(0), c.operand(1), c.result()
-    sizes = [Copies(s, dtype, -(-s.out_height // k), False) for k in range(1, s.out_height + 1)]
+    # Neighbours whose threads share positions, too, find what they read in the caches of their own cores.
+    by_rows = tasks > 1 and n == 1 and s.out_height % tasks == 0 and s.size_in * ITEM[dtype] >= tasks * SHARE
+    share = s.out_height // tasks if by_rows else s.out_height
+    sizes = [Copies(s, dtype, -(-share // k), False) for k in range(1, share + 1)]
     copies = next((each for each in sizes if each.size * ITEM[dtype] <= CACHE), sizes[-1])
     room = copies.size + lanes_for(dtype)  # of which the last vector may read what is undefined
     scratch = c.scratch(room * tasks, dtype)
-    bands = -(-s.out_height // copies.rows)
-    with split(block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
-        item = block.let(idx(item))
+    bands = -(-share // copies.rows)
+
+    def plane(task: Any, item: Any, first: Any) -> None:
+        """A share of the rows of a channel."""
         group, sample = block.let(tirx.Mod(item, idx(groups))), block.let(tirx.Div(item, idx(groups)))
-        plane, own = at(scratch, times(task, room)), at(source, times(item, s.size_in))
+        copy, own = at(scratch, times(task, room)), at(source, times(item, s.size_in))
         with block.loop(bands, name="band") as band:
             # The last band may overlap with the one before.
-            top = block.let(tirx.Min(times(band, copies.rows), idx(s.out_height - copies.rows))) if bands > 1 else 0
-            copies.emit(block, own, plane, top)
+            top = plus(tirx.Min(times(band, copies.rows), idx(share - copies.rows)) if bands > 1 else 0, first)
+            top = top if isinstance(top, int) else block.let(top)
+            copies.emit(block, own, copy, top)
             with block.loop(s.filters, name="f") as f:
                 channel = plus(times(group, s.filters), f)
                 weights = [block.let(load(filters[0], plus(times(channel, s.taps), t))) for t in range(s.taps)]
@@ -62,11 +68,22 @@ def depthwise_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Any
                 def finished(value: Any, position: Any, lanes: int, channel: Any = channel) -> Any:
                     return value if finish is None else finish(value, sample, channel, position, lanes)
 
-                _rows(c, s, copies, plane, weights, y, top, finished)
+                _rows(c, s, copies, copy, weights, y, top, plus(first, share), finished)
+
+    if by_rows:
+        with block.loop(tasks, "parallel", "task") as task:
+            first = block.let(times(task, share))
+            with block.loop(groups, name="group") as group:
+                plane(task, group, first)
+    else:
+        with split(block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
+            plane(task, block.let(idx(item)), 0)
 
 
-def _rows(c: Any, s: Conv, copies: Copies, plane: Operand, weights: list, y: Operand, top: Any, finished: Any) -> None:
-    """The rows of a band of one channel of the result."""
+def _rows(
+    c: Any, s: Conv, copies: Copies, plane: Operand, weights: list, y: Operand, top: Any, end: Any, finished: Any
+) -> None:  # fmt: skip
+    """The rows of a band of one channel of the result; from the row `end` on another thread computes them, if they are there."""
     block, lanes = c.block, lanes_for(copies.dtype)
     whole, rest = divmod(s.out_width, lanes)
     offsets = [copies.offset(kh, kw) for kh in range(s.kernel[0]) for kw in range(s.kernel[1])]
@@ -90,8 +107,8 @@ def _rows(c: Any, s: Conv, copies: Copies, plane: Operand, weights: list, y: Ope
             if width == lanes:
                 block.vstore(y[0], finished(total, position, lanes), plus(y[1], position))
                 continue
-            # Whether all lanes lie in the plane: then what is wrong is overwritten by the rows that follow.
-            inside = (s.positions - lanes - start) // s.out_width
+            # Whether all lanes lie in this thread's rows: then what is wrong is overwritten by those that follow.
+            inside = plus(end, (-lanes - start) // s.out_width)
             with block.when(tirx.LE(idx(row), idx(inside))):
                 block.vstore(y[0], finished(total, position, lanes), plus(y[1], position))
             with block.otherwise():

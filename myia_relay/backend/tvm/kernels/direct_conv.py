@@ -26,7 +26,7 @@ were 62 to 139, 70 to 142 and 73. With vectors of less than 512 bits nothing was
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -37,13 +37,13 @@ from tvm import tirx
 from ....utils.switches import is_left_out
 from ..plan import ITEM
 from ..tir import pipeline
-from ..tir.block import Block, broadcast, const, idx, load, shuffle, vload, with_lanes
-from ..tir.exact import fma
+from ..tir.block import idx, load, vload
 from .conv import split
 from .copies import Copies
-from .kernel import address_of, buffer_parameter
 from .nests import lanes_for
 from .patches import Conv, Operand, at, pieces, plus, times
+from .tiles.convolution import call_copies, call_tile, emit_sums, tile_of_dots, tile_of_sums
+from .tiles.next_matrix import NextMatrix, next_matrix
 
 ROWS, VECTORS = 8, 3  # of a tile: together with a row of vectors and a number, these are the registers of AVX-512
 NEAR = 40 << 10  # bytes of what a tile reads of the image that stay in the first-level cache
@@ -119,6 +119,17 @@ class Blocks:
         return math.gcd(16, self.channels, self.s.channels) if self.s.taps == 1 else 1
 
     @property
+    def panels(self) -> int:
+        """Whole panels of positions that threads share: where there are more positions than filters, these are read twice."""
+        in_panels = self.copies is None and 8 * self.s.filters <= self.s.positions
+        return (self.s.positions - self.dots) // (VECTORS * lanes_for(self.dtype)) if in_panels else 0
+
+    @property
+    def again(self) -> bool:
+        """Whether the image is read again for each tile of filters, and not the filters for each panel of the image."""
+        return self.s.taps == 1 and self.channels * self.rows * self.s.out_width * ITEM[self.dtype] <= AGAIN
+
+    @property
     def rows(self) -> int:
         """Rows of the result in a band."""
         return self.s.out_height if self.copies is None else self.copies.rows
@@ -157,7 +168,7 @@ class Blocks:
         return item * (results + self.bands * (copies + s.weights / (8 if s.weights * item > CACHE // 2 else 32)))
 
 
-def divide(s: Conv, dtype: str) -> Blocks:
+def divide(s: Conv, dtype: str, tasks: int = 1) -> Blocks:
     """The cheapest division of those in which what a tile reads of the image stays in the first-level cache."""
     lanes = lanes_for(dtype)
     rest = s.positions % lanes
@@ -173,7 +184,14 @@ def divide(s: Conv, dtype: str) -> Blocks:
     if in_place:
         return replace(one, channels=channels)
     rows = {-(-s.out_height // k) for k in range(1, s.out_height + 1)}
-    return min((Blocks(s, dtype, Copies(s, dtype, r, True), channels) for r in rows), key=lambda b: (b.cost, b.bands))
+    found = [Blocks(s, dtype, Copies(s, dtype, r, True), channels) for r in rows]
+    if (
+        tasks > 1 and s.channels * Copies(s, dtype, s.out_height, True).size > s.weights
+    ):  # threads that share filters would all copy the image
+        found = [
+            b for b in found if b.bands >= 2 * tasks or b.bands % tasks == 0 and b.bands * b.rows == s.out_height
+        ] or found
+    return min(found, key=lambda b: (b.cost, b.bands))
 
 
 Finish = Callable[[Any, Any, Any, Any, int], Any]
@@ -191,19 +209,25 @@ def direct_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Finish
         tasks: on so many threads.
         finish: what is applied to the results.
     """
-    d = divide(s, c.out_type.dtype)
-    over_samples(c, s, n, groups, tasks, _Emitter(c, d).sample, d.bands, d.size, finish)
+    alone = n == 1 and groups == 1
+    d = divide(s, c.out_type.dtype, tasks if alone else 1)
+    if d.bands >= 2 * tasks or d.bands % tasks == 0 and d.bands * d.rows == s.out_height:
+        shared = "bands", d.bands
+    else:
+        shared = ("panels", d.panels) if d.panels >= 8 * tasks else ("tiles", s.filters // ROWS)
+    e = _Emitter(c, d, next_matrix(c, tasks) if alone else None)
+    over_samples(c, s, n, groups, tasks, e.sample, shared, d.size, finish)
 
 
 def over_samples(
-    c: Any, s: Conv, n: Any, groups: int, tasks: int, emit: Any, bands: int, size: int, finish: Any
-) -> None:  # fmt: skip
-    """Emit the samples and groups of a convolution on so many threads, which share the only one by bands or by filters.
+    c: Any, s: Conv, n: Any, groups: int, tasks: int, emit: Any, shared: tuple[str, int], size: int, finish: Any
+) -> None:
+    """Emit the samples and groups of a convolution on so many threads, which share the only one.
 
     Args:
         c, s, n, groups, tasks, finish: as in `direct_conv`.
         emit: one sample; see `_Emitter.sample`.
-        bands: of a sample.
+        shared: by what, and how many there are: bands (two that overlap of one thread), panels, or tiles of filters.
         size: elements of memory that each thread has.
     """
     source, filters, out = c.operand(0), c.operand(1), c.result()
@@ -222,7 +246,7 @@ def over_samples(
             assert finish is not None
             return finish(value, sample, plus(times(group, s.filters), channel), position, lanes)
 
-        emit(x, w, y, at(memory, times(task, size)), None if finish is None else finished, **part)
+        emit(task, (x, w, y), at(memory, times(task, size)), None if finish is None else finished, **part)
 
     if not (isinstance(n, int) and n * groups == 1):
         with split(c.block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
@@ -230,14 +254,13 @@ def over_samples(
     elif tasks == 1:
         body(0, 0)
     else:
-        by_band = bands >= 2 * tasks
-        total = bands if by_band else s.filters // ROWS
+        by, total = shared
         with c.block.loop(tasks, "parallel", "task") as task:
             first = c.block.let(tirx.Div(tirx.Mul(task, idx(total)), idx(tasks)))
             behind = tirx.Div(tirx.Mul(tirx.Add(task, idx(1)), idx(total)), idx(tasks))
             share = first, c.block.let(tirx.Sub(behind, first))
-            part: dict[str, Any] = {"bands": share} if by_band else {"tiles": share}
-            if not by_band and s.filters % ROWS:
+            part: dict[str, Any] = {by: share}
+            if by == "panels" or by == "tiles" and s.filters % ROWS:
                 part["rest"] = tirx.EQ(task, idx(tasks - 1))
             body(task, 0, **part)
 
@@ -245,8 +268,8 @@ def over_samples(
 class _Emitter:
     """Emits the statements of samples."""
 
-    def __init__(self, c: Any, d: Blocks):
-        self.c, self.block, self.d, self.s = c, c.block, d, d.s
+    def __init__(self, c: Any, d: Blocks, matrix: NextMatrix | None):
+        self.c, self.block, self.d, self.s, self.matrix = c, c.block, d, d.s, matrix
         kernel = self.s.kernel
         places = [d.offset(kh, kw) for kh in range(kernel[0]) for kw in range(kernel[1])]
         places = [k * d.step + place for k in range(d.together) for place in places]
@@ -255,23 +278,29 @@ class _Emitter:
             self.block.store(self.taps, idx(place), k)
 
     def sample(
-        self, x: Operand, w: Operand, y: Operand, copies: Operand, finish: Any, bands: Any = None, tiles: Any = None,
-        rest: Any = None,
+        self, task: Any, operands: tuple[Operand, Operand, Operand], copies: Operand, finish: Any, bands: Any = None,
+        tiles: Any = None, panels: Any = None, rest: Any = None,
     ) -> None:  # fmt: skip
         """One sample.
 
         Args:
-            x, w, y: the operands.
+            task: the thread's number.
+            operands: the image, the filters and the result.
             copies: memory of this thread.
             finish: (value, channel, position, lanes) -> value, or None.
             bands: the first one and how many; None for all.
             tiles: of so many whole ones of filters, likewise.
-            rest: a condition that the filters that do not fill a tile are computed too.
+            panels: of positions, likewise.
+            rest: a condition that the filters that do not fill a tile, or the positions that do not fill a panel, are computed
+                too.
         """
-        d, s, block = self.d, self.s, self.block
+        d, s, block, (x, w, y) = self.d, self.s, self.block, operands
         first_band, count = bands or (0, d.bands)
         wide = VECTORS * lanes_for(d.dtype)
         tiles = tiles or (0, s.filters // ROWS)
+        whole, part = divmod(d.rows * s.out_width - d.dots, wide)
+        number = times(plus(panels[1] if panels else whole, part > 0), d.blocks)
+        fetch = None if self.matrix is None else _Fetch(self, task, tirx.Mul(idx(tiles[1]), idx(number)), count)
         with block.loop(count, name="band") as band:
             top = 0
             if d.bands > 1:
@@ -301,7 +330,7 @@ class _Emitter:
                         sizes: tuple = (s.patch, s.positions, channels, s.taps, adds)
                     else:
                         right = at(source, p)
-                        count = tirx.Div(channels, idx(d.together)) if d.together > 1 else channels
+                        count = idx(s.channels // d.together) if d.blocks == 1 else tirx.Div(channels, idx(d.together))
                         sizes = s.patch, s.taps * d.together, d.step * d.together, s.positions, count, adds
                         unrolled = next(k for k in UNROLLED if s.taps * d.together % k == 0)
                         key = tile_of_sums, d.dtype, rows, columns, unrolled
@@ -310,9 +339,21 @@ class _Emitter:
                             def finished(value: Any, r: int, start: int, lanes: int) -> Any:
                                 return finish(value, plus(channel, r), plus(place, p, start), lanes)
 
-                            _sums(block, key[1:], (left, right, into), self.taps, sizes, finished)
+                            def ahead(k: Any) -> None:
+                                self.fetch(
+                                    at(source, plus(p, columns)),
+                                    tirx.Add(tirx.Div(tirx.Mul(idx(channel), count), idx(ROWS)), k),
+                                )
+
+                            emit_sums(
+                                *(block, key[1:], (left, right, into), self.taps, sizes, finished),
+                                ahead if s.taps == 1 and not d.again else None,
+                            )
                             return
-                    call_tile(self.c, key, (left, right, into, (self.taps, 0)), sizes)
+                    if fetch is not None and rows == ROWS and key[0] is tile_of_sums:
+                        fetch.call_tile(key, (left, right, into, (self.taps, 0)), sizes)
+                    else:
+                        call_tile(self.c, key, (left, right, into, (self.taps, 0)), sizes)
                     if finish is None:
                         return
                     if last is None:
@@ -321,17 +362,30 @@ class _Emitter:
                         with block.when(last):
                             self.finish(into, rows, columns, finish, channel, plus(place, p))
 
-                self.tiles(tile, tiles, rest)
+                self.tiles(tile, tiles, panels, rest)
 
-    def tiles(self, tile: Callable[[Any, int, Any, int], None], tiles: tuple[Any, Any], rest: Any) -> None:
-        """All tiles of a band: (first filter, how many, first position, how many)."""
+    def fetch(self, panel: Operand, k: Any) -> None:
+        """Ask for the `k`-th part of a panel of an image: one for each iteration of a tile's loop of each tile of filters."""
+        d, s = self.d, self.s
+        tiles, line = s.filters // ROWS, 64 // ITEM[d.dtype]
+        lines = VECTORS + (s.positions % line != 0)
+        first = self.block.let(tirx.Div(tirx.Mul(k, idx(d.together)), idx(tiles)))
+        for channel in range(-(-d.together // tiles)):
+            for each in range(lines):
+                place = plus(panel[1], times(plus(first, channel), d.step), each * line)
+                self.block.prefetch(panel[0], place, write=False, near=2)
+
+    def tiles(
+        self, tile: Callable[[Any, int, Any, int], None], tiles: tuple[Any, Any], panels: Any, rest: Any
+    ) -> None:  # fmt: skip
+        """All tiles of a band, or those of some panels: (first filter, how many, first position, how many)."""
         d, s, block = self.d, self.s, self.block
         wide, positions = VECTORS * lanes_for(d.dtype), d.rows * s.out_width
 
         def over_filters(body: Callable[[Any, int], None]) -> None:
             with block.loop(tiles[1], name="o") as o:
                 body(block.let(times(plus(o, tiles[0]), ROWS)), ROWS)
-            if s.filters % ROWS and rest is None:
+            if s.filters % ROWS and (rest is None or panels is not None):
                 body(s.filters - s.filters % ROWS, s.filters % ROWS)
             elif s.filters % ROWS:
                 with block.when(rest):
@@ -341,14 +395,18 @@ class _Emitter:
 
         def over_positions(body: Callable[[Any, int], None]) -> None:
             if end >= wide:
-                with block.loop(end // wide, name="p") as p:
-                    body(block.let(times(p, wide)), wide)
-            if end % wide:
-                body(end - end % wide, end % wide)
-            if d.dots:
-                body(end, d.dots)
+                first, count = panels or (0, end // wide)
+                with block.loop(count, name="p") as p:
+                    body(block.let(times(plus(p, first), wide)), wide)
+            if not positions % wide:
+                return
+            with block.when(rest) if panels is not None else contextlib.nullcontext():
+                if end % wide:
+                    body(end - end % wide, end % wide)
+                if d.dots:
+                    body(end, d.dots)
 
-        if s.taps == 1 and d.channels * positions * ITEM[d.dtype] <= AGAIN:
+        if d.again:
             over_filters(lambda o, rows: over_positions(lambda p, columns: tile(o, rows, p, columns)))
         else:
             over_positions(lambda p, columns: over_filters(lambda o, rows: tile(o, rows, p, columns)))
@@ -375,160 +433,38 @@ class _Emitter:
                 block.vstore(target[0], finish(value, plus(channel, r), plus(position, start), lanes), target[1])
 
 
-def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
-    """Call a function that the kernels of the program share.
+class _Fetch:
+    """Lets the last tiles of a thread ask for the matrix of a later product; before them it would be replaced in the cache.
 
     Args:
-        c: the call.
-        key: what makes the function, and of what.
-        operands: four.
-        sizes: numbers.
+        e: what emits a sample.
+        task: the thread's number.
+        tiles: of a band.
+        bands: of the thread.
     """
-    make, *of = key
-    addresses = [address_of(o[0], idx(o[1])) for o in operands]
-    c.kernel.call((make.__name__.strip("_"), *of), functools.partial(make, *of), [*addresses, *map(idx, sizes)])
+
+    def __init__(self, e: _Emitter, task: Any, tiles: Any, bands: Any):
+        d, matrix, self.block, self.c = e.d, e.matrix, e.block, e.c
+        assert matrix is not None
+        operand = e.c.kernel.buffer(e.c.lowering.view(matrix.node)), 0
+        self.matrix, self.count = at(operand, plus(times(task, matrix.apart), matrix.first)), matrix.count
+        taps = e.s.taps * d.together
+        unrolled = next(k for k in UNROLLED if taps % k == 0)
+        self.lines = -(-3 * unrolled // 4)  # of a cache at every step of a tile, of so many taps
+        self.chunk = d.channels // d.together * (taps // unrolled) * self.lines * 64 // ITEM[d.dtype]
+        self.left = e.block.local("int64", 1, "left")
+        e.block.store(self.left, tirx.Mul(tirx.Mul(idx(tiles), idx(bands)), idx(self.chunk)), 0)
+
+    def call_tile(self, key: tuple, operands: Any, sizes: Any) -> None:
+        """As the function of this name."""
+        block = self.block
+        left = block.let(tirx.Sub(load(self.left, 0), idx(self.chunk)))
+        block.store(self.left, left, 0)
+        with block.when(tirx.LT(left, idx(self.count))):
+            begin = block.let(tirx.Max(idx(0), tirx.Sub(idx(self.count - self.chunk), left)))
+            call_tile(self.c, (*key, self.lines), (*operands, at(self.matrix, begin)), sizes)
+        with block.otherwise():
+            call_tile(self.c, key, operands, sizes)
 
 
-def call_copies(c: Any, copies: Copies, x: Operand, to: Operand, top: Any) -> None:
-    """Copy a plane: `copies.emit`, in a function that the kernels of the program share."""
-    known = top if isinstance(top, int) else None
-    call_tile(c, (_copied, copies, known), (x, to, to, to), (top,))
-
-
-def _copied(copies: Copies, top: int | None) -> tuple[list[Any], Block]:
-    f = TileFunction(copies.dtype, "top")
-    copies.emit(f.block, (f.buffers[0], 0), (f.buffers[1], 0), f.numbers[0] if top is None else top)
-    return f.done()
-
-
-class TileFunction:
-    """The function of a tile under construction: of four addresses, and of numbers."""
-
-    def __init__(self, dtype: str, *numbers: str):
-        self.block = Block()
-        parameters = [buffer_parameter(name, dtype) for name in ("left", "right", "out")]
-        parameters.append(buffer_parameter("taps", "int64"))
-        self.pointers, self.buffers, declarations = zip(*parameters)
-        for declaration in declarations:
-            self.block.emit(declaration)
-        self.numbers = [tirx.Var(name, "int64") for name in numbers]
-
-    def done(self) -> tuple[list[Any], Block]:
-        """Its parameters and statements."""
-        return [*self.pointers, *self.numbers], self.block
-
-
-def tile_of_sums(dtype: str, rows: int, columns: int, unrolled: int = 1) -> tuple[list[Any], Block]:
-    """A tile: out[r, p] (+)= sum over c, t of left[r * down + c * taps + t] * right[c * step + at[t] + p].
-
-    Returns:
-        Parameters and statements: of the addresses of its corner in both operands and the result, and of the taps' offsets; of
-        `down`, the number of taps (a multiple of `unrolled`), `step`, how far rows of the result lie apart, the number of
-        channels, and whether to add to the result.
-    """
-    f = TileFunction(dtype, "down", "taps", "step", "out_step", "channels", "adds")
-    left, right, out, offsets = f.buffers
-    _sums(f.block, (dtype, rows, columns, unrolled), ((left, 0), (right, 0), (out, 0)), offsets, f.numbers)
-    return f.done()
-
-
-def _sums(
-    block: Block, key: tuple[str, int, int, int], operands: tuple[Operand, ...], offsets: Any, numbers: Any,
-    finish: Callable[[Any, int, int, int], Any] | None = None,
-) -> None:  # fmt: skip
-    """The statements of `tile_of_sums`; `finish` of (value, row, position, lanes) is what is stored."""
-    (dtype, rows, columns, unrolled), (left, right, out) = key, operands
-    down, taps, step, out_step, channels, adds = map(idx, numbers)
-    lanes = lanes_for(dtype)
-    # The last vector is whole in registers; of the result only what is there is read and written.
-    vectors = [(start, min(lanes, columns - start)) for start in range(0, columns, lanes)]
-    sums = [[block.cell(const(0.0, with_lanes(dtype, lanes)), "acc") for _ in vectors] for _ in range(rows)]
-    places = [
-        (acc, idx(plus(out[1], tirx.Mul(idx(r), out_step), start)), width, r, start)
-        for r, accs in enumerate(sums)
-        for acc, (start, width) in zip(accs, vectors)
-    ]
-    with block.when(tirx.NE(adds, idx(0))):
-        for acc, place, width, *_ in places:
-            block.store(acc, _widened(vload(out[0], place, width), width, lanes, dtype), 0)
-    with block.otherwise():
-        for _, place, *_ in places:  # which are written when the sums are complete
-            block.prefetch(out[0], place)
-    with block.loop(channels, name="c") as c:
-        weights = block.let(idx(plus(left[1], tirx.Mul(c, taps))))
-        image = block.let(idx(plus(right[1], tirx.Mul(c, step))))
-        for r in range(rows):  # the filters of the next tile, which lie far apart
-            block.prefetch(left[0], tirx.Add(weights, tirx.Mul(idx(rows + r), down)), write=False)
-        with block.loop(tirx.Div(taps, idx(unrolled)) if unrolled > 1 else taps, name="t") as t:
-            first = block.let(idx(times(t, unrolled)))
-            along = block.let(tirx.Add(weights, first))
-            filters = [block.let(tirx.Add(along, tirx.Mul(idx(r), down))) for r in range(rows)]
-            for k in range(unrolled):
-                begin = block.let(tirx.Add(image, load(offsets, plus(first, k))))
-                values = [block.let(vload(right[0], tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
-                for r in range(rows):
-                    factor = broadcast(block.let(load(left[0], plus(filters[r], k))), lanes)
-                    for acc, value in zip(sums[r], values):
-                        block.store(acc, fma(factor, value, load(acc, 0)), 0)
-    for acc, place, width, r, start in places:
-        found = load(acc, 0)
-        if width < lanes:
-            found = shuffle([found], range(width))
-        block.vstore(out[0], found if finish is None else finish(found, r, start, width), place)
-
-
-def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
-    """A tile of products of vectors: out[r, p] (+)= sum over k of left[r * down + k] * right[p, k].
-
-    Returns:
-        Parameters and statements: of addresses, the last one unused; of `down`, how far rows of the result lie apart, the numbers
-        of channels and of taps, whose product is the length of the vectors, and whether to add to the result.
-    """
-    f = TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")
-    (left, right, out, _), (down, out_step, channels, taps, adds) = f.buffers, f.numbers
-    lanes, block = lanes_for(dtype), f.block
-    length = block.let(tirx.Mul(channels, taps))
-    for few in range(0, columns, 2):  # of which the sums stay in registers
-        count = min(2, columns - few)
-        sums = [[block.cell(const(0.0, with_lanes(dtype, lanes)), "acc") for _ in range(count)] for _ in range(rows)]
-        with block.loop(tirx.Div(length, idx(lanes)), name="k") as k:
-            along = block.let(tirx.Mul(k, idx(lanes)))
-            values = [
-                block.let(vload(right, tirx.Add(along, tirx.Mul(idx(few + p), length)), lanes)) for p in range(count)
-            ]
-            for r in range(rows):
-                factor = block.let(vload(left, tirx.Add(along, tirx.Mul(idx(r), down)), lanes))
-                for acc, value in zip(sums[r], values):
-                    block.store(acc, fma(factor, value, load(acc, 0)), 0)
-        for r, accs in enumerate(sums):
-            for p, acc in enumerate(accs):
-                place = block.let(tirx.Add(tirx.Mul(idx(r), out_step), idx(few + p)))
-                total = block.folded(load(acc, 0), tirx.Add)
-                with block.when(tirx.NE(adds, idx(0))):
-                    block.store(out, tirx.Add(load(out, place), total), place)
-                with block.otherwise():
-                    block.store(out, total, place)
-    return f.done()
-
-
-def _widened(found: Any, width: int, lanes: int, dtype: str) -> Any:
-    """Some elements as a whole vector."""
-    if width == lanes:
-        return found
-    vector = broadcast(found, 2) if width == 1 else found
-    behind = width + (width == 1)
-    zeros = const(0.0, with_lanes(dtype, lanes))
-    return shuffle([vector, zeros], [*range(width), *range(behind, behind + lanes - width)])
-
-
-__all__ = [
-    "Blocks",
-    "TileFunction",
-    "call_copies",
-    "call_tile",
-    "direct_conv",
-    "divide",
-    "is_direct",
-    "tile_of_dots",
-    "tile_of_sums",
-]
+__all__ = ["ROWS", "UNROLLED", "VECTORS", "Blocks", "direct_conv", "divide", "is_direct", "over_samples"]

@@ -31,7 +31,7 @@ from .nests import lanes_for
 from .patches import Conv, at
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
-from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
+from .skinny_products import PARALLEL_MATRIX, is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
@@ -40,9 +40,6 @@ from .winograd import is_winograd, winograd_conv
 BLAS_TYPES = ("float32", "float64")
 PARALLEL_FLOPS = 400_000  # about ten microseconds of one core
 PARALLEL_BYTES = 400_000
-PARALLEL_MATRIX = (
-    2 << 20
-)  # bytes of a matrix that a vector is multiplied by: a smaller one is read from the second-level cache
 
 
 OVERWRITING = ("scatter", "scatter_add")

@@ -60,6 +60,7 @@ PACKED_ROWS = 12  # rows of a tile of two vectors at most
 ROWS_AHEAD = 48  # so far ahead rows of a packed panel are fetched
 DOTS = (4, 6)  # rows of both matrices
 VECTORS = {1: 8, 2: 8, 3: 8, 4: 6}  # rows of the right matrix, for so few of the left
+PARALLEL_MATRIX = 2 << 20  # bytes of a matrix that threads share: a smaller one is read from the second-level cache
 LARGE = 1 << 20  # bytes of a matrix: smaller ones are read from the second cache anyway
 
 
@@ -371,4 +372,13 @@ def _copied(dtype: str, columns: int) -> tuple[list[Any], Block]:
 
 _TILES = {"columns": _columns, "copied": _copied, "dots": _dots, "turned": _turned}
 
-__all__ = ["is_thin", "is_vector", "pack", "packed_product", "thin_product", "vector_product"]
+__all__ = [
+    "PARALLEL_MATRIX",
+    "VECTORS",
+    "is_thin",
+    "is_vector",
+    "pack",
+    "packed_product",
+    "thin_product",
+    "vector_product",
+]

@@ -30,8 +30,9 @@ from ..tir import pipeline
 from ..tir.block import Block, const, idx, load, ramp, shuffle, vload
 from ..tir.exact import fence, fma
 from .copies import Copies
-from .direct_conv import ROWS, UNROLLED, VECTORS, TileFunction, call_copies, call_tile, over_samples, tile_of_sums
+from .direct_conv import ROWS, UNROLLED, VECTORS, over_samples
 from .patches import Conv, Operand, at, pieces, plus, times
+from .tiles.convolution import TileFunction, call_copies, call_tile, tile_of_sums
 
 LANES = 16  # of float32
 OUT, SEEN = 4, 6  # sides of a tile of results, and of the pixels that it sees
@@ -54,7 +55,8 @@ def is_winograd(s: Conv, dtype: str) -> bool:
 def winograd_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Any) -> None:
     """Emit it; the arguments are those of `direct_conv`."""
     e = _Convolution(c, s)
-    over_samples(c, s, n, groups, tasks, e.sample, e.bands, e.size, finish or _unchanged)
+    shared = ("bands", e.bands) if e.bands >= 2 * tasks else ("tiles", s.filters // ROWS)
+    over_samples(c, s, n, groups, tasks, e.sample, shared, e.size, finish or _unchanged)
 
 
 def _unchanged(value: Any, *_: Any) -> Any:
@@ -96,10 +98,11 @@ class _Convolution:
             self.block.store(self.taps, idx(k * self.padded), k)
 
     def sample(
-        self, x: Operand, w: Operand, y: Operand, scratch: Operand, finish: Any, bands: Any = None, tiles: Any = None
-    ) -> None:
-        """One sample, or some bands or rows of filters of it."""
-        s, block = self.s, self.block
+        self, task: Any, operands: tuple[Operand, Operand, Operand], scratch: Operand, finish: Any, bands: Any = None,
+        tiles: Any = None,
+    ) -> None:  # fmt: skip
+        """One sample, or some bands or rows of filters of it; see `direct_conv`."""
+        s, block, (x, w, y) = self.s, self.block, operands
         # In the loop over tasks: each thread has its own.
         self.results = block.local("float32", OUT * OUT * LANES, "results")
         plane, image, filters, sums = (at(scratch, start) for start in self.starts[:4])
