@@ -73,11 +73,12 @@ def gather(c: Any) -> None:
 def _shape(c: Any, image: tuple) -> pool.Pool | None:
     """The shape of a pooling, or None where the fast kernels do not take it."""
     c.static(*image)
+    height, width = image
     (top, bottom), (left, right) = c.attrs["padding"]
     if is_half(c.out_type.dtype):
         return None
     try:
-        return pool.Pool(*image, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
+        return pool.Pool(height, width, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
     except ValueError:
         return None
 
