@@ -21,11 +21,9 @@ import numpy as np
 from .abstract.families import FieldError, Misfit
 from .abstract.types import Data, Scalar, Type
 from .cache.cutting import SliceCuts
-from .cache.program import LoadedProgram
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
 from .decorated import at_boundary, check_decorated, note_local_classes, parameter_annotations, place_of
-from .decorated import source_function as source_of
 from .infer.arguments.arguments import (
     PLAIN,
     ReturnedFunction,
@@ -41,6 +39,7 @@ from .infer.arguments.open_sizes import exact, settle
 from .infer.engine.dependencies import checker
 from .infer.values.treedef import TreeDef, tree_structure
 from .infer.values.values import Static, Val
+from .inspection import Inspectable
 from .ir.node import Graph
 from .pipeline import Compiled, checked_options, compile_program, finish, finisher
 from .utils.collector import resting
@@ -63,12 +62,11 @@ from .utils.raising import for_user
 from .utils.source import Origin
 
 CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used is dropped first
-STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
 BOUND_KEPT = 32  # instances for which a method stays compiled
 CacheInfo = namedtuple("CacheInfo", ["hits", "misses", "currsize"])
 
 
-class Relay(Remade):
+class Relay(Inspectable, Remade):
     """A function compiled on call.
 
     Args:
@@ -99,21 +97,9 @@ class Relay(Remade):
         self._decorated = function
         self.options = checked_options(executor, target, fastmath, debug_nans, precision)
         self.static = (static,) if isinstance(static, str) else tuple(static)
-        self._programs: OrderedDict[Any, Compiled] = OrderedDict()
-        self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, maker of its result, whether dependencies hold
         self._cuts = SliceCuts()
-        self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
-        self._listed = True  # whether a list of numbers is one argument, of whatever length
-        self._open = True  # whether sizes that annotations leave open are symbols
-        self._lock = threading.RLock()
-        unlock_in_child(self)
-        self._hits = self._misses = 0
+        self._forget()
         self._annotations: tuple[list[str], list] | None = None
-        # Whether recursive dataclasses keep their structure in their types; see `_of_structure`.
-        self._structural = False
-        self._uses_data = False
-        self._interpreted: Relay | None = None  # see `interpret`
         if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
             names = list(inspect.signature(function).parameters) if self.static else []
             for name in self.static:
@@ -121,6 +107,22 @@ class Relay(Remade):
                     raise TypeError_(
                         f"static={name!r}: {function.__name__} has no such parameter{nearest(str(name), names)}"
                     )
+
+    def _forget(self) -> None:
+        """Begin with no compiled programs."""
+        self._programs: OrderedDict[Any, Compiled] = OrderedDict()
+        self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
+        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, maker of its result, whether dependencies hold
+        self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
+        self._listed = True  # whether a list of numbers is one argument, of whatever length
+        self._open = True  # whether sizes that annotations leave open are symbols
+        self._lock = threading.RLock()
+        unlock_in_child(self)
+        self._hits = self._misses = 0
+        # Whether recursive dataclasses keep their structure in their types; see `_of_structure`.
+        self._structural = False
+        self._uses_data = False
+        self._interpreted: Relay | None = None  # see `interpret`
 
     @property
     def __relay_function__(self) -> Any:
@@ -407,42 +409,6 @@ class Relay(Remade):
         return CacheInfo(self._hits, self._misses, len(self._programs))
 
     @at_boundary
-    def ir(self, *args, stage: str = "optimized", **kwargs):
-        """The program for these arguments after a stage, as an object that prints as text.
-
-        Args:
-            *args, **kwargs: as in a call.
-            stage: "parsed", "inferred", "simplified" (before gradients are made), "differentiated", "optimized", or "lowered":
-                what executors get.
-
-        Raises:
-            ValueError_: there is no such stage.
-            CompileError: the program cannot be compiled.
-        """
-        from .debug.show import GraphView
-
-        if stage not in STAGES:
-            raise ValueError_(f"stage={stage!r}: choose one of {', '.join(STAGES)}")
-        if stage == "parsed":
-            from .frontend import parse
-
-            return GraphView(parse(source_of(self.__relay_function__)))
-        _, treedefs, keywords = self._signature(args, kwargs, [])
-        compiled = self._compile_for_view(treedefs, keywords)
-        return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
-
-    def _compile_for_view(self, treedefs, keywords) -> Compiled:
-        return self._compile(treedefs, keywords, keep=True, executor="interpreter")
-
-    @at_boundary
-    def source(self, *args, **kwargs) -> str:
-        """Runnable Python source of the optimised program for these arguments."""
-        from .backend.python import to_source
-
-        _, treedefs, keywords = self._signature(args, kwargs, [])
-        return to_source(self._compile_for_view(treedefs, keywords).graphs["final"])
-
-    @at_boundary
     def interpret(self, *args, **kwargs):
         """Run on the reference interpreter."""
         if self._interpreted is None:
@@ -450,17 +416,6 @@ class Relay(Remade):
                 self.__wrapped__, static=self.static, **{**self.options, "executor": "interpreter"}
             )
         return self._interpreted(*args, **kwargs)
-
-    @at_boundary
-    def explain(self, *args, **kwargs) -> str:
-        """Passes with times, kernels and the memory plan of the native program for these arguments."""
-        compiled, _ = self._compiled(args, kwargs)
-        if isinstance(compiled.run, LoadedProgram):
-            _, treedefs, keywords = self._signature(args, kwargs, [])
-            compiled = self._compile(treedefs, keywords)
-        lines = [f"{name:>16}: {seconds * 1e3:8.2f} ms" for name, seconds in compiled.seconds.items()]
-        detail = getattr(compiled.run, "explain", None)
-        return "\n".join(lines + ([detail()] if detail else []))
 
     def into(self, out: Any) -> Callable:
         """A function of the same arguments that writes its result into arrays of the caller's, and returns them.
@@ -526,25 +481,6 @@ class Relay(Remade):
         _, treedefs, keywords = self._signature(args, kwargs, leaves)
         compiled = compile_program(self._infer(treedefs, keywords), "native", self.options)
         write_library(path, getattr(self, "__name__", "f"), compiled, treedefs, keywords, leaves)
-
-    @at_boundary
-    def tir(self, *args, **kwargs) -> Any:
-        """The native program for these arguments as TVM's tensor IR: an IRModule, which prints as TVMScript."""
-        return self._native(args, kwargs).tir
-
-    @at_boundary
-    def asm(self, *args, **kwargs) -> str:
-        """The native program for these arguments as assembly."""
-        return self._native(args, kwargs).asm()
-
-    def _native(self, args, kwargs) -> Any:
-        """The native program, from the cache if it is what calls run."""
-        if self.options["executor"] == "native":
-            run = self._compiled(args, kwargs)[0].run
-            if hasattr(run, "tir"):
-                return run
-        _, treedefs, keywords = self._signature(args, kwargs, [])
-        return self._compile(treedefs, keywords, executor="native").run
 
     def __get__(self, instance, owner=None):
         """The method of an instance: a record is passed as an argument; of any other object the attributes are read."""

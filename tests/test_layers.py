@@ -36,6 +36,7 @@ LAYERS = {
     "pipeline": 9,
     "cache": 10,
     "decorated": 10,
+    "inspection": 10,
     "api": 11,
     "bisect": 12,
     "transform": 12,

@@ -24,6 +24,8 @@ _why: list[Exception] = []  # the reason why the last program was not kept, for 
 
 
 def _served(options: dict[str, Any]) -> bool:
+    if options.get("inspect") or options.get("profile"):
+        return False
     return (
         options["executor"] == "native" and options["target"] in (None, "cpu") and store.enabled() and not debugging()
     )

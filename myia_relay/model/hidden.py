@@ -23,13 +23,13 @@ from ..infer.transforms.model_gradients import model_key
 from ..infer.values.values import Dyn, Static, Val
 from ..ir.build import Var
 from ..ir.node import Graph
+from ..opt.analysis.flops import of_nodes
 from ..pipeline import compress
 from ..prims.api.random_api import RANDOM
 from ..prims.ops.effects import ref_read, ref_write
 from ..prims.rules.broadcast import as_array
 from ..prims.rules.relations import show_shape
 from ..utils.errors import TypeError_, nearest
-from .flops import of_nodes
 from .init import initialiser
 
 KEY = "key"

@@ -3,7 +3,7 @@
     program = compile_program(graph)
     program(2.0, x)                 # runs native code
     program.into(out, 2.0, x)       # results into arrays of the caller
-    print(program.explain())        # kernels, memory, times
+    print(program.asm())
 
 The main function holds the control flow and the scalars, private functions are the kernels. The code is in `lower`,
 `control`, `nests` and `opaque`, memory in `plan`, the interface to Python in `state` and `entry`.
@@ -48,7 +48,9 @@ from ..native.area import LAYOUT
 from ..native.entry import Entry, ProgramSignature
 from ..native.library import supported
 from ..native.memory_checks import MemoryChecks
+from ..native.timing import Timing
 from .host import data, layout, lists, tapes
+from .host.clock import Clock
 from .host.control import flatten, same_place, unflatten
 from .host.lower import Lowering
 from .host.outline import outlined
@@ -72,7 +74,8 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
 
     Args:
         graph: closed typed graph, after differentiation and optimisation.
-        options: "target": a `tvm.target.Target` (None or "cpu": this machine); "profile": count the cycles of kernels.
+        options: "target": a `tvm.target.Target` (None or "cpu": this machine); "inspect": note what the kernels
+            compute, for `regions`; "profile": that, and let the program time itself.
 
     Returns:
         The program.
@@ -83,9 +86,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
     begin = time.perf_counter()
     _threads()
     graph = plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64)
-    writer = _Main(graph)
-    if (options or {}).get("profile"):
-        writer.lowering.profile = []
+    writer = _Main(graph, options or {})
     module = writer.module()
     lowered = time.perf_counter()
     target = (options or {}).get("target")
@@ -105,7 +106,14 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         code = machine.JustInTime(modules[0])
     done = time.perf_counter()
     return NativeProgram(
-        graph, Entry(code, signature), module, modules, writer.lowering, (lowered - begin, done - lowered), objects
+        graph,
+        Entry(code, signature),
+        module,
+        modules,
+        writer.lowering,
+        (lowered - begin, done - lowered),
+        objects,
+        writer.timing,
     )
 
 
@@ -142,6 +150,9 @@ class NativeProgram:
         modules: what TVM has built of them.
         code: their machine code as object files; None where TVM loads it.
         source: the Python source of its caller.
+        regions: its kernels, with the option "inspect" or "profile".
+        storages: its memory, where there are `regions`.
+        timing: where it writes its times, with the option "profile".
     """
 
     def __init__(
@@ -153,6 +164,7 @@ class NativeProgram:
         lowering: Lowering,
         times: tuple[float, float],
         code: tuple[bytes, ...] | None,
+        timing: Timing | None = None,
     ):
         self.graph, self.entry, self.tir, self.modules = graph, entry, tir, modules
         self.times, self.code = times, code
@@ -160,7 +172,9 @@ class NativeProgram:
         self.functions = len(lowering.functions)
         self.arena = lowering.plan.size
         self.unplanned = sum(_bytes(s.nbytes) for s in lowering.plan.storages if s.kind == "arena" and s.first >= 0)
-        self.counters = lowering.profile
+        self.regions = lowering.described
+        self.storages = lowering.plan.storages if lowering.described is not None else []
+        self.timing: Timing | None = timing
         self.into = entry.into
         self.source = entry.call.source
         self._call = entry.call
@@ -173,11 +187,6 @@ class NativeProgram:
         """The bare caller, without a method call around it."""
         return self._call
 
-    def profile(self) -> list[tuple[str, int, int]]:
-        """The kernels with the cycles each has taken, in all and at least, with the option "profile"."""
-        area = self.entry.free[-1]
-        return [(name, area[2][slot], area[2][slot + 1]) for name, slot in self.counters or ()]
-
     def asm(self) -> str:
         """The assembly of all modules."""
         return "\n".join(str(module.inspect_source("s")) for module in self.modules)
@@ -185,19 +194,6 @@ class NativeProgram:
     def llvm(self) -> str:
         """The LLVM code of all modules."""
         return "\n".join(str(module.inspect_source("ll")) for module in self.modules)
-
-    def explain(self) -> str:
-        """Kernels, memory and compile times, as text."""
-        lines = [
-            f"native program {self.graph.name}",
-            f"  compiled in {sum(self.times) * 1e3:.0f} ms: "
-            f"lowering {self.times[0] * 1e3:.0f}, TVM and LLVM {self.times[1] * 1e3:.0f}",
-            f"  memory: arena of {self.arena} bytes for {self.unplanned} bytes of intermediate arrays",
-            *(f"  row blocks: {rows} of {n} rows at a time" for n, rows in self.row_blocks()),
-            f"  {len(self.kernels)} kernel calls of {self.functions} kernels:",
-            *(f"    {name}" for name in self.kernels),
-        ]
-        return "\n".join(lines)
 
     def row_blocks(self) -> list[tuple[int, int]]:
         """Of how many rows its sums are taken block by block, and how many these have (`opt.kernels.row_blocks`)."""
@@ -218,12 +214,18 @@ def _bytes(n: Any) -> int:
 class _Main:
     """Builds the main function of a program."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, options: Mapping[str, Any]):
         self.graph = graph
         self.lowering = Lowering()
         self.lowering.ranges = analyse(graph)
+        self.clock: Clock | None = None
+        if options.get("inspect") or options.get("profile"):
+            self.lowering.described = []
+        if options.get("profile"):
+            self.clock = self.lowering.clock = Clock(self.lowering.state)
+        self.timing: Timing | None = None
         self.watch: Watch | None = None
-        if memory_checked():
+        if memory_checked() and self.clock is None:
             self.watch = self.lowering.watch = Watch(self.lowering.state)
             self.watch.follow(self.lowering)
         self.checked: list[str] = []
@@ -297,6 +299,10 @@ class _Main:
         if any(map(nontemporal.pays, self.outs)):
             nontemporal.finish(self.block)
         self.private = self.calls.finish() if self.calls is not None else {}
+        if self.clock is not None:
+            self.clock.end(self.lowering)
+            self.timing = self.clock.timing()
+            self.presets[self.clock.slot] = self.timing.array
         # A program with one scalar result that cannot fail returns the result; all others return a status.
         if len(types) == 1 and scalars and not self.needs_state():
             self.results = ["return"]
@@ -474,7 +480,7 @@ class _Main:
                 *holder._stmts,
                 tirx.Bind(view.storage.var, call("tirx.reinterpret", pointer_type("uint8"), data)),
             ]
-        declared = len(state.declarations()) if self.incoming else 0
+        declared = len(state.declarations()) if self.incoming or self.clock is not None else 0
         statements = [
             *top._stmts[:declared],
             *self.incoming,
@@ -483,6 +489,10 @@ class _Main:
             *self.bindings,
             self.block.stmt(),
         ]
+        if self.clock is not None:
+            first = Block()
+            self.clock.begin(lowering, first)
+            statements[declared + len(self.incoming) : declared + len(self.incoming)] = first._stmts
         body = tirx.SeqStmt(statements) if len(statements) > 1 else statements[0]
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
         functions = {**lowering.functions, **self.private}

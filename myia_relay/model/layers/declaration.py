@@ -27,11 +27,11 @@ from ...infer.language.registry import special
 from ...infer.objects.leaves import to_python
 from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn, Seq, Static, Val, elements
+from ...opt.analysis.flops import of_nodes
 from ...prims.api.implementations import Implementation
 from ...prims.api.nn_api import NN_OPS
 from ...utils.errors import InternalError, TypeError_, nearest
 from ...utils.names import LAYERS, OPERATORS
-from ..flops import of_nodes
 from ..hidden import Collector, Weight, parameters, read_state, write_state
 
 COMMON = ("init", "unshared")  # options of every layer that has parameters

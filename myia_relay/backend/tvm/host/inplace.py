@@ -369,7 +369,7 @@ def _kernel(lowering: Any, node: Apply, value: Node, target: View, part: _Part, 
     nest.loops(
         extents[:-1], lambda outer: nest.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), False), False
     )
-    lowering.emit_kernel(kernel)
+    lowering.emit_kernel(kernel, [node, *nodes])
 
 
 __all__ = [

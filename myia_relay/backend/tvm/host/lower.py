@@ -26,13 +26,14 @@ from ....ir.prim import Primitive
 from ....opt.analysis.fusion import is_scalar
 from ....opt.analysis.ranges import Ranges
 from ....utils.errors import InternalError, LoweringError
+from ...native.timing import TimedRegion
 from ..kernels import nests, opaque, soa
 from ..kernels.kernel import Evaluator, Kernel, MainSite, apply_rule, pointer_type, view_pointer
 from ..kernels.updates import emit as emit_update
 from ..plan import ITEM, MemoryPlan, Storage, View
-from ..tir.block import Block, idx, is_leaf, llvm, load
+from ..tir.block import Block, idx, is_leaf, load
 from ..tir.expr import Expr, constant
-from . import control, data, effects, inplace, lists, references, sizes, tapes, vector_while
+from . import clock, control, data, effects, inplace, lists, references, sizes, tapes, vector_while
 from .scope import GraphScope, Pending
 from .state import StateArea
 
@@ -70,7 +71,8 @@ class Lowering:
         self.constants: dict[int, tuple[np.ndarray, View, Any]] = {}
         self.sites: list[Any] = []
         self.kernels: list[str] = []
-        self.profile: list[tuple[str, int]] | None = None  # kernels with the slots of their cycles, if they are counted
+        self.described: list[TimedRegion] | None = None  # the kernels that are called, where somebody wants to know
+        self.clock: clock.Clock | None = None  # where the program times itself
         self.scopes: list[GraphScope] = []
         self.regions: dict[Any, Any] = {}  # see `tapes`
         self.tape_slots: dict[Any, int] = {}  # the same for all functions of a program
@@ -220,6 +222,7 @@ class Lowering:
         scope.caller = self.current
         scope.given = {p for p, g in zip(graph.params, given) if g}
         self.scopes.append(scope)
+        timed = 0 if self.clock is None else len(self.clock.regions)
         references.enter(self, scope, given)
         if dest is not None:
             for node, view in zip(control.leaf_nodes(graph.output, scope), dest, strict=True):
@@ -239,6 +242,8 @@ class Lowering:
             references.leave(self, scope)
         result = finish(graph.output) if finish is not None else self.settled(graph.output)
         self.flush_all()
+        if self.clock is not None:
+            self.clock.leave(self, timed)
         self.scopes.pop()
         self.current = scope.caller
         return result
@@ -254,6 +259,18 @@ class Lowering:
 
         Raises:
             LoweringError: the native executor cannot compile its primitive.
+        """
+        if self.clock is None:
+            self.apply(node)
+        else:
+            with self.clock.of(self, node):
+                self.apply(node)
+
+    def apply(self, node: Apply) -> None:
+        """`node`, without a clock.
+
+        Raises:
+            LoweringError: as that.
         """
         env = self.scope.env
         if self.watch is not None:
@@ -491,7 +508,7 @@ class Lowering:
         names = "_".join(dict.fromkeys(n.fn.name for n in list(p.targets)[:3]))
         kernel = Kernel(self, names)
         nests.Nest(kernel).elementwise(p.shape, list(p.targets.items()), self.is_inline)
-        self.emit_kernel(kernel)
+        self.emit_kernel(kernel, nests.inlined(list(p.targets), self.is_inline))
         mixed = {
             self.view(leaf).storage for leaf, identity in p.leaves.items() if not identity
         }  # two leaves may be one array
@@ -511,7 +528,7 @@ class Lowering:
         target = self.slot(node.type.dtype) if is_scalar(node.type) else self.allocate(node)
         kernel = Kernel(self, node.fn.name)
         nests.Nest(kernel).reduction(node, target, self.is_inline)
-        self.emit_kernel(kernel)
+        self.emit_kernel(kernel, nests.inlined([node], self.is_inline))
         self.scope.env[node] = self.load_slot(target) if is_scalar(node.type) else target
 
     def slot(self, dtype: str) -> View:
@@ -527,8 +544,8 @@ class Lowering:
         """Whether an application may leave its result where its first operand is."""
         return inplace.overwrites(self, node)
 
-    def emit_kernel(self, kernel: Kernel) -> None:
-        """Call a finished kernel here; kernels that are equal are one function."""
+    def emit_kernel(self, kernel: Kernel, nodes: list[Apply]) -> None:
+        """Call a finished kernel, which computes `nodes`, here; kernels that are equal are one function."""
         function = kernel.function()
         key = tvm_ffi.structural_hash(function)
         for var in self.kernel_keys.get(key, ()):
@@ -543,19 +560,17 @@ class Lowering:
         for storage in (*kernel.reads, *kernel.writes):
             self.plan.touch(storage)
         self.kernels.append(var.name_hint)
-        if self.profile is None:
-            self.block.emit(tirx.Evaluate(self.called(var, kernel.args)))
+        call = tirx.Evaluate(self.called(var, kernel.args))
+        if self.described is None:
+            self.block.emit(call)
             return
-        slot, state = self.state.slot(2), self.state
-        state.needed = True
-        self.profile.append((var.name_hint, slot))
-        begin = self.block.let(llvm("readcyclecounter", "int64"))
-        self.block.emit(tirx.Evaluate(self.called(var, kernel.args)))
-        cycles = self.b.let(self.b.sub(llvm("readcyclecounter", "int64"), begin))
-        state.put(slot, self.b.add(state.get(slot), cycles))
-        least = state.get(slot + 1)
-        new = tirx.Or(tirx.EQ(least, idx(0)), tirx.LT(cycles, least))
-        state.put(slot + 1, tirx.Select(new, cycles, least))
+        region = clock.region_of(kernel, var.name_hint, nodes)
+        self.described.append(region)
+        if self.clock is not None:
+            self.clock.between(self, nodes)
+        self.block.emit(call)
+        if self.clock is not None:
+            self.clock.kernel(self, region)
 
     def called(self, var: Any, args: list[Any]) -> Any:
         """A call of one of the functions.

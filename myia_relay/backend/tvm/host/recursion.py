@@ -60,6 +60,7 @@ from ..plan import ITEM, View
 from ..tir import pipeline
 from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
 from . import data, sizes
+from .clock import has_kernels
 from .control import flatten, same_place, settle, unflatten
 from .effects import EffectSite, granted
 from .inplace import donated, source_of_part
@@ -308,6 +309,8 @@ class FunctionLowering(Lowering):
         self.helpers, self.sizes = root.helpers, root.sizes
         self.kernels, self.interruptible = root.kernels, not calls.writes
         self.makers = root.makers
+        self.described = root.described
+        self.clock = root.clock if has_kernels(function.graph) else None
         self.tape_slots = root.tape_slots
         self.state = _FrameState(self.block, calls)
         self.frame, self.next = tirx.Var("frame", "int64"), tirx.Var("next", "int64")

@@ -53,6 +53,7 @@ def _call(b: Block, routine: str, dtype: str, *args: Any) -> None:
     if dtype not in _PREFIX:
         raise ValueError(f"BLAS has float32 and float64, not {dtype}")
     openblas()
+    b.library = True
     b.emit(tirx.call_extern("int32", _PREFIX[dtype] + routine, *args))
 
 

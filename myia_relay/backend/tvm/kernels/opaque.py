@@ -27,7 +27,7 @@ from . import blas, conv, joined_conv, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
-from .nests import lanes_for
+from .nests import inlined, lanes_for
 from .patches import Conv, at
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
@@ -153,7 +153,8 @@ def lower(lowering: Any, node: Apply, root: Apply | None = None) -> None:
     root = node if root is None else root
     c = Call(lowering, node, root)
     emit(c)
-    lowering.emit_kernel(c.kernel)
+    applied = [node] if root is node else [node, *inlined([root], lowering.is_inline)]
+    lowering.emit_kernel(c.kernel, list(dict.fromkeys(applied)))
     lowering.scope.env[root] = lowering.load_slot(c.target) if is_scalar(node.type) else c.target
 
 

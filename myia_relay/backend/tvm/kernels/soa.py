@@ -122,7 +122,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
                 else:
                     machine.write(stage, idx(0), columns)
                     nontemporal.copy(block, out, block.let(place), stage, width, lanes)
-    lowering.emit_kernel(kernel)
+    lowering.emit_kernel(kernel, [node])
     scope.env[node] = tuple(targets)
 
 
@@ -566,7 +566,7 @@ def _distinct(lowering: Any, node: Apply) -> None:
     with block.loop(count) as i:
         block.store(out, load(places, position(i)), tirx.Add(idx(room), i))
     block.store(out, load(found, 0), idx(room + count))
-    lowering.emit_kernel(kernel)
+    lowering.emit_kernel(kernel, [node])
     lowering.scope.env[node] = target
 
 

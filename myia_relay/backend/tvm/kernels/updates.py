@@ -22,7 +22,7 @@ from ..plan import ITEM, View
 from ..tir.block import idx, load, ramp
 from ..tir.indexing import AxisGroup, Index
 from .kernel import Kernel
-from .nests import Nest, lanes_for
+from .nests import Nest, inlined, lanes_for
 
 VECTORS = 8  # columns per pass over the rows, in vectors: as many sums stay in registers
 LEAST = 4096  # elements from which a separate kernel pays
@@ -177,7 +177,7 @@ class _Kernel:
                 self.block.store(out, total, ramp(first, width))
 
             self.nest.vectors(self.cols, lanes_for(self.dtype), add, False)
-        self.lowering.emit_kernel(self.kernel)
+        self.lowering.emit_kernel(self.kernel, [self.product, *inlined([self.value], self.lowering.is_inline)])
 
     def rows_of(self, first: Any, count: Any, out: Any, base: Any) -> None:
         """A range of rows: `out[base ...]` = their share of the product."""

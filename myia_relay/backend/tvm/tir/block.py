@@ -213,11 +213,13 @@ class Block:
 
     Attributes:
         size: how many statements, those inside of others included.
+        library: whether it calls a function of a library (BLAS, LAPACK).
     """
 
     def __init__(self) -> None:
         self._stmts: list[Any] = []
         self.size = 0
+        self.library = False
         # Loads returned by let(), by identity: safe to use repeatedly, since nothing else can write to their buffers.
         self._named: dict[int, Any] = {}
         # Inside a vectorized loop: its variable, its extent, and the allocations to be put in front of it.

@@ -63,6 +63,7 @@ class MatrixLoop:
         openblas()
         letter = "s" if self.dtype == "float32" else "d"
         values = [self._argument(a) for a in (ROWS, *args)]
+        self.block.library = True
         return self.block.let(tirx.call_extern("int32", f"scipy_LAPACKE_{letter}{routine}", *values))
 
     def _argument(self, value: Any) -> Any:
@@ -195,6 +196,7 @@ def _triangular_solve(c: Any) -> None:
                 front = [s._argument(v) for v in (ROWS, *flags, size, count)]
                 at = s._argument((a, s.place(n * n)))
                 last = [s._argument(v) for v in (size, (out, to), count)]
+                s.block.library = True
                 s.block.emit(tirx.call_extern("int32", name, *front, const(1.0, s.dtype), at, *last))
 
 

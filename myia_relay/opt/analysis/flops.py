@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..abstract.dims import Dim, DimLike
-from ..abstract.types import Array, Scalar
-from ..ir.node import Apply, Constant, Graph
+from ...abstract.dims import Dim, DimLike
+from ...abstract.types import Array, Scalar
+from ...ir.node import Apply, Constant, Graph
 
 FREE = ("stop_gradient", "cast", "as_scalar", "as_array", "mean_over_examples")
 
@@ -52,12 +52,21 @@ def of_application(node: Apply, known: dict[Graph, DimLike] | None = None) -> Di
         return 2 * _size(node) * shapes[0][1 if attrs.get("transpose_a") else 2]
     if name == "conv2d":
         return 2 * _size(node) * _product(shapes[1][1:])
+    if name == "packed_dot":
+        return 2 * _size(node) * shapes[0][1]
+    if name == "triangular_dot":  # half of a product of whole matrices
+        return _size(node) * shapes[0][0 if attrs.get("transpose_a") else 1]
+    if name == "conv2d_grad_weight":
+        return 2 * _product(shapes[1]) * _product(node.type.shape[1:])
+    if name == "map_rows":
+        return attrs["rows"] * of_nodes(attrs["body"].nodes, known)
     if name == "conv2d_grad_input":
         return 2 * _product(shapes[0]) * _product(shapes[1][1:])
     if name in ("max_pool", "avg_pool"):
         return _size(node) * _product(attrs["ksize"])
     if name == "for_loop":
-        return _iterations(node) * of_nodes(attrs["body"].nodes, known)
+        trips = iterations(node)
+        return (1 if trips is None else trips) * of_nodes(attrs["body"].nodes, known)
     if name == "while_loop":
         return of_nodes(attrs["cond"].nodes, known) + of_nodes(attrs["body"].nodes, known)
     if name == "cond":
@@ -70,15 +79,15 @@ def of_application(node: Apply, known: dict[Graph, DimLike] | None = None) -> Di
     return 0
 
 
-def _iterations(node: Apply) -> DimLike:
-    """How often a `for_loop` runs its body; once where that is not known."""
+def iterations(node: Apply) -> DimLike | None:
+    """How often a `for_loop` runs its body; None where that is not known."""
     start, stop, step = node.args[:3]
     if isinstance(start, Constant) and isinstance(step, Constant):
         if isinstance(stop, Constant):
             return len(range(int(start.value), int(stop.value), int(step.value)))
         if isinstance(stop, Apply) and getattr(stop.fn, "name", "") == "dim_size" and step.value == 1:
             return stop.attrs["dim"] - int(start.value)
-    return 1
+    return None
 
 
 def _size(node: Apply) -> DimLike:

@@ -1,0 +1,159 @@
+"""Looking inside a decorated function: its graphs, its code, what compiling and running it costs.
+
+`Inspectable` is what `api.Relay` inherits; docs/looking-inside.md shows all of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .decorated import at_boundary, source_function
+from .pipeline import finisher
+from .utils.debugging import observed
+from .utils.errors import SliceBeyond, ValueError_
+
+if TYPE_CHECKING:
+    from .cache.cutting import SliceCuts
+    from .debug.explanation import Explanation
+    from .debug.profile import Profile
+    from .debug.show import GraphView
+    from .pipeline import Compiled
+    from .utils.source import Origin
+
+STAGES = ("parsed", "inferred", "simplified", "differentiated", "optimized", "lowered")
+
+
+class Inspectable:
+    """The methods that look inside of a function."""
+
+    options: dict[str, Any]
+    _cuts: SliceCuts
+    __relay_function__: Any
+
+    def _signature(self, args: Any, kwargs: Any, leaves: list) -> tuple[Any, Any, Any]:
+        raise NotImplementedError
+
+    def _compile(self, treedefs: Any, keywords: Any, keep: bool = False, *, executor: str = "") -> Compiled:
+        raise NotImplementedError
+
+    def _compiled(self, args: tuple, kwargs: dict) -> tuple[Compiled, list]:
+        raise NotImplementedError
+
+    def _place(self) -> Origin | None:
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        raise NotImplementedError
+
+    @at_boundary
+    def ir(self, *args, stage: str = "optimized", **kwargs) -> GraphView:
+        """The program for these arguments after a stage, as an object that prints as text and shows as a picture in a notebook.
+
+        Args:
+            *args, **kwargs: as in a call.
+            stage: "parsed", "inferred", "simplified" (before gradients are made), "differentiated", "optimized", or "lowered":
+                what executors get.
+
+        Raises:
+            ValueError_: there is no such stage.
+            CompileError: the program cannot be compiled.
+        """
+        from .debug.show import GraphView
+
+        if stage not in STAGES:
+            raise ValueError_(f"stage={stage!r}: choose one of {', '.join(STAGES)}")
+        if stage == "parsed":
+            from .frontend import parse
+
+            return GraphView(parse(source_function(self.__relay_function__)))
+        _, treedefs, keywords = self._signature(args, kwargs, [])
+        compiled = self._compile_for_view(treedefs, keywords)
+        return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
+
+    def _compile_for_view(self, treedefs, keywords) -> Compiled:
+        return self._compile(treedefs, keywords, keep=True, executor="interpreter")
+
+    @at_boundary
+    def source(self, *args, **kwargs) -> str:
+        """Runnable Python source of the optimised program for these arguments."""
+        from .backend.python import to_source
+
+        _, treedefs, keywords = self._signature(args, kwargs, [])
+        return to_source(self._compile_for_view(treedefs, keywords).graphs["final"])
+
+    @at_boundary
+    def explain(self, *args, **kwargs) -> Explanation:
+        """What compiling for these arguments does, and what the native program costs; prints as text.
+
+        Passes with times and sizes of the graph, kernels with their operations and bytes, the memory plan, source lines with
+        their share of the work. The function is compiled anew for it.
+
+        Raises:
+            CompileError: the program cannot be compiled.
+        """
+        from .debug.explanation import Passes, explanation
+
+        passes = Passes()
+        with observed(passes):
+            compiled, values = self._anew(inspect=True)._compiled(args, kwargs)
+        return explanation(
+            getattr(self, "__name__", "f"), compiled.run, compiled.seconds, passes, self._given(compiled, values)
+        )
+
+    @at_boundary
+    def profile(self, *args, **kwargs) -> Profile:
+        """Run the native program for these arguments, and say which source lines and kernels its time goes to.
+
+        The program is compiled anew, with a reading of the processor's clock at each kernel. It runs for a fraction of a
+        second, but once only if it prints. Models among the arguments are left as they were.
+
+        Raises:
+            CompileError: the program cannot be compiled.
+        """
+        timed = self._anew(profile=True)
+        try:
+            return self._measured(timed, args, kwargs)
+        except SliceBeyond as beyond:
+            return self._cuts.cut_off(timed, args, kwargs, beyond, lambda a, k: self._measured(timed, a, k))
+
+    def _measured(self, timed: Any, args: tuple, kwargs: dict) -> Profile:
+        from .debug.profile import measure
+
+        compiled, values = timed._compiled(args, kwargs)
+        program, name, result = compiled.run, getattr(self, "__name__", "f"), finisher(compiled)
+        given = self._given(compiled, values)
+        return measure(name, program.graph, program.timing, given, lambda: result(values))
+
+    @staticmethod
+    def _given(compiled: Compiled, values: list) -> list:
+        """The arguments of a program with its hidden ones."""
+        for hidden in compiled.program.hidden:
+            values = [*values, hidden.fetch(values)]
+        return values
+
+    def _anew(self, **options: Any) -> Any:
+        """This function without its compiled programs, for the native executor with further options."""
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__)
+        out.options = {**self.options, "executor": "native", **options}
+        out._forget()
+        return out
+
+    @at_boundary
+    def tir(self, *args, **kwargs) -> Any:
+        """The native program for these arguments as TVM's tensor IR: an IRModule, which prints as TVMScript."""
+        return self._native(args, kwargs).tir
+
+    @at_boundary
+    def asm(self, *args, **kwargs) -> str:
+        """The native program for these arguments as assembly."""
+        return self._native(args, kwargs).asm()
+
+    def _native(self, args, kwargs) -> Any:
+        """The native program, from the cache if it is what calls run."""
+        if self.options["executor"] == "native":
+            run = self._compiled(args, kwargs)[0].run
+            if hasattr(run, "tir"):
+                return run
+        _, treedefs, keywords = self._signature(args, kwargs, [])
+        return self._compile(treedefs, keywords, executor="native").run
