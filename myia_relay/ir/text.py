@@ -23,11 +23,16 @@ _INDENT = "  "
 
 def to_text(graph: Graph) -> str:
     """The text of a graph, parsed or typed, with everything that it refers to."""
-    return _Printer(graph).text()
+    return Printer(graph).text()
 
 
-class _Printer:
-    """Names nodes and graphs uniquely, and prints."""
+class Printer:
+    """Names nodes and graphs uniquely, and prints.
+
+    Attributes:
+        reachable: the graph and what it refers to.
+        graph_names, node_names: the names, once `text` was asked for.
+    """
 
     def __init__(self, graph: Graph):
         self.top = graph
@@ -71,7 +76,7 @@ class _Printer:
             self.lines.append(f"{_INDENT * depth}{mark}{self.graph_names[item]}({head}):")
             todo: list[tuple] = []
             for node in item.nodes:
-                todo.append(("line", f"%{self.node_names[node]} = {self._apply(node)}{_comment(node)}", depth + 1))
+                todo.append(("line", f"%{self.node_names[node]} = {self.apply(node)}{_comment(node)}", depth + 1))
                 todo.extend(("graph", g, depth + 2) for g in self._nested(node, item))
             todo.append(("line", f"return {self.ref(item.output)}", depth + 1))
             todo[-1:-1] = [("graph", g, depth + 2) for g in self._nested(item.output, item)]
@@ -110,7 +115,8 @@ class _Printer:
         text = repr(value)
         return text if len(text) <= 60 else f"<{type(value).__name__}>"
 
-    def _apply(self, node: Apply) -> str:
+    def apply(self, node: Apply) -> str:
+        """An application without its result."""
         fn = node.fn
         if isinstance(fn, Graph):
             head = f"@{self.graph_names.get(fn, fn.name)}"
