@@ -23,6 +23,7 @@ from .abstract.types import Data, Scalar, Type
 from .cache.cutting import SliceCuts
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
+from .changing import call_program
 from .decorated import at_boundary, check_decorated, note_local_classes, parameter_annotations, place_of
 from .infer.arguments.arguments import (
     PLAIN,
@@ -37,6 +38,7 @@ from .infer.arguments.arguments import (
 )
 from .infer.arguments.open_sizes import exact, settle
 from .infer.engine.dependencies import checker
+from .infer.engine.program import Outermost
 from .infer.values.treedef import TreeDef, tree_structure
 from .infer.values.values import Static, Val
 from .inspection import Inspectable
@@ -131,8 +133,6 @@ class Relay(Inspectable, Remade):
         """
         return self._decorated
 
-    # Calling.
-
     def __call__(self, *args, **kwargs):
         try:
             try:
@@ -153,14 +153,14 @@ class Relay(Inspectable, Remade):
             return self._run(args, kwargs)
         except Misfit as misfit:
             compiled, given = self._of_structure(args, kwargs, misfit)
-        return finish(compiled, given)
+        return call_program(self, compiled, given, args, kwargs)
 
     def _run(self, args: tuple, kwargs: dict):
         found = self._quickly(args, kwargs)
         if found is None:
-            return finish(*self._compiled(args, kwargs))
+            return call_program(self, *self._compiled(args, kwargs), args, kwargs)
         compiled, result, leaves = found
-        return finish(compiled, leaves) if result is None else result(leaves)
+        return call_program(self, compiled, leaves, args, kwargs) if result is None else result(leaves)
 
     def _quickly(self, args: tuple, kwargs: dict) -> tuple[Compiled, Callable | None, list] | None:
         """The program for these arguments, what makes its result, and the leaves to call it with; looked up without treedefs.
@@ -297,8 +297,7 @@ class Relay(Inspectable, Remade):
             self._annotations = parameter_annotations(self.__relay_function__)
         names, annotations = self._annotations
         refs: dict[int, int] = {}
-        listed = self._listed
-        treedefs = []
+        treedefs, listed = [], self._listed
         name: str | int = 0
         arg: Any = None
         given = [(names[i] if i < len(names) else i, arg) for i, arg in enumerate(args)] + list(kwargs.items())
@@ -378,6 +377,7 @@ class Relay(Inspectable, Remade):
         count = len(values) - len(keywords)
         named = dict(zip(keywords, values[count:], strict=True))
         cuts = self._cuts.of((tuple(treedefs), keywords), engine.structural)
+        engine.outermost = Outermost(self.__relay_function__, tuple(values))
         return engine.entry(Static(self), values[:count], named, entry, Ambient(cuts=cuts))
 
     def _compile(
@@ -434,6 +434,8 @@ class Relay(Inspectable, Remade):
             nonlocal last
             found = self._quickly(args, kwargs)
             compiled, values = self._compiled(args, kwargs) if found is None else (found[0], found[2])
+            if compiled.program.changes:
+                raise ValueError_("into: the function changes an argument in place; call it, or let it change a copy")
             for hidden in compiled.program.hidden:
                 values = [*values, hidden.fetch(values)]
             known, into, given = last

@@ -132,6 +132,8 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     run = executor_of(graph, executor, options)
     seconds["lowered"] = time.perf_counter() - start
     graphs["final"] = graph
+    if program.changes:
+        refuse_effects(program, graph)
     return Compiled(program, run, graphs, returned, seconds)
 
 
@@ -171,8 +173,13 @@ def finish(compiled: Compiled, leaves: list):
     return python_value(program.result, parts)
 
 
-def finisher(compiled: Compiled) -> Callable[[list], Any]:
-    """`finish` for one program, with what is known in advance generated as code: `(leaves) -> result`."""
+def finisher(compiled: Compiled) -> Callable[[list], Any] | None:
+    """`finish` for one program, with what is known in advance generated as code: `(leaves) -> result`.
+
+    None where the program changes its arguments, which takes more than the leaves.
+    """
+    if compiled.program.changes:
+        return None
     run = getattr(compiled.run, "call", compiled.run)
     result, plain = compiled.program.result, not compiled.program.hidden
     kinds = [kind for kind, _ in compiled.returned]
@@ -187,6 +194,25 @@ def finisher(compiled: Compiled) -> Callable[[list], Any]:
             if kind == "dict":
                 return lambda leaves: dict(zip(fields, run(*leaves)))
     return lambda leaves: finish(compiled, leaves)
+
+
+def refuse_effects(program: Program, graph: Graph) -> None:
+    """Refuse a program that changes its arguments, has other effects, and may raise: it could not begin again after an exception.
+
+    Raises:
+        LoweringError: it is one.
+    """
+    from .ir.rewrite import Effects
+
+    effects = Effects().of_graph(graph)
+    others = [what for effect, what in (("io", "prints"), ("write", "changes a model")) if effect in effects]
+    if others and "raise" in effects:
+        change = program.changes[0]
+        raise LoweringError(
+            f"'{change.name}' is changed in place here, and belongs to the caller, who has to see what changed before an "
+            f"exception; but the function may raise, and also {others[0]}, which cannot be done twice: change a copy and return it",
+            change.origin,
+        )
 
 
 def refuse_recursion(graph: Graph) -> None:

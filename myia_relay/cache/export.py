@@ -58,6 +58,10 @@ def write_library(
         OSError: the file cannot be.
     """  # noqa: DOC501 (Unportable does not leave it)
     program = compiled.program
+    if program.changes:
+        raise LoweringError(
+            f"{name} changes its argument '{program.changes[0].name}' in place, which a library does not; let it return a copy"
+        )
     values = list(leaves)
     for hidden in program.hidden:
         if hidden.make is not None:

@@ -21,7 +21,7 @@ from ..backend.native.entry import Entry
 from ..backend.native.format import Unportable
 from ..backend.native.library import Library
 from ..infer.engine.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
-from ..infer.engine.program import Program
+from ..infer.engine.program import ArgumentChange, Program
 from ..infer.values.treedef import ConstInfo, Identity, TreeDef
 from ..pipeline import Compiled
 from .describe import describe
@@ -266,6 +266,7 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
         "result": encode_treedef(compiled.program.result),
         "returned": compiled.returned,
         "repeatable": compiled.repeatable,
+        "changes": [[c.position, c.name, c.plan, c.results] for c in compiled.program.changes],
         "dependencies": dependencies,
         "hidden": hidden,
         **extra,
@@ -340,7 +341,10 @@ def program_of(
     signature = format.decode_signature(description["signature"], arrays)
     entry = Entry(Library(file, signature.needs), signature)
     hidden = [Hidden(dependencies[k], None) for k in description["hidden"]]
-    program = Program(None, decode_treedef(description["result"]), hidden, dependencies)
+    changes = tuple(
+        ArgumentChange(k, name, plan, tuple(map(tuple, at))) for k, name, plan, at in description["changes"]
+    )
+    program = Program(None, decode_treedef(description["result"]), hidden, dependencies, changes)
     returned = [(kind, index) for kind, index in description["returned"]]
     run = LoadedProgram(description["name"], entry, size, description["repeatable"])
     return Compiled(program, run, {}, returned, {})

@@ -8,6 +8,7 @@ pending and parsed at its first use; the names that it needs must be bound by th
 from __future__ import annotations
 
 import ast
+import operator
 import types
 from collections.abc import Callable, Set
 
@@ -21,7 +22,7 @@ from ..utils.source import Origin
 from ..utils.trampoline import run
 from .blocks import block
 from .context import RETURN, BlockState, ParseContext
-from .objects import objects
+from .objects import applies, objects
 from .ownership import meets
 from .refusals import check_kind
 from .text import scope as scopes
@@ -190,18 +191,26 @@ def keep(p: ParseContext) -> None:
 
     Notes in the graph's flags, for `infer.language.procedures`: `kept`: the numbers of these parameters; `holds`:
     `(final, parameter, flat, calls) -> bool`, whether what one of them ends as, or the result proper (None), may be or hold (a part
-    of) another parameter; `refusals`: why calls are refused that cannot hand the changes on.
+    of) another parameter; `refusals`: why calls are refused that cannot hand the changes on; `changes`: how they are changed;
+    `itself`: which of them the result is, or an entry of the result that is a tuple: `((path, number), ...)`.
     """
     graph, env = p.root, p.state.env
     assert graph.signature is not None
     parameters, result = {node.name: node for node in p.returned}, graph.output
     names = [name for name in graph.signature.names if name in p.kept and env[name] is not parameters[name]]
     graph.flags["kept"] = tuple(map(graph.signature.names.index, names))
+    graph.flags["changes"] = tuple(p.kept[name] for name in names)
     if p.state.dead is not None or not names:
         return
     finals = [env[name] for name in names]
     pairs = [node for name, final in zip(names, finals, strict=True) for node in (parameters[name], final)]
     attrs = {"rebinds": tuple(name in p.procedures.added(p.node) for name in names)}
+    parts = [((), result)]
+    if isinstance(result, Apply) and isinstance(result.fn, Constant) and result.fn.value is syntax.make_tuple:
+        parts += [((k,), part) for k, part in enumerate(result.args)]
+    graph.flags["itself"] = tuple(
+        (path, number) for path, part in parts for number, final in enumerate(finals) if _same(p, part, final)
+    )
     graph.output = p.apply(syntax.finals, result, *pairs, at=result.origin, attrs=attrs)
 
     def holds(final: int | None, parameter: int, flat: bool, calls: syntax.Handing) -> bool:
@@ -211,6 +220,22 @@ def keep(p: ParseContext) -> None:
         return node in objects(p, holder, calls)[1]
 
     graph.flags["holds"] = holds
+
+
+def _same(p: ParseContext, one: Node, other: Node) -> bool:
+    """Whether two values are certainly one object: one node, or in both arms of one branch the same."""
+    pairs = [(one, other)]
+    while pairs:
+        one, other = pairs.pop()
+        if one is other:
+            continue
+        if not applies(one, (operator.getitem,)) or not applies(other, (operator.getitem,)):
+            return False
+        branch, first, second = one.args[0], p.flows.get(one), p.flows.get(other)
+        if branch is not other.args[0] or not applies(branch, (syntax.if_,)) or first is None or second is None:
+            return False
+        pairs += zip(first, second, strict=True)
+    return True
 
 
 def note_refusal(p: ParseContext, name: str, node: Apply, message: Callable[[str], str], at: ast.AST) -> None:

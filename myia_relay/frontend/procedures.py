@@ -41,13 +41,27 @@ class ParameterChange:
         deep: how deep in it something is changed in place: 0 for itself, 1 for entries (`a[i][j] = v`), ...; the most, at most
             `DEEPEST`.
         stored: how deep in it something may be stored: 1 for `a[i] = v`, 2 for `a[i][j] = v`; the least; `NEVER` for never.
+        replaced: how deep in it entries may be replaced, moved or taken out: 0 for `a[i] = v` and `a.sort()`; the least.
+        grown: how deep in it entries may be added at the end: 0 for `a.append(v)`; the least.
     """
 
     deep: int = 0
     stored: int = NEVER
+    replaced: int = NEVER
+    grown: int = NEVER
 
     def __or__(self, other: ParameterChange) -> ParameterChange:
-        return ParameterChange(max(self.deep, other.deep), min(self.stored, other.stored))
+        return ParameterChange(
+            max(self.deep, other.deep),
+            min(self.stored, other.stored),
+            min(self.replaced, other.replaced),
+            min(self.grown, other.grown),
+        )
+
+    def below(self, depth: int) -> ParameterChange:
+        """The same of what has such a parameter as an entry, so deep."""
+        least = (min(level + depth, NEVER) for level in (self.stored, self.replaced, self.grown))
+        return ParameterChange(min(self.deep + depth, DEEPEST), *least)
 
 
 class ChangedArgument(NamedTuple):
@@ -164,26 +178,26 @@ def _summary(node: FunctionNode) -> _Summary:
             if isinstance(part.target, ast.Name):
                 added.add(part.target.id)
                 continue
-            note(
-                scopes.base_of(part.target), ParameterChange(min(_depth(part.target), DEEPEST), _depth(part.target) + 1)
-            )
+            depth = _depth(part.target)
+            sliced = isinstance(part.target, ast.Subscript) and isinstance(part.target.slice, ast.Slice)
+            replaced = depth - 1 if sliced else NEVER
+            note(scopes.base_of(part.target), ParameterChange(min(depth, DEEPEST), depth + 1, replaced))
             stack.extend(children(part.target))
             continue
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store | ast.Del):
             depth = _depth(part)
             note(
                 scopes.base_of(part),
-                ParameterChange(min(depth - 1, DEEPEST), depth if isinstance(part.ctx, ast.Store) else NEVER),
+                ParameterChange(
+                    min(depth - 1, DEEPEST), depth if isinstance(part.ctx, ast.Store) else NEVER, depth - 1
+                ),
             )
         elif isinstance(part, ast.Call):
             if (base := scopes.changed(part)) is not None and isinstance(part.func, ast.Attribute):
-                depth = _depth(part.func.value) + 1
-                note(
-                    base,
-                    ParameterChange(
-                        min(depth - 1, DEEPEST), depth if part.func.attr in ("append", "insert", "extend") else NEVER
-                    ),
-                )
+                depth, method = _depth(part.func.value) + 1, part.func.attr
+                stored = depth if method in ("append", "insert", "extend") else NEVER
+                places = (NEVER, depth - 1) if method in ("append", "extend") else (depth - 1, NEVER)
+                note(base, ParameterChange(min(depth - 1, DEEPEST), stored, *places))
             plain = not any(isinstance(a, ast.Starred) for a in part.args) and all(k.arg for k in part.keywords)
             if plain and isinstance(part.func, ast.Name) and arguments_of(part):
                 calls.append(part)
@@ -346,7 +360,13 @@ def analyse(source: Source) -> Procedures:
         summary = _summary(unit.node)
         added = getattr(unit.node, "_added", ())
         direct = {n: c for n, c in summary.changes.items() if n in summary.own}
-        direct.update({n: direct.get(n, ParameterChange(stored=1)) for n in added if n in summary.own})
+        direct.update(
+            {
+                n: direct.get(n, ParameterChange()) | ParameterChange(stored=1, grown=0)
+                for n in added
+                if n in summary.own
+            }
+        )
         if direct:
             found.kept[unit.node] = direct
     again = True
@@ -360,9 +380,7 @@ def analyse(source: Source) -> Procedures:
                     base = base_of_argument(argument)
                     if base in own:
                         depth = _depth(argument)
-                        change = ParameterChange(
-                            min(place.change.deep + depth, DEEPEST), min(place.change.stored + depth, NEVER)
-                        )
+                        change = place.change.below(depth)
                         kept = found.kept.setdefault(unit.node, {})
                         new = kept.get(base, ParameterChange()) | change
                         again |= base not in kept or new != kept[base]

@@ -180,7 +180,6 @@ REASONS = {
     "z = p * 1.0; y = z[1:]; y[0] = n; return z, y": "'z' may be, or hold, the same object as 'y'",
     "xs = [np.ones(2) * i for i in range(n)]; y = xs[0] if n > 1 else np.zeros(2); y[0] = n; return y":
         "this array came out of a list",
-    "p[0] = n; return p": "'p' is the parameter 'p', which belongs to the caller",
     "xs = [p, q]; xs[0][0] = n; return xs": "'xs' may be part of the parameter 'p', which belongs to the caller",
     "y = np.asarray(g); y[0] = n; return y": "'y' may be part of 'g', which comes from outside of the function",
     "y = g; y[0] = n; return y": "'y' may be part of 'g', which comes from outside of the function",

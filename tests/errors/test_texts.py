@@ -43,7 +43,7 @@ def sorts_an_entry(rows):
 
 def test_a_parameter_that_is_changed():
     for program, advice in ((sorts, "nums = sorted(nums)"), (reverses, "nums = nums[::-1]")):
-        message = refusal(program, [3.0, 1.0]).message
+        message = refusal(lambda nums, of=program: sorted([nums], key=of), [3.0, 1.0]).message
         assert message == (
             f"'nums' cannot be changed in place: 'nums' is the parameter 'nums', which belongs to the caller; write {advice}"
         )
@@ -159,7 +159,7 @@ ROWS = np.ones((2, 3))
             3,
             "the keys of a dict are strings that are known at compile time, and this one is int; use a list",
         ),
-        (adds_a_key, {"a": 1.0}, r"write d = \{\*\*d, 'b': value\}"),
+        (lambda d: sorted([d], key=adds_a_key), {"a": 1.0}, r"write d = \{\*\*d, 'b': value\}"),
         (lambda x: x + np.random.rand(2, 3), ROWS, "numpy.random.rand cannot be compiled: .*draw the numbers outside"),
         (lambda x: x * random.random(), ROWS, r"random.random cannot be compiled: .*draw the numbers outside"),
         (lambda x: time.time(), ROWS, "time.time cannot be compiled: a program has no clock"),

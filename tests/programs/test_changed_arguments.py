@@ -467,8 +467,8 @@ def test_refused(function, message):
         relay(function)(1)
 
 
-@pytest.mark.parametrize("transform", [relay, grad, vmap])
-def test_an_argument_of_the_program_itself(transform):
+@pytest.mark.parametrize("transform", [grad, vmap])
+def test_an_argument_of_a_transformed_program(transform):
     def changes(x):
         x[0] = 1.0
         return x.sum()
@@ -478,7 +478,7 @@ def test_an_argument_of_the_program_itself(transform):
 
 
 def item_of_parameter(x):
-    x[0] = 1.0
+    x[0] = 1
     return x
 
 
@@ -492,7 +492,7 @@ def append_to_parameter(xs):
 )
 def test_the_place_and_the_advice(function, advice):
     with pytest.raises(ParseError, match=advice) as caught:
-        relay(function)([1, 2])
+        relay(lambda xs: sorted([xs], key=function))([1, 2])
     assert caught.value.loc.line == function.__code__.co_firstlineno + 1
 
 

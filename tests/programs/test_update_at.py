@@ -206,7 +206,6 @@ def test_what_is_refused():
         return y
 
     refusals = (
-        (of_a_parameter, ParseError, "belongs to the caller"),
         (of_another_name, ParseError, "'z' may be, or hold, the same object as 'y'"),
         (of_floats_in_ints, TypeError, "float64, which does not fit into the array of int64"),
         (of_a_copy, TypeError, "changes a copy"),

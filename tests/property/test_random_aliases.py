@@ -267,6 +267,56 @@ class Caller(Writer):
         return helpers + super().text()
 
 
+class Receiver(Caller):
+    """Writes a program that changes what Python gives it."""
+
+    GIVEN = {
+        "l": ("[1, 2, 3]", "[5]", "[]"),
+        "ll": ("[[1, 2], [3, 4, 5]]", "[[7], [8]]"),
+        "a": ("np.arange(3.0)", "np.arange(6.0)[::2]", "np.arange(3)", "np.ones((3, 2))[:, 0]"),
+        "m": ("np.arange(9.0).reshape(3, 3)", "np.arange(9.0).reshape(3, 3).T", "np.ones((4, 4))[1:, :3]"),
+    }
+
+    def text(self) -> str:
+        rng = self.rng
+        helpers = "".join(self.helper(k) for k in range(rng.randrange(2)))
+        kinds = [rng.choice(("l", "l", "ll", "a", "m")) for _ in range(rng.randrange(1, 4))]
+        self.lines, self.count, self.kinds = [], 0, {f"p{k}": kind for k, kind in enumerate(kinds)}
+        for _ in range(rng.randrange(2, 6)):
+            if rng.random() < 0.5:
+                k = rng.randrange(len(kinds))
+                self.put(self.filled(rng.choice(CHANGE[kinds[k]]), f"p{k}"), 0)
+            else:
+                self.statement()
+        if rng.random() < 0.2:
+            self.put(f"{self.some('l')}[n] = n", 0)  # which may raise
+        names = [n for n in self.kinds if rng.random() < 0.4]
+        result = rng.choice(names) if names and rng.random() < 0.3 else f"({''.join(f'{n}, ' for n in names)})"
+        given = "".join(f"{rng.choice(self.GIVEN[kind])}, " for kind in kinds)
+        program = [
+            f"def program({', '.join(f'p{k}' for k in range(len(kinds)))}, n):",
+            *self.lines,
+            f"    return {result}",
+        ]
+        lines = [*program, "def given():", f"    return [{given}3]"]
+        return helpers + "\n".join(lines) + "\n"
+
+
+def seen(run: Any, function: Any) -> Any:
+    """What the caller sees of a call with new arguments: its result or exception, the arguments, and which object is where."""
+    args = function.__globals__["given"]()
+    inside = [a for a in args if isinstance(a, list | np.ndarray)]
+    inside += [row for a in inside if isinstance(a, list) for row in a if isinstance(row, list)]
+    bases = [a.base for a in inside if isinstance(a, np.ndarray)]
+    try:
+        result = plain(run(*args))
+    except (CompileError, AssertionError, Iterations.Endless):
+        raise
+    except Exception as error:
+        result = type(error).__name__, str(error)
+    return result, plain(args), plain(inside), plain(bases)
+
+
 def plain(value: Any) -> Any:
     """A value that can be compared with ==, its arrays by their numbers."""
     if isinstance(value, np.ndarray | np.generic):
@@ -310,6 +360,8 @@ def check(seed: int, writer: type[Writer] = Writer) -> str:
     """
     text = writer(seed).text()
     function = function_of(text, f"<aliases {writer.__name__} {seed}>", dict(NAMES))
+    if writer is Receiver:
+        return check_given(function, text, seed)
     sys.settrace(counter := Iterations())
     try:
         wanted = plain(function(3))
@@ -319,6 +371,26 @@ def check(seed: int, writer: type[Writer] = Writer) -> str:
         sys.settrace(counter.before)
     try:
         got = plain(relay(function, executor="native" if seed % 10 == 9 else "interpreter")(3))
+    except CompileError as error:
+        assert "internal" not in str(error), f"{error}\n{text}"
+        return "refused"
+    assert got == wanted, f"{text}\nCPython: {wanted}\ncompiled: {got}"
+    return "same"
+
+
+def check_given(function: Any, text: str, seed: int) -> str:
+    """As `check`, of a program that changes its arguments."""
+    sys.settrace(counter := Iterations())
+    try:
+        wanted = seen(function, function)
+    except Iterations.Endless:
+        return "invalid"
+    finally:
+        sys.settrace(counter.before)
+    if isinstance(wanted[0], tuple) and wanted[0][0] in ("TypeError", "AttributeError", "UnboundLocalError"):
+        return "invalid"  # which is mostly refused
+    try:
+        got = seen(relay(function, executor="native" if seed % 10 == 9 else "interpreter"), function)
     except CompileError as error:
         assert "internal" not in str(error), f"{error}\n{text}"
         return "refused"
@@ -352,10 +424,23 @@ def test_more_changes_of_arguments_are_seen_as_in_cpython(first):
         check(seed, Caller)
 
 
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_the_caller_sees_what_cpython_shows(first):
+    outcomes = [check(seed, Receiver) for seed in range(first, first + 20)]
+    assert "same" in outcomes
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(10_000, 15_000, 100))
+def test_more_callers_see_what_cpython_shows(first):
+    for seed in range(first, first + 100):
+        check(seed, Receiver)
+
+
 def attempt(seed: int) -> tuple[int, str, str]:
-    """(seed, outcome, what went wrong); odd seeds are programs whose functions change their parameters."""
+    """(seed, outcome, what went wrong); the programs are of each kind in turn."""
     try:
-        return seed, check(seed // 2, Caller) if seed % 2 else check(seed // 2), ""
+        return seed, check(seed // 3, (Writer, Caller, Receiver)[seed % 3]), ""
     except Exception as error:
         return seed, "failed", f"{type(error).__name__}: {error}"
 

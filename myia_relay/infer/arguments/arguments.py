@@ -389,11 +389,11 @@ def refuse_overlaps(targets: list) -> None:
                 "into is given an array whose elements share memory; give one of its own, np.empty(shape)"
             )
         for other in arrays[k + 1 :]:
-            if _share_memory(first, other):
+            if share_memory(first, other):
                 raise ValueError_("into is given arrays that share memory for different results; give each its own")
 
 
-def _share_memory(first: np.ndarray, other: np.ndarray) -> bool:
+def share_memory(first: np.ndarray, other: np.ndarray) -> bool:
     """Whether two arrays have an element in common, or may have one if deciding that takes too long."""
     if not np.may_share_memory(first, other):
         return False

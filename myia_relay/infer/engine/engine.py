@@ -50,7 +50,7 @@ from .conform import conform, entering, leaving
 from .dependencies import HIDDEN, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .iterators import note_made, use_up
-from .program import Program
+from .program import Outermost, Program
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
 from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, MAX_UNROLLED, Grows, RecursionAssumptions, fits, shortened
@@ -114,6 +114,7 @@ class Engine:
         ] = []  # calls that may return their arguments, until it is known whether they do
         self.kept: list[handing.AfterCall] = []  # arguments after calls that have changed them
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
+        self.outermost = Outermost()  # the function that Python calls; see `infer.language.procedures`
 
     # Entry.
 
@@ -163,7 +164,7 @@ class Engine:
         params.output = pack(frame, nodes)
         # The parameters of a model have none while its specification is being found.
         hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
-        return Program(params, treedef, hidden, list(self.dependencies.values()))
+        return Program(params, treedef, hidden, list(self.dependencies.values()), tuple(self.outermost.changes))
 
     def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> tuple:
         """Infer a call until the assumptions about recursive functions hold: (the first error or None, its parts)."""
@@ -201,6 +202,7 @@ class Engine:
         self.suspected.clear()
         self.handed.clear()
         self.kept.clear()
+        self.outermost.changes.clear()
 
     def seen_changes(self) -> Iterator[CompileError]:
         """The in-place changes that something else would see, now that it is known what the calls return."""

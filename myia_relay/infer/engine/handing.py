@@ -193,11 +193,22 @@ def lists_given(graph: Graph, values: list[Val]) -> Iterator[Seq]:
 
 
 def as_kept(frame: Frame, graph: Graph, args: list[Val]) -> list[Val]:
-    """The arguments of a call; of a recursive call, the lists that it may change in the form in which they can grow."""
+    """The arguments of a call; of a recursive one, and of that by Python, the lists that it may change as lists that can grow."""
     kept = graph.flags.get("kept", ())
+    if kept and frame.spec.key == ("entry",):
+        return [_growing(frame, v) if k in kept else v for k, v in enumerate(args)]
     if not kept or not is_active(frame.spec, graph):
         return args
     return [_run_time_list(frame, v) if k in kept else v for k, v in enumerate(args)]
+
+
+def _growing(frame: Frame, value: Val) -> Val:
+    """A value whose lists of numbers that come from Python are run-time lists."""
+    if isinstance(value, Listed):
+        return promoted(frame, value)
+    if isinstance(value, Seq) and any(isinstance(part, Listed | Seq) for part in value.elems):
+        return Seq(value.kind, tuple(_growing(frame, part) for part in value.elems), value.fields, value.cls)
+    return value
 
 
 def _run_time_list(frame: Frame, value: Val) -> Val:

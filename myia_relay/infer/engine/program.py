@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..values.treedef import TreeDef
@@ -18,12 +18,53 @@ class Program:
         result: the treedef of the result, from which Python values are rebuilt.
         hidden: what to pass as hidden arguments.
         dependencies: the free names it read.
+        changes: how it changes its arguments in place. If it does, its result is a tuple of the result proper and the values that
+            these arguments end with.
     """
 
     graph: Any  # a `Graph`; None where only the code was loaded, which is never compiled again
     result: TreeDef
     hidden: list[Hidden]
     dependencies: list[Dependency]
+    changes: tuple[ArgumentChange, ...] = ()
 
 
-__all__ = ["Program"]
+@dataclass(frozen=True)
+class ArgumentChange:
+    """How a program changes an argument in place.
+
+    Attributes:
+        position: of the argument, keywords last.
+        name: of the parameter.
+        plan: what of the argument is overwritten by what of its final value: "set" for all that is in a list or an array; or
+            ["list", plans], ["dict", {key: plan}] for its entries, with None for what stays, "new" for an entry that is another
+            object, and new entries behind those of a list.
+        results: where in the result proper the argument itself is returned: () for the result, (k,) for an entry of it.
+        origin: the place of the change.
+    """
+
+    position: int
+    name: str
+    plan: Any
+    results: tuple[tuple[int, ...], ...] = ()
+    origin: Any = field(default=None, compare=False)
+
+
+@dataclass
+class Outermost:
+    """The function that a program calls first: Python's objects are its arguments.
+
+    Attributes:
+        function: what is called; if it is no Python function, changes of arguments are refused.
+        given: its arguments, keywords last.
+        plans: parameter -> the plan of `ArgumentChange`.
+        changes: what has been found.
+    """
+
+    function: Any = None
+    given: tuple = ()
+    plans: dict[int, Any] = field(default_factory=dict)
+    changes: list[ArgumentChange] = field(default_factory=list)
+
+
+__all__ = ["ArgumentChange", "Outermost", "Program"]

@@ -1,20 +1,32 @@
-"""Functions that change their parameters in place, and their calls; the idea is in `frontend.procedures`."""
+"""Functions that change their parameters in place, and their calls; the idea is in `frontend.procedures`.
+
+A program that changes arguments of its own returns, beside its result, their final values, and a plan for each that says which of
+the caller's objects they are written into (`changing`). Names tell how deep in an argument something is changed
+(`frontend.procedures.ParameterChange`); nodes tell which entries are as they were. The caller may know each list and array in an
+argument by other names, so each must end with what it ends with in CPython. A change is refused where a plan cannot say which
+object a final value belongs to: where a list whose entries are lists or arrays has them replaced or moved. What is stored in an
+object of the caller's is a new object, as results are.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ...abstract.types import Array, List
 from ...ir import syntax as S
-from ...ir.node import Apply, Constant, Graph
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.syntax import Handing
 from ...utils.attributes import own_attribute
 from ...utils.errors import ParseError, TypeError_
 from ..engine.conflicts import holds_mutable, refuse_conflicts
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..engine.handing import FINALS, AfterCall, is_finals, is_none, proper
+from ..engine.program import ArgumentChange
 from ..values.kinds import is_list, is_run_time
 from ..values.sharing import require_own
+from ..values.treedef import tree_structure
 from ..values.values import NEVER, NONE_VAL, Dyn, Listed, Seq, TaggedUnion, Val
 from .registry import handles
 
@@ -36,6 +48,9 @@ async def finals(engine: Engine, frame: Frame, node: Apply) -> Val:
     for old, new, rebinds in zip(pairs[::2], pairs[1::2], node.attrs["rebinds"], strict=True):
         mutable = kind_of(old) is not None or not rebinds and holds_mutable(old)
         out.append(new if mutable else NONE_VAL)
+    source = frame.spec.source
+    if isinstance(source, Graph) and is_outermost(engine, frame, source, inside=True):
+        note_plans(engine, source, list(zip(pairs[::2], out, strict=True)))
     return Seq(FINALS, (result, *out))
 
 
@@ -55,6 +70,9 @@ def received(
     Raises:
         ParseError: an argument was changed, and the call site does not know.
     """
+    outermost = site is None and is_outermost(engine, frame, graph)
+    if result is NEVER and outermost:
+        note_raising(engine, graph, parameters_given(graph, *given))
     if result is NEVER or not is_finals(result):
         return result
     assert isinstance(result, Seq)
@@ -63,6 +81,11 @@ def received(
     if not changed:
         return proper(result)
     args, kwargs = given
+    if outermost:
+        known = parameters_given(graph, args, kwargs)
+        for index in [index for index in changed if index not in known]:  # a default value
+            _refuse(graph, index, changed[index], site)
+        return hand_out(engine, graph, result.cls, proper(result), changed, known)
     placed: dict[int | None, int] = {}
     parameters: list[int | None] = []
     if site is not None and "changes" in site.attrs and _calls(frame, site, graph):
@@ -184,3 +207,244 @@ def _entries(value: Any) -> list[Any]:
     if isinstance(value, Seq):
         return [v.type if isinstance(v, Dyn) else v for v in value.elems if holds_mutable(v)]
     return []
+
+
+# Arguments of the program itself.
+
+
+class _Unclear(Exception):
+    """Which objects of the caller's final values belong to cannot be told; the message says why."""
+
+
+class _Seen(NamedTuple):
+    """A suspicion of `Engine.suspected`."""
+
+    confirm: Callable[[Handing, bool], bool]
+
+
+def is_outermost(engine: Engine, frame: Frame, graph: Graph, inside: bool = False) -> bool:
+    """Whether a function is the one that Python calls, called from the entry.
+
+    Args:
+        engine: the engine.
+        frame: the caller's, or
+        graph: what is called.
+        inside: whether it is the function's own.
+    """
+    function = engine.outermost.function
+    if function is None or graph.signature is None or graph.signature.function is not function:
+        return False
+    spec = frame.spec.caller if inside else frame.spec
+    return spec is not None and spec.key == ("entry",)
+
+
+def parameters_given(graph: Graph, args: list[Val], kwargs: dict[str, Val]) -> dict[int, Val]:
+    """Parameter -> its argument, for all that a call gives arguments for."""
+    assert graph.signature is not None
+    names = graph.signature.names
+    known = dict(enumerate(args[: graph.signature.positional]))
+    return known | {names.index(name): value for name, value in kwargs.items() if name in names}
+
+
+def note_raising(engine: Engine, graph: Graph, given: dict[int, Val]) -> None:
+    """Note that a function may change arguments before it raises, which it always does."""
+    assert graph.signature is not None
+    for name, (_, origin) in graph.flags.get("refusals", {}).items():
+        index = graph.signature.names.index(name)
+        if index in given and holds_mutable(given[index]):
+            engine.outermost.changes.append(ArgumentChange(_position(engine, given[index]), name, None, (), origin))
+
+
+def _position(engine: Engine, value: Val) -> int:
+    """Which argument of the program a value is."""
+    return next(k for k, v in enumerate(engine.outermost.given) if v is value)
+
+
+def note_plans(engine: Engine, graph: Graph, pairs: list[tuple[Val, Val]]) -> None:
+    """Note how the parameters that a function keeps are written back, given their values before and after."""
+    for index, change, (old, new) in zip(graph.flags["kept"], graph.flags["changes"], pairs, strict=True):
+        try:
+            plan = None if is_none(new) else _plan(old, new, change, 0)
+        except _Unclear as why:
+            plan = why
+        engine.outermost.plans[index] = plan
+
+
+def hand_out(
+    engine: Engine, graph: Graph, spec: Any, result: Val, changed: dict[int, Val], given: dict[int, Val]
+) -> Val:
+    """What the program returns: the result proper and the final values of changed arguments; notes the changes.
+
+    Args:
+        engine: the engine.
+        graph: the function.
+        spec: its specialisation.
+        result: the result proper.
+        changed: parameter -> its final value.
+        given: parameter -> the argument, for all that arguments are given for.
+
+    Raises:
+        TypeError_: it cannot be told which objects they belong to.
+        ParseError: the caller would see copies, or nothing of them.
+    """
+    assert graph.signature is not None
+    names, finals = graph.signature.names, []
+    for index, final in changed.items():
+        plan, (_, origin) = engine.outermost.plans.get(index), graph.flags["refusals"][names[index]]
+        if isinstance(plan, _Unclear):
+            raise TypeError_(f"'{names[index]}' is changed in place here, and belongs to the caller: {plan}", origin)
+        if plan is None:
+            continue
+        number = graph.flags["kept"].index(index)
+        for k, value in given.items():
+            if k != index and holds_mutable(value):
+                flat = is_list(value) and not any(map(holds_mutable, _known_entries(value)))
+                _refuse_stored(engine, graph, spec, (number, k, flat), f"'{names[index]}'", origin)
+        paths = tuple(path for path, which in graph.flags["itself"] if which == number)
+        for path in paths:
+            result = _without(result, path)
+        engine.outermost.changes.append(
+            ArgumentChange(_position(engine, given[index]), names[index], plan, paths, origin)
+        )
+        finals.append(final)
+    return Seq("tuple", (result, *finals)) if finals else result
+
+
+def _without(result: Val, path: tuple[int, ...]) -> Val:
+    """A result without one of its entries."""
+    if not path or not isinstance(result, Seq):
+        return NONE_VAL
+    return Seq(
+        result.kind,
+        tuple(NONE_VAL if k == path[0] else v for k, v in enumerate(result.elems)),
+        result.fields,
+        result.cls,
+    )
+
+
+def _refuse_stored(
+    engine: Engine, graph: Graph, spec: Any, where: tuple[int, int, bool], what: str, origin: Any
+) -> None:
+    """Refuse a function that stores one argument in another: the caller would see a copy.
+
+    Args:
+        engine: the engine.
+        graph: the function.
+        spec: its specialisation.
+        where: which of the parameters that it keeps it may store in, which parameter, and whether that is a list of numbers.
+        what: the name of the first, as it is called.
+        origin: the place of the change.
+
+    Raises:
+        ParseError: it does.
+    """
+    assert graph.signature is not None
+    name, holds = graph.signature.names[where[1]], graph.flags["holds"]
+    text = f"{what} belongs to the caller, and may hold '{name}' itself after this; store a copy of '{name}'"
+    if holds(*where, Handing()):
+        raise ParseError(text, origin)
+    seen = _Seen(lambda calls, arrays: holds(*where, calls))
+    engine.suspected.append((spec, seen, True, ParseError(text, origin)))
+
+
+def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
+    """The plan by which an object of the caller's gets its final value; None if it stays as it is.
+
+    Args:
+        old, new: its values before and after.
+        change: how the argument is changed that it is part of, and
+        level: how deep in that it is.
+
+    Raises:
+        _Unclear: there is none.
+    """
+    if _same(old, new):
+        return None
+    if isinstance(old, Dyn) and isinstance(old.type, Array):
+        if not isinstance(new, Dyn) or new.type != old.type:
+            raise _Unclear("an array becomes something else")
+        return "set"
+    if is_list(old):
+        if not is_list(new):
+            raise _Unclear("a list becomes something else")
+        entries = _known_entries(old)
+        if not any(map(holds_mutable, entries)):
+            return "set"
+        if change.replaced <= level:
+            raise _Unclear(
+                "it holds lists, arrays or dicts, and which of them is where afterwards is not known in compiled code; change what "
+                "is in them, or return a new list"
+            )
+        return ["list", _plans(entries, list(new.elems) if isinstance(new, Seq) else None, change, level)]
+    if not isinstance(old, Seq) or old.kind != "dict":
+        raise _Unclear("this is no list, array or dict")
+    entries = _known_entries(old)
+    if not isinstance(new, Seq) or new.kind != "dict":
+        raise _Unclear("what keys a dict has in the end depends on values")
+    before, after = dict(zip(old.fields, entries, strict=True)), dict(zip(new.fields, new.elems, strict=True))
+    keys = list(after)
+    if keys[: len(before)] != list(before):
+        raise _Unclear("keys are taken out of a dict, or out of their order")
+    plans = {}
+    for key, value in after.items():
+        entry = before.get(key)
+        if entry is None or not holds_mutable(entry):
+            plans[key] = None if entry is not None and _same(entry, value) else "new"
+        elif change.replaced > level:
+            plans[key] = _plan(entry, value, change, level + 1)
+        elif _same(entry, value):
+            plans[key] = None
+        elif change.deep > level:
+            raise _Unclear(
+                f"entries are assigned, and entries are changed in place, and which happened to '{key}' is not known; do one of "
+                "them, or return a new dict"
+            )
+        else:
+            plans[key] = "new"
+    return ["dict", plans]
+
+
+def _plans(old: list[Any], new: list[Any] | None, change: Any, level: int) -> list[Any]:
+    """The plans of entries; `new` is None where they are in a run-time list."""
+    if new is None:
+        return [_blind(entry) for entry in old]
+    out = []
+    for before, after in zip(old, new, strict=False):
+        if holds_mutable(before):
+            out.append(_plan(before, after, change, level + 1))
+        else:
+            out.append(None if _same(before, after) else "new")
+    return out
+
+
+def _blind(old: Val) -> Any:
+    """The plan of an object of which it is not known whether it has changed.
+
+    Raises:
+        _Unclear: there is none.
+    """
+    if not holds_mutable(old):
+        return "new"
+    if isinstance(old, Dyn) and isinstance(old.type, Array):
+        return "set"
+    entries = _known_entries(old)
+    if is_list(old):
+        return ["list", [_blind(entry) for entry in entries]] if any(map(holds_mutable, entries)) else "set"
+    raise _Unclear("which of its entries change is not known in compiled code")
+
+
+def _known_entries(value: Val) -> list[Val]:
+    """The entries of a structure of known length, and none of a list of numbers."""
+    return list(value.elems) if isinstance(value, Seq) else []
+
+
+def _same(one: Val, other: Val) -> bool:
+    """Whether two values are one, by their nodes."""
+    if one is other:
+        return True
+    if isinstance(one, Seq) and not one.elems or isinstance(other, Seq) and not other.elems:
+        return isinstance(one, Seq) and isinstance(other, Seq) and one.kind == other.kind and one.elems == other.elems
+    first: list[Node] = []
+    second: list[Node] = []
+    structures = [tree_structure(v, nodes, capture=lambda closure: ()) for v, nodes in ((one, first), (other, second))]
+    return structures[0] == structures[1] and first == second

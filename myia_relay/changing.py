@@ -1,0 +1,210 @@
+"""Calls of programs, also of those that change their arguments in place: what they compute is written into the caller's objects.
+
+The program is given copies, or memory of its own, and returns the final values; the caller's objects change after it has ended
+(`ArgumentChange.plan`). If it raises, nothing has changed, and the Python function itself is run instead, which leaves the
+arguments and raises as CPython does: the program has no other effects then (`pipeline.refuse_effects`). Python also runs it where
+an array is read-only. Objects that the program took for different ones, and that are one, are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .abstract.families import Misfit
+from .infer.arguments.arguments import share_memory
+from .infer.engine.program import ArgumentChange
+from .pipeline import Compiled, finish
+from .utils.errors import SliceBeyond, TypeError_, ValueError_
+from .utils.source import Origin
+
+
+def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwargs: dict) -> Any:
+    """Call a program.
+
+    Args:
+        relay: the decorated function.
+        compiled: the program.
+        leaves: what the arguments consist of.
+        args, kwargs: the arguments, which it may change.
+
+    Returns:
+        Its result.
+
+    Raises:
+        TypeError_: an argument cannot be written.
+        Misfit: an argument does not fit its annotations.
+        SliceBeyond: a slice reaches beyond its axis.
+    """
+    if not compiled.program.changes:
+        return finish(compiled, leaves)
+    function, options, place = relay.__relay_function__, relay.options, relay._place
+    program = compiled.program
+    given = [*args, *kwargs.values()]
+    changed = {c.position: c for c in program.changes}
+    names = {k: c.name for k, c in changed.items()}
+    for k, change in changed.items():
+        if not _fits(given[k], change.plan):
+            raise TypeError_(
+                f"'{change.name}' is changed in place, and is a {type(given[k]).__name__}: give a NumPy array, a list or a dict",
+                place(),
+            )
+    outside = [h.fetch(leaves) for h in program.hidden if h.make is None]
+    outside += [d.place for d in program.dependencies if d.kind == "content"]
+    if outside or not _stand_alone(given, program.changes[0]):
+        objects = [(names.get(k), list(_objects(value))) for k, value in enumerate(given)]
+        _refuse_shared([*objects, *(("", list(_objects(value))) for value in outside)], place)
+    if not all(o.flags.writeable for k in changed for o in _written(given[k], changed[k].plan)):
+        return function(*args, **kwargs)
+    outcome: Any = None
+    try:
+        own = leaves
+        if options["executor"] != "native":  # whose results may be arguments
+            own = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        outcome = finish(compiled, own)
+    except (Misfit, SliceBeyond):
+        raise
+    except Exception as error:
+        if options["debug_nans"] and isinstance(error, FloatingPointError):
+            raise
+    if outcome is None:
+        return function(*args, **kwargs)
+    result, *finals = outcome
+    for change, final in zip(program.changes, finals, strict=True):
+        target = given[change.position]
+        _write(target, final, change.plan)
+        for path in change.results:
+            result = _put(result, path, target)
+    return result
+
+
+def _stand_alone(given: list[Any], change: ArgumentChange) -> bool:
+    """Whether an argument is a list of numbers or a contiguous array, and all others are numbers: nothing can be shared."""
+    if change.plan != "set" or sum(type(v) not in _NUMBERS for v in given) != 1:
+        return False
+    target = given[change.position]
+    return not isinstance(target, np.ndarray) or target.flags.forc
+
+
+def _put(result: Any, path: tuple[int, ...], value: Any) -> Any:
+    """A result in which an argument is returned, given that."""
+    return tuple(value if k == path[0] else v for k, v in enumerate(result)) if path else value
+
+
+def _fits(target: Any, plan: Any) -> bool:
+    """Whether an object of the caller's can be written by a plan."""
+    if plan == "set":
+        return isinstance(target, np.ndarray | list)
+    if not isinstance(plan, list):
+        return True
+    if plan[0] == "dict":
+        return all(k not in target or _fits(target[k], p) for k, p in plan[1].items())
+    return all(map(_fits, target, plan[1]))
+
+
+def _objects(value: Any) -> Iterator[Any]:
+    """The lists, dicts and arrays in a value."""
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, np.ndarray):
+            yield top
+        elif isinstance(top, list | dict):
+            yield top
+            entries = top.values() if isinstance(top, dict) else top
+            stack.extend(e for e in entries if type(e) not in _NUMBERS)
+        elif isinstance(top, tuple):
+            stack.extend(e for e in top if type(e) not in _NUMBERS)
+        elif hasattr(type(top), "__relay_ref__"):
+            stack.extend(top.arrays)
+        elif hasattr(type(top), "__dataclass_fields__"):
+            stack.extend(getattr(top, f) for f in type(top).__dataclass_fields__)
+
+
+_NUMBERS = frozenset((int, float, bool, str, type(None)))
+
+
+def _refuse_shared(objects: list[tuple[str | None, list]], place: Callable[[], Origin | None]) -> None:
+    """Refuse objects of which a changed argument may be a part, or that may be a part of one: the program takes them for different.
+
+    Args:
+        objects: for each argument, its name if it is changed, and the objects in it; "" for what comes from outside.
+        place: where the function is defined.
+
+    Raises:
+        ValueError_: there are some.
+    """
+    owners: dict[int, str | None] = {}
+    arrays: list[tuple[str | None, np.ndarray]] = []
+    for name, found in objects:
+        for o in found:
+            if isinstance(o, np.ndarray):
+                arrays.append((name, o))
+            elif id(o) in owners and (name or owners[id(o)]):
+                _refuse(name or owners[id(o)], "the same list or dict", place)
+            else:
+                owners[id(o)] = name or owners.get(id(o))
+    for k, (name, one) in enumerate(arrays):
+        if name and _overlaps_itself(one):
+            _refuse(name, "elements of it share memory", place)
+        for other, two in arrays[:k]:
+            if (name or other) and share_memory(one, two):
+                _refuse(name or other, "arrays that share memory", place)
+
+
+def _refuse(name: str | None, what: str, place: Callable[[], Origin | None]) -> None:
+    raise ValueError_(
+        f"'{name}' is changed in place, and this call gives it an object that is in its arguments, or in what the function reads, "
+        f"more than once ({what}); give it a copy",
+        place(),
+    )
+
+
+def _overlaps_itself(x: np.ndarray) -> bool:
+    """Whether two elements of an array may be one place in memory."""
+    if x.flags.forc:
+        return False
+    reach = x.itemsize
+    for stride, size in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True) if n > 1):
+        if stride < reach:
+            return x.size > 0
+        reach = stride * (size - 1) + reach
+    return False
+
+
+def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
+    """The arrays that a plan writes."""
+    if plan == "set":
+        if isinstance(target, np.ndarray):
+            yield target
+    elif isinstance(plan, list):
+        pairs = (
+            [(target[k], p) for k, p in plan[1].items() if k in target]
+            if plan[0] == "dict"
+            else zip(target, plan[1], strict=False)
+        )
+        for part, inner in pairs:
+            yield from _written(part, inner)
+
+
+def _write(target: Any, final: Any, plan: Any) -> None:
+    """Write a final value into an object of the caller's."""
+    if plan == "set":
+        target[... if isinstance(target, np.ndarray) else slice(None)] = final
+        return
+    if plan[0] == "dict":
+        for key, inner in plan[1].items():
+            if inner == "new":
+                target[key] = final[key]
+            elif inner is not None:
+                _write(target[key], final[key], inner)
+        return
+    count = len(plan[1])
+    for k, inner in enumerate(plan[1]):
+        if inner == "new":
+            target[k] = final[k]
+        elif inner is not None:
+            _write(target[k], final[k], inner)
+    target[count:] = final[count:]
