@@ -110,8 +110,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write it as a library, which relay.load_compiled runs without a compiler",
     )
+    compile_.add_argument(
+        "--target",
+        metavar="MACHINE",
+        help='write it for C, as NAME.a, for another machine: "aarch64-linux-gnu", "armv7l-linux-gnueabihf", ...',
+    )
     compile_.add_argument("--ir", action="store_true", help="show the optimised program too")
     compile_.set_defaults(run=_compile)
+
+    include = commands.add_parser(
+        "include", help="show the folder of myia_relay.h", description="Show the folder of the header for C programs."
+    )
+    include.set_defaults(run=_include)
 
     bisect = commands.add_parser(
         "bisect",
@@ -235,9 +245,20 @@ def _compile(arguments: argparse.Namespace) -> int:
     if arguments.ir:
         print(compiled.ir(*arguments.args))
     print(compiled.explain(*arguments.args))
-    if arguments.output:
+    if arguments.output and (arguments.target or arguments.output.suffix == ".a"):
+        relay.export_library(compiled, arguments.output, *arguments.args, target=arguments.target)
+        print(f"wrote {arguments.output}: {arguments.output.stat().st_size:,} bytes; link it to a C program")
+    elif arguments.output:
         compiled.save(arguments.output, *arguments.args)
         print(f"wrote {arguments.output}: {arguments.output.stat().st_size:,} bytes; load it with relay.load_compiled")
+    return 0
+
+
+def _include(_: argparse.Namespace) -> int:
+    """Show where the header for C programs is."""
+    from .backend.native.standalone import INCLUDE
+
+    print(INCLUDE)
     return 0
 
 

@@ -233,6 +233,25 @@ class Model:
         """Write the parameters and the state to a safetensors file, whole or not at all."""
         save_safetensors(path, OrderedDict(self.saved()), {"function": getattr(self.spec.function, "__name__", "")})
 
+    def as_function(self, *examples: Any) -> tuple[Relay, tuple]:
+        """The compiled function that a call of the model is, and its arguments for these inputs, or one of the annotated type."""
+        return _apply_to_all, (
+            getattr(self, "model", self),
+            *([getattr(x, "x", x) for x in examples] or [self._example()]),
+        )
+
+    def _example(self) -> np.ndarray:
+        """An input of the annotated type.
+
+        Raises:
+            TypeError_: the type is not annotated.
+        """
+        graph = parse(self.spec.function.__relay_model__)
+        type_ = annotated_type(graph.signature.annotations.get(0))
+        if not isinstance(type_, Array):
+            raise TypeError_("save: the type of the model's input is not annotated; give an example: save(path, x)")
+        return np.zeros(tuple(map(known_size, type_.shape)), numpy_dtype(type_.dtype))
+
     def copy(self) -> Model:
         """A model with the same function and a copy of the parameters."""
         return Model(self.spec, [a.copy() for a in self.arrays])
@@ -276,9 +295,8 @@ class ExportedModel(Model):
         from ..cache.export import write_library
 
         try:
-            inputs = [getattr(x, "x", x) for x in examples] or [self._example()]
             leaves: list = []
-            _, treedefs, keywords = _apply_to_all._signature((self.model, *inputs), {}, leaves)
+            _, treedefs, keywords = _apply_to_all._signature(self.as_function(*examples)[1], {}, leaves)
             compiled = compile_program(_apply_to_all._infer(treedefs, keywords), "native", _apply_to_all.options)
             name = getattr(self.spec.function, "__name__", "model")
             write_library(path, name, compiled, treedefs, keywords, leaves, model=True)
@@ -286,18 +304,6 @@ class ExportedModel(Model):
         except BaseException as error:
             problem = for_user(error, debugging())
         raise problem
-
-    def _example(self) -> np.ndarray:
-        """An input of the annotated type.
-
-        Raises:
-            TypeError_: the type is not annotated.
-        """
-        graph = parse(self.spec.function.__relay_model__)
-        type_ = annotated_type(graph.signature.annotations.get(0))
-        if not isinstance(type_, Array):
-            raise TypeError_("save: the type of the model's input is not annotated; give an example: save(path, x)")
-        return np.zeros(tuple(map(known_size, type_.shape)), numpy_dtype(type_.dtype))
 
     def __repr__(self) -> str:
         return f"<exported {self.model!r}>"

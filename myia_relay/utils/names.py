@@ -98,6 +98,7 @@ PUBLIC = {
     "evaluate": "model.evaluate",
     "Callback": "model.training",
     "load_compiled": "cache.export",
+    "export_library": "cache.standalone",
     "History": "model.history",
     "Dataset": "model.datasets",
 }

@@ -48,6 +48,7 @@ from ..native.area import LAYOUT
 from ..native.entry import Entry, ProgramSignature
 from ..native.library import supported
 from ..native.memory_checks import MemoryChecks
+from ..native.standalone import StandaloneCode, TargetMachine
 from ..native.timing import Timing
 from .host import data, layout, lists, tapes
 from .host.clock import Clock
@@ -84,6 +85,9 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         LoweringError: something in it cannot be compiled.
     """
     begin = time.perf_counter()
+    machine_ = (options or {}).get("standalone")
+    if machine_ is not None:
+        return _standalone(graph, machine_)
     _threads()
     graph = plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64)
     writer = _Main(graph, options or {})
@@ -115,6 +119,20 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         objects,
         writer.timing,
     )
+
+
+def _standalone(graph: Graph, machine_: TargetMachine) -> Any:
+    """A program that runs without Python: its object files, and what the caller has to know."""
+    with pipeline.made_for(machine_):
+        writer = _Main(plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64), {}, by_object=False)
+        module = writer.module()
+    base: Any = pipeline.host_target().attrs
+    attrs: dict[str, Any] = {"kind": "llvm", "cl-opt": ["-enable-tbaa:bool=0", "-memdep-block-scan-limit:uint=20"]}
+    attrs |= machine_.attributes() or {
+        k: str(v) if k == "mcpu" else list(map(str, v)) for k, v in base.items() if k in ("mcpu", "mattr")
+    }
+    built = pipeline.build(module, target=tvm.target.Target(attrs))
+    return StandaloneCode(machine.object_of(built), writer.signature())
 
 
 @functools.lru_cache(maxsize=1)
@@ -214,7 +232,7 @@ def _bytes(n: Any) -> int:
 class _Main:
     """Builds the main function of a program."""
 
-    def __init__(self, graph: Graph, options: Mapping[str, Any]):
+    def __init__(self, graph: Graph, options: Mapping[str, Any], by_object: bool | None = None):
         self.graph = graph
         self.lowering = Lowering()
         self.lowering.ranges = analyse(graph)
@@ -237,7 +255,7 @@ class _Main:
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
         self.incoming: list[Any] = []  # statements that read the arguments from the state area, where there are many
-        self.by_object = layout.supported()
+        self.by_object = layout.supported() if by_object is None else by_object
         self.arrays: list[tuple[layout.Expected, Any]] = []  # the array arguments and their memory
         self.descr_slots: dict[str, int] = {}
         self.presets: dict[int, Any] = {}

@@ -27,6 +27,7 @@ from ..kernels.kernel import view_pointer
 from ..plan import View
 from ..tir import exact
 from ..tir.block import call, dtype_of, expect, idx, load
+from ..tir.pipeline import standalone
 from .data import slots
 from .inplace import last_use, views
 
@@ -208,7 +209,7 @@ def granted(state: Any, block: Any, kind: int, operand: Any, frame: Any = None) 
         if value is not None:
             block.store(state.ints, value, slot)
     server = state.get(SERVER)
-    if library.supported():
+    if library.supported() or standalone() is not None:
         answer = tirx.call_extern("int32", library.SERVE, server)
     else:
         answer = tirx.call_packed(SERVE, server)

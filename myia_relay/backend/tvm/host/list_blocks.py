@@ -21,6 +21,7 @@ from ...native.area import NO_MEMORY
 from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT, PREVIOUS, entry_layout
 from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..tir.block import Block, call, idx, load
+from ..tir.pipeline import c_function
 
 MANY = 1 << 40  # references to the block that all empty lists share
 MOST = 1 << 40  # entries; a larger number must be an error
@@ -227,7 +228,9 @@ def own_function(lists: Lists, t: List) -> Any:
                 size = block.let(tirx.Add(need, tirx.Max(capacity, idx(4))))
                 block.store(ints, idx(0), lists.result)
                 with block.when(tirx.LT(size, idx(MOST))):
-                    grown = tirx.call_extern(pointer_type("uint8"), "realloc", pointer(address), bytes_of(size, record))
+                    grown = tirx.call_extern(
+                        pointer_type("uint8"), c_function("realloc"), pointer(address), bytes_of(size, record)
+                    )
                     moved = block.let(call("tirx.reinterpret", "int64", grown))
                     with block.when(tirx.NE(moved, idx(0))):
                         new = words(block, moved)

@@ -30,6 +30,7 @@ from ...native.area import NO_MEMORY
 from ..kernels.kernel import flat_buffer, pointer_type
 from ..plan import ITEM, Storage, View
 from ..tir.block import call, dtype_of, expect, idx, load
+from ..tir.pipeline import c_function
 from .control import flatten, leaf_nodes, unflatten
 from .references import given
 
@@ -198,7 +199,7 @@ def _reserve(lowering: Any, r: TapeRegion, run: Run) -> None:
     with block.when(expect(tirx.GT(need, state.get(r.size)), False)):
         size = b.let(b.add(b.mul(need, idx(2)), idx(FIRST_BYTES)))
         old = call("tirx.reinterpret", pointer_type("uint8"), state.get(r.base))
-        grown = tirx.call_extern(pointer_type("uint8"), "realloc", old, size)
+        grown = tirx.call_extern(pointer_type("uint8"), c_function("realloc"), old, size)
         address = b.let(call("tirx.reinterpret", "int64", grown))
         with block.when(tirx.EQ(address, idx(0))):
             state.leave(NO_MEMORY)

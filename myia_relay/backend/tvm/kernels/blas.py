@@ -21,6 +21,7 @@ from tvm import tirx
 from ....utils.openblas import openblas
 from ...native.library import kernels
 from ..tir.block import Block, const, dtype_of, idx
+from ..tir.pipeline import standalone
 
 Operand = tuple[Any, Any]
 
@@ -125,7 +126,7 @@ def has_small_kernels() -> bool:
 
     It is the library that chooses its kernels, or whoever set `OPENBLAS_CORETYPE`.
     """
-    return kernels() in ("SkylakeX", "Cooperlake", "SapphireRapids")
+    return standalone() is None and kernels() in ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 
 def _cut(sizes: tuple[Any, Any, Any]) -> tuple[int | None, int]:

@@ -24,6 +24,7 @@ from tvm import tirx
 from ....utils.switches import is_left_out
 from ..plan import ITEM, View
 from ..tir.block import Block, call, dtype_of, element, expect, idx, lanes_of, load, ramp
+from ..tir.pipeline import standalone
 from .kernel import address_of
 
 USUAL = 32 << 20  # bytes of the last-level cache, if the system does not tell
@@ -43,6 +44,8 @@ def least() -> int:
 def pays(view: View) -> bool:
     """Whether an array is a result, of floats, too large for the caches."""
     nbytes = view.storage.nbytes
+    if standalone() is not None:
+        return False
     wanted = view.storage.kind == "out" and view.dtype in _LLVM and isinstance(nbytes, int) and nbytes >= least()
     return wanted and not is_left_out("nontemporal_stores")
 

@@ -21,9 +21,11 @@ Two rules for the PrimFuncs that are given to it:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,33 @@ import tvm
 from tvm import tirx
 from tvm.target import codegen
 
+from ...native.standalone import TargetMachine
+
 PIPELINE = "myia_exact"
+NEON = 16  # bytes of the vectors that every other machine has
+
+_standalone: ContextVar[TargetMachine | None] = ContextVar("standalone", default=None)
+
+
+def standalone() -> TargetMachine | None:
+    """The machine on which code will run without Python, where such code is being made."""
+    return _standalone.get()
+
+
+@contextlib.contextmanager
+def made_for(machine: TargetMachine) -> Iterator[None]:
+    """Code that is made meanwhile runs without Python, on this machine."""
+    token = _standalone.set(machine)
+    try:
+        yield
+    finally:
+        _standalone.reset(token)
+
+
+def c_function(name: str) -> str:
+    """The function that code calls for one of C's whose arguments are not 64 bits wide everywhere."""
+    return name if standalone() is None else f"myia_relay_{name}"
+
 
 # Feature names that LLVM may assume from the CPU's name while a hypervisor masks them; LLVM name -> /proc/cpuinfo name.
 _MASKABLE = {
@@ -117,9 +145,14 @@ def _masked() -> list[str]:
     return [llvm for llvm, kernel in _MASKABLE.items() if kernel not in flags] if flags else []
 
 
-@functools.cache
 def vector_bytes() -> int:
-    """Width in bytes of the widest vectors worth using on this machine (16, 32 or 64)."""
+    """Width in bytes of the widest vectors worth using on the machine that code is made for (16, 32 or 64)."""
+    machine = standalone()
+    return NEON if machine is not None and machine.triple else _host_vector_bytes()
+
+
+@functools.cache
+def _host_vector_bytes() -> int:
     target = host_target()
     # llvm_get_vector_width says 512 for every x86 CPU, so ask for the features instead.
     if codegen.target_has_features("avx512f", target):

@@ -25,6 +25,7 @@ from __future__ import annotations
 import tvm
 
 from ...native.library import prepare_threads, wanted_threads
+from .pipeline import standalone
 
 _MODE_BIG = 1
 _number: int | None = None  # set by `configure`
@@ -57,5 +58,7 @@ def configure(n: int | None = None) -> int:
 
 
 def count() -> int:
-    """How many threads a parallel loop uses."""
+    """How many threads a parallel loop uses; one where there is no Python."""
+    if standalone() is not None:
+        return 1
     return configure() if _number is None else _number

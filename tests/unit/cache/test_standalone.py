@@ -1,0 +1,197 @@
+"""Libraries for C: what they say of themselves, results, errors; on this machine, and on two others under qemu."""
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from myia_relay import Float, Float64, LoweringError, Tensor, TypeError_, grad, relay, relay_model
+from myia_relay.backend.native import library
+from myia_relay.backend.native.standalone import INCLUDE, TargetMachine
+from myia_relay.model.lenet import lenet
+
+from .cache_util import ROOT
+
+EXAMPLE = ROOT / "docs" / "examples" / "run_library.c"
+MACHINES = {
+    "aarch64": ("aarch64-linux-gnu", "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"),
+    "armv7": ("armv7l-linux-gnueabihf", "arm-linux-gnueabihf-gcc", "qemu-arm", "/usr/arm-linux-gnueabihf"),
+}
+here = pytest.mark.skipif(
+    not (shutil.which("gcc") and library.supported()), reason="needs gcc, and Linux on x86-64 for the linker"
+)
+
+
+@relay
+def mixed(x: Tensor[Float64, ("n", 3)], n):  # noqa: F821
+    if n < 0:
+        raise ValueError(f"n is {n}, x begins with {x[0, 0]} or {x[0, 0]:.3f}")
+    total = np.float64(0.0)
+    for i in range(n):
+        total += np.exp(x[i % len(x), 0]) + i**1.5
+    return {"a": x.T @ x, "b": (total, n * 2, x[x[:, 0] > 0]), "even": n % 2 == 0}
+
+
+@relay
+def steps(n, x):
+    return 1.0 if n == 0 else x * steps(n - 1, x) + 0.001 * n
+
+
+@relay
+def iterated(x, n):
+    kept = [x]
+    for i in range(n):
+        kept.append(np.sin(kept[-1]) * x[i % 3])
+    return kept[-1] + kept[n // 2], np.float32(kept[0][0]) * np.float32(2)
+
+
+def summed(x, n):
+    for _ in range(n):
+        x = np.tanh(x) * x
+    return np.sum(x)
+
+
+@relay_model
+def sequence(xs: Tensor[Float, (7, 5)]):
+    ys, _ = relay.lstm(xs, num_hidden=6)
+    return relay.linear(ys[-1], num_hidden=3)
+
+
+def built(folder: Path, compiler: str, *arguments: str) -> str:
+    program = str(folder / f"run{len(list(folder.iterdir()))}")
+    flags = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", str(EXAMPLE)]
+    subprocess.run([compiler, *flags, *arguments, "-o", program, "-lm"], check=True, timeout=120)
+    return program
+
+
+def run(folder: Path, command: list[str], *values) -> tuple[int, str, str, list[float]]:
+    arguments = []
+    for k, value in enumerate(values):
+        np.asarray(value).tofile(folder / f"argument{k}")
+        shape = ",".join(map(str, np.shape(value)))
+        arguments.append(f"{folder / f'argument{k}'}:{shape}" if shape else str(folder / f"argument{k}"))
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    return (
+        done.returncode,
+        done.stderr.strip(),
+        "\n".join(line for line in lines if line[0] == "#"),
+        [float(line) for line in lines if line[0] != "#"],
+    )
+
+
+def flat(value) -> np.ndarray:
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return np.concatenate([flat(v) for v in value]) if isinstance(value, tuple) else np.ravel(value)
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory):
+    return functools.cache(lambda: built(tmp_path_factory.mktemp("runner"), "gcc", "-ldl"))
+
+
+X = np.random.default_rng(0).normal(size=(4, 3))
+
+
+@here
+@pytest.mark.parametrize(
+    "f, values",
+    [
+        (mixed, (X, 5)),
+        (mixed, (X[:2], 0)),
+        (steps, (20000, 0.999)),
+        (iterated, (X[0], 9)),
+        (relay(grad(summed)), (X, 6)),
+        (relay(lambda a, b: (a + b, -a, a / np.float32(3))), (np.int16(-7), np.float32(1.5))),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_a_shared_object_in_c(tmp_path, runner, f, values):
+    relay.export_library(f, tmp_path / "f.so", *values)
+    code, error, said, found = run(tmp_path, [runner(), str(tmp_path / "f.so")], *values)
+    assert (code, error) == (0, "")
+    assert np.allclose(found, flat(f(*values)), rtol=1e-12, atol=1e-12)
+    assert said.startswith(f"# {f.__name__} for this machine, loaded in ")
+
+
+@here
+def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner):
+    library = str(tmp_path / "f.so")
+    relay.export_library(mixed, library, X, 5)
+    command = [runner(), library]
+    _, _, said, _ = run(tmp_path, command, X, 5)
+    assert said.splitlines()[1:] == [
+        "# argument x: float64[-1, 3]",
+        "# argument n: int64[]",
+        "# result a: float64[3, 3]",
+        "# result b.0: float64[]",
+        "# result b.1: int64[]",
+        "# result b.2: float64[-1, 3]",
+        "# result even: bool[]",
+    ]
+    line = mixed.__wrapped__.__code__.co_firstlineno + 3
+    message = f"test_standalone.py:{line}: ValueError: n is -2, x begins with {X[0, 0]} or {X[0, 0]:.3f}"
+    assert run(tmp_path, command, X, -2)[:2] == (11, message)
+    assert run(tmp_path, command, X.T, 5)[:2] == (2, "axis 1 of x is 3 long, not 4")
+    assert run(tmp_path, command, X.ravel(), 5)[:2] == (2, "x has 2 axes, not 1")
+    assert run(tmp_path, [runner(), str(EXAMPLE)])[0] == 1
+    relay.export_library(steps, library, 3, 1.0)
+    assert run(tmp_path, command, 10**7, 1.0)[0] == 4
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_other_machines(tmp_path, name):
+    target, compiler, emulator, root = MACHINES[name]
+    if missing := [tool for tool in (compiler, emulator) if shutil.which(tool) is None]:
+        pytest.skip(f"{' and '.join(missing)} not installed")
+    model = relay.create_model(lenet, seed=1, init=0.1)
+    recurrent = relay.create_model(sequence, seed=2, init=0.3)
+    rng = np.random.default_rng(1)
+    image = rng.normal(size=(1, 28, 28)).astype(np.float32)
+    words = rng.normal(size=(7, 5)).astype(np.float32)
+    for f, values in ((model, (image,)), (recurrent, (words,)), (mixed, (X, 5))):
+        relay.export_library(f, tmp_path / "f.a", *values, target=target)
+        simd = ["-mfpu=neon-vfpv4"] if name == "armv7" else []
+        program = built(tmp_path, compiler, *simd, "-DMYIA_RELAY_STATIC", str(tmp_path / "f.a"))
+        command = [emulator, "-L", root, program]
+        code, error, _, found = run(tmp_path, command, *values)
+        assert (code, error) == (0, "")
+        assert np.allclose(found, flat(f(*values)), rtol=1e-5, atol=1e-5)
+        if f is mixed:
+            assert run(tmp_path, command, X, -2)[0] == 11
+            assert "n is -2" in run(tmp_path, command, X, -2)[1]
+
+
+def test_what_c_has_not_is_refused(tmp_path):
+    for f, values, message in (
+        (relay(lambda a: np.linalg.inv(a)), (np.eye(3),), "LAPACK"),
+        (relay(lambda a, n: [a * i for i in range(n)]), (2.0, 3), "returns a list"),
+        (relay(lambda a: a), (np.float16(1),), "float16 number"),
+    ):
+        with pytest.raises(LoweringError, match=message):
+            relay.export_library(f, tmp_path / "f.a", *values)
+    for path, target, error in (
+        ("f.dll", None, TypeError_),
+        ("f.so", "aarch64-linux-gnu", LoweringError),
+        ("f.a", "my machine", LoweringError),
+    ):
+        with pytest.raises(error):
+            relay.export_library(steps, tmp_path / path, 3, 1.0, target=target)
+    with pytest.raises(TypeError_, match="not function"):
+        relay.export_library(summed, tmp_path / "f.a", X, 3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_machines():
+    assert TargetMachine.of("x86_64-linux-gnu -mcpu=x86-64-v3 -mattr=+avx2,-fma") == TargetMachine(
+        "x86_64-linux-gnu", "x86-64-v3", ("+avx2", "-fma")
+    )
+    assert TargetMachine.of("armv7l-linux-gnueabihf").attributes() == {
+        "mtriple": "armv7l-unknown-linux-gnueabihf",
+        "mattr": ["+neon", "+vfp4"],
+        "mfloat-abi": "hard",
+    }
