@@ -29,6 +29,7 @@ class Inspectable:
     options: dict[str, Any]
     _cuts: SliceCuts
     __relay_function__: Any
+    __wrapped__: Any
 
     def _signature(self, args: Any, kwargs: Any, leaves: list) -> tuple[Any, Any, Any]:
         raise NotImplementedError
@@ -40,6 +41,10 @@ class Inspectable:
         raise NotImplementedError
 
     def _place(self) -> Origin | None:
+        raise NotImplementedError
+
+    def cache_info(self) -> tuple[int, int, int]:
+        """Hits, misses, programs held."""
         raise NotImplementedError
 
     def _forget(self) -> None:
@@ -130,6 +135,14 @@ class Inspectable:
         for hidden in compiled.program.hidden:
             values = [*values, hidden.fetch(values)]
         return values
+
+    def _repr_html_(self) -> str:
+        """Its source, and what has been compiled of it."""
+        from .debug.html import function_html
+
+        info = self.cache_info()
+        rows = [["calls of compiled programs", "compilations", "programs"], [str(n) for n in info]]
+        return function_html(repr(self)[1:-1], self.__wrapped__, rows if any(info) else [])
 
     def _anew(self, **options: Any) -> Any:
         """This function without its compiled programs, for the native executor with further options."""

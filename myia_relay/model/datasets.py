@@ -124,6 +124,12 @@ class Dataset:
             raise IndexError(f"index {position} is out of range: {self.name} has {len(self)} examples")
         return Example(self.images[position], self.onehot[position])
 
+    def _repr_html_(self) -> str:
+        """The first images with their labels."""
+        from ..debug.html import images_html
+
+        return images_html(repr(self)[1:-1], self.images[:16], self.labels[:16])
+
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: {len(self)} examples of shape {self.images.shape[1:]}, {self.classes} classes>"
 

@@ -72,6 +72,12 @@ class RelayModel(Remade):
     def _made_of(self) -> tuple[tuple, dict[str, Any]]:
         return (self._function,), {}
 
+    def _repr_html_(self) -> str:
+        """Its source."""
+        from ..debug.html import function_html
+
+        return function_html(repr(self)[1:-1], self._function, [])
+
     def __repr__(self) -> str:
         return f"<relay model function {getattr(self, '__name__', '?')}>"
 
@@ -116,6 +122,12 @@ class Parameters(Mapping):
 
     def __len__(self) -> int:
         return len(self._arrays)
+
+    def _repr_html_(self) -> str:
+        """A table of the arrays."""
+        from ..debug.html import arrays_html
+
+        return arrays_html(f"{len(self)} arrays", self.items())
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"'{n}': {a.dtype}{list(a.shape)}" for n, a in self.items()) + "}"
@@ -211,6 +223,16 @@ class Model:
         A multiplication and an addition are two operations. They are those of one call, for the annotated shapes of the input; what
         is no layer is in the last row but one. Of a layer in a loop that stays one they are those of one iteration.
         """
+        table = self._summary()
+        widths = [max(len(row[i]) for row in table) for i in range(4)]
+        lines = [
+            "  ".join(cell.rjust(w) if i > 1 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths)))
+            for row in table
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _summary(self) -> list[list[str]]:
+        """The rows of `summary`, and their head."""
         sizes = {name: array.size for name, array in self.params.items()}
         rows = [
             (name, show_shape(shape), f"{sum(sizes[p] for p in parts):,}", show_count(count))
@@ -222,12 +244,15 @@ class Model:
         if isinstance(rest, int) and rest > 0:
             table.append(("(other)", "", "", f"{rest:,}"))
         table.append(("total", "", f"{self.num_params:,}", show_count(self.spec.flops)))
-        widths = [max(len(row[i]) for row in table) for i in range(4)]
-        lines = [
-            "  ".join(cell.rjust(w) if i > 1 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths)))
-            for row in table
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        return [list(row) for row in table]
+
+    def _repr_html_(self) -> str:
+        """The summary, over a table of the parameters and the state."""
+        from ..debug.html import arrays_html
+        from ..debug.tables import html_table
+
+        arrays = arrays_html("parameters and state", (*self.params.items(), *self.state.items()))
+        return f"<p><b>{repr(self)[1:-1]}</b></p>{html_table(self._summary())}{arrays}"
 
     def save(self, path) -> None:
         """Write the parameters and the state to a safetensors file, whole or not at all."""

@@ -53,6 +53,22 @@ class CompileError(Exception):
         lines.append(f"{self.message}" if not lines else f"{type(self).__name__}: {self.message}")
         return "\n".join(lines + self._note_lines())
 
+    def _repr_html_(self) -> str:
+        """What it prints, with the places in the source and the carets set off; for notebooks."""
+        from html import escape
+
+        lines = []
+        for line in str(self).strip("\n").split("\n"):
+            text = escape(line)
+            if line.strip() and not line.strip("^ "):
+                text = f'<b style="color:#c62828">{text}</b>'
+            elif line.startswith('  File "'):
+                text = f'<span style="color:#777">{text}</span>'
+            elif line.startswith(f"{type(self).__name__}:"):
+                text = f"<b>{text}</b>"
+            lines.append(text)
+        return "<pre>" + "\n".join(lines) + "</pre>"
+
     def _note_lines(self) -> list[str]:
         lines = []
         for note in self.notes:
