@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, relay
+from myia_relay import CompileError, Float64, Tensor, relay
 from tests.property.execute import check
 from tests.property.generator.records import End, Leaf, Link, Node, Pair, Tree
 from tests.property.oracle import call
@@ -746,3 +746,27 @@ def test_printing_an_object_without_fields(executor, capsys):
 
     relay(g, executor=executor)(3)
     assert capsys.readouterr().out == "3 End()\n"
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_a_division_by_a_size_that_may_be_0(executor):
+    """It was taken for arithmetic of sizes, without a check: the process died."""
+
+    def computed(n):
+        s = np.ones(n)
+        return (-7) // s.size, 7 % len(s), (2 * s.size) // s.size
+
+    def shapes(x: Tensor[Float64, ("n",)], y: Tensor[Float64, ("m",)]):
+        return np.zeros(len(x) // len(y)), (3 * len(x)) // len(x), x.reshape(len(x) // len(y), -1)
+
+    cases = [(computed, (n,)) for n in (0, 2)]
+    cases += [(shapes, (np.ones(n), np.ones(m))) for n, m in ((6, 3), (6, 0), (0, 2))]
+    for f, args in cases:
+        try:
+            want = f(*args)
+        except ZeroDivisionError as error:
+            with pytest.raises(ZeroDivisionError, match=str(error)):
+                relay(f, executor=executor)(*args)
+        else:
+            for x, y in zip(relay(f, executor=executor)(*args), want, strict=True):
+                np.testing.assert_array_equal(x, y)

@@ -13,7 +13,7 @@ import operator
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, product
+from ...abstract.dims import Dim, DimLike, never_negative, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...utils.errors import TypeError_
@@ -74,9 +74,11 @@ def floats(*operands: Var) -> list[Var]:
 
 
 def of_sizes(b: Builder, op, x: Var, y: Var) -> Var | None:
-    """Arithmetic of symbolic sizes stays symbolic: `x.shape[0] + 1` can be a shape again."""
+    """Arithmetic of symbolic sizes stays symbolic: `x.shape[0] + 1` can be a shape again. A division by what may be 0 does not."""
     m, n = static_int(x), static_int(y)
-    if m is None or n is None or not (isinstance(m, Dim) or isinstance(n, Dim)) or (op is operator.floordiv and n == 0):
+    if m is None or n is None or not (isinstance(m, Dim) or isinstance(n, Dim)):
+        return None
+    if op is operator.floordiv and (not never_negative(n - 1) if isinstance(n, Dim) else n == 0):
         return None
     return size_value(b, op(m, n))
 
