@@ -11,7 +11,6 @@ from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
 from ...utils.errors import InternalError, TypeError_
-from ...utils.source import Origin
 from ..values.sizes import hide_sizes, pack_array
 from ..values.treedef import Mismatch, TreeDef, entries_of, from_type, join, tree_structure, type_of, unknown
 from ..values.values import (
@@ -99,30 +98,18 @@ def entering(frame: Frame, values: list[Val], treedefs: tuple, nodes: list[Node]
     return hidden, [n for v, t in zip(values, hidden, strict=True) for n in conform(frame, v, t)]
 
 
-def leaving(frame: Frame, result: Val, transformed: Origin | None) -> tuple[TreeDef, list[Node]]:
+def leaving(frame: Frame, result: Val, transformed: bool) -> tuple[TreeDef, list[Node]]:
     """Treedef and leaf nodes of what a function returns, without dimensions that it binds.
 
     Args:
         frame: its frame.
         result: what it returns.
-        transformed: where it is written, if it is to be transformed. Then known numbers are returned at run time too.
-
-    Raises:
-        TypeError_: it is to be transformed, and returns an array whose size is decided inside of it.
+        transformed: whether it is to be transformed: then known numbers are returned at run time too.
     """
     nodes: list[Node] = []
-    treedef = tree_structure(result, nodes, transformed is None, frame.captured)
+    treedef = tree_structure(result, nodes, not transformed, frame.captured)
     hidden = hide_sizes(treedef, frame.graph)
-    if hidden is treedef:
-        return treedef, nodes
-    if transformed is not None:
-        raise TypeError_(
-            "the function to transform returns an array whose size a value inside of it decides, which only what `grad` "
-            "differentiates may do on the way to its number; keep the size (np.where(mask, x, 0.0) for x[mask]), return a number "
-            "made of the array, or make the array outside",
-            transformed,
-        )
-    return hidden, conform(frame, result, hidden)
+    return (treedef, nodes) if hidden is treedef else (hidden, conform(frame, result, hidden))
 
 
 LONG = 32  # number of entries: `[x] * n` with a larger known n is a run-time list from the start

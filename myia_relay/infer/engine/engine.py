@@ -548,7 +548,7 @@ class Engine:
                 values.append(frame.rebuild(treedef, iter(made)))
             spec.graph.params += spec.implicit.values()
             result = await run(frame, values)
-            treedef, nodes = leaving(frame, result, source.origin if leaf_result else None)
+            treedef, nodes = leaving(frame, result, leaf_result)
             spec.outcome = treedef
             if spec.result is not None:
                 agreed = self.recursion.check(spec, treedef, source)

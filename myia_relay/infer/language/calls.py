@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import operator
 import types
+from collections.abc import Hashable
 from dataclasses import replace
 from types import BuiltinFunctionType
 from typing import Any
@@ -18,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from ...abstract.families import family_of
-from ...abstract.types import Array, Ref, Scalar
+from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...library import SOURCES
 from ...library.complex_numbers import COMPLEX, Complex
+from ...library.joining import LISTED, OF_ARRAYS
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.operators import OPERATORS
 from ...prims.api.random_api import RANDOM
@@ -195,6 +197,17 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         and (of_complex := lookup(COMPLEX, value)) is not None
     ):
         return await call_python(engine, frame, of_complex, args, kwargs, origin, site)
+    if (
+        args
+        and isinstance(args[0], Dyn)
+        and isinstance(args[0].type, List)
+        and not isinstance(args[0].type.elem, Scalar)
+    ):
+        joined = lookup(LISTED, value)
+        if joined is not None:
+            return await call_python(engine, frame, joined, args, kwargs, origin, site)
+        if isinstance(value, Hashable) and value in OF_ARRAYS:
+            args = [await call_python(engine, frame, LISTED[np.array], args[:1], {}, origin, site), *args[1:]]
     implementation = lookup(IMPLEMENTATIONS, value)
     if implementation is not None:
         name, keys = getattr(value, "__name__", str(value)), list(kwargs)

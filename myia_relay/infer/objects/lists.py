@@ -90,7 +90,7 @@ def refuse_run_time_result(treedef: TreeDef, what: str) -> None:
             raise TypeError_(
                 f"{what}: the function returns {treedef}, of a length that is known at run time only; return an array, or a tuple"
             )
-        stack.extend(top.parts)
+        stack.extend(top.parts if top.tag != "sized" else ())
 
 
 # Reading.

@@ -17,6 +17,7 @@ from ...abstract.types import Array, Data, Scalar, Type, has_tangent, tangent, t
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Graph, Node
 from ...ir.prim import REGISTRY
+from ...prims.api.promotion import unwrap, with_size
 from ...prims.ops.control import jacobian as P_jacobian
 from ...prims.ops.control import jvp as P_jvp
 from ...prims.ops.control import vjp as P_vjp
@@ -36,6 +37,7 @@ from ..values.values import NONE_VAL, Derived, Dyn, Seq, Static, Val, elements
 from .requests import (
     gradient_value,
     graph_of,
+    holds_sized,
     leaf_count,
     parameter_names,
     positions,
@@ -104,11 +106,19 @@ class Staged:
         return go(self.spec.returns)
 
 
-async def stage(engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Origin, site) -> Staged:
-    """Specialise a function for arguments, some of which it is to be differentiated by."""
+async def stage(
+    engine: Engine, frame: Frame, fn: Val, args, chosen, origin: Origin, site, sized: bool = False
+) -> Staged:
+    """Specialise a function for arguments, some of which it is to be differentiated by.
+
+    Args:
+        engine, frame, fn, args, origin, site: as of calls.
+        chosen: the positions of those.
+        sized: whether the function may return arrays whose sizes it decides itself.
+    """
     dynamic = tuple(i in chosen for i in range(len(args)))
     refuse_run_time([args[i] for i in chosen], "a derivative other than grad")
-    spec, nodes = await specialise_call(engine, frame, fn, args, {}, origin, site, frame.context, dynamic)
+    spec, nodes = await specialise_call(engine, frame, fn, args, {}, origin, site, frame.context, dynamic, sized=sized)
     refuse_run_time_result(spec.returns, "a derivative other than grad")
     counts = [leaf_count(frame, fn, True)]
     counts += [leaf_count(frame, a, not d) for a, d in zip(args, dynamic, strict=True)]
@@ -164,9 +174,12 @@ def aligned(frame: Frame, value: Val, treedef: TreeDef, what: str) -> list[Node 
         if not isinstance(value, Dyn) or not isinstance(value.type, Scalar | Array):
             raise TypeError_(f"{what} is {describe(value)} where {t} belongs")
         have = value.type
-        if have.shape != t.shape:
-            raise ShapeError(f"{what} has shape {_shape(have)} where {_shape(t)} belongs")
         var = frame.var(value)
+        if len(have.shape) == len(t.shape):
+            for axis, size in enumerate(t.shape):
+                var = with_size(frame.builder, what, var, axis, size)
+        if var.shape != t.shape:
+            raise ShapeError(f"{what} has shape {_shape(have)} where {_shape(t)} belongs")
         if have.dtype != t.dtype:
             if not (isinstance(have, Scalar) and have.weak):
                 raise TypeError_(
@@ -222,6 +235,8 @@ def item(b: Builder, node: Node, *path: int) -> Node:
 
 # Directional derivatives.
 
+COTANGENT = "vjp: the cotangent of the result"
+
 
 def _sequence(value: Val, what: str) -> list[Val]:
     if not isinstance(value, Seq) or value.kind not in ("tuple", "list"):
@@ -244,7 +259,7 @@ async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin,
     """
     if len(primals) != len(tangents):
         raise TypeError_(f"{what}: {len(tangents)} tangents for {len(primals)} arguments")
-    staged = await stage(engine, frame, fn, primals, range(len(primals)), origin, site)
+    staged = await stage(engine, frame, fn, primals, range(len(primals)), origin, site, sized=True)
     b, given = frame.builder, {}
     for i, t in enumerate(tangents):
         nodes = aligned(frame, t, staged.treedefs[i], f"{what}: the tangent of argument {i}")
@@ -258,7 +273,20 @@ async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin,
     types = [leaf.info for leaf in staged.spec.returns.leaves()]
     values = [value] if len(types) == 1 else [item(b, value, i) for i in range(len(types))]
     found = enumerate(v for v, t in zip(values, types, strict=True) if has_tangent(t))
-    return out, staged.result_tree(Dyn(whole_gradient(engine, frame, v, item(b, node, 1, i))) for i, v in found)
+    tangents_of = {v: whole_gradient(engine, frame, v, item(b, node, 1, i)) for i, v in found}
+    return out, _tangent_tree(frame, staged.spec.returns, iter(values), tangents_of)
+
+
+def _tangent_tree(frame: Frame, treedef: TreeDef, leaves: Iterator[Node], tangents: dict[Node, Node]) -> Val:
+    """The tangent of a result: its tree with the tangents of its leaves, and None for everything that has none."""
+    if treedef.tag == "dyn":
+        leaf = next(leaves)
+        return Dyn(tangents[leaf]) if leaf in tangents else NONE_VAL
+    if treedef.tag == "sized":  # the tangents of its numbers, and its own sizes
+        numbers, *sizes = (next(leaves) for _ in treedef.parts)
+        return frame.rebuild(treedef, iter([tangents[numbers], *sizes])) if numbers in tangents else NONE_VAL
+    parts = tuple(_tangent_tree(frame, p, leaves, tangents) for p in treedef.parts)
+    return Seq(treedef.info[0], parts, treedef.info[1], treedef.info[2]) if treedef.tag == "seq" else NONE_VAL
 
 
 @derived("value")
@@ -288,15 +316,37 @@ async def call_pullback(engine: Engine, frame: Frame, fn: Derived, args, kwargs,
 
 async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin: Origin, site) -> Val:
     """A tuple with the cotangent of each argument."""
-    staged = await stage(engine, frame, fn, args, range(len(args)), origin, site)
+    staged = await stage(engine, frame, fn, args, range(len(args)), origin, site, sized=True)
     b = frame.builder
-    nodes = aligned(frame, dout, staged.spec.returns, "vjp: the cotangent of the result")
-    leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
-    douts = [n if n is not None else zero(b, tangent(t)) for n, t in zip(nodes, leaves, strict=True) if has_tangent(t)]
+    if holds_sized(staged.spec.returns):  # only inside of the function the cotangent has the size of the result
+        product = Derived("inner_product", fn)
+        staged = await stage(engine, frame, product, [*args, dout], range(len(args)), origin, site)
+        douts = [filled(b, Scalar("float64"), 1.0)]
+    else:
+        nodes = aligned(frame, dout, staged.spec.returns, COTANGENT)
+        leaves = [leaf.info for leaf in staged.spec.returns.leaves()]
+        pairs = zip(nodes, leaves, strict=True)
+        douts = [n if n is not None else zero(b, tangent(t)) for n, t in pairs if has_tangent(t)]
     wrt = [i for index in staged.treedefs for i in staged.varying(index)]
     node = emit_vjp(b, staged, staged.operands, wrt, douts, aloud=False)
     by_operand = {i: whole_gradient(engine, frame, staged.operands[i], item(b, node, k)) for k, i in enumerate(wrt)}
     return Seq("tuple", tuple(staged.tree(i, by_operand) for i in range(len(args))))
+
+
+@derived("inner_product")
+async def call_inner_product(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
+    """The inner product of a function's result and the last argument; its gradient is the cotangent of the other arguments."""
+    *xs, dout = args
+    y = await call_value(engine, frame, fn.function, xs, kwargs, origin, site)
+    leaves: list[Node] = []
+    treedef = tree_structure(y, leaves, False, frame.captured)
+    sum_ = REGISTRY["cast"](frame.var(frame.constant(0.0)), dtype="float64", weak=False)
+    for leaf, cotangent in zip(leaves, aligned(frame, dout, treedef, COTANGENT), strict=True):
+        if cotangent is not None:
+            part = Var(frame.builder, leaf) * Var(frame.builder, cotangent)
+            part = REGISTRY["reduce_sum"](part, axes=tuple(range(part.ndim))) if part.shape else part
+            sum_ = sum_ + REGISTRY["cast"](unwrap(part), dtype="float64", weak=False)
+    return Dyn(sum_.node)
 
 
 async def vjp_request(engine: Engine, frame: Frame, args, kwargs, origin: Origin, site) -> Val:

@@ -16,7 +16,7 @@ from ...prims.ops.list_functions import whole
 from ...prims.ops.registered import Operator
 from ...prims.ops.structure import get_item
 from ...utils.attributes import has_own, own_attribute
-from ...utils.errors import GradError, nearest
+from ...utils.errors import GradError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.engine import Ambient, Engine
 from ..engine.frames import Frame, Specialisation, SpecialisationSource
@@ -37,6 +37,7 @@ async def specialise_call(
     context: Ambient,
     dynamic: tuple[bool, ...] = (),
     strict: bool = True,
+    sized: bool = False,
 ) -> tuple[Specialisation, list[Node]]:
     """The typed graph of `fn(*args, **kwargs)` as a function of its leaves, and those leaves.
 
@@ -48,6 +49,10 @@ async def specialise_call(
         context: the context of the call.
         dynamic: for each argument, whether known numbers in it become run-time values (to be differentiated).
         strict: whether every part of the result must be of one type.
+        sized: whether it may return arrays whose sizes it decides itself.
+
+    Raises:
+        TypeError_: it returns one, and may not.
     """
     names = tuple(kwargs)
     values = [fn, *args, *kwargs.values()]
@@ -66,7 +71,19 @@ async def specialise_call(
     )
     spec, nodes = engine.specialise(frame, source, values, run, origin, context, keep, leaf_result=True)
     await spec.known
+    if not sized and holds_sized(spec.returns):
+        raise TypeError_(
+            "the function to transform returns an array whose size a value inside of it decides, which only what `grad`, `jvp` and "
+            "`vjp` differentiate may do; keep the size (np.where(mask, x, 0.0) for x[mask]), return a number made of the array, or "
+            "make the array outside",
+            origin,
+        )
     return spec, nodes
+
+
+def holds_sized(treedef: TreeDef) -> bool:
+    """Whether a function returns an array whose size it decides itself."""
+    return treedef.tag == "sized" or any(map(holds_sized, treedef.parts))
 
 
 async def without_unions(engine: Engine, frame: Frame, result: Val, origin: Origin, strict: bool) -> Val:

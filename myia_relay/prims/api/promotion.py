@@ -417,6 +417,8 @@ def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -
         if not x:
             return python(b, np.zeros((0,), numpy_dtype(dtype or "float64")))
         parts = [strong(operand(b, e, what, dtype)) for e in x]  # NumPy takes a Python float for a float64 there
+        if len({len(p.shape) for p in parts}) == 1:
+            parts = list(agreeing(b, what, *parts))
         shapes = {p.shape for p in parts}
         if len(shapes) > 1:
             raise ShapeError(f"{what}: elements of shapes {', '.join(sorted(map(str, shapes)))} make no array")

@@ -1,0 +1,106 @@
+"""NumPy functions of a list of arrays, or of lists of numbers, of which there are as many as only the run tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .refusals import unsupported
+
+
+def _stacked(parts, why):
+    """The parts one above the other; why there must be some.
+
+    Raises:
+        ValueError: there are none, or they differ in size.
+    """
+    n = len(parts)
+    if n == 0:
+        raise ValueError(why)
+    first = parts[0] if isinstance(parts[0], np.ndarray) else np.asarray(parts[0])
+    out = np.zeros((n, *first.shape), first.dtype)
+    for i in range(n):
+        if len(parts[i]) != len(first):
+            raise ValueError(
+                f"the parts have {len(first)} and {len(parts[i])} elements: parts of different sizes make no array"
+            )
+        out[i] = parts[i] if isinstance(parts[i], np.ndarray) else np.asarray(parts[i])
+    return out
+
+
+NONE = "need at least one array to stack"
+
+
+def array(object, dtype=None):
+    """np.array of a list of arrays or lists of numbers."""
+    out = _stacked(object, "an empty list makes an array of no numbers, which has fewer axes; test its length before")
+    return out if dtype is None else out.astype(dtype)
+
+
+def stack(arrays, axis=0):
+    """np.stack."""
+    return np.moveaxis(_stacked(arrays, NONE), 0, axis)
+
+
+def concatenate(arrays, axis=0):
+    """np.concatenate of arrays of one shape."""
+    out = _stacked(arrays, "need at least one array to concatenate")
+    if axis is None:
+        return np.ravel(out)
+    np.size(out[0], axis)  # refuses what is no axis
+    at = axis % (out.ndim - 1)
+    out = np.moveaxis(out, 0, at)
+    return np.reshape(out, (*out.shape[:at], out.shape[at] * out.shape[at + 1], *out.shape[at + 2 :]))
+
+
+def vstack(tup):
+    """np.vstack."""
+    out = _stacked(tup, NONE)
+    return out if out.ndim == 2 else np.reshape(out, (out.shape[0] * out.shape[1], *out.shape[2:]))
+
+
+def hstack(tup):
+    """np.hstack."""
+    out = _stacked(tup, NONE)
+    if out.ndim == 2:
+        return np.ravel(out)
+    out = np.moveaxis(out, 0, 1)
+    return np.reshape(out, (out.shape[0], out.shape[1] * out.shape[2], *out.shape[3:]))
+
+
+def column_stack(tup):
+    """np.column_stack of vectors."""
+    out = _stacked(tup, NONE)
+    if out.ndim != 2:
+        unsupported("np.column_stack takes vectors where their number is known at run time only; write np.hstack")
+    return np.transpose(out)
+
+
+LISTED: dict[Callable, Callable] = {
+    np.array: array,
+    np.asarray: array,
+    np.stack: stack,
+    np.concatenate: concatenate,
+    np.vstack: vstack,
+    np.hstack: hstack,
+    np.column_stack: column_stack,
+}
+"""A function of NumPy -> what it does with a list of arrays or lists of run-time length."""
+
+OF_ARRAYS = frozenset(
+    (np.sum, np.mean, np.prod, np.max, np.min, np.amax, np.amin, np.std, np.var, np.median, np.any, np.all, np.cumsum)
+    + (
+        np.argmax,
+        np.argmin,
+        np.average,
+        np.quantile,
+        np.percentile,
+        np.ravel,
+        np.transpose,
+        np.reshape,
+        np.sort,
+        np.argsort,
+    )
+)
+"""Functions that make an array of such a list first."""
