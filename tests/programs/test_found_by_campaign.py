@@ -756,7 +756,7 @@ def test_a_division_by_a_size_that_may_be_0(executor):
         s = np.ones(n)
         return (-7) // s.size, 7 % len(s), (2 * s.size) // s.size
 
-    def shapes(x: Tensor[Float64, ("n",)], y: Tensor[Float64, ("m",)]):
+    def shapes(x: Tensor[Float64, ("n",)], y: Tensor[Float64, ("m",)]):  # noqa: F821, UP037
         return np.zeros(len(x) // len(y)), (3 * len(x)) // len(x), x.reshape(len(x) // len(y), -1)
 
     cases = [(computed, (n,)) for n in (0, 2)]
