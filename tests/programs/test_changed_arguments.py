@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -323,6 +326,49 @@ def in_a_condition(n):
     return heap
 
 
+def deeper(xs, n):
+    if n > 0:
+        xs[n] = xs[n - 1] + n
+        deeper(xs, n - 1)
+        deeper(xs, n - 2)
+
+
+def grown(xs, n):
+    if n > 0:
+        xs.append(n)
+        grown(xs, n - 1)
+        if len(xs) > 8:
+            xs.pop()
+    return len(xs)
+
+
+@case((6,), (0,))
+def lists_in_recursions(n):
+    xs = list(range(n + 1))
+    before = xs.copy()
+    deeper(xs, n)
+    first = xs.copy()
+    deeper(xs, n // 2)
+    many = grown(xs, n)
+    one = grown(xs, 1)
+    return before, first, xs, many, one
+
+
+def alternate(xs, ys, n):
+    if n > 0:
+        ys.append(n)
+        xs[0] += ys[-1]
+        alternate(ys, xs, n - 1)
+
+
+@case((5,), (0,))
+def lists_that_change_places(n):
+    xs, ys = [1], [2, n]
+    zs = ys.copy()
+    alternate(xs, ys, n)
+    return xs, ys, zs
+
+
 @case.each
 def test_the_caller_sees_the_change(function, args, executor):
     agree(function, args, executor)
@@ -526,3 +572,26 @@ def test_a_recursion_changes_an_array_where_it_is():
     # The loop that the last call becomes returns the array that it carries, not a copy beside it.
     assert body.count("float64[5]") <= 4, body
     assert "undef" not in body
+
+
+PROGRAM = """
+from myia_relay import relay
+from tests.programs.test_changed_arguments import quicksort
+
+@relay
+def ordered(n):
+    xs = [(k * 7919) % n for k in range(n)]
+    quicksort(xs, 0, len(xs) - 1)
+    return xs
+
+assert ordered(1_000_000) == list(range(1_000_000))
+"""
+
+
+def test_a_recursion_does_not_copy_its_list_at_each_call(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(
+        [sys.executable, file], check=True, timeout=150, env=environment
+    )  # else it takes more than 5 minutes

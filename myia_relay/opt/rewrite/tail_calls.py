@@ -7,8 +7,8 @@ Other calls stay calls. Functions that call each other in tail position are one 
 recursion that it replaces, the loop raises RecursionError when it goes too deep: CPython's limit is 1,000, this one is
 2**20.
 
-Where the result is an array that was made from a parameter by updates (a sum that goes on through the calls), it takes
-the parameter's place in what the loop carries.
+Where the result is an array or a list that was made from a parameter by updates (a sum that goes on through the calls), it
+takes the parameter's place in what the loop carries.
 
 Source: G. Steele, "Lambda: the ultimate GOTO" (1977).
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...abstract.types import INT, Array, Struct, tuple_of
+from ...abstract.types import INT, Array, List, Struct, tuple_of
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node, Parameter
 from ...ir.prim import REGISTRY, Primitive
@@ -100,11 +100,11 @@ class _Loops(Rewriter):
         return new
 
     def updated(self, f: Graph) -> dict[int, int]:
-        """The parts of the result (all of it is part 0) that are arrays made from parameters by updates, and these parameters."""
+        """The parts of the result (all of it is part 0) that are made from parameters by updates, and these parameters."""
         out: dict[int, int] = {}
         parts = f.output.type.elems if isinstance(f.output.type, Struct) else (f.output.type,)
         for k, t in enumerate(parts):
-            param = self.beginning(f, f, k) if isinstance(t, Array) else None
+            param = self.beginning(f, f, k) if isinstance(t, Array | List) else None
             if param is not None and param.type == t and f.params.index(param) not in out.values():
                 out[k] = f.params.index(param)
         return out
@@ -116,7 +116,7 @@ class _Loops(Rewriter):
             outs = (root,)
         if outs is not None:
             node = outs[part]
-            while isinstance(node, Apply) and isinstance(node.fn, Primitive) and node.fn.update:
+            while isinstance(node, Apply) and isinstance(node.fn, Primitive) and _updates(node):
                 node = node.args[0]
             return node if isinstance(node, Parameter) else None
         if isinstance(root, Apply) and _is_cond(root):
@@ -163,6 +163,11 @@ class _Loops(Rewriter):
 
 def _is_cond(node: Apply) -> bool:
     return isinstance(node.fn, Primitive) and node.fn.name == "cond"
+
+
+def _updates(node: Apply) -> bool:
+    """Whether an operation makes an updated version of its first operand."""
+    return bool(node.fn.update) or isinstance(node.type, List) and bool(node.args) and node.args[0].type == node.type
 
 
 def _undef(b: Builder, t) -> Node:

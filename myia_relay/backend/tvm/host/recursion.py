@@ -13,7 +13,8 @@ and asks Python to run it there (`deeper`). This happens once in some tens of th
 tenth of a millisecond.
 
 A result that is an updated version of an argument (a sum that goes on through the calls) lives where the argument does:
-the caller hands over the argument's memory if it is not read again, and otherwise a copy.
+the caller hands over the argument's memory if it is not read again, and otherwise a copy. A function owns a reference to each
+list that it is given, and the caller keeps none to those that it does not use again, so it changes them in place.
 
 Functions that are not recursive but too large to be inlined at every call (`outline`) are called in the same way; if
 nothing is recursive, no guards are needed.
@@ -59,7 +60,7 @@ from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..plan import ITEM, View
 from ..tir import pipeline
 from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
-from . import data, sizes
+from . import data, references, sizes
 from .clock import has_kernels
 from .control import flatten, same_place, settle, unflatten
 from .effects import EffectSite, granted
@@ -236,6 +237,8 @@ class Calls:
         for k, (arg, value) in enumerate(zip(node.args, values)):
             if k in function.kept.values():
                 continue
+            if isinstance(arg.type, List):
+                references.given(lowering, value, node)  # the function owns it
             for t, leaf in zip(_passed(arg.type), flatten(value, arg.type), strict=True):
                 if is_scalar(t):
                     args.append(lowering.named(tirx.Cast("int32", leaf) if t.dtype == "bool" else leaf))
@@ -362,7 +365,7 @@ class FunctionLowering(Lowering):
             values[k] = dest[leaf]
         wanted = [None if leaf in function.kept else view for leaf, view in enumerate(dest)]
         top = data.mark(self, graph, graph.output.type)
-        given = [k in kept for k in range(len(values))]
+        given = [k in kept or isinstance(p.type, List) for k, p in enumerate(graph.params)]
         self.run(graph, values, wanted, lambda output: self.finish(output, dest), given)
         data.release(self, top)
         sizes.give_back(self)
