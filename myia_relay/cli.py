@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .utils.errors import CompileError
+from .utils.errors import CompileError, LoweringError
 from .utils.files import CACHE_VARIABLE, SIZE_VARIABLE, cache_root, programs_limit
 
 DATA_CHOICES = ("auto", "mnist", "fashion_mnist", "digits")
@@ -424,7 +424,21 @@ def _versions() -> list[tuple[str, str]]:
 def _targets() -> list[tuple[str, str]]:
     flags = _cpu_flags()
     vectors = next((v for v in ("avx512f", "avx2", "avx", "sve", "asimd", "sse2") if v in flags), "unknown")
-    return [("cpu", f"{platform.machine()}, vectors: {vectors}"), ("products", _kernels())]
+    return [("cpu", f"{platform.machine()}, vectors: {vectors}"), ("native", _native()), ("products", _kernels())]
+
+
+def _native() -> str:
+    """What there is of the native executor on this system."""
+    from .backend.native.library import supported
+    from .pipeline import native_compiler
+
+    try:
+        native_compiler()
+    except LoweringError as error:
+        return error.message
+    if supported():
+        return "yes; programs are kept between processes"
+    return "by TVM's loader; each process compiles, because files of programs are for Linux on x86-64"
 
 
 def _kernels() -> str:

@@ -252,9 +252,23 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
 
         compiled = compile_python(graph, functools.partial(compile_region, options=options))
         return with_checked_trees(graph, in_whole_steps(graph, compiled))
-    from .backend.tvm.program import compile_program as compile_native
+    return native_compiler()(graph, options=options)
 
-    return compile_native(graph, options=options)
+
+def native_compiler() -> Callable:
+    """What makes native code.
+
+    Raises:
+        LoweringError: this system has none.
+    """
+    try:
+        from .backend.tvm.program import compile_program as compile_native
+    except (ImportError, OSError) as error:
+        raise LoweringError(
+            f"native code needs the compiler TVM (apache-tvm 0.27), which does not load here: {error}; "
+            "executor='interpreter' and executor='python' do without it"
+        ) from None
+    return compile_native
 
 
 def with_checked_trees(graph: Graph, run: Callable) -> Callable:
@@ -294,8 +308,10 @@ def compile_region(graph: Graph, options: dict[str, Any]) -> Callable:
 
     if sum(isinstance(node.type, Array) for node in graph.nodes) < REGION_LEAST:
         return lambda *values: run(graph, values)
-    from .backend.tvm.program import compile_program as compile_native
-
+    try:
+        compile_native = native_compiler()
+    except LoweringError:  # without TVM all of it is left to NumPy
+        return lambda *values: run(graph, values)
     native = compile_native(graph, options=options).call
     # A variable that is not bound on this path is None; the region selects another value, and NumPy accepts None.
     return lambda *values: run(graph, values) if any(v is None for v in values) else native(*values)

@@ -103,7 +103,7 @@ def changed(node: ast.AST) -> ast.Name | None:
     return base if isinstance(base, ast.Name) else None
 
 
-UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+UFUNCS = frozenset(name for name, value in vars(np).items() if isinstance(value, np.ufunc))
 
 
 CHANGING_FUNCTIONS = frozenset(("put_along_axis", "fill_diagonal", "copyto"))
