@@ -40,6 +40,9 @@ CASES = [
     ((3, 9, 21), (3, (3, 3)), (1, 1), ((1, 1), (1, 1)), 3),  # rows of a vector and a part of one
     ((3, 33, 64), (3, (2, 2)), (3, 4), ((0, 0), (0, 0)), 3),
     ((2, 5, 9), (8, (5, 5)), (1, 1), ((4, 4), (4, 4)), 1),  # windows in the padding alone
+    ((6, 14, 14), (6, (3, 3)), (2, 2), ((1, 1), (1, 1)), 6),
+    ((8, 9, 33), (8, (2, 6)), (3, 2), ((0, 1), (3, 0)), 8),  # some columns of the window to the right of the first one
+    ((3, 12, 8), (8, (4, 4)), (2, 2), ((0, 0), (1, 4)), 1),
 ]
 # Shared by panels of positions, of which there are more than filters.
 PANELS = [

@@ -64,10 +64,15 @@ class Copies:
     @property
     def size(self) -> int:
         """Elements of all copies of the plane."""
-        return len(self.phases) * len(self.columns) * self.height * self.width
+        return len(self.phases) * len(self.columns) * self._apart
+
+    @property
+    def _apart(self) -> int:
+        """Elements from a copy to the next one; vectors of every second element may be written beyond the end of a row."""
+        return self.height * self.width + (lanes_for(self.dtype) if self.s.strides[1] == 2 else 0)
 
     def _start(self, phase: int, column: int) -> int:
-        return (self.columns.index(column) * len(self.phases) + self.phases.index(phase)) * self.height * self.width
+        return (self.columns.index(column) * len(self.phases) + self.phases.index(phase)) * self._apart
 
     def offset(self, kh: int, kw: int) -> int:
         """Where the first element lies that a tap reads."""
@@ -79,19 +84,63 @@ class Copies:
         """Copy what the rows of the result from `top` on see of a plane."""
         down, s = self.s.strides[0], self.s
         behind = (s.out_height - self.rows + self.height - 1) * down + self.phases[-1] - s.pads[0]
-        for column in self.columns:
-            # All phases that there are between 0 and the last one: a stride leaves none out, or has only one.
-            with block.loop(len(self.phases), name="phase") as phase, block.loop(self.height, name="row") as r:
-                start = plus(times(phase, self.height * self.width), self._start(0, column))
-                row = at(to, plus(times(r, self.width), start))
-                ih = block.let(tirx.Add(idx(times(plus(r, top), down)), plus(phase, -s.pads[0])))
-                if s.pads[0] <= 0 and behind < s.height:
-                    self._row(block, at(x, times(ih, s.width)), row, column, padding)
-                    continue
-                with block.when(tirx.And(tirx.GE(ih, idx(0)), tirx.LT(ih, idx(s.height)))):
-                    self._row(block, at(x, times(ih, s.width)), row, column, padding)
-                with block.otherwise():
+        # All phases that there are between 0 and the last one: a stride leaves none out, or has only one.
+        with block.loop(self.height, name="row") as r, block.loop(len(self.phases), name="phase") as phase:
+            begin = plus(times(phase, self._apart), times(r, self.width))
+            rows = [(column, at(to, plus(begin, self._start(0, column)))) for column in self.columns]
+            ih = block.let(tirx.Add(idx(times(plus(r, top), down)), plus(phase, -s.pads[0])))
+            if s.pads[0] <= 0 and behind < s.height:
+                self._rows(block, at(x, times(ih, s.width)), rows, padding)
+                return
+            with block.when(tirx.And(tirx.GE(ih, idx(0)), tirx.LT(ih, idx(s.height)))):
+                self._rows(block, at(x, times(ih, s.width)), rows, padding)
+            with block.otherwise():
+                for _, row in rows:
                     self._pad(block, row, 0, self.width, padding)
+
+    def _rows(self, block: Block, x: Operand, rows: list[tuple[int, Operand]], padding: float) -> None:
+        """A row of all copies, from one of the image: of pairs (column of the window, place)."""
+        together = {column: self._shift(column) for column, _ in rows}
+        if self.s.strides[1] == 2 and self.s.width >= 8:
+            together = {column: shift for column, shift in together.items() if shift >= 0}
+            self._halves(block, x, [(column, row) for column, row in rows if column in together], padding)
+        else:
+            together = {}
+        for column, row in rows:
+            if column not in together:
+                self._row(block, x, row, column, padding)
+
+    def _shift(self, column: int) -> int:
+        """Where in a row of a copy the first element of the image stands that has its parity, or would stand."""
+        start = column - self.s.pads[2]
+        return (start % 2 - start) // 2
+
+    def _halves(self, block: Block, x: Operand, rows: list[tuple[int, Operand]], padding: float) -> None:
+        """Every second element for some copies, where the stride is 2: vectors of the image are read once for all of them."""
+        wide, lanes = self.s.width, min(lanes_for(self.dtype), 1 << (self.s.width.bit_length() - 1))
+        shifts = [(column, row, self._shift(column)) for column, row in rows]
+        for _, row, shift in shifts:
+            self._pad(block, row, 0, min(shift, self.width), padding)
+        for begin in range(0, -(-wide // 2), lanes):
+            count = lanes if 2 * begin + lanes < wide else lanes // 2
+            starts = [min(2 * begin + k, wide - lanes) for k in range(0, 2 * count, lanes)]
+            vectors = [block.let(fence(vload(x[0], plus(x[1], start), lanes))) for start in starts]
+            values: dict[int, Any] = {}
+            for column, row, shift in shifts:
+                if shift + begin >= self.width:
+                    continue
+                parity = (column - self.s.pads[2]) % 2
+                if parity not in values:
+                    places = [min(2 * (begin + i) + parity, wide - 1) for i in range(count)]
+                    picked = [
+                        place - starts[0] if place < starts[0] + lanes else place - starts[1] + lanes
+                        for place in places
+                    ]
+                    values[parity] = block.let(shuffle(vectors, picked))
+                block.vstore(row[0], values[parity], plus(row[1], shift + begin))
+        for column, row, shift in shifts:
+            high = (wide - 1 - (column - self.s.pads[2])) // 2 + 1
+            self._pad(block, row, min(max(high, shift), self.width), self.width, padding)
 
     def _pad(self, block: Block, row: Operand, first: int, stop: int, padding: float) -> None:
         for begin, lanes in pieces(stop - first, lanes_for(self.dtype)):

@@ -10,6 +10,7 @@ Input: an `opaque.Call`, static sizes. Output: statements in its kernel.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tvm import tirx
@@ -48,36 +49,56 @@ def depthwise_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Any
     sizes = [Copies(s, dtype, -(-share // k), False) for k in range(1, share + 1)]
     copies = next((each for each in sizes if each.size * ITEM[dtype] <= CACHE), sizes[-1])
     room = copies.size + lanes_for(dtype)  # of which the last vector may read what is undefined
-    scratch = c.scratch(room * tasks, dtype)
     bands = -(-share // copies.rows)
+    together = 1 if by_rows or bands > 1 or not isinstance(n, int) else _together(n * groups, tasks, room * ITEM[dtype])
+    scratch = c.scratch(room * together * tasks, dtype)
 
-    def plane(task: Any, item: Any, first: Any) -> None:
-        """A share of the rows of a channel."""
+    def copy(item: Any, plane: Operand, top: Any) -> None:
+        copies.emit(block, at(source, times(item, s.size_in)), plane, top)
+
+    def compute(item: Any, plane: Operand, top: Any, end: Any) -> None:
         group, sample = block.let(tirx.Mod(item, idx(groups))), block.let(tirx.Div(item, idx(groups)))
-        copy, own = at(scratch, times(task, room)), at(source, times(item, s.size_in))
+        with block.loop(s.filters, name="f") as f:
+            channel = plus(times(group, s.filters), f)
+            weights = [block.let(load(filters[0], plus(times(channel, s.taps), t))) for t in range(s.taps)]
+            y = at(out, plus(times(item, s.size_out), times(f, s.positions)))
+
+            def finished(value: Any, position: Any, lanes: int) -> Any:
+                return value if finish is None else finish(value, sample, channel, position, lanes)
+
+            _rows(c, s, copies, plane, weights, y, top, end, finished)
+
+    def by_bands(task: Any, item: Any, first: Any) -> None:
+        """A share of the rows of a channel."""
+        plane = at(scratch, times(task, room))
         with block.loop(bands, name="band") as band:
             # The last band may overlap with the one before.
             top = plus(tirx.Min(times(band, copies.rows), idx(share - copies.rows)) if bands > 1 else 0, first)
             top = top if isinstance(top, int) else block.let(top)
-            copies.emit(block, own, copy, top)
-            with block.loop(s.filters, name="f") as f:
-                channel = plus(times(group, s.filters), f)
-                weights = [block.let(load(filters[0], plus(times(channel, s.taps), t))) for t in range(s.taps)]
-                y = at(out, plus(times(item, s.size_out), times(f, s.positions)))
-
-                def finished(value: Any, position: Any, lanes: int, channel: Any = channel) -> Any:
-                    return value if finish is None else finish(value, sample, channel, position, lanes)
-
-                _rows(c, s, copies, copy, weights, y, top, plus(first, share), finished)
+            copy(item, plane, top)
+            compute(item, plane, top, plus(first, share))
 
     if by_rows:
         with block.loop(tasks, "parallel", "task") as task:
             first = block.let(times(task, share))
             with block.loop(groups, name="group") as group:
-                plane(task, group, first)
+                by_bands(task, group, first)
+    elif together > 1:
+        with split(block, n * groups // together, tasks) as (task, chunk):
+            first, planes = block.let(times(chunk, together)), at(scratch, times(task, room * together))
+            for part in (copy, compute):
+                with block.loop(together, name="item") as k:
+                    item = block.let(plus(first, k))
+                    part(item, at(planes, times(k, room)), 0, *([share] if part is compute else []))
     else:
         with split(block, n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups)), tasks) as (task, item):
-            plane(task, block.let(idx(item)), 0)
+            by_bands(task, block.let(idx(item)), 0)
+
+
+def _together(items: int, tasks: int, nbytes: int) -> int:
+    """So many channels are copied before they are computed: loads at other offsets wait until what was stored is in the cache."""
+    most = next((k for k in (16, 8, 4, 2) if k * nbytes <= CACHE // 4), 1)
+    return math.gcd(most, items // tasks) if items % tasks == 0 else 1
 
 
 def _rows(
