@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from .decorated import at_boundary, source_function
@@ -125,9 +126,11 @@ class Inspectable:
         from .debug.profile import measure
 
         compiled, values = timed._compiled(args, kwargs)
-        program, name, result = compiled.run, getattr(self, "__name__", "f"), finisher(compiled)
-        given = self._given(compiled, values)
-        return measure(name, program.graph, program.timing, given, lambda: result(values))
+        program: Any = compiled.run
+        result, given = finisher(compiled), self._given(compiled, values)
+        # A program that changes its arguments returns their new values, which are not written back here.
+        run = functools.partial(program, *given) if result is None else functools.partial(result, values)
+        return measure(getattr(self, "__name__", "f"), program.graph, program.timing, given, run)
 
     @staticmethod
     def _given(compiled: Compiled, values: list) -> list:

@@ -153,7 +153,7 @@ def _kernels(program: Any, lookup: Any) -> tuple[list[list[str]], list[list[str]
         best = machine.time_at_best(flops, nbytes, dtype)
         runs = runs_of(region.loops, lookup)
         seen: dict[str, None] = {}
-        places = spread(region.nodes, lookup)
+        places = spread(region.nodes, lookup, region.loops)
         for place in sorted(places, key=lambda p: -places[p]):
             key = place.line
             seen[line_name(key)] = None

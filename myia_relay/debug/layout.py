@@ -37,7 +37,7 @@ class DrawnBox:
 
     def walk(self) -> Iterator[DrawnBox]:
         """This box and all inside, outer ones first."""
-        todo = [self]
+        todo: list[DrawnBox] = [self]
         while todo:
             box = todo.pop()
             yield box

@@ -18,7 +18,7 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Graph
 from ..ir.prim import REGISTRY
 
-SIDE = 640  # of the matrices whose product shows the peak of arithmetic
+SIDE = 320  # of the matrices whose product shows the peak of arithmetic
 BYTES = (
     32 << 10,
     256 << 10,
@@ -94,7 +94,7 @@ def _timed(graph: Graph) -> Any:
 
 def _least_time(program: Any, values: tuple, out: np.ndarray) -> float:
     """The seconds that the one kernel of a program takes at least."""
-    timing, best, runs, end = program.timing, float("inf"), 0, time.perf_counter() + 0.03
+    timing, best, runs, end = program.timing, float("inf"), 0, time.perf_counter() + 0.05
     while runs < 4 or time.perf_counter() < end:
         timing.clear()
         program.into(out, *values)

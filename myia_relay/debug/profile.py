@@ -315,7 +315,7 @@ def _kernel_time(region: TimedRegion, seconds: float, count: float, lookup: Any)
         each = [size_of(n, lookup) for _, n in region.arrays]
         nbytes = None if any(n is None for n in each) else sum(n for n in each if n is not None)
         share = machine.share_of_peak(seconds / count, flops, nbytes, machine.float_of(region.nodes))
-    places = spread(region.nodes, lookup)
+    places = spread(region.nodes, lookup, region.loops)
     return KernelTime(region.name, region.kind, seconds, count, flops, nbytes, share, region.library, places)
 
 

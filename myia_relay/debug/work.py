@@ -50,38 +50,47 @@ def place_of(origin: Origin) -> SourcePlace:
     return SourcePlace(PASSES.get(origin.made_by, "forward"), tuple(stack))
 
 
-def spread(nodes: Iterable[Apply], lookup: Lookup) -> dict[SourcePlace, float]:
+def spread(nodes: Iterable[Apply], lookup: Lookup, around: Iterable[Apply] = ()) -> dict[SourcePlace, float]:
     """The shares of places in the work of applications; they add up to one.
 
     Args:
         nodes: applications, which may run graphs.
         lookup: the sizes of symbolic dimensions.
+        around: the applications in whose graphs they are, outermost first. What no line of the user's has made, such as the loops
+            inside of `np.sort`, is from the line of these.
     """
     out: dict[SourcePlace, float] = {}
     known: dict[Origin, SourcePlace] = {}
     active: set[Graph] = set()
 
-    def add(some: Iterable[Apply], times: float) -> None:
+    def place(node: Apply, outer: tuple[Loc, ...]) -> SourcePlace:
+        if (found := known.get(node.origin)) is None:
+            found = known[node.origin] = place_of(node.origin)
+        return found if found.stack or not outer else SourcePlace(found.part, outer)
+
+    def add(some: Iterable[Apply], times: float, outer: tuple[Loc, ...]) -> None:
         for node in some:
+            at = place(node, outer)
             inner = [g for g in inner_graphs(node) if g not in active]
             if inner:
                 active.update(inner)
                 each = times * _trips(node, lookup)
                 for graph in inner:
-                    add(graph.nodes, each)
+                    add(graph.nodes, each, at.stack)
                 active.difference_update(inner)
-                continue
-            if (place := known.get(node.origin)) is None:
-                place = known[node.origin] = place_of(node.origin)
-            out[place] = out.get(place, 0.0) + times * effort(node, lookup)
+            else:
+                out[at] = out.get(at, 0.0) + times * effort(node, lookup)
 
-    add(nodes, 1.0)
-    nowhere = sum(weight for place, weight in out.items() if not place.stack)
+    stack: tuple[Loc, ...] = ()
+    for node in around:
+        stack = place(node, stack).stack
+    add(nodes, 1.0, stack)
+    nowhere = sum(weight for at, weight in out.items() if not at.stack)
     total = sum(out.values())
     if 0.0 < nowhere < total:  # what the compiler has made by itself goes with the rest
-        out = {place: weight for place, weight in out.items() if place.stack}
+        out = {at: weight for at, weight in out.items() if at.stack}
         total -= nowhere
-    return {place: weight / total for place, weight in out.items()} if total else {}
+    return {at: weight / total for at, weight in out.items()} if total else {}
 
 
 def effort(node: Apply, lookup: Lookup) -> float:

@@ -248,6 +248,13 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
         if count == 1:
             index = b.constant(as_type(int(bounds[0].value), body.params[0].type), body.params[0].type)
             env = copy_into(b, body, [index, *init, *constants])
+            if (
+                call := node.origin.call_around()
+            ) is not None:  # the body is in the function that the loop was inlined from
+                for inner in body.nodes:
+                    new = env[inner]
+                    if isinstance(new, Apply) and new.origin is inner.origin:
+                        new.origin = inner.origin.inlined_at(call)
             return lookup(env, body.output)
     outs = output_parts(body)
     if any(leaf_paths(x.type) != [()] for x in init) or outs is None:

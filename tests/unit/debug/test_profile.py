@@ -50,6 +50,16 @@ def test_models_are_left_as_they_were(trained):
     assert all(np.array_equal(a, b) for a, b in zip(model.arrays, before, strict=True))
 
 
+def test_arguments_are_left_as_they_were():
+    def change(x):
+        x[0] += 1.0
+
+    x = np.ones(5)
+    assert relay(change).profile(x).calls > 1 and x[0] == 1.0
+    relay(change)(x)
+    assert x[0] == 2.0
+
+
 def test_passes_are_told_apart(trained):
     lines = {source(line): line for line in trained[2].lines if line.line}
     assert {"forward", "backward"} <= lines["hidden"].parts.keys() and lines["hidden"].function == "perceptron"
@@ -112,3 +122,13 @@ def test_explain_says_what_passes_kernels_memory_and_lines_cost(trained):
     assert any("matvec" in row[0] and row[2] and row[3] for row in kernels) and len(arrays) > 1
     assert any("hidden" in row[-1] and row[-2] == "forward, backward" for row in lines)
     assert "<table>" in text._repr_html_() and str(text) == repr(text)
+
+
+def test_what_functions_of_numpy_take_belongs_to_the_line_that_calls_them():
+    def smallest(x):
+        y = x * 2.0
+        return np.sort(y)[:3]
+
+    found = relay(smallest).profile(np.random.default_rng(0).random(2000))
+    line = next(line for line in found.lines if line.line)
+    assert line.text == "return np.sort(y)[:3]" and line.seconds > 0.5 * found.seconds

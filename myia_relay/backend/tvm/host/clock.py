@@ -60,6 +60,7 @@ class Clock:
     def reading(self, lowering: Any, region: TimedRegion) -> None:
         """A reading here, where a region ends."""
         number = len(self.regions)
+        region.loops = around(lowering)
         self.regions.append(region)
         self.waiting = []
         memory = call("tirx.reinterpret", pointer_type("int64"), lowering.state.get(self.slot))
@@ -109,8 +110,12 @@ def region_of(kernel: Kernel, name: str, nodes: list[Apply]) -> TimedRegion:
     """The region of a kernel."""
     views = {id(view.storage): view for _, view, _ in kernel._buffers.values() if view.storage.name != "scratch"}
     arrays = [(view.storage, product(view.shape) * ITEM[view.dtype]) for view in views.values()]
-    loops = [scope.caller for scope in kernel.lowering.scopes if scope.caller is not None]
-    return TimedRegion("kernel", name, nodes, arrays, loops, kernel.body.library)
+    return TimedRegion("kernel", name, nodes, arrays, around(kernel.lowering), kernel.body.library)
+
+
+def around(lowering: Any) -> list[Apply]:
+    """The applications in whose graphs code is being emitted, outermost first."""
+    return [scope.caller for scope in lowering.scopes if scope.caller is not None]
 
 
 def has_kernels(graph: Graph) -> bool:
