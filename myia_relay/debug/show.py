@@ -244,7 +244,7 @@ class _Contents:
         root = DrawnBox(None)
         self._fill(root)
         edges = self.edges()
-        arrange(root, edges)
+        routes = arrange(root, edges)
         boxes: dict[object, DrawnBox] = {b.key: b for b in root.walk()}
         shapes: list[str] = []
         for box in root.walk():
@@ -257,7 +257,7 @@ class _Contents:
                     _rectangle(box, self.colour(node), outline, 4, self.label(node), self.second(node), self.hint(node))
                 )
         for a, b in edges:
-            shapes.append(_curve(boxes[a], boxes[b]))
+            shapes.append(_curve(boxes[a], boxes[b], routes.get((a, b), [])))
         body = "\n".join(shapes)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {root.width:.0f} {root.height:.0f}" '
@@ -332,10 +332,15 @@ def _rectangle(box: DrawnBox, fill: str, outline: str, round_: int, first: str, 
     )
 
 
-def _curve(a: DrawnBox, b: DrawnBox) -> str:
-    x, y, to_x, to_y = a.x + a.width / 2, a.y + a.height, b.x + b.width / 2, b.y
-    bend = max(12.0, min(60.0, abs(to_y - y) / 2))
-    return (
-        f'<path d="M{x:.1f},{y:.1f} C{x:.1f},{y + bend:.1f} {to_x:.1f},{to_y - bend:.1f} {to_x:.1f},{to_y:.1f}" '
-        'fill="none" stroke="#666" stroke-opacity="0.55" marker-end="url(#end)"/>'
-    )
+def _curve(a: DrawnBox, b: DrawnBox, lanes: list[DrawnBox]) -> str:
+    """The line from one box to another, through lanes between others."""
+    x, y = a.x + a.width / 2, a.y + a.height
+    path = f"M{x:.1f},{y:.1f}"
+    for box in (*lanes, b):
+        to_x, to_y = box.x + box.width / 2, box.y
+        bend = max(12.0, min(60.0, abs(to_y - y) / 2))
+        path += f" C{x:.1f},{y + bend:.1f} {to_x:.1f},{to_y - bend:.1f} {to_x:.1f},{to_y:.1f}"
+        if box is not b:
+            x, y = to_x, box.y + box.height
+            path += f" L{x:.1f},{y:.1f}"
+    return f'<path d="{path}" fill="none" stroke="#666" stroke-opacity="0.55" marker-end="url(#end)"/>'
