@@ -119,12 +119,12 @@ def emit_sums(
         image = block.let(idx(plus(right[1], tirx.Mul(c, step))))
         for r in range(rows):  # the filters of the next tile, which lie far apart
             block.prefetch(left[0], tirx.Add(weights, tirx.Mul(idx(rows + r), down)), write=False)
-        for r in range(
-            spread
-        ):  # of the result, which is written when the sums are complete: all at once would block the loads
-            row = block.let(tirx.Min(plus(times(c, spread), r), idx(rows - 1)))
-            for start, _ in vectors:
-                block.prefetch(out[0], idx(plus(out[1], tirx.Mul(row, out_step), start)))
+        # Of the result, which is written when the sums are complete: all at once would block the loads.
+        with block.when(tirx.LT(c, idx(-(-rows // spread)))):
+            for r in range(spread):
+                row = block.let(tirx.Min(plus(times(c, spread), r), idx(rows - 1)))
+                for start, _ in vectors:
+                    block.prefetch(out[0], idx(plus(out[1], tirx.Mul(row, out_step), start)))
         if ahead is not None:
             ahead(c)
         with block.loop(tirx.Div(taps, idx(unrolled)) if unrolled > 1 else taps, name="t") as t:
