@@ -615,3 +615,14 @@ def test_a_batch_whose_size_a_value_decides_beside_one_that_is_known(executor):
         f(X, 8, 12)
     with pytest.raises(ShapeError, match="vmap: the batch sizes differ: 10 and 4"):
         relay(executor=executor)(lambda x, y: vmap(lambda a, b: a + b)(x, y))(X, X[:4])
+
+
+def equalised(x, bins):
+    counts, edges = np.histogram(x, bins=bins, range=(0, 1))
+    return np.interp(x, edges[1:], counts.cumsum() / counts.sum())
+
+
+def test_groups_of_operations_that_read_an_array_whose_size_does_not_tell_the_symbol_in_it(executor):
+    f = relay(executor=executor)(equalised)
+    for bins in (3, 5):
+        np.testing.assert_allclose(f(X, bins), equalised(X, bins), rtol=1e-12)

@@ -75,7 +75,8 @@ def make_region(graph: Graph, nodes: list[Apply], members: set[Node], users: dic
     plain = {repr(d) for x in inputs if isinstance(x.type, Array) for d in x.type.shape}  # n - 1, say, does not tell n
     others = set().union(set(), *(type_symbols(x.type) for x in inputs if not isinstance(x.type, Array)))
     told = plain | others - run_time_symbols(others)
-    if not outputs or not set().union(*(type_symbols(n.type) | attribute_symbols(n) for n in nodes)) <= told:
+    named = (type_symbols(n.type).union(attribute_symbols(n), *(type_symbols(a.type) for a in n.args)) for n in nodes)
+    if not outputs or not set().union(*named) <= told:
         return None
     region = Graph(f"{graph.name}.region", None, graph.origin)
     b = Builder(region, graph.origin)
