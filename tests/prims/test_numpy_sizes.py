@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, grad, relay
+from myia_relay import CompileError, Float64, Tensor, grad, relay
 from tests.programs.compare import differences
 
 X = np.array([3.0, -1.0, 2.0, 2.0, 0.0, 5.0, -1.0, 7.0])
@@ -235,3 +235,20 @@ def test_gradients(function, executor):
 def test_refusals_say_the_way_round(function, text):
     with pytest.raises(CompileError, match=text):
         relay(function)(X, 2)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 8])
+def test_ranges_with_steps_between_sizes(size, executor):
+    def named(x: Tensor[Float64, ("n",)]):  # noqa: F821
+        n = len(x)
+        return (
+            np.arange(0, n, 2),
+            np.arange(n, 0, -1),
+            np.arange(n - 1, -1, -1),
+            np.arange(0, n, 2) + x[::2],
+            np.arange(n, 2, 3),
+        )
+
+    x = np.arange(float(size))
+    for function, args in ((named, (x,)), (lambda x, n: named(x[:n]), (np.arange(9.0), size))):
+        assert not differences(relay(executor=executor)(function)(*args), function(*args))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, never_negative, product
+from ...abstract.dims import Dim, DimLike, is_run_time, never_negative, product
 from ...abstract.types import FLOATS, INTS
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
@@ -95,7 +95,10 @@ def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     sizes = [static_int(v) for v in ends]
     known = [v for v in sizes if v is not None]
     if any(isinstance(v, Dim) for v in known) and len(known) == 3:
-        out = _symbolic_range(b, *known)
+        counted = _symbolic_range(b, *known)
+        if counted is None:
+            return _run_time_range(b, [size_value(b, v) for v in known], name)
+        out = counted
     elif not all(is_static(v) for v in ends):
         return _run_time_range(b, [operand(b, v, "np.arange") for v in ends], name)
     elif all(type(static_value(v)) is int for v in ends) and name in (None, *FLOATS, "int64"):
@@ -115,15 +118,17 @@ def arange(b: Builder, start, stop=None, step=None, dtype=None) -> Var:
     return out if name is None else astype(out, name)
 
 
-def _symbolic_range(b: Builder, first: DimLike, last: DimLike, step: DimLike) -> Var:
-    """The numbers from one size to another.
-
-    Raises:
-        TypeError_: the step is not 1.
-    """
-    if step != 1:
-        raise TypeError_("np.arange of a symbolic size takes no step; multiply the result")
+def _symbolic_range(b: Builder, first: DimLike, last: DimLike, step: DimLike) -> Var | None:
+    """The numbers from one size to another; None where only the run tells how many there are."""
     size = last - first
+    if isinstance(step, int) and step not in (0, 1):
+        span, by = (size, step) if step > 0 else (-size, -step)
+        if not never_negative(span):
+            return None
+        out = nullary(_anchor(b), "iota", n=(span + (by - 1)) // by, dtype="int64")
+        return P.add(P.mul(out, out.const(step)), strong(size_value(b, first)))
+    if step != 1 or is_run_time(size) and not never_negative(size):
+        return None
     if isinstance(size, Dim) and not never_negative(size):
         count = size_value(b, size)
         text = "np.arange in compiled code takes no stop before its start where sizes decide it; they are apart by "
