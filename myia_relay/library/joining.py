@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .refusals import unsupported
 
 
-def _stacked(parts, why):
+def _stacked(parts, why) -> Any:
     """The parts one above the other; why there must be some.
 
     Raises:

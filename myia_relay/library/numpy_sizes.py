@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .refusals import misfit, unsupported
@@ -500,7 +502,7 @@ def dstack(tup):
     return np.concatenate(parts, 2)
 
 
-SOURCES = {
+SOURCES: dict[Callable, Callable] = {
     getattr(np, function.__name__): function
     for function in (
         *(setdiff1d, intersect1d, union1d, setxor1d, trim_zeros, delete, insert, resize),
