@@ -35,9 +35,13 @@ static void *contents(const char *path, size_t *size) {
 static double element(const myia_relay_value *v, const void *data, size_t k) {
     if (!strcmp(v->dtype, "float32")) return ((const float *)data)[k];
     if (!strcmp(v->dtype, "float64")) return ((const double *)data)[k];
-    if (!strcmp(v->dtype, "int32")) return ((const int32_t *)data)[k];
-    if (v->itemsize == 1) return ((const int8_t *)data)[k];
-    return (double)((const int64_t *)data)[k];
+    int positive = v->dtype[0] == 'u' || v->dtype[0] == 'b';
+    switch (v->itemsize) {
+    case 1: return positive ? (double)((const uint8_t *)data)[k] : (double)((const int8_t *)data)[k];
+    case 2: return positive ? (double)((const uint16_t *)data)[k] : (double)((const int16_t *)data)[k]; /* a float16's bits */
+    case 4: return positive ? (double)((const uint32_t *)data)[k] : (double)((const int32_t *)data)[k];
+    default: return positive ? (double)((const uint64_t *)data)[k] : (double)((const int64_t *)data)[k];
+    }
 }
 
 int main(int argc, char **argv) {
