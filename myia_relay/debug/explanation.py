@@ -126,7 +126,7 @@ def explanation(name: str, program: Any, seconds: dict[str, float], passes: Pass
     for part, spent in zip(("native code", "TVM and LLVM"), program.times):
         stages.append([f"  {part}", show_time(spent), "", ""])
     kernels, lines = _kernels(program, lookup)
-    calls = f"native program: {len(program.kernels)} kernel calls of {program.functions} kernels"
+    calls = f"native program {program.graph.name}: {len(program.kernels)} kernel calls of {program.functions} kernels"
     return Explanation(
         [
             (f"{name}: compiled in {show_time(sum(seconds.values()))}", stages),
