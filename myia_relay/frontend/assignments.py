@@ -274,6 +274,8 @@ def read_before(
         if (node.lineno, node.col_offset) >= extent(call)[2:]:
             continue  # read afterwards
         parent = parents.get(node)
+        if isinstance(parent, ast.keyword):
+            parent = parents[parent]
         if isinstance(parent, ast.Attribute) and parent in parents and scopes.changed(parents[parent]) is node:
             continue
         if ended is not None and isinstance(parent, ast.Call) and parent.func is not node:

@@ -14,6 +14,7 @@ bind the name to a new object, as types decide; such a parameter is kept once in
 from __future__ import annotations
 
 import ast
+import threading
 import types
 import weakref
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 from ..ir.syntax import FreeName
 from ..utils.attributes import own_attribute
 from ..utils.errors import CompileError
+from .captured_changes import lift
 from .objects import DEEPEST
 from .text import scope as scopes
 from .text.source import Source, find
@@ -30,6 +32,7 @@ from .text.tree import FunctionNode, children
 
 NEVER = 1 << 30
 _ROUNDS = [0]
+_LIFTING = threading.RLock()
 _NODES: weakref.WeakKeyDictionary[types.FunctionType, tuple[Any, FunctionNode | None]] = weakref.WeakKeyDictionary()
 
 
@@ -316,7 +319,9 @@ def _node_of(function: types.FunctionType) -> FunctionNode | None:
     code, node = _NODES.get(function, (None, None))
     if code is not function.__code__:
         try:
-            node = find(function).node
+            source = find(function)
+            _lift_in(source)
+            node = source.node
         except (CompileError, OSError):
             node = None
         _NODES[function] = function.__code__, node
@@ -330,6 +335,21 @@ def _is_foreign(function: types.FunctionType) -> bool:
 
 
 def analyse(source: Source) -> Procedures:
+    """What a function and the functions that it calls change; where inner functions change its variables, they take them."""
+    _lift_in(source)
+    return _analysed(source)
+
+
+def _lift_in(source: Source) -> None:
+    """Let inner functions take the variables around them that they change; once for each tree."""
+    marked: Any = source.node
+    with _LIFTING:
+        if not getattr(marked, "_lifted", False) and _functions_in(source.node):
+            marked._lifted = True
+            lift(source.node, _analysed(source).mutated, _definition)
+
+
+def _analysed(source: Source) -> Procedures:
     """What a function and the functions that it calls change, to the least fixpoint."""
     found, units = Procedures(), []
     inner: dict[FunctionNode, _Unit] = {}
