@@ -64,7 +64,7 @@ class _Function:
 
     def within(self) -> Iterator[_Function]:
         """This function and all inside of it."""
-        stack = [self]
+        stack: list[_Function] = [self]
         while stack:
             top = stack.pop()
             yield top
