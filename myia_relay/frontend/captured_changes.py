@@ -30,7 +30,7 @@ KEPT_ON_NODES = ("_scope", "_procedure", "_definitions", "_parents", "_live")
 """What analyses keep on nodes, which is not true any more when the tree has changed."""
 
 
-class _Function:
+class _Nested:
     """A function in the tree.
 
     Attributes:
@@ -40,9 +40,9 @@ class _Function:
         targets: the names that its comprehensions bind.
     """
 
-    def __init__(self, node: FunctionNode, outer: _Function | None):
+    def __init__(self, node: FunctionNode, outer: _Nested | None):
         self.node, self.outer = node, outer
-        self.inner: list[_Function] = []
+        self.inner: list[_Nested] = []
         self.loads: list[tuple[str, ast.Call | None]] = []
         self.targets: set[str] = set()
         callee: dict[ast.AST, ast.Call] = {}
@@ -51,7 +51,7 @@ class _Function:
             part = stack.pop()
             if isinstance(part, scopes.FUNCTIONS):
                 if not isinstance(part, ast.AsyncFunctionDef):
-                    self.inner.append(_Function(part, self))
+                    self.inner.append(_Nested(part, self))
                 stack.extend(scopes.outside_parts(part))
                 continue
             if isinstance(part, ast.comprehension):
@@ -62,17 +62,17 @@ class _Function:
                 self.loads.append((part.id, callee.get(part)))
             stack.extend(children(part))
 
-    def within(self) -> Iterator[_Function]:
+    def within(self) -> Iterator[_Nested]:
         """This function and all inside of it."""
-        stack: list[_Function] = [self]
+        stack: list[_Nested] = [self]
         while stack:
             top = stack.pop()
             yield top
             stack.extend(top.inner)
 
-    def owner(self, name: str) -> _Function | None:
+    def owner(self, name: str) -> _Nested | None:
         """The function whose variable a name is here; None for one from outside."""
-        found: _Function | None = self
+        found: _Nested | None = self
         while found is not None and name not in scopes.analyse(found.node).locals:
             found = found.outer
         return found
@@ -92,7 +92,7 @@ def lift(node: FunctionNode, mutated: Callable, definition: Callable) -> bool:
     changed = False
     done: set[tuple[ast.AST, str]] = set()
     while True:
-        top = _Function(node, None)
+        top = _Nested(node, None)
         found = next(_found(top, mutated, definition, done), None)
         if found is None:
             return changed
@@ -111,8 +111,8 @@ def lift(node: FunctionNode, mutated: Callable, definition: Callable) -> bool:
 
 
 def _found(
-    top: _Function, mutated: Callable, definition: Callable, done: set[tuple[ast.AST, str]]
-) -> Iterator[tuple[str, list[_Function], list[ast.Call]]]:
+    top: _Nested, mutated: Callable, definition: Callable, done: set[tuple[ast.AST, str]]
+) -> Iterator[tuple[str, list[_Nested], list[ast.Call]]]:
     """Variables that can be given as arguments: the name, the functions that take it, and their calls."""
     for owner in top.within():
         scope = scopes.analyse(owner.node)
@@ -132,11 +132,9 @@ def _found(
                 yield name, lifted, calls
 
 
-def _taking(
-    owner: _Function, using: list[_Function], definition: Callable
-) -> tuple[list[_Function], list[ast.Call]] | None:
+def _taking(owner: _Nested, using: list[_Nested], definition: Callable) -> tuple[list[_Nested], list[ast.Call]] | None:
     """The functions that must take a variable of `owner` which some use, and all of their calls; None if that cannot be."""
-    lifted: list[_Function] = []
+    lifted: list[_Nested] = []
     calls: list[ast.Call] = []
     todo = list(using)
     while todo:
@@ -161,7 +159,7 @@ def _taking(
     return lifted, list(dict.fromkeys(calls))
 
 
-def _bound_before(node: FunctionNode, name: str, lifted: list[_Function]) -> bool:
+def _bound_before(node: FunctionNode, name: str, lifted: list[_Nested]) -> bool:
     """Whether a variable is certainly bound where the functions are defined that take it."""
     if any(p.arg == name for p in scopes.parameters(node)):
         return True
