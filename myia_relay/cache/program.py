@@ -346,5 +346,5 @@ def program_of(
     )
     program = Program(None, decode_treedef(description["result"]), hidden, dependencies, changes)
     returned = [(kind, index) for kind, index in description["returned"]]
-    run = LoadedProgram(description["name"], entry, size, description["repeatable"])
+    run = LoadedProgram(description["name"], entry, size, description.get("repeatable", False))
     return Compiled(program, run, {}, returned, {})

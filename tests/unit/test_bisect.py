@@ -117,8 +117,8 @@ def test_wrong_native_code_is_blamed_on_a_switch(monkeypatch):
 
     right = native._Main
 
-    def wrong(graph):
-        return right(graph if is_left_out("blas") else Swap("sub", "add").rewrite(graph))
+    def wrong(graph, options):
+        return right(graph if is_left_out("blas") else Swap("sub", "add").rewrite(graph), options)
 
     monkeypatch.setattr(native, "_Main", wrong)
 
