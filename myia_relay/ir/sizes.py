@@ -7,12 +7,13 @@ A function mentions no dimension but those that it binds, and those of the progr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..abstract.dims import Dim, DimLike, evaluate, fresh_size, run_time_symbols, symbol, symbols
+from ..abstract.dims import Dim, DimLike, evaluate, fresh_size, is_known, run_time_symbols, symbol, symbols
 from ..abstract.types import Array, List, Ref, Struct, Tape, Type, type_symbols
-from .node import Apply, Graph, Node
+from .build import placeholder
+from .node import Apply, Constant, Graph, Node, applies
 
 
 def is_binding(node: Node) -> bool:
@@ -119,8 +120,25 @@ class Renaming:
         for node in graph.nodes:
             attrs = {k: self.attribute(v) for k, v in node.attrs.items()}
             args = [env[a] if a in env else a for a in node.args]
-            env[node] = new.apply(
-                node.fn, *args, attrs=attrs, type=self.type(node.type), origin=node.origin, name=node.name
-            )
+            type = self.type(node.type)
+            if takes_of_nothing(node, args, type):
+                env[node] = Constant(placeholder(type), type, node.origin)
+                continue
+            env[node] = new.apply(node.fn, *args, attrs=attrs, type=type, origin=node.origin, name=node.name)
         new.output = env.get(graph.output, graph.output)
         return new
+
+
+def takes_of_nothing(node: Apply, args: Sequence[Node], type: Type) -> bool:
+    """Whether a part of an array has elements along an axis where, as other dimensions say, the array has none.
+
+    A check before it fails, so nobody sees its value; but the graph must have its types.
+
+    Args:
+        node: an application whose dimensions are renamed.
+        args, type: its operands and its type after that.
+    """
+    if not applies(node, "slice", "dynamic_slice"):
+        return False
+    shape = type.shape
+    return is_known(shape) and any(have == 0 != wanted for have, wanted in zip(args[0].type.shape, shape, strict=True))

@@ -679,6 +679,9 @@ def test_arrays_that_turn_out_to_be_empty(executor):
     def broadcast(n):
         return np.broadcast_to(np.ones(3), (n, 3))
 
+    def spaced(n):
+        return np.linspace(0.0, 1.0, n)
+
     def repeated(n, count):
         return (
             np.repeat(np.ones(n), count),
@@ -692,6 +695,7 @@ def test_arrays_that_turn_out_to_be_empty(executor):
         *((differences, (n,)) for n in (0, 1, 2, 5)),
         *((taken, sizes) for sizes in ((0, 0), (0, 2), (3, 2), (3, 4))),
         *((broadcast, (n,)) for n in (0, 2, -1)),
+        *((spaced, (n,)) for n in (0, 3, -1)),
         *((repeated, sizes) for sizes in ((0, -1), (0, 2), (3, 2), (3, -1))),
     ]
     for f, args in cases:
@@ -717,9 +721,11 @@ def program(a, x):
     s = np.ones(n, np.float64)
     for j in range(n - 1):
         s[j] += x
+    if x > 1.0:
+        return first, float(s[s.shape[0] - 1])
     return first, float(s[s.shape[0]])
 """
-    verdict = check(text, [(np.uint8(1), 2.0), (np.uint8(0), 2.0)], "<empty>", thorough=True)
+    verdict = check(text, [(np.uint8(1), 2.0), (np.uint8(0), 2.0), (np.uint8(0), 0.5)], "<empty>", thorough=True)
     assert verdict.kind == "same", verdict
 
 

@@ -133,6 +133,10 @@ def check(
                 if not isinstance(got.error.__cause__, CompileError) and "print(" not in text:
                     return Verdict("failed", f"a slice is not cut off: {got.error}", executor, args, seen)
                 return Verdict("refused", str(got.error), executor, args, seen)
+            empty = r"index -?\d+ (is out of bounds for axis \d+ with size 0)$"
+            if want is not None and re.sub(empty, r"\1", str(want.error)) == re.sub(empty, r"\1", str(got.error)):
+                if isinstance(want.error, IndexError) and got.line == want.line:
+                    continue  # no position fits; which of several is named is not specified
             wrong = judge(oracle, args, got, want, beyond)
             if wrong:
                 return Verdict("failed", wrong, executor, args, seen)

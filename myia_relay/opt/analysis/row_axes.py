@@ -96,13 +96,14 @@ class RowValues:
             place = rule(self, node)
             if place is None and self.body and node not in self.loops:
                 self._share(node)
+            single = name == "take" and place is not None and self._is_single(node.args[1])
         except MixedError:
             return
         if place is not None and self._fits(node, place):
             self.place[node] = place
             if is_part(node) and self.is_lazy(node.args[0]):
                 self.lazy.add(node)
-            if name == "take" and node not in self.through and self._is_single(node.args[1]):
+            if single and node not in self.through:
                 self.lazy.add(node)
 
     def _fits(self, node: Apply, place: Place) -> bool:
@@ -139,6 +140,15 @@ class RowValues:
             return None
         return natural(node.type, self.n)
 
+    def where(self, node: Node) -> Place | None:
+        """The place of the rows of what a kernel of rows uses; None also for a table from which rows are picked, with several axes
+        of the extent.
+        """
+        try:
+            return self.of(node)
+        except MixedError:
+            return None
+
     def is_lazy(self, node: Node) -> bool:
         """Whether an array is in memory, or a part of one that is."""
         if isinstance(node, Apply):
@@ -159,7 +169,12 @@ class RowValues:
             known = node in self.place or node in self.uniform or node in self.loops or node is self.graph.output
             if not known:
                 return False
-        return all(self.of(part) == natural(param.type, self.n) for part, param in zip(parts, self.graph.params[1:]))
+        try:
+            return all(
+                self.of(part) == natural(param.type, self.n) for part, param in zip(parts, self.graph.params[1:])
+            )
+        except MixedError:
+            return False
 
 
 def natural(t: Any, n: int) -> Place | None:

@@ -97,8 +97,8 @@ class SoaKernel:
     def traffic(self) -> int:
         """How many numbers of a row are in memory: what the kernel reads, and what others read of it."""
         own, rows = set(self.members), self.rows
-        moved = {a: rows.of(a) for m in self.members for a in m.args if a not in own}
-        moved |= {m: rows.of(m) for m in own if any(u not in own for u in rows.users.get(m, (None,)))}
+        moved = {a: rows.where(a) for m in self.members for a in m.args if a not in own}
+        moved |= {m: rows.where(m) for m in own if any(u not in own for u in rows.users.get(m, (None,)))}
         return sum(math.prod(reduced(node.type.shape, place)) for node, place in moved.items() if place is not None)
 
 

@@ -188,7 +188,7 @@ class RowScope:
         t = node.type
         if isinstance(t, Scalar) or t.shape == ():
             return known_scalar(self.frame, node) if isinstance(node, Constant) else self.operand(node)
-        constant, place = constant_of(node, self.constants), self.rows.of(node)
+        constant, place = constant_of(node, self.constants), self.rows.where(node)
         shape = reduced(t.shape, place)
         flat = None if constant is None else constant.reshape(-1)
         if flat is not None and flat.size and is_filled(flat):
@@ -230,7 +230,7 @@ class RowScope:
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Of a node's row."""
-        return reduced(node.type.shape, self.rows.of(node))
+        return reduced(node.type.shape, self.rows.where(node))
 
     def apply(self, name: str, args: list[Node], attrs: dict[str, Any] | None, dtype: str) -> Node:
         """A number computed from numbers."""
@@ -327,7 +327,7 @@ def _view(move: Callable[[RowScope, Apply], Callable[[np.ndarray], np.ndarray]])
 
 
 def _slice(scope: RowScope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
-    attrs, place = node.attrs, scope.rows.of(node.args[0])
+    attrs, place = node.attrs, scope.rows.where(node.args[0])
     ends = [a + n * s for a, n, s in zip(attrs["starts"], attrs["sizes"], attrs["steps"])]
     parts = [slice(a, end if end >= 0 else None, s) for a, end, s in zip(attrs["starts"], ends, attrs["steps"])]
     if place is not None:
@@ -337,7 +337,7 @@ def _slice(scope: RowScope, node: Apply) -> Callable[[np.ndarray], np.ndarray]:
 
 def begins_further_down(rows: RowValues, node: Apply) -> bool:
     """Whether an application takes its rows from a later position of a longer array."""
-    return node.fn.name == "slice" and node in rows.place and rows.of(node.args[0]) is None
+    return node.fn.name == "slice" and node in rows.place and rows.where(node.args[0]) is None
 
 
 def _further_down(scope: RowScope, node: Apply) -> Lazy:

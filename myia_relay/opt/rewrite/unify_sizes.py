@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...abstract.dims import DimLike, is_known, symbols
+from ...abstract.dims import DimLike, symbols
 from ...abstract.types import INT
 from ...ir.build import placeholder
 from ...ir.node import Apply, Constant, Graph, Node, applies
 from ...ir.rewrite import Env, Rewriter, lookup
-from ...ir.sizes import Renaming, is_binding
+from ...ir.sizes import Renaming, is_binding, takes_of_nothing
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,6 @@ class _Unify(Rewriter):
             return Constant(attrs["dim"], INT, node.origin)
         fn = self.rewrite(node.fn) if isinstance(node.fn, Graph) else node.fn
         args, type = tuple(lookup(env, a) for a in node.args), renaming.type(node.type)
-        if applies(node, "slice", "dynamic_slice") and _empty_axis(args[0].type.shape, type.shape):
-            # A check before it fails, so nobody sees its value; but the rest of the graph must have its types.
+        if takes_of_nothing(node, args, type):
             return Constant(placeholder(type), type, node.origin)
         return new.apply(fn, *args, attrs=attrs, type=type, origin=node.origin, name=node.name)
-
-
-def _empty_axis(of: tuple[DimLike, ...], part: tuple[DimLike, ...]) -> bool:
-    """Whether a part of an array has elements along an axis, as is known now, where the array has none."""
-    return any(have == 0 and wanted != 0 for have, wanted in zip(of, part, strict=True)) and is_known(part)

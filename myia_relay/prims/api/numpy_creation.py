@@ -19,6 +19,7 @@ from .numpy_elementwise import dtype_name
 from .numpy_shape import array_of, sizes_of
 from .products import permuted
 from .promotion import (
+    as_int,
     astype,
     bind_size,
     fit,
@@ -184,6 +185,10 @@ def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtyp
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))
     if is_static(num) and isinstance(static_value(num), bool):
         num = int(static_value(num))
+    if static_int(num) is None:
+        num = as_int(b, num, "np.linspace: num")
+        text = "Number of samples, "
+        guard(b, P.ge(num, num.const(0)), ValueError, text, 0, ", must be non-negative.", operands=(num,))
     num = static_size(b, num, "np.linspace: num")
     name = None if dtype is None else dtype_name(dtype)
     shape = broadcast_shapes("np.linspace", lo.shape, hi.shape)

@@ -16,6 +16,7 @@ from myia_relay.ir.rewrite import all_graphs
 from myia_relay.ir.verify import verify
 from myia_relay.opt.kernels.soa_kernels import SoaKernels
 from myia_relay.opt.kernels.zero_blocks import families, skippable
+from tests.property.thresholds import low
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -673,3 +674,21 @@ def test_the_jacobian_of_a_hand_is_computed_by_vertex():
     )
     args = RNG.normal(size=26), model, RNG.integers(0, vertices, pairs), RNG.normal(size=(pairs, 3))
     assert kernels(hand.simple_jacobian, *args) == 2
+
+
+@pytest.mark.parametrize("executor", ["python", "native"])
+def test_rows_picked_from_a_square_table(executor):
+    """The table has two axes of the extent, and was asked for the one of its rows: an internal error."""
+
+    def f(x):
+        y = x[np.argsort(x[:, -1], kind="stable")]
+        return y.sum(axis=0) / 2.0 + y[0]
+
+    def g(x, i):
+        y = x[np.array([1, 0]) * i][:, 0]
+        return np.exp(y * 2.0 + i) * y
+
+    x = np.array([[1.0, 5.0], [2.0, 3.0]])
+    with low():
+        np.testing.assert_array_equal(relay(executor=executor)(f)(x), f(x))
+        np.testing.assert_allclose(relay(executor=executor)(g)(x, 1), g(x, 1), rtol=1e-14)
