@@ -138,7 +138,8 @@ def takes_of_nothing(node: Apply, args: Sequence[Node], type: Type) -> bool:
         node: an application whose dimensions are renamed.
         args, type: its operands and its type after that.
     """
-    if not applies(node, "slice", "dynamic_slice"):
+    whole = args[0].type if args else None
+    if not applies(node, "slice", "dynamic_slice") or not isinstance(type, Array) or not isinstance(whole, Array):
         return False
-    shape = type.shape
-    return is_known(shape) and any(have == 0 != wanted for have, wanted in zip(args[0].type.shape, shape, strict=True))
+    sizes = zip(whole.shape, type.shape, strict=True)
+    return is_known(type.shape) and any(have == 0 != wanted for have, wanted in sizes)
