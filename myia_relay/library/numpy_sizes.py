@@ -134,13 +134,16 @@ def insert(arr, obj, values, axis=None):
     else:
         places = np.ravel(places)
         count = places.shape[0]
-        if count > 0 and (np.min(places) < -n or np.max(places) > n):
-            raise IndexError(f"index {np.max(places)} is out of bounds for axis {axis} with size {n}")
         new = np.moveaxis(given, axis, 0)
         places = np.where(places < 0, places + n, places)
         order = np.argsort(places, kind="stable")
         into = np.zeros(count, np.int64)
         into[order] = places[order] + np.arange(count)
+        outside = (places < 0) | (places > n)
+        if np.any(outside):
+            raise IndexError(
+                f"index {into[np.argmax(outside)]} is out of bounds for axis 0 with size {n + count}"  # of the result
+            )
         source = np.zeros(n + count, np.int64)
         old = np.ones(n + count, np.bool_)
         old[into] = False
@@ -312,8 +315,9 @@ def unravel_index(indices, shape, order="C"):
     total = 1
     for size in shape:
         total = total * size
-    if np.any((rest < 0) | (rest >= total)):
-        raise ValueError(f"an index is out of bounds for array with size {total}")
+    outside = np.ravel((rest < 0) | (rest >= total))
+    if np.any(outside):
+        raise ValueError(f"index {np.ravel(rest)[np.argmax(outside)]} is out of bounds for array with size {total}")
     found = ()
     for size in shape[::-1]:
         found = ((rest % size)[()], *found)
@@ -399,57 +403,90 @@ def ediff1d(ary):
     return np.diff(np.ravel(ary))
 
 
-def gradient(f, *varargs, axis=None, edge_order=1):
-    """np.gradient along one axis, of points at equal distances or at the places that a vector gives.
+def _slopes(y, step, edge_order):
+    """The derivative along the last axis, of points at one distance or at the places that a vector gives.
 
     Raises:
-        ValueError: there are fewer than two points.
+        ValueError: there is another number of places.
     """
-    f = np.asarray(f)
-    if f.dtype.kind != "f":
-        f = f.astype(np.float64)
-    if f.ndim != 1 and not isinstance(axis, int):
-        unsupported("np.gradient takes one axis in compiled code; write np.gradient(x, axis=k)")
-    if len(varargs) > 1 or edge_order != 1:
-        unsupported("np.gradient takes one distance and edge_order=1 in compiled code")
-    y = np.moveaxis(f, -1 if axis is None else axis, -1)
-    if y.shape[-1] < 2:
-        raise ValueError(
-            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
-        )
-    step = np.asarray(varargs[0]) if len(varargs) == 1 else np.asarray(1.0)
-    if step.ndim == 0:
-        inner = (y[..., 2:] - y[..., :-2]) / (2.0 * step[()])
-        first, last = (y[..., 1:2] - y[..., :1]) / step[()], (y[..., -1:] - y[..., -2:-1]) / step[()]
+    if np.ndim(step) == 0:
+        inner = (y[..., 2:] - y[..., :-2]) / (2.0 * step)
+        if edge_order == 1:
+            first, last = (y[..., 1:2] - y[..., :1]) / step, (y[..., -1:] - y[..., -2:-1]) / step
+        else:
+            first = -1.5 / step * y[..., :1] + 2.0 / step * y[..., 1:2] + -0.5 / step * y[..., 2:3]
+            last = 0.5 / step * y[..., -3:-2] + -2.0 / step * y[..., -2:-1] + 1.5 / step * y[..., -1:]
     else:
-        gaps = np.diff(step)
+        places = np.asarray(step)
+        if places.ndim != 1:
+            misfit("distances must be either scalars or 1d")
+        if places.shape[0] != y.shape[-1]:
+            raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+        gaps = np.diff(places if places.dtype.kind == "f" else places.astype(np.float64))
         before, after = gaps[:-1], gaps[1:]
         a, c = -after / (before * (before + after)), before / (after * (before + after))
         b = (after - before) / (before * after)
         inner = a * y[..., :-2] + b * y[..., 1:-1] + c * y[..., 2:]
-        first, last = (y[..., 1:2] - y[..., :1]) / gaps[0], (y[..., -1:] - y[..., -2:-1]) / gaps[-1]
-    return np.moveaxis(np.concatenate((first, inner, last), -1), -1, -1 if axis is None else axis)
+        if edge_order == 1:
+            first, last = (y[..., 1:2] - y[..., :1]) / gaps[0], (y[..., -1:] - y[..., -2:-1]) / gaps[-1]
+        else:
+            near, far = gaps[0], gaps[1]
+            first = -(2.0 * near + far) / (near * (near + far)) * y[..., :1]
+            first = first + (near + far) / (near * far) * y[..., 1:2] - near / (far * (near + far)) * y[..., 2:3]
+            far, near = gaps[-2], gaps[-1]
+            last = near / (far * (far + near)) * y[..., -3:-2] - (near + far) / (far * near) * y[..., -2:-1]
+            last = last + (2.0 * near + far) / (near * (far + near)) * y[..., -1:]
+    return np.concatenate((first, inner, last), -1).astype(y.dtype)
+
+
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """np.gradient, of points at equal distances or at the places that a vector gives for each axis.
+
+    Raises:
+        TypeError: the number of distances is neither one nor that of the axes.
+        ValueError: there are too few points, or another number of places.
+    """
+    f = np.asarray(f)
+    if f.dtype.kind != "f":
+        f = f.astype(np.float64)
+    axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(varargs) not in (0, len(axes)) and (len(varargs) > 1 or np.ndim(varargs[0]) > 0):
+        raise TypeError("invalid number of arguments")
+    if edge_order > 2:
+        raise ValueError("'edge_order' greater than 2 not supported")
+    found = ()
+    for k in range(len(axes)):
+        y = np.moveaxis(f, axes[k], -1)
+        if y.shape[-1] < edge_order + 1:
+            raise ValueError(
+                "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
+            )
+        step = 1.0 if len(varargs) == 0 else varargs[0] if len(varargs) == 1 else varargs[k]
+        found = (*found, np.moveaxis(_slopes(y, step, edge_order), -1, axes[k]))
+    return found[0] if len(found) == 1 else found
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None):
-    """np.cov."""
-    x = np.asarray(m)
-    x = x if x.dtype.kind == "f" else x.astype(np.float64)
-    x = x[None] if x.ndim == 1 else x
-    if not rowvar and x.shape[0] != 1:
-        x = np.transpose(x)
+    """np.cov: float64, whatever is given."""
+    x = np.asarray(m).astype(np.float64)
+    if x.ndim > 2:
+        misfit("m has more than 2 dimensions")
+    x = x[None] if x.ndim == 1 else x if rowvar else np.transpose(x)
     if y is not None:
-        other = np.asarray(y).astype(x.dtype)
+        other = np.asarray(y).astype(np.float64)
+        if other.ndim > 2:
+            misfit("y has more than 2 dimensions")
         other = other[None] if other.ndim == 1 else other
-        x = np.concatenate((x, other if rowvar else np.transpose(other)), 0)
-    freedom = ddof if ddof is not None else 0 if bias else 1
+        x = np.concatenate((x, other if rowvar or other.shape[0] == 1 else np.transpose(other)), 0)
+    if x.shape[0] == 0:
+        return np.zeros((0, 0))
+    freedom = max(x.shape[1] - (ddof if ddof is not None else 0 if bias else 1), 0)
     away = x - np.mean(x, axis=1, keepdims=True)
-    out = away @ np.transpose(away) / (x.shape[1] - freedom)
-    return np.asarray(out[0, 0]) if out.shape == (1, 1) else out
+    return np.squeeze(away @ np.transpose(away) * np.true_divide(1, freedom))
 
 
 def corrcoef(x, y=None, rowvar=True):
-    """np.corrcoef."""
+    """np.corrcoef: float64, whatever is given."""
     c = np.cov(x, y, rowvar)
     if np.ndim(c) == 0:
         return c[()] / c[()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ SQUARE = np.array([[2.0, -1.0, 0.0], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
 STACK = np.stack((SQUARE, SQUARE[::-1], SQUARE.T + 1))
 SYMMETRIC = SQUARE @ SQUARE.T + np.eye(len(SQUARE))
 ORDER = np.array([[1, 0, 1], [0, 0, 1]])
+U, R, Z = np.array([3, 1, 4, 1, 5]), np.array([1, 1, 6, 3, 3]), np.array([0.0, 0.0, 1.5, 0.0, -2.0, 0.0])
 
 CASES = {
     math.gcd: [(12, 18), (0, 0), (-8, 12), (0, 5), (2**62, 6)],
@@ -148,6 +150,155 @@ CASES = {
         (-SYMMETRIC,),
         (np.array([[4, 2], [2, 3]]),),
     ],
+    # Sets.
+    np.setdiff1d: [(V, W), (U, R), (R, U), (ORDER, U), (U, np.zeros(0)), (V.astype(np.float32), W), (U, R, True)],
+    np.intersect1d: [
+        (V, V[::-1].copy()),
+        (U, R),
+        (ORDER, U),
+        (U, np.zeros(0, int)),
+        (U.astype(np.int8), R.astype(np.int16)),
+    ],
+    np.union1d: [(V, W), (U, R), (ORDER, U), (V, U), (np.zeros(0), U)],
+    np.setxor1d: [(V, W), (U, R), (U, U), (np.zeros(0, int), U)],
+    # Parts taken out and put in.
+    np.trim_zeros: [(Z,), (Z, "f"), (Z, "b"), (np.zeros(3),), (U,), (Z.astype(np.float32),)],
+    np.delete: [
+        *((V, 1), (V, -1), (V, 4), (V, -5), (M, 1, 0), (M, 2, 1), (M, 0, -1), (M, 3), (U, np.array([0, 2, -1]))),
+        *((V, np.array([0, 9])), (V, V > 0), (V, np.array([True])), (M, np.array([0, 2]), 1), (V, np.zeros(0, int))),
+    ],
+    np.insert: [
+        *((V, 1, 9.0), (V, -1, 9.0), (V, 4, 9.0), (V, 5, 9.0), (U, 2, 1.7), (U, 2, np.array([7, 8]))),
+        *((M, 1, W, 0), (M, 1, 5.0, 1), (M, 1, W[:2], 1), (M, 1, 5.0), (M, np.array([1]), M[:1], 0)),
+        *((V, np.array([1, 3]), np.array([7.0, 8.0])), (V, np.array([3, 1, 1]), W), (V, np.array([0, 2]), 5.0)),
+        *((M, np.array([0, 2]), W[:2], 1), (V, np.array([1, 9]), 5.0), (M, np.array([0, 2]), 1.0, 1)),
+        *((V, np.array([1, 2]), W), (M, 1, M, 0), (M, np.array([1]), W, 0)),
+    ],
+    np.resize: [(V, 6), (V, (2, 3)), (M, (4, 2)), (U, 0), (np.zeros(0), 3), (M, (2,))],
+    # Intervals.
+    np.digitize: [
+        *(
+            (V, np.sort(W)),
+            (V, np.sort(W), True),
+            (V, -np.sort(-W)),
+            (V, -np.sort(-W), True),
+            (V, W),
+            (0.5, np.sort(W)),
+        ),
+        *((U, R), (V, np.array([1.5, 1.5])), (V, np.zeros(0)), (H, np.sort(W))),
+    ],
+    np.histogram: [
+        *((V,), (V, 3), (M, 4), (U, 4), (U.astype(np.int8), 3), (V.astype(np.float32), 5), (V, np.sort(W))),
+        *((V, W), (np.zeros(0), 3), (np.full(3, 2.0), 3), (H,), (V, 0), (V, 3, (0.0, 1.0)), (V, 3, (1.0, 0.0))),
+        *((np.zeros(0, int),), (V, 3, (0, 2)), (V, 3, None, True), (V, 3, None, None, V), (V, 3, None, None, W)),
+    ],
+    np.histogram_bin_edges: [(V,), (V, 3), (U, 4), (V.astype(np.float32), 5), (V, np.sort(W)), (np.zeros(0),), (V, 0)],
+    np.logspace: [
+        (0, 3),
+        (0.0, 2.0, 5),
+        (1, 3, 4, False),
+        (0, 3, 4, True, 2),
+        (0, 3, 1),
+        (2, 1, 0),
+        (np.float32(1), np.float32(2), 3),
+    ],
+    np.geomspace: [
+        (1, 1000, 4),
+        (1.0, 9.0, 3),
+        (-1.0, -8.0, 4),
+        (0.0, 1.0),
+        (1, 256, 8, False),
+        (256, 1, 5),
+        (2, 5, 1),
+        (-1.0, 8.0, 3),
+    ],
+    # Positions.
+    np.lexsort: [((U, R),), ((np.array([1, 1, 0, 0]), V),), ((V, np.array([1, 1, 0, 0])),), ((V,),)],
+    np.unravel_index: [
+        (7, (3, 4)),
+        (np.array([0, 5, 11]), (3, 4)),
+        (12, (3, 4)),
+        (-1, (3, 4)),
+        (np.array([[1, 2]]), (2, 2, 3)),
+        (3, (6,)),
+    ],
+    np.ravel_multi_index: [
+        ((1, 2), (3, 4)),
+        ((U % 3, R % 4), (3, 4)),
+        ((3, 0), (3, 4)),
+        ((np.array([0, -1]), np.array([0, 1])), (3, 4)),
+    ],
+    np.ix_: [(U, R), (U,), (np.array([True, False, True]), U), (np.array([0]), np.array([1, 2]), np.array([3]))],
+    np.tril_indices: [(3,), (3, 1), (3, -1, 4), (0,), (2, 0, 3)],
+    np.triu_indices: [(3,), (3, 1), (3, -1, 4), (0,), (2, 0, 3)],
+    # Choices.
+    np.select: [
+        *(([V > 0], [V]), ([V > 0, V < -1], [V, 2 * V]), ([V > 0, V < -1], [V, U[:4]], 7), ([V > 9], [V], NAN)),
+        *(([V > 0], [V.astype(np.float32)], 1.5), ([U > 1], [U.astype(np.int8)]), ([V > 0], [V, V])),
+    ],
+    np.choose: [
+        (ORDER, [M, -M]),
+        (np.array([0, 2, 1]), [W, W + 1, W + 2]),
+        (np.array([0, 2]), [1, 2]),
+        (np.array([1, 0]), [1, 2.5]),
+        (np.array([-1]), [1, 2]),
+    ],
+    # Differences, moments, windows.
+    np.ediff1d: [(V,), (M,), (U,), (V[:1],), (V.astype(np.float32),)],
+    np.gradient: [
+        *(
+            (V,),
+            (V.astype(np.float32),),
+            (U,),
+            (U.astype(np.int8),),
+            (V, 0.5),
+            (V.astype(np.float32), 0.5),
+            (V, 2),
+            (V[:1],),
+        ),
+        *(
+            (V, np.array([0.0, 1.0, 3.0, 4.0])),
+            (V.astype(np.float32), np.array([0.0, 1.0, 3.0, 4.0])),
+            (V, np.array([0, 1, 3, 4])),
+        ),
+        *(
+            (V, W),
+            (M,),
+            (M, 2.0),
+            (M, 2.0, 0.5),
+            (M, 1.0, np.array([0.0, 1.0, 3.0])),
+            (V, np.float64(0.5)),
+            (M, W),
+            (V, -1.5),
+        ),
+        *((V.astype(np.float32), np.float64(0.5)), (V, 1.0, 2.0)),
+    ],
+    np.cov: [
+        *(
+            (V,),
+            (M,),
+            (M, None, False),
+            (M, M),
+            (W, W[::-1].copy()),
+            (V.astype(np.float32),),
+            (U,),
+            (M, None, True, True),
+        ),
+        *((M, None, True, False, 0), (M, M, False), (V[:1],), (M[:0],), (M[:, :1],), (W[:2], V), (M[:1], None, False)),
+        *((M, W, True), (M, np.array([1.0, 2.0]), False), (M, None, True, False, 5)),
+    ],
+    np.corrcoef: [(M,), (W, W[::-1].copy()), (M, None, False), (V,), (M.astype(np.float32), M), (U, R)],
+    np.lib.stride_tricks.sliding_window_view: [
+        (V, 2),
+        (V, 4),
+        (V, 5),
+        (M, 2, 1),
+        (M, (2, 2)),
+        (M, 2, 0),
+        (M, 2),
+        (M, (2, 2), (0, 1)),
+    ],
+    np.dstack: [((V, V),), ((M, M),), ((M[None], M[None]),), ((V, U[:4]),), ((V, W),)],
 }
 if hasattr(np, "trapezoid"):
     CASES[np.trapezoid] = [(V,), (M,), (V, np.array([0.0, 1.0, 3.0, 4.0])), (V, None, 0.5)]
@@ -165,21 +316,23 @@ def caller(function, given: tuple):
         name = own[min(i, len(own) - 1)]
         static = value is None or isinstance(value, str | bool) or (name in STATIC and function.__module__ != "math")
         if static:
-            words.append(repr(value))
+            words.append(f"np.{value!r}" if isinstance(value, np.ndarray) else repr(value))
         else:
             names.append(f"v{i}")
             words.append(f"v{i}")
             values.append(value)
-    module = "math" if function.__module__ == "math" else "np.linalg" if "linalg" in function.__module__ else "np"
+    modules = {"math": "math", "numpy.linalg": "np.linalg", "numpy.lib.stride_tricks": "np.lib.stride_tricks"}
+    module = modules.get(function.__module__, "np")
     text = f"def call({', '.join(names)}):\n    return {module}.{function.__name__}({', '.join(words)})\n"
     return text, values
 
 
 def outcome(function, values):
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # np.cov of too few numbers
         try:
             return function(*values)
-        except (ValueError, OverflowError, TypeError) as error:
+        except (ValueError, OverflowError, TypeError, IndexError) as error:
             return type(error), str(error)
 
 
