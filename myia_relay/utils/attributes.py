@@ -7,6 +7,8 @@ read, at every call.
 
 from __future__ import annotations
 
+import inspect
+import types
 from typing import Any
 
 
@@ -18,3 +20,21 @@ def has_own(value: Any, name: str) -> bool:
 def own_attribute(value: Any, name: str, default: Any = None) -> Any:
     """An attribute that the class of an object has; `default` where it has none."""
     return getattr(value, name, default) if has_own(value, name) else default
+
+
+def is_generated(method: Any) -> bool:
+    """Whether `dataclass` or `NamedTuple` made a method of a class: it does what the fields say, and has no source.
+
+    A method of a class that was made by exec or `python -c` has the same file name, "<string>".
+    """
+    code = getattr(method, "__code__", None)
+    if code is None or code.co_filename != "<string>":
+        return False
+    if code.co_name == "<lambda>":  # `__new__`
+        return str(method.__globals__.get("__name__")).startswith("namedtuple_")
+    if hasattr(code, "co_qualname"):  # since Python 3.11
+        return code.co_qualname.startswith("__create_fn__.<locals>.")
+    # dataclass writes a function that returns the method: the second line of its text, inside a function.
+    return (
+        code.co_firstlineno == 2 and bool(code.co_flags & inspect.CO_NESTED) and isinstance(method, types.FunctionType)
+    )

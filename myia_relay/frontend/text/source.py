@@ -1,21 +1,22 @@
 """From a Python function to its syntax tree.
 
 The whole file (or notebook cell) is parsed once, so that line numbers are those of the file. It is also compiled again,
-so that the text can be compared with the code that runs: byte code tells whether a file was edited after its import,
-and which of two lambdas on one line is meant.
+so that the text can be compared with the code that runs (`bytecode`). Texts that are in no file are in `prompt`.
 """
 
 from __future__ import annotations
 
 import ast
 import linecache
-import sys
+import os
 import types
 from collections import OrderedDict
 from typing import Any
 
 from ...utils.errors import ParseError
 from ...utils.source import Loc
+from . import prompt
+from .bytecode import by_place, extent_of, has_asserts_of_pytest, place, rewritten_by_pytest, same_code, same_place
 from .tree import FunctionNode, children, extent, walk
 
 _FILES: OrderedDict[tuple, Any] = OrderedDict()
@@ -39,15 +40,6 @@ class Source:
         return Loc(self.file, *extent(node), name or self.function.__name__)
 
 
-def _no_source(function: types.FunctionType, here: Loc) -> ParseError:
-    """The error for a function without source text."""
-    return ParseError(
-        f"the source of '{function.__name__}' cannot be found (it was made by exec, eval, or typed at the prompt); "
-        "the compiler reads source text: put the function into a file or a notebook cell",
-        here,
-    )
-
-
 def find(function: types.FunctionType) -> Source:
     """The syntax tree of a function.
 
@@ -55,30 +47,66 @@ def find(function: types.FunctionType) -> Source:
         ParseError: there is no source, it is not the source of this function any more, or it is ambiguous.
     """  # noqa: DOC501 (a function makes the exception)
     code = function.__code__
-    here = Loc(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 0, function.__name__)
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
+    file = code.co_filename
+    here = Loc(file, code.co_firstlineno, 0, code.co_firstlineno, 0, function.__name__)
+    linecache.checkcache(file)
+    text = "".join(linecache.getlines(file, function.__globals__))
+    node = _node(file, text, function, here) if text else None
+    if node is not None:
+        return Source(function, node, file)
+    for piece in prompt.texts(code):
+        try:
+            node = _node(file, piece, function, here)
+        except ParseError:
+            continue  # a piece of the history that ends within a statement
+        if node is not None:
+            return Source(function, node, prompt.registered(piece))
+    # From Python 3.13 on, "<string>" refers to the text of `python -c`, whatever code exec made under the same name.
+    if not text or file in ("<string>", "<stdin>"):
         raise _no_source(function, here)
-    nodes, codes = _parsed(code.co_filename, "".join(lines), function, here)
-    candidates = [node for node in nodes.get(_place(code), ()) if _could_be(node, code)]
-    matching = [node for node in candidates if _is_compiled_to(node, code, codes, candidates)]
-    if not matching and code.co_filename == "<string>":
-        # From Python 3.13 on, this file name refers to the text of `python -c`, whatever code exec made under the same
-        # name.
-        raise _no_source(function, here)
-    if not matching:
-        raise ParseError(
-            f"the source of '{function.__name__}' is not what runs: '{code.co_filename}' has changed since it was "
-            "imported; import it again (importlib.reload) or restart",
-            here,
-        )
+    raise ParseError(
+        f"the source of '{function.__name__}' is not what runs: '{file}' has changed since it was imported; "
+        "import it again (importlib.reload) or restart",
+        here,
+    )
+
+
+def _no_source(function: types.FunctionType, here: Loc) -> ParseError:
+    """The error for a function without source text."""
+    file, why = here.file, "it was made by exec, eval, or typed at the prompt"
+    advice = "put the function into a file or a notebook cell"
+    if file == "<stdin>":
+        why = "it was read from a pipe, or typed at a prompt that keeps no history"
+        advice += ", or use IPython or the prompt of Python 3.13"
+    elif not file.startswith("<") and not os.path.exists(file):
+        why = f"there is no file '{file}'"
+        advice = "keep the .py file beside its byte code"
+    elif file.startswith("<"):
+        advice += ", or register its text: linecache.cache[name] = (len(text), None, text.splitlines(True), name)"
+    return ParseError(
+        f"the source of '{function.__name__}' cannot be found ({why}); the compiler reads source text: {advice}", here
+    )
+
+
+def _node(file: str, text: str, function: types.FunctionType, here: Loc) -> FunctionNode | None:
+    """The syntax of a function within a text; None if the text is not what the function was compiled from.
+
+    Raises:
+        ParseError: the text does not parse, or it is ambiguous which function is meant.
+    """
+    code = function.__code__
+    nodes, codes = _parsed(file, text, function, here)
+    candidates = [node for node in nodes.get(place(code), ()) if _could_be(node, code)]
+    compiled = codes.get(place(code), [])
+    if has_asserts_of_pytest(code):
+        compiled = [*compiled, *(c for codes in rewritten_by_pytest(file, text) for c in codes.get(place(code), []))]
+    matching = [node for node in candidates if _is_compiled_to(node, code, compiled, candidates)]
     if len(matching) > 1 and len({ast.dump(node) for node in matching}) > 1:
         raise ParseError(
             "it is ambiguous which of several lambdas on this line is meant; put each on a line of its own, or use def",
             here,
         )
-    return Source(function, matching[0], code.co_filename)
+    return matching[0] if matching else None
 
 
 def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
@@ -107,20 +135,11 @@ def _parsed(file: str, text: str, function: types.FunctionType, here: Loc):
         if isinstance(node, FunctionNode):
             name = "<lambda>" if isinstance(node, ast.Lambda) else getattr(node, "_written", node.name)
             nodes.setdefault((name, _first_line(node)), []).append(node)
-    codes: dict[tuple[str, int], list[types.CodeType]] = {}
-    stack = [top]
-    while stack:
-        code = stack.pop()
-        codes.setdefault(_place(code), []).append(code)
-        stack.extend(const for const in code.co_consts if isinstance(const, types.CodeType))
+    codes = by_place(top)
     _FILES[key] = nodes, codes
     if len(_FILES) > _FILES_KEPT:
         _FILES.popitem(last=False)
     return nodes, codes
-
-
-def _place(code: types.CodeType) -> tuple[str, int]:
-    return code.co_name, code.co_firstlineno
 
 
 def _first_line(node: FunctionNode) -> int:
@@ -155,28 +174,24 @@ def _mangle(module: ast.Module) -> None:
         stack.extend((child, inner) for child in children(node))
 
 
-def _is_compiled_to(node: FunctionNode, code: types.CodeType, codes: dict, candidates: list) -> bool:
-    """Whether compiling `node` gives `code`."""
-    compiled = codes.get(_place(code), [])
+def _is_compiled_to(node: FunctionNode, code: types.CodeType, compiled: list, candidates: list) -> bool:
+    """Whether compiling `node` gives `code`.
+
+    Args:
+        node: one of the functions with this name, first line and parameters.
+        code: the code that runs.
+        compiled: the code objects with this name and first line, as the text gives them now.
+        candidates: all of these functions.
+    """
     if len(candidates) == 1:
-        return any(_same_text(new, code) for new in compiled)
-    exact = [n for n in candidates if _same_code(_compiled_alone(n, code), code)]
-    within = _extent(code)
-    if within is not None and any(_same_place(new, code) for new in compiled):
+        return any(same_code(new, code) for new in compiled)
+    exact = [n for n in candidates if same_code(_compiled_alone(n, code), code)]
+    within = extent_of(code)
+    if within is not None and any(same_place(new, code) for new in compiled):
         # Positions are exact from 3.11 on: the code lies within the lambda, and not within a smaller one.
         inside = [n for n in exact or candidates if _contains(n, within)]
         return bool(inside) and node is min(inside, key=_span)
     return node in exact
-
-
-def _extent(code: types.CodeType) -> tuple | None:
-    """First and last (line, column) that the instructions of a code object come from; None before Python 3.11."""
-    if sys.version_info < (3, 11):
-        return None
-    spots = [p for p in code.co_positions() if None not in p and p[1:] != (p[0], 0, 0)]
-    if not spots:
-        return None
-    return min((p[0], p[2]) for p in spots), max((p[1], p[3]) for p in spots)
 
 
 def _contains(node: FunctionNode, within: tuple) -> bool:
@@ -200,49 +215,6 @@ def _compiled_alone(node: FunctionNode, code: types.CodeType) -> types.CodeType:
     compiled = compile(ast.Module([around], []), "<alone>", "exec", dont_inherit=True)
     outer = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
     return next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == code.co_name)
-
-
-def _same_code(new: types.CodeType, code: types.CodeType) -> bool:
-    """Whether two code objects do the same, wherever they are written."""
-    for part in ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars"):
-        if getattr(new, part) != getattr(code, part):
-            return False
-    if len(new.co_consts) != len(code.co_consts):
-        return False
-    for a, b in zip(new.co_consts, code.co_consts, strict=True):
-        if isinstance(a, types.CodeType) and isinstance(b, types.CodeType):
-            if not _same_code(a, b):
-                return False
-        elif isinstance(a, str) and "<locals>" in a and isinstance(b, str):
-            continue  # the qualified name of an inner function, a constant before Python 3.11
-        elif type(a) is not type(b) or repr(a) != repr(b):
-            return False
-    return True
-
-
-def _same_place(new: types.CodeType, code: types.CodeType) -> bool:
-    """Whether two code objects of one file are of the same text, which `==` takes 2**depth steps for where functions are nested."""
-    if sys.version_info < (3, 11):
-        return False
-    return _same_code(new, code) and list(new.co_positions()) == list(code.co_positions())
-
-
-def _same_text(new: types.CodeType, code: types.CodeType) -> bool:
-    """Whether two code objects can come from one text.
-
-    Equality would be too much to ask: pytest rewrites the asserts of the modules it imports, which adds names and
-    constants. Whatever our text mentions, the running code must mention too.
-    """
-    return _names(new) <= _names(code) and _constants(new) <= _constants(code)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    return {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
-
-
-def _constants(code: types.CodeType) -> set:
-    simple = (int, float, str, bytes, complex, tuple, bool)
-    return {(type(c).__name__, repr(c)) for c in code.co_consts if isinstance(c, simple)}
 
 
 def forget(file: str | None = None) -> None:

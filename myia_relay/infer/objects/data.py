@@ -28,7 +28,7 @@ from ...prims.ops.control import undef
 from ...prims.ops.data import data_as, data_field, data_is, data_same
 from ...prims.ops.data_functions import choose
 from ...prims.ops.effects import check
-from ...utils.attributes import has_own
+from ...utils.attributes import has_own, is_generated
 from ...utils.errors import AttributeError_, TypeError_, nearest
 from ..engine.branches import branch
 from ..engine.frames import raising, reach
@@ -427,5 +427,4 @@ def equality_graph(engine, family: Family) -> Graph:
 
 def _generated(cls: type) -> bool:
     """Whether the comparison of a class is the one that `dataclass` made."""
-    found = getattr(cls, "__eq__", None)
-    return cls.__dataclass_params__.eq and getattr(getattr(found, "__code__", None), "co_filename", "") == "<string>"
+    return cls.__dataclass_params__.eq and is_generated(getattr(cls, "__eq__", None))

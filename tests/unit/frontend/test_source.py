@@ -1,8 +1,10 @@
 """Finding the source of a function: lambdas, methods, notebook cells, files that change, no source at all."""
 
+import ast
 import importlib.util
 import linecache
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,6 +76,8 @@ def load(path, name):
         "def fn(x):\n    return x + 2\n",
         "\n\ndef fn(x):\n    return x + 1\n",
         "def fn(x, y):\n    return x + 1\n",
+        "def fn(x):\n    return x - 1\n",
+        "def fn(x):\n    return 1 + x\n",
         "def fn(x):\n    return other(x + 1)\n",
         "def fn(x:\n",
         "",
@@ -87,6 +91,38 @@ def test_file_changed_since_import(tmp_path, later, monkeypatch):
     path.write_text(later)
     with pytest.raises(ParseError, match="changed|does not parse|cannot be found"):
         parse(module.fn)
+
+
+def test_inner_function_changed_since_import(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    path = tmp_path / "changing_inside.py"
+    text = "def fn(x):\n    def inner(y):\n        return y * 2\n    return inner(x)\n"
+    path.write_text(text)
+    module = load(path, "changing_inside")
+    path.write_text(text.replace("*", "+"))
+    with pytest.raises(ParseError, match="has changed since it was imported"):
+        parse(module.fn)
+
+
+ASSERTED = "def fn(x):\n    assert x > 0, 'no'\n    return x * 2\n"
+
+
+@pytest.mark.parametrize("hook", [False, True])
+def test_modules_that_pytest_rewrites(tmp_path, hook):
+    from _pytest.assertion.rewrite import rewrite_asserts
+
+    path = tmp_path / "rewritten.py"
+    path.write_text(ASSERTED)
+    module = ast.parse(ASSERTED)
+    rewrite_asserts(module, ASSERTED.encode(), str(path), SimpleNamespace(getini=lambda name: hook))
+    scope = {}
+    exec(compile(module, str(path), "exec", dont_inherit=True), scope)
+    assert "@pytest_ar" in scope["fn"].__code__.co_names
+    assert evaluate(scope["fn"], 3) == 6
+    path.write_text(ASSERTED.replace("x * 2", "x - 2"))
+    exec(compile(module, str(path), "exec", dont_inherit=True), scope)
+    with pytest.raises(ParseError, match="has changed since it was imported"):
+        parse(scope["fn"])
 
 
 def test_graph_is_kept_per_function():
