@@ -27,7 +27,9 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 
 def union1d(ar1, ar2):
-    """np.union1d."""
+    """np.union1d of arrays."""
+    if not isinstance(ar1, np.ndarray | list | tuple) or not isinstance(ar2, np.ndarray | list | tuple):
+        unsupported("np.union1d takes arrays in compiled code; write np.asarray(x) for a number")
     return np.unique(np.concatenate((np.ravel(ar1), np.ravel(ar2))))
 
 
@@ -107,6 +109,7 @@ def insert(arr, obj, values, axis=None):
 
     Raises:
         IndexError: there is no such position.
+        ValueError: one of several positions is less than the first.
     """
     arr = np.asarray(arr)
     if axis is None:
@@ -114,7 +117,7 @@ def insert(arr, obj, values, axis=None):
     n = np.size(arr, axis)
     if isinstance(obj, slice):
         unsupported("np.insert takes positions in compiled code; write np.insert(x, np.arange(start, stop), values)")
-    given = np.asarray(values).astype(arr.dtype)
+    given = np.array(values, dtype=arr.dtype)
     if given.ndim > arr.ndim:
         misfit("np.insert: the values have more axes than the array")
     given = np.reshape(given, (1,) * (arr.ndim - given.ndim) + given.shape)
@@ -139,7 +142,9 @@ def insert(arr, obj, values, axis=None):
         order = np.argsort(places, kind="stable")
         into = np.zeros(count, np.int64)
         into[order] = places[order] + np.arange(count)
-        outside = (places < 0) | (places > n)
+        if np.any(places < 0):
+            raise ValueError(f"np.insert: a position is less than -{n}, where axis {axis} begins")
+        outside = places > n
         if np.any(outside):
             raise IndexError(
                 f"index {into[np.argmax(outside)]} is out of bounds for axis 0 with size {n + count}"  # of the result
@@ -154,11 +159,17 @@ def insert(arr, obj, values, axis=None):
 
 
 def resize(a, new_shape):
-    """np.resize: the elements again and again, as many as there is room for."""
+    """np.resize: the elements again and again, as many as there is room for.
+
+    Raises:
+        ValueError: a size is negative.
+    """
     flat = np.ravel(a)
     shape = new_shape if isinstance(new_shape, tuple) else (new_shape,)
     count = 1
     for size in shape:
+        if size < 0:
+            raise ValueError("all elements of `new_shape` must be non-negative")
         count = count * size
     if flat.shape[0] == 0:
         return np.zeros(shape, flat.dtype)
@@ -253,16 +264,18 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
         at = np.maximum(at + (inside & (a >= edges[at + 1]) & (at != count - 1)), 0)
     else:
         at = np.clip(np.searchsorted(edges, a, side="right") - 1, 0, max(count - 1, 0))
+    room = max(count, 1)  # of one edge there are no bins, and nothing is inside
     if weights is None:
-        found = np.zeros(count, np.int64)
+        found = np.zeros(room, np.int64)
         np.add.at(found, at, inside.astype(np.int64))
     else:
         given = np.asarray(weights)
         if given.ndim != 1 and given.size != a.size:
             misfit("weights should have the same shape as a.")
         given = np.ravel(given)
-        found = np.zeros(count, given.dtype)
+        found = np.zeros(room, given.dtype)
         np.add.at(found, at, np.where(inside, given, np.zeros_like(given)))
+    found = found[:count]
     if density:
         return found / np.diff(edges).astype(np.float64) / np.sum(found), edges
     return found, edges
@@ -306,12 +319,16 @@ def unravel_index(indices, shape, order="C"):
     """np.unravel_index.
 
     Raises:
+        TypeError: the positions are no integers.
         ValueError: a position is out of bounds.
     """
     if order != "C":
         unsupported("np.unravel_index counts in the order of C in compiled code")
     shape = shape if isinstance(shape, tuple) else (shape,)
     rest = np.asarray(indices)
+    if rest.dtype.kind not in "iu":
+        raise TypeError("only int indices permitted")
+    rest = rest.astype(np.int64)
     total = 1
     for size in shape:
         total = total * size
@@ -329,9 +346,11 @@ def ravel_multi_index(multi_index, dims):
     """np.ravel_multi_index.
 
     Raises:
-        ValueError: a position is out of bounds.
+        ValueError: a position is out of bounds, or there is not one for each axis.
     """
     dims = dims if isinstance(dims, tuple) else (dims,)
+    if len(multi_index) != len(dims):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
     at = np.asarray(0)
     for k in range(len(dims)):
         part = np.asarray(multi_index[k])
@@ -368,13 +387,21 @@ def triu_indices(n, k=0, m=None):
 
 
 def select(condlist, choicelist, default=0):
-    """np.select."""
+    """np.select.
+
+    Raises:
+        TypeError: a condition is no array of booleans, or a choice is an int where the result is unsigned.
+    """
     if len(condlist) != len(choicelist):
         misfit("list of cases must be same length as list of conditions")
     kind = np.result_type(*choicelist, default)
     out = np.asarray(default).astype(kind)
     for k in range(len(condlist)):
         i = len(condlist) - 1 - k
+        if np.asarray(condlist[i]).dtype.kind != "b":
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+        if isinstance(choicelist[i], int) and not isinstance(choicelist[i], bool | np.bool_) and kind.kind == "u":
+            raise TypeError(f"Cannot cast array data from dtype('int64') to {kind!r} according to the rule 'same_kind'")
         out = np.where(condlist[i], np.asarray(choicelist[i]).astype(kind), out)
     return out
 
@@ -392,7 +419,7 @@ def choose(a, choices):
     out = np.asarray(choices[0]).astype(kind)
     for k in range(1, len(choices)):
         out = np.where(a == k, np.asarray(choices[k]).astype(kind), out)
-    return np.where(a == 0, np.asarray(choices[0]).astype(kind), out)
+    return np.where(a == 0, np.asarray(choices[0]).astype(kind), out)[()]
 
 
 # Differences, moments, windows.
@@ -403,40 +430,47 @@ def ediff1d(ary):
     return np.diff(np.ravel(ary))
 
 
-def _slopes(y, step, edge_order):
-    """The derivative along the last axis, of points at one distance or at the places that a vector gives.
+def _even_slopes(y, step, edge_order):
+    """The derivative along the last axis, of points at one distance."""
+    inner = (y[..., 2:] - y[..., :-2]) / (2.0 * step)
+    if edge_order == 1:
+        first, last = (y[..., 1:2] - y[..., :1]) / step, (y[..., -1:] - y[..., -2:-1]) / step
+    else:
+        first = -1.5 / step * y[..., :1] + 2.0 / step * y[..., 1:2] + -0.5 / step * y[..., 2:3]
+        last = 0.5 / step * y[..., -3:-2] + -2.0 / step * y[..., -2:-1] + 1.5 / step * y[..., -1:]
+    return np.concatenate((first, inner, last), -1).astype(y.dtype)
+
+
+def _uneven_slopes(y, gaps, edge_order):
+    """The derivative along the last axis, of points with these distances between them."""
+    before, after = gaps[:-1], gaps[1:]
+    a, c = -after / (before * (before + after)), before / (after * (before + after))
+    b = (after - before) / (before * after)
+    inner = a * y[..., :-2] + b * y[..., 1:-1] + c * y[..., 2:]
+    if edge_order == 1:
+        first, last = (y[..., 1:2] - y[..., :1]) / gaps[0], (y[..., -1:] - y[..., -2:-1]) / gaps[-1]
+    else:
+        near, far = gaps[0], gaps[1]
+        first = -(2.0 * near + far) / (near * (near + far)) * y[..., :1]
+        first = first + (near + far) / (near * far) * y[..., 1:2] + -near / (far * (near + far)) * y[..., 2:3]
+        far, near = gaps[-2], gaps[-1]
+        last = near / (far * (far + near)) * y[..., -3:-2] + -(near + far) / (far * near) * y[..., -2:-1]
+        last = last + (2.0 * near + far) / (near * (far + near)) * y[..., -1:]
+    return np.concatenate((first, inner, last), -1).astype(y.dtype)
+
+
+def _distances(places, n):
+    """The distances between places along an axis of `n` elements.
 
     Raises:
         ValueError: there is another number of places.
     """
-    if np.ndim(step) == 0:
-        inner = (y[..., 2:] - y[..., :-2]) / (2.0 * step)
-        if edge_order == 1:
-            first, last = (y[..., 1:2] - y[..., :1]) / step, (y[..., -1:] - y[..., -2:-1]) / step
-        else:
-            first = -1.5 / step * y[..., :1] + 2.0 / step * y[..., 1:2] + -0.5 / step * y[..., 2:3]
-            last = 0.5 / step * y[..., -3:-2] + -2.0 / step * y[..., -2:-1] + 1.5 / step * y[..., -1:]
-    else:
-        places = np.asarray(step)
-        if places.ndim != 1:
-            misfit("distances must be either scalars or 1d")
-        if places.shape[0] != y.shape[-1]:
-            raise ValueError("when 1d, distances must match the length of the corresponding dimension")
-        gaps = np.diff(places if places.dtype.kind == "f" else places.astype(np.float64))
-        before, after = gaps[:-1], gaps[1:]
-        a, c = -after / (before * (before + after)), before / (after * (before + after))
-        b = (after - before) / (before * after)
-        inner = a * y[..., :-2] + b * y[..., 1:-1] + c * y[..., 2:]
-        if edge_order == 1:
-            first, last = (y[..., 1:2] - y[..., :1]) / gaps[0], (y[..., -1:] - y[..., -2:-1]) / gaps[-1]
-        else:
-            near, far = gaps[0], gaps[1]
-            first = -(2.0 * near + far) / (near * (near + far)) * y[..., :1]
-            first = first + (near + far) / (near * far) * y[..., 1:2] - near / (far * (near + far)) * y[..., 2:3]
-            far, near = gaps[-2], gaps[-1]
-            last = near / (far * (far + near)) * y[..., -3:-2] - (near + far) / (far * near) * y[..., -2:-1]
-            last = last + (2.0 * near + far) / (near * (far + near)) * y[..., -1:]
-    return np.concatenate((first, inner, last), -1).astype(y.dtype)
+    places = np.asarray(places)
+    if places.ndim != 1:
+        misfit("distances must be either scalars or 1d")
+    if places.shape[0] != n:
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+    return np.diff(places if places.dtype.kind == "f" else places.astype(np.float64))
 
 
 def gradient(f, *varargs, axis=None, edge_order=1):
@@ -447,22 +481,31 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         ValueError: there are too few points, or another number of places.
     """
     f = np.asarray(f)
+    if f.dtype.kind == "b":
+        unsupported("np.gradient takes numbers; convert the booleans with .astype(np.float64)")
     if f.dtype.kind != "f":
         f = f.astype(np.float64)
     axes = tuple(range(f.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if len(varargs) not in (0, len(axes)) and (len(varargs) > 1 or np.ndim(varargs[0]) > 0):
+    one_for_all = len(varargs) == 1 and np.ndim(varargs[0]) == 0
+    if len(varargs) > 0 and not one_for_all and len(varargs) != len(axes):
         raise TypeError("invalid number of arguments")
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     found = ()
     for k in range(len(axes)):
         y = np.moveaxis(f, axes[k], -1)
+        step = 1.0 if len(varargs) == 0 else varargs[0] if len(varargs) == 1 else varargs[k]
         if y.shape[-1] < edge_order + 1:
             raise ValueError(
                 "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
             )
-        step = 1.0 if len(varargs) == 0 else varargs[0] if len(varargs) == 1 else varargs[k]
-        found = (*found, np.moveaxis(_slopes(y, step, edge_order), -1, axes[k]))
+        if np.ndim(step) == 0:
+            slopes = _even_slopes(y, step, edge_order)
+        else:
+            gaps = _distances(step, y.shape[-1])
+            even = np.all(gaps == gaps[0])  # NumPy computes these by the other formula
+            slopes = np.where(even, _even_slopes(y, gaps[0], edge_order), _uneven_slopes(y, gaps, edge_order))
+        found = (*found, np.moveaxis(slopes, -1, axes[k]))
     return found[0] if len(found) == 1 else found
 
 

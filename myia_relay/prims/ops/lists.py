@@ -246,7 +246,10 @@ def _(xs, index, entry, *, elem):
 def list_to_array(xs, *, size):
     """An array with `size` elements: the entries of a list of numbers, then zeros."""
     entries = xs.read()[:size]
-    out = np.zeros(size, np.asarray(entries).dtype if entries else np.float64)
+    dtype = np.asarray(entries).dtype if entries else np.dtype(np.float64)
+    if dtype == np.float64 and any(isinstance(entry, int) for entry in entries):
+        dtype = np.dtype(np.uint64)  # NumPy takes ints on both sides of 2**63 for floats
+    out = np.zeros(size, dtype)
     out[: len(entries)] = entries
     return out
 

@@ -24,7 +24,7 @@ import myia_relay
 from myia_relay import CompileError, relay
 from myia_relay.utils.errors import InternalError
 
-from . import elementwise, products, shapes  # noqa: F401  importing fills the table
+from . import elementwise, products, shapes, sizes  # noqa: F401  importing fills the table
 from .calls import CALLS
 from .values import Draw
 

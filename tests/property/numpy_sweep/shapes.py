@@ -89,6 +89,11 @@ def _(d: Draw, name: str) -> str:
     return call(name, x, parts, maybe(d, "axis", lambda: d.axis(x, many=False, none=False)))
 
 
+@calls("np.hsplit", "np.vsplit")
+def _(d: Draw, name: str) -> str:
+    return call(name, d.operand(), d.one(("1", "2", "3", "0", "[1]", "[1, 2]", "(0, 2)", "[5]", "2.0", "-1", "[]")))
+
+
 @calls("np.tile")
 def _(d: Draw, name: str) -> str:
     return call(name, d.operand(), d.one(("2", "(2, 3)", "0", "()", "(1, 2, 2)", "[2]", "-1", "2.0", "(2, 0)", "True")))

@@ -177,7 +177,8 @@ class _Kernel:
                 self.block.store(out, total, ramp(first, width))
 
             self.nest.vectors(self.cols, lanes_for(self.dtype), add, False)
-        self.lowering.emit_kernel(self.kernel, [self.product, *inlined([self.value], self.lowering.is_inline)])
+        value = [self.value] if isinstance(self.value, Apply) else []
+        self.lowering.emit_kernel(self.kernel, [self.product, *inlined(value, self.lowering.is_inline)])
 
     def rows_of(self, first: Any, count: Any, out: Any, base: Any) -> None:
         """A range of rows: `out[base ...]` = their share of the product."""
