@@ -16,6 +16,7 @@ NAMES = {
     "adbench": "ADBench's gradients and Jacobians and two of LAGrad's, beside JAX, PyTorch and hand-written C++",
     "random_numbers": "a million random numbers of several distributions, beside NumPy and JAX",
     "notebooks": "training steps of the notebooks' programs, beside PyTorch and JAX",
+    "convolutions": "layers of networks beside sgemm, and the error of Winograd's algorithm",
     "networks": "inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX",
 }
 

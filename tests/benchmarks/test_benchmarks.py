@@ -84,6 +84,14 @@ def test_random_numbers(tmp_path):
     assert all(case["ns"][name]["median"] > 0 for case in cases.values() for name in ("myia_relay", "numpy"))
 
 
+def test_convolutions(tmp_path):
+    out = tmp_path / "convolutions.json"
+    done = run("convolutions", "--rounds", "1", "--seconds", "0.001", "--only", "mobilenet 1x1 14", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (layer,) = json.loads(out.read_text("utf-8"))["layers"].values()
+    assert layer["error"] < 1e-5 and all(speed["median"] > 0 for speed in layer["gflops"].values())
+
+
 def test_compile(tmp_path):
     out = tmp_path / "compile.json"
     done = run("compile", "--rounds", "1", "--only", "scalar", "--sizes", "5,6", "--json", str(out))
