@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +22,15 @@ CONSTANTS = (int, bool, str, type, type(None))
 """Classes of static arguments by whose values programs are found without a closer look."""
 
 
+class _Signature:
+    """`__signature__` of the functions that users call, for `help`, editors and the reference; the class itself has none."""
+
+    def __get__(self, function: Any, owner: type | None = None) -> inspect.Signature:
+        if function is None:
+            raise AttributeError("__signature__")
+        return function.shown_signature()
+
+
 class Sized(Relay):
     """A function of which some parameters are sizes in one call and arrays in another.
 
@@ -31,6 +41,12 @@ class Sized(Relay):
     def __init__(self, function: Callable, static: Iterable[str], sizes: tuple[str, ...]):
         self.sizes = sizes
         super().__init__(function, static=(*static, *sizes))
+
+    __signature__ = _Signature()
+
+    def shown_signature(self) -> inspect.Signature:
+        """The signature that users are shown."""
+        return inspect.signature(self.__wrapped__)
 
     @functools.cached_property
     def positional(self) -> tuple[str, ...]:
@@ -86,7 +102,7 @@ class OperatorFunction(Sized):
 
         call.__name__ = call.__qualname__ = name
         call.__module__ = module
-        call.__doc__ = implementation.function.__doc__ or ""
+        call.__doc__ = users_text(implementation.function.__doc__ or "")
         super().__init__(call, implementation.static, sizes)
         special(self)(self.compiled)
 
@@ -95,9 +111,29 @@ class OperatorFunction(Sized):
         """The names of the parameters that may be given by position."""
         return self.implementation.positional
 
+    def shown_signature(self) -> inspect.Signature:
+        """That of the rule, without what is not the user's."""
+        return users_signature(self.implementation)
+
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         """Emit a call in compiled code."""
         return numeric(engine, frame, self.implementation, args, kwargs, self.implementation.name)
 
 
-__all__ = ["OperatorFunction", "Sized"]
+def users_text(text: str) -> str:
+    """The docstring of a rule on staged values as one of the function that users call: without the builder."""
+    return re.sub(r"\n *b: the builder\.(?=\n)", "", text)
+
+
+def users_signature(implementation: Implementation) -> inspect.Signature:
+    """The signature of a rule on staged values as one of the function that users call."""
+    rule = inspect.signature(implementation.function).parameters.values()
+    shown = [
+        p.replace(name=p.name.rstrip("_"), annotation=inspect.Parameter.empty)
+        for p in list(rule)[1:]
+        if not p.name.startswith("_")
+    ]
+    return inspect.Signature(shown)
+
+
+__all__ = ["OperatorFunction", "Sized", "users_signature", "users_text"]

@@ -71,6 +71,11 @@ def _choice(key, a, shape=(), replace=True, p=None, axis=0):
 
     Raises:
         ValueError: there is nothing to draw from, or too little without replacement; a weight is negative or NaN.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> sorted(relay.random.choice(key, 3, (3,), replace=False))
+        [np.int64(0), np.int64(1), np.int64(2)]
     """
     n = a if isinstance(a, int) else np.shape(a)[axis]
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)

@@ -100,6 +100,27 @@ _KINDS: dict[str, tuple[Callable, dict[str, Any]]] = {
 """Name -> how it draws, and its options with their defaults."""
 
 
+_TEXTS = {
+    "normal": "Normal numbers with mean 0 and standard deviation `std`.",
+    "uniform": "Uniform numbers from `low` to `high`.",
+    "xavier_uniform": "Uniform numbers with variance `2 * gain ** 2 / (inputs + outputs)`; vectors are zero.",
+    "xavier_normal": "Normal numbers with variance `2 * gain ** 2 / (inputs + outputs)`; vectors are zero.",
+    "kaiming_uniform": "Uniform numbers with variance `2 / (1 + a ** 2) / fan`, before a (leaky) relu; vectors are zero.",
+    "kaiming_normal": "Normal numbers with variance `2 / (1 + a ** 2) / fan`, before a (leaky) relu; vectors are zero.",
+    "orthogonal": "`gain` times a matrix with orthonormal rows or columns, whichever are fewer; vectors are zero.",
+    "zeros": "Zeros.",
+    "ones": "Ones.",
+}
+"""Name -> its docstring."""
+
+_EXAMPLE = """
+
+Example:
+    >>> relay.init.{kind}(relay.random.key(0), (2, 3), np.float32).shape
+    (2, 3)
+"""
+
+
 class Initialiser:
     """A way to draw a parameter: `(key, shape, dtype) -> array`. Called with its options instead it is another one.
 
@@ -110,6 +131,7 @@ class Initialiser:
 
     def __init__(self, kind: str, options: tuple[tuple[str, Any], ...]):
         self.kind, self.options = kind, options
+        self.__doc__ = _TEXTS[kind] + _EXAMPLE.format(kind=kind)
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Initialiser) and (self.kind, self.options) == (other.kind, other.options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import numpy as np
@@ -94,6 +95,17 @@ def test_every_operator_is_implemented_and_every_implementation_is_an_operator()
 def test_an_operator_without_a_public_name_is_refused():
     with pytest.raises(InternalError, match="not in utils.names.OPERATORS"):
         op("nameless")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_have_the_signature_and_the_text_of_what_users_call(name):
+    operator = getattr(relay, name)
+    parameters = inspect.signature(operator).parameters
+    assert "b" not in parameters and "args" not in parameters and "the builder" not in operator.__doc__
+    if name in LAYERS and name not in ("batch_norm", "layer_norm", "rms_norm", "dropout"):
+        assert list(parameters)[-2:] == ["init", "unshared"] and "weight" not in parameters
+    with pytest.raises(AttributeError):
+        _ = type(operator).__signature__
 
 
 def arrays_of(value):

@@ -26,6 +26,12 @@ def attention(q, k, v, causal=False, mask=None):
 
     Returns:
         (..., n, e). A query that sees nothing gets NaN, as in PyTorch.
+
+    Example:
+        >>> q = np.eye(2)
+        >>> relay.attention(q, q, np.array([[1.0], [2.0]]), causal=True)
+        array([[1.        ],
+               [1.66976155]])
     """
     q, k, v = np.asarray(q), np.asarray(k), np.asarray(v)
     if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
@@ -95,6 +101,14 @@ def multi_head_attention(
 
     Raises:
         IndexError: the cache is full.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (5, 8)]):
+        ...     return relay.multi_head_attention(x, num_heads=2, causal=True)
+        >>> model = relay.create_model(f)
+        >>> model(np.ones((5, 8), np.float32)).shape
+        (5, 8)
     """
     n, d = x.shape[-2], x.shape[-1]
     if d % num_heads != 0:

@@ -94,6 +94,16 @@ def conv2d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
 
     Returns:
         (num_filter, H', W') or (N, num_filter, H', W').
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (1, 8, 8)]):
+        ...     return relay.conv2d(x, num_filter=4, ksize=3, padding="same")
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'conv2d_0.weight': (4, 1, 3, 3), 'conv2d_0.bias': (4,)}
+        >>> model(np.ones((1, 8, 8), np.float32)).shape
+        (4, 8, 8)
     """
     x, added = images(b, x, "relay.conv2d")
     x, weight, kernel = _filters(b, x, weight, dilation, 2, "relay.conv2d")
@@ -112,6 +122,16 @@ def conv1d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
     """One-dimensional convolution of sequences (C, L) or (N, C, L); all else as in `conv2d`.
 
     In a model: `conv1d(x, num_filter, ksize=3, ...)` with the parameters weight (num_filter, C / groups, k) and bias (num_filter,).
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (2, 8)]):
+        ...     return relay.conv1d(x, num_filter=4, ksize=3)
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'conv1d_0.weight': (4, 2, 3), 'conv1d_0.bias': (4,)}
+        >>> model(np.ones((2, 8), np.float32)).shape
+        (4, 6)
     """
     x, added = images(b, x, "relay.conv1d", 1)
     x, weight, kernel = _filters(b, x, weight, dilation, 1, "relay.conv1d")
@@ -136,6 +156,16 @@ def conv3d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
 
     Raises:
         ShapeError: a window does not fit.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (1, 4, 6, 6)]):
+        ...     return relay.conv3d(x, num_filter=2, ksize=3)
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'conv3d_0.weight': (2, 1, 3, 3, 3), 'conv3d_0.bias': (2,)}
+        >>> model(np.ones((1, 4, 6, 6), np.float32)).shape
+        (2, 2, 4, 4)
     """
     name = "relay.conv3d"
     x, added = images(b, x, name, 3)
@@ -201,6 +231,16 @@ def conv_transpose2d(
     Raises:
         ShapeError: the filters take other channels, or the padding leaves nothing.
         TypeError_: output_padding is not below the strides.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (4, 3, 3)]):
+        ...     return relay.conv_transpose2d(x, num_filter=2, ksize=2, strides=2)
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'conv_transpose2d_0.weight': (4, 2, 2, 2), 'conv_transpose2d_0.bias': (2,)}
+        >>> model(np.ones((4, 3, 3), np.float32)).shape
+        (2, 6, 6)
     """
     name = "relay.conv_transpose2d"
     x, added = images(b, x, name)

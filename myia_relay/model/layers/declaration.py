@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...abstract.types import FLOATS, Array, Scalar
-from ...functions import Sized
+from ...functions import Sized, users_text
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
 from ...infer.language.calls import call_python, numeric
@@ -70,7 +70,7 @@ class Layer(Sized):
 
         call.__name__ = call.__qualname__ = name
         call.__module__ = __package__ or ""
-        call.__doc__ = doc
+        call.__doc__ = users_text(doc)
         known = [o for o in (*self.settings, *COMMON) if o not in (*runtime, *static)]
         super().__init__(call, (*static, *known), ())
         special(self)(self.compiled)
@@ -81,6 +81,12 @@ class Layer(Sized):
         if isinstance(self.meaning, Implementation):
             return self.meaning.positional
         return tuple(inspect.signature(self.meaning).parameters)
+
+    def shown_signature(self) -> inspect.Signature:
+        """That of a call in a model; the docstring has the one with weights."""
+        keywords = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COMMON]
+        own = inspect.signature(self.parts).parameters.values()
+        return inspect.Signature([*(p.replace(annotation=inspect.Parameter.empty) for p in own), *keywords])
 
     async def compiled(self, engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
         """Infer a call in compiled code."""

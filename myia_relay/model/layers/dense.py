@@ -41,6 +41,16 @@ def linear(b: Builder, x, weight, bias=None) -> Var:
 
     Raises:
         ShapeError: features, weights and bias do not fit.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (3,)]):
+        ...     return relay.linear(x, num_hidden=2)
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'linear_0.weight': (2, 3), 'linear_0.bias': (2,)}
+        >>> model(np.ones((3,), np.float32)).shape
+        (2,)
     """
     x = floating(strong(operand(b, x, "relay.linear")))
     x, weight = promote(b, x, strong(operand(b, weight, "relay.linear: weight")), what="relay.linear")
@@ -88,6 +98,14 @@ def embedding(b: Builder, ids, weight) -> Var:
 
     Raises:
         ShapeError: the table is no matrix.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Int, (4,)]):
+        ...     return relay.embedding(x, num_embeddings=10, dim=3)
+        >>> model = relay.create_model(f)
+        >>> model(np.array([1, 5, 5, 9])).shape
+        (4, 3)
     """
     table = floating(strong(operand(b, weight, "relay.embedding: weight")))
     if len(table.shape) != 2:

@@ -86,6 +86,16 @@ def dropout(x, rate, key):
         x: a float array.
         rate: at least 0 and below 1, known at compile time.
         key: a key of `relay.random`.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (4,)]):
+        ...     return relay.dropout(x, 0.5)
+        >>> model = relay.create_model(f, seed=1)
+        >>> model(np.ones(4, np.float32))
+        array([1., 1., 1., 1.], dtype=float32)
+        >>> np.unique(np.append(model(np.ones(4, np.float32), training=True), [0, 2]))
+        array([0., 2.])
     """
     kept = bernoulli(fold_in(key, example_number(x)), 1.0 - rate, np.shape(x))
     return np.where(kept, x / (1 - rate), np.zeros_like(x))

@@ -23,6 +23,10 @@ def top_k(x, k, axis=-1):
 
     Raises:
         ValueError: k is negative, or more than there are.
+
+    Example:
+        >>> relay.top_k(np.array([3.0, 9.0, 5.0]), 2)
+        (array([9., 5.]), array([1, 2]))
     """
     x = np.moveaxis(np.asarray(x), axis, -1)
     n = x.shape[-1]

@@ -90,6 +90,15 @@ def layer_norm(b: Builder, x, weight, bias=None, axes=-1, eps=1e-5) -> Var:
         bias: the shift, or None.
         axes: one axis or several.
         eps: added to the variance.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (2, 4)]):
+        ...     return relay.layer_norm(x)
+        >>> model = relay.create_model(f)
+        >>> model(np.array([[1, 2, 3, 4], [5, 5, 5, 5]], np.float32)).round(2)
+        array([[-1.34, -0.45,  0.45,  1.34],
+               [ 0.  ,  0.  ,  0.  ,  0.  ]], dtype=float32)
     """
     x = floating(reducible(b, x, "relay.layer_norm"))
     chosen = normalise_axes("relay.layer_norm", axes, x.shape)
@@ -114,6 +123,14 @@ def rms_norm(b: Builder, x, weight, axes=-1, eps=None) -> Var:
         weight: the scale; None for none.
         axes: one axis or several.
         eps: added to the mean; by default the distance from 1 to the next number of the dtype, as in PyTorch.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (4,)]):
+        ...     return relay.rms_norm(x)
+        >>> model = relay.create_model(f)
+        >>> model(np.array([3, 4, 0, 0], np.float32)).round(2)
+        array([1.2, 1.6, 0. , 0. ], dtype=float32)
     """
     x = floating(reducible(b, x, "relay.rms_norm"))
     chosen = normalise_axes("relay.rms_norm", axes, x.shape)
@@ -155,6 +172,16 @@ def group_norm(b: Builder, x, weight, bias=None, num_groups=1, eps=1e-5, axis=1)
 
     Raises:
         ShapeError: the groups do not divide the channels.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (4, 2, 2)]):
+        ...     return relay.group_norm(x, num_groups=2)
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'group_norm_0.weight': (4,), 'group_norm_0.bias': (4,)}
+        >>> model(np.ones((4, 2, 2), np.float32)).shape
+        (4, 2, 2)
     """
     x = floating(reducible(b, x, "relay.group_norm"))
     at = channel_axis(x, axis, "relay.group_norm")
@@ -211,6 +238,16 @@ def batch_norm(
 
     Raises:
         ShapeError: the running statistics have another shape.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (3, 4, 4)]):
+        ...     return relay.batch_norm(x)
+        >>> model = relay.create_model(f)
+        >>> list(model.params), list(model.state)
+        (['batch_norm_0.weight', 'batch_norm_0.bias'], ['batch_norm_0.running_mean', 'batch_norm_0.running_var'])
+        >>> model(np.ones((3, 4, 4), np.float32)).shape
+        (3, 4, 4)
     """
     name = "relay.batch_norm"
     x = floating(reducible(b, x, name))

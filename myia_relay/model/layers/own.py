@@ -27,6 +27,16 @@ def parameter(name: str, shape: Any, dtype: Any = Float32, init: Any = None, uns
 
     Raises:
         TypeError_: outside of a model.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, 3]):
+        ...     return x * relay.parameter("scale", 3, init="ones")
+        >>> model = relay.create_model(f)
+        >>> list(model.params)
+        ['scale_0']
+        >>> model(np.array([1, 2, 3], np.float32))
+        array([1., 2., 3.], dtype=float32)
     """
     raise TypeError_(
         "relay.parameter makes a parameter of a model: call it in a function decorated with @relay_model; elsewhere use an array"

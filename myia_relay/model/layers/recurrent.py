@@ -102,6 +102,11 @@ def rnn_cell(x, state, weight_ih, weight_hh, bias_ih=None, bias_hh=None):
 
     In a model: `rnn_cell(x, state, num_hidden=None, no_bias=False)` with the parameters weight_ih (num_hidden, n), weight_hh
     (num_hidden, num_hidden), bias_ih and bias_hh (num_hidden,). Elsewhere the weights come after the state.
+
+    Example:
+        >>> h = relay.rnn_cell(np.ones(3), np.zeros(2), np.ones((2, 3)), np.eye(2), np.zeros(2), np.zeros(2))
+        >>> h.round(3)
+        array([0.995, 0.995])
     """
     return _rnn_step(linear(x, weight_ih, bias_ih), state, weight_hh, bias_hh)
 
@@ -109,14 +114,27 @@ def rnn_cell(x, state, weight_ih, weight_hh, bias_ih=None, bias_hh=None):
 @layer(_gru_cell, weights=WEIGHTS, staged=False, example="relay.gru_cell(x, state)")
 def gru_cell(x, state, weight_ih, weight_hh, bias_ih=None, bias_hh=None):
     """One step of `gru`; see `rnn_cell`. Weights and biases are those of the gates r, z, n below each other: (3 * num_hidden,
-    ...)."""
+    ...).
+
+    Example:
+        >>> h = relay.gru_cell(np.ones(3), np.zeros(2), np.ones((6, 3)), np.ones((6, 2)), np.zeros(6), np.zeros(6))
+        >>> h.round(3)
+        array([0.047, 0.047])
+    """
     return _gru_step(linear(x, weight_ih, bias_ih), state, weight_hh, bias_hh)
 
 
 @layer(_lstm_cell, weights=WEIGHTS, staged=False, example="relay.lstm_cell(x, (h, c))")
 def lstm_cell(x, state, weight_ih, weight_hh, bias_ih=None, bias_hh=None):
     """One step of `lstm`: the state is (h, c), and so is the new one; see `rnn_cell`. Weights and biases are those of the gates
-    i, f, g, o below each other: (4 * num_hidden, ...)."""
+    i, f, g, o below each other: (4 * num_hidden, ...).
+
+    Example:
+        >>> state = (np.zeros(2), np.zeros(2))
+        >>> h, c = relay.lstm_cell(np.ones(3), state, np.ones((8, 3)), np.ones((8, 2)), np.zeros(8), np.zeros(8))
+        >>> h.round(3), c.round(3)
+        (array([0.704, 0.704]), array([0.948, 0.948]))
+    """
     return _lstm_step(linear(x, weight_ih, bias_ih), state, weight_hh, bias_hh)
 
 
@@ -232,6 +250,16 @@ def rnn(xs, weights, num_layers=1, bidirectional=False, state=None):
     Returns:
         (ys, state): the outputs of the last layer, (T, num_hidden * directions) or (T, N, num_hidden * directions), and the last
         states.
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (5, 3)]):
+        ...     return relay.rnn(x, num_hidden=2)[0]
+        >>> model = relay.create_model(f)
+        >>> {k: v.shape for k, v in model.params.items()}
+        {'rnn_0.weight_ih_l0': (2, 3), 'rnn_0.weight_hh_l0': (2, 2), 'rnn_0.bias_ih_l0': (2,), 'rnn_0.bias_hh_l0': (2,)}
+        >>> model(np.ones((5, 3), np.float32)).shape
+        (5, 2)
     """
     _require_sequences(xs, "rnn")
     if state is None:
@@ -243,7 +271,16 @@ def rnn(xs, weights, num_layers=1, bidirectional=False, state=None):
 @layer(_gru, gathered="weights", static=STATIC, staged=False, example="relay.gru(xs, num_hidden=128)")
 def gru(xs, weights, num_layers=1, bidirectional=False, state=None):
     """Gated recurrent units (K. Cho et al. 2014, in PyTorch's form) over the first axis; arguments and results are those of
-    `rnn`. The weights of a layer are those of its gates r, z, n below each other: (3 * num_hidden, ...)."""
+    `rnn`. The weights of a layer are those of its gates r, z, n below each other: (3 * num_hidden, ...).
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (5, 3)]):
+        ...     return relay.gru(x, num_hidden=2, bidirectional=True)[0]
+        >>> model = relay.create_model(f)
+        >>> model(np.ones((5, 3), np.float32)).shape
+        (5, 4)
+    """
     _require_sequences(xs, "gru")
     if state is None:
         state = _zeros(xs, weights, num_layers, bidirectional)
@@ -256,7 +293,17 @@ def lstm(xs, weights, num_layers=1, bidirectional=False, state=None):
     """Long short-term memory (S. Hochreiter and J. Schmidhuber 1997, F. Gers et al. 1999) over the first axis; arguments and
     results are those of `rnn`, except that a state is (h, c), two such arrays. The weights of a layer are those of its gates i,
     f, g, o below each
-    other: (4 * num_hidden, ...)."""
+    other: (4 * num_hidden, ...).
+
+    Example:
+        >>> @relay_model
+        ... def f(x: Tensor[Float, (5, 3)]):
+        ...     ys, (h, c) = relay.lstm(x, num_hidden=2, num_layers=2)
+        ...     return ys, h, c
+        >>> model = relay.create_model(f)
+        >>> [part.shape for part in model(np.ones((5, 3), np.float32))]
+        [(5, 2), (2, 2), (2, 2)]
+    """
     _require_sequences(xs, "lstm")
     if state is None:
         first = _zeros(xs, weights, num_layers, bidirectional)

@@ -122,6 +122,10 @@ def clip_by_global_norm(grads: Any, n: Any) -> Any:
 
     Returns:
         A tree of the same structure.
+
+    Example:
+        >>> relay.optim.clip_by_global_norm({"w": np.array([3.0, 4.0])}, 1.0)["w"].round(3)
+        array([0.6, 0.8])
     """
     return _clip_norm(_plain(grads), n)
 
@@ -135,6 +139,10 @@ def clip_by_value(grads: Any, n: Any) -> Any:
 
     Returns:
         A tree of the same structure.
+
+    Example:
+        >>> relay.optim.clip_by_value({"w": np.array([3.0, -4.0])}, 1.0)
+        {'w': array([ 1., -1.])}
     """
     return _clip_value(_plain(grads), n)
 
@@ -152,6 +160,10 @@ def ema(params: Any, decay: Any, average: Any = None) -> Any:
 
     Returns:
         A tree of the same structure.
+
+    Example:
+        >>> relay.optim.ema({"w": np.array([0.0])}, 0.9, {"w": np.array([1.0])})
+        {'w': array([0.9])}
     """
     return _average(_plain(params), decay, _plain(average))
 

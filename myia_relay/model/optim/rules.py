@@ -25,6 +25,13 @@ def sgd(p, g, velocity, *, lr=0.01, momentum=0, nesterov=False, weight_decay=0):
         nesterov: whether a step goes along `g + momentum * v` (Sutskever et al., ICML 2013, in PyTorch's form).
         weight_decay: adds `weight_decay * p` to the gradient.
         mask: which parameters decay: a tree of bools like the parameters, or a function of a parameter.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.sgd(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.95, 2.05])
     """
     g = _decayed(p, g, weight_decay)
     if momentum is None:
@@ -42,6 +49,13 @@ def momentum(p, g, velocity, *, lr=0.01, momentum=0.9, nesterov=False, weight_de
         lr: the learning rate, a number or a schedule.
         momentum: how much of the velocity remains in a step.
         nesterov, weight_decay, mask: as in `sgd`.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.momentum(lr=0.1, nesterov=True)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.905, 2.095])
     """
     g = _decayed(p, g, weight_decay)
     velocity = momentum * velocity + g
@@ -59,6 +73,13 @@ def adam(p, g, m, v, t, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_dec
         eps: added to the root of the second moment.
         weight_decay: adds `weight_decay * p` to the gradient; see `adamw`.
         mask: as in `sgd`.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.adam(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.9, 2.1])
     """
     g = _decayed(p, g, weight_decay)
     m, v = _moments(g, m, v, beta1, beta2)
@@ -77,6 +98,13 @@ def adamw(p, g, m, v, t, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_de
         beta1, beta2, eps: as in `adam`.
         weight_decay: of the parameters themselves.
         mask: as in `sgd`; `mask=lambda p: p.ndim > 1` leaves out biases and scales.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.adamw(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.899, 2.098])
     """
     if weight_decay is not None:
         p = p * (1.0 - lr * weight_decay)
@@ -98,6 +126,13 @@ def rmsprop(p, g, square, mean, velocity, *, lr=0.01, alpha=0.99, eps=1e-8, mome
         momentum: of the steps.
         centered: whether the variance is taken for the mean square (Graves 2013).
         weight_decay, mask: as in `sgd`.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.rmsprop(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0., 3.])
     """
     g = _decayed(p, g, weight_decay)
     square = alpha * square + (1.0 - alpha) * (g * g)
@@ -123,6 +158,13 @@ def adagrad(p, g, total, *, lr=0.01, eps=1e-10, initial=0, weight_decay=0):
         eps: added to the root.
         initial: what the sums begin with.
         weight_decay, mask: as in `sgd`.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.adagrad(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.9, 2.1])
     """
     g = _decayed(p, g, weight_decay)
     total = total + g * g
@@ -140,6 +182,13 @@ def lion(p, g, m, *, lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0):
         beta2: how much of it remains.
         weight_decay: decoupled, as in `adamw`.
         mask: as in `sgd`.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.lion(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.9, 2.1])
     """
     step = _sign(beta1 * m + (1.0 - beta1) * g)
     if weight_decay is not None:
@@ -159,6 +208,13 @@ def lamb(p, g, m, v, t, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-6, weight_dec
         beta1, beta2, eps: as in `adam`.
         weight_decay: decoupled, and part of the direction.
         mask: as in `sgd`.
+
+    Example:
+        >>> params, grads = {"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -0.5])}
+        >>> opt = relay.optim.lamb(lr=0.1)
+        >>> params, state = opt.update(params, grads, opt.init(params))
+        >>> params["w"].round(3)
+        array([0.842, 2.158])
     """
     m, v = _moments(g, m, v, beta1, beta2)
     correction1, correction2 = _corrections(t, beta1, beta2)

@@ -16,7 +16,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class constant:
-    """Always `lr`."""
+    """Always `lr`.
+
+    Example:
+        >>> lr = relay.optim.schedules.constant(0.1)
+        >>> [round(float(lr(step)), 4) for step in (0, 5, 10, 20)]
+        [0.1, 0.1, 0.1, 0.1]
+    """
 
     lr: float
 
@@ -26,7 +32,13 @@ class constant:
 
 @dataclass(frozen=True)
 class linear:
-    """From `lr` to `final` in `steps` steps, along a line; then `final`."""
+    """From `lr` to `final` in `steps` steps, along a line; then `final`.
+
+    Example:
+        >>> lr = relay.optim.schedules.linear(0.1, 0.01, 10)
+        >>> [round(float(lr(step)), 4) for step in (0, 5, 10, 20)]
+        [0.1, 0.055, 0.01, 0.01]
+    """
 
     lr: float
     final: float
@@ -41,6 +53,11 @@ class cosine:
     """From `lr` to `final` in `steps` steps, along half a cosine (Loshchilov and Hutter, ICLR 2017); then `final`.
 
     PyTorch's rises again.
+
+    Example:
+        >>> lr = relay.optim.schedules.cosine(0.1, 10)
+        >>> [round(float(lr(step)), 4) for step in (0, 5, 10, 20)]
+        [0.1, 0.05, 0.0, 0.0]
     """
 
     lr: float
@@ -54,7 +71,13 @@ class cosine:
 
 @dataclass(frozen=True)
 class step:
-    """`lr`, multiplied by `factor` after every `every` steps."""
+    """`lr`, multiplied by `factor` after every `every` steps.
+
+    Example:
+        >>> lr = relay.optim.schedules.step(0.1, 10)
+        >>> [round(float(lr(step)), 4) for step in (0, 5, 10, 20)]
+        [0.1, 0.1, 0.01, 0.001]
+    """
 
     lr: float
     every: int
@@ -66,7 +89,13 @@ class step:
 
 @dataclass(frozen=True)
 class exponential:
-    """`lr`, multiplied by `factor` after each step."""
+    """`lr`, multiplied by `factor` after each step.
+
+    Example:
+        >>> lr = relay.optim.schedules.exponential(0.1, 0.9)
+        >>> [round(float(lr(step)), 4) for step in (0, 5, 10, 20)]
+        [0.1, 0.059, 0.0349, 0.0122]
+    """
 
     lr: float
     factor: float
@@ -82,6 +111,11 @@ class warmup:
     Attributes:
         schedule: a schedule; `constant(lr)` for one rate.
         steps: of the line. The rate of the first is `1 / (steps + 1)` of the first rate of the schedule.
+
+    Example:
+        >>> lr = relay.optim.schedules.warmup(relay.optim.schedules.constant(0.1), 9)
+        >>> [round(float(lr(step)), 4) for step in (0, 5, 10, 20)]
+        [0.01, 0.06, 0.1, 0.1]
     """
 
     schedule: Any

@@ -51,8 +51,25 @@ def _elementwise(prim: Primitive) -> Implementation:
     def rule(b: Builder, x) -> Var:
         return unwrap(prim(floating(operand(b, x, f"relay.{prim.name}"))))
 
-    rule.__doc__ = prim.__doc__
+    rule.__doc__ = f"{prim.__doc__}{_ELEMENTWISE.format(name=prim.name, value=_AT_ONE[prim.name])}"
     return Implementation(f"relay.{prim.name}", rule)
+
+
+_AT_ONE = {"erf": 0.8427, "sigmoid": 0.7311, "tanh": 0.7616}
+"""What they are at 1, for their examples."""
+
+_ELEMENTWISE = """
+
+Args:
+    x: a float, or an array of floats of any shape.
+
+Returns:
+    An array of the same shape.
+
+Example:
+    >>> round(float(relay.{name}(1.0)), 4)
+    {value}
+"""
 
 
 NN_OPS.update({n: _elementwise(REGISTRY[n]) for n in OPERATORS if n in REGISTRY and REGISTRY[n].kind == "elementwise"})
@@ -63,7 +80,19 @@ NN_OPS.update({n: _elementwise(REGISTRY[n]) for n in OPERATORS if n in REGISTRY 
 
 @op("relu")
 def relu(b: Builder, x) -> Var:
-    """x where x > 0, else 0. Its derivative at 0 is 0; NaN stays NaN."""
+    """x where x > 0, else 0. Its derivative at 0 is 0; NaN stays NaN.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.relu(np.array([-2.0, 0.0, 3.0]))
+        array([0., 0., 3.])
+    """
     x = strong(operand(b, x, "relay.relu"))
     zero = x.const(0)
     return unwrap(P.where(P.le(x, zero), zero, x))
@@ -71,7 +100,20 @@ def relu(b: Builder, x) -> Var:
 
 @op("gelu", static=("approximate",))
 def gelu(b: Builder, x, approximate=False) -> Var:
-    """x times the normal distribution function of x; `approximate` computes that with tanh, as GPT-2 does."""
+    """x times the normal distribution function of x; `approximate` computes that with tanh, as GPT-2 does.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+        approximate: whether to compute it with tanh.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.gelu(np.array([-1.0, 0.0, 1.0]))
+        array([-0.15865525,  0.        ,  0.84134475])
+    """
     x = floating(operand(b, x, "relay.gelu"))
     if approximate:
         inner = x.const((2 / math.pi) ** 0.5) * (x + x.const(0.044715) * x * x * x)
@@ -82,7 +124,19 @@ def gelu(b: Builder, x, approximate=False) -> Var:
 
 @op("softplus")
 def softplus(b: Builder, x) -> Var:
-    """log(1 + exp(x)) without overflow."""
+    """log(1 + exp(x)) without overflow.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.softplus(np.array([-1000.0, 0.0, 1000.0]))
+        array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
     x = floating(operand(b, x, "relay.softplus"))
     return unwrap(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x))))
 
@@ -102,7 +156,21 @@ def _shifted(x: Var, axes: tuple[int, ...]) -> tuple[Var, Var]:
 
 @op("logsumexp", static=("axis", "keepdims"))
 def logsumexp(b: Builder, x, axis=None, keepdims=False) -> Var:
-    """log(sum(exp(x))) without overflow."""
+    """log(sum(exp(x))) without overflow.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+        axis: one axis or several; None for all.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        An array without these axes.
+
+    Example:
+        >>> relay.logsumexp(np.array([[1000.0, 1000.0], [0.0, 1.0]]), axis=1)
+        array([1000.69314718,    1.31326169])
+    """
     x = floating(reducible(b, x, "relay.logsumexp"))
     axes = normalise_axes("relay.logsumexp", axis, x.shape)
     away, top = _shifted(x, axes)
@@ -114,7 +182,20 @@ def logsumexp(b: Builder, x, axis=None, keepdims=False) -> Var:
 
 @op("softmax", static=("axis",))
 def softmax(b: Builder, x, axis=-1) -> Var:
-    """exp(x) / sum(exp(x)) along an axis."""
+    """exp(x) / sum(exp(x)) along an axis.
+
+    Args:
+        b: the builder.
+        x: logits, an array of floats.
+        axis: along which the result sums to 1.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.softmax(np.array([1.0, 2.0, 1000.0]))
+        array([0., 0., 1.])
+    """
     x = floating(reducible(b, x, "relay.softmax"))
     axes = normalise_axes("relay.softmax", axis, x.shape)
     weights = P.exp(_shifted(x, axes)[0])
@@ -123,7 +204,20 @@ def softmax(b: Builder, x, axis=-1) -> Var:
 
 @op("log_softmax", static=("axis",))
 def log_softmax(b: Builder, x, axis=-1) -> Var:
-    """log(softmax(x)), computed without its cancellations."""
+    """log(softmax(x)), computed without its cancellations.
+
+    Args:
+        b: the builder.
+        x: logits, an array of floats.
+        axis: of the classes.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.log_softmax(np.array([1.0, 2.0, 3.0]))
+        array([-2.40760596, -1.40760596, -0.40760596])
+    """
     x = floating(reducible(b, x, "relay.log_softmax"))
     axes = normalise_axes("relay.log_softmax", axis, x.shape)
     away, _ = _shifted(x, axes)
@@ -140,9 +234,16 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
         labels: one-hot (or any) weights of the same shape, or integer class numbers of shape (...).
         axis: of the classes.
 
+    Returns:
+        The losses: the shape of the logits without the axis of the classes.
+
     Raises:
         TypeError_: labels are class numbers, and the classes are not in the last axis.
         ShapeError: the shapes of logits and labels differ.
+
+    Example:
+        >>> relay.softmax_cross_entropy(np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([1, 0]))
+        array([0.69314718, 0.12692801])
     """
     logits = floating(reducible(b, logits, "relay.softmax_cross_entropy"))
     axis = normalise_axis("relay.softmax_cross_entropy", axis, logits.shape)
@@ -258,9 +359,23 @@ def _pool(name: str, prim):
         sides = resolve_padding(padding, x.shape[2:], kernel, steps)
         return without_batch(prim(x, ksize=kernel, strides=steps, padding=sides), added)
 
-    rule.__doc__ = (
-        f"""{name}: each window's {"maximum" if prim is nn.max_pool else "mean"}; strides default to ksize."""
-    )
+    maximum = prim is nn.max_pool
+    rule.__doc__ = f"""Each window's {"maximum" if maximum else "mean"}.
+
+    Args:
+        x: images (C, H, W) or (N, C, H, W), float.
+        ksize: the window: `[1, h, w, 1]`, `[h, w]` or one int.
+        strides: from window to window, likewise; by default the window's size.
+        padding: "valid", "same" or ints, as of `relay.conv2d`.
+
+    Returns:
+        (C, H', W') or (N, C, H', W').
+
+    Example:
+        >>> relay.{name}(np.arange(16.0).reshape(1, 4, 4), ksize=2)
+        array([[[{" 5.,  7." if maximum else " 2.5,  4.5"}],
+                [{"13., 15." if maximum else "10.5, 12.5"}]]])
+    """
     return op(name, static=("ksize", "strides", "padding"))(rule)
 
 
@@ -272,8 +387,18 @@ avg_pool_op = _pool("avg_pool", nn.avg_pool)
 def flatten_layer(b: Builder, x) -> Var:
     """One axis of features: (C, H, W) -> (C * H * W,), and with four axes or two (N, ...) -> (N, features).
 
+    Args:
+        b: the builder.
+        x: an array.
+
     Raises:
         ShapeError: it is no array.
+
+    Example:
+        >>> relay.flatten_layer(np.ones((2, 3, 4))).shape
+        (24,)
+        >>> relay.flatten_layer(np.ones((5, 2, 3, 4))).shape
+        (5, 24)
     """
     x = operand(b, x, "relay.flatten_layer")
     if not isinstance(x.type, Array):
@@ -286,7 +411,20 @@ def flatten_layer(b: Builder, x) -> Var:
 
 @op("argmax", static=("axis",))
 def argmax(b: Builder, x, axis=None) -> Var:
-    """The position of the first greatest element: of all, or along an axis."""
+    """The position of the first greatest element: of all, or along an axis.
+
+    Args:
+        b: the builder.
+        x: an array of numbers, not empty.
+        axis: along which; None for all elements.
+
+    Returns:
+        int64: a scalar, or an array without that axis.
+
+    Example:
+        >>> relay.argmax(np.array([[1.0, 5.0], [7.0, 2.0]]), axis=1)
+        array([1, 0])
+    """
     x = reducible(b, x, "relay.argmax")
     if axis is None:
         x, axis = reshape(x, shape=(product(x.shape),)), 0
@@ -305,8 +443,16 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
         num_classes: size of the new last axis.
         dtype: of the result.
 
+    Returns:
+        An array with one more axis, the last.
+
     Raises:
         TypeError_: the labels are no integers.
+
+    Example:
+        >>> relay.one_hot(np.array([0, 2]), num_classes=3)
+        array([[1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
     """
     labels = operand(b, labels, "relay.one_hot")
     if labels.dtype not in INTS:

@@ -42,7 +42,20 @@ def _number(b: Builder, value, like: Var, name: str) -> Var:
 
 @op("leaky_relu")
 def leaky_relu(b: Builder, x, negative_slope=0.01) -> Var:
-    """x where x > 0, else negative_slope * x."""
+    """x where x > 0, else negative_slope * x.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+        negative_slope: the slope where x is negative.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.leaky_relu(np.array([-2.0, 0.0, 3.0]), negative_slope=0.1)
+        array([-0.2,  0. ,  3. ])
+    """
     x = _float(b, x, "leaky_relu")
     return unwrap(P.where(P.gt(x, x.const(0)), x, x * _number(b, negative_slope, x, "leaky_relu: negative_slope")))
 
@@ -54,21 +67,58 @@ def _elu(x: Var, alpha: Var) -> Var:
 
 @op("elu")
 def elu(b: Builder, x, alpha=1.0) -> Var:
-    """x where x > 0, else alpha * (exp(x) - 1)."""
+    """x where x > 0, else alpha * (exp(x) - 1).
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+        alpha: the scale where x is negative.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.elu(np.array([-2.0, 0.0, 3.0]))
+        array([-0.86466472,  0.        ,  3.        ])
+    """
     x = _float(b, x, "elu")
     return unwrap(_elu(x, _number(b, alpha, x, "elu: alpha")))
 
 
 @op("selu")
 def selu(b: Builder, x) -> Var:
-    """scale * elu(x, alpha) with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """scale * elu(x, alpha) with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.selu(np.array([-2.0, 0.0, 3.0]))
+        array([-1.52016647,  0.        ,  3.15210296])
+    """
     x = _float(b, x, "selu")
     return unwrap(x.const(SELU_SCALE) * _elu(x, x.const(SELU_ALPHA)))
 
 
 @op("silu")
 def silu(b: Builder, x) -> Var:
-    """x * sigmoid(x), also called swish."""
+    """x * sigmoid(x), also called swish.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.silu(np.array([-2.0, 0.0, 3.0]))
+        array([-0.23840584,  0.        ,  2.85772238])
+    """
     x = _float(b, x, "silu")
     return unwrap(x * REGISTRY["sigmoid"](x))
 
@@ -79,21 +129,57 @@ def _clipped(x: Var, low: float, high: float) -> Var:
 
 @op("hard_sigmoid")
 def hard_sigmoid(b: Builder, x) -> Var:
-    """x / 6 + 1 / 2, at least 0 and at most 1."""
+    """x / 6 + 1 / 2, at least 0 and at most 1.
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.hard_sigmoid(np.array([-4.0, 0.0, 1.5]))
+        array([0.  , 0.5 , 0.75])
+    """
     x = _float(b, x, "hard_sigmoid")
     return unwrap(_clipped(x + x.const(3), 0, 6) / x.const(6))
 
 
 @op("hard_swish")
 def hard_swish(b: Builder, x) -> Var:
-    """x * hard_sigmoid(x)."""
+    """x * hard_sigmoid(x).
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.hard_swish(np.array([-4.0, 0.0, 1.5]))
+        array([-0.   ,  0.   ,  1.125])
+    """
     x = _float(b, x, "hard_swish")
     return unwrap(x * _clipped(x + x.const(3), 0, 6) / x.const(6))
 
 
 @op("mish")
 def mish(b: Builder, x) -> Var:
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    Args:
+        b: the builder.
+        x: numbers, a scalar or an array of any shape.
+
+    Returns:
+        An array of the same shape.
+
+    Example:
+        >>> relay.mish(np.array([-2.0, 0.0, 3.0]))
+        array([-0.25250148,  0.        ,  2.986535  ])
+    """
     x = _float(b, x, "mish")
     return unwrap(x * P.tanh(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x)))))
 
@@ -102,8 +188,20 @@ def mish(b: Builder, x) -> Var:
 def glu(b: Builder, x, axis=-1) -> Var:
     """The first half along an axis times the sigmoid of the second half.
 
+    Args:
+        b: the builder.
+        x: an array of floats.
+        axis: the axis that is halved; its size is even.
+
+    Returns:
+        An array with half the size along that axis.
+
     Raises:
         ShapeError: the axis cannot be halved.
+
+    Example:
+        >>> relay.glu(np.array([1.0, 2.0, 0.0, 0.0]))
+        array([0.5, 1. ])
     """
     x = floating(reducible(b, x, "relay.glu"))
     at = normalise_axis("relay.glu", axis, x.shape)
@@ -162,6 +260,13 @@ def mse_loss(b: Builder, x, target, reduction="mean") -> Var:
         x: predictions.
         target: of the same shape.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A scalar; with "none" an array of the shape of x.
+
+    Example:
+        >>> relay.mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+        np.float64(2.0)
     """
     x, target = _pair(b, x, target, "mse_loss")
     away = x - target
@@ -170,14 +275,43 @@ def mse_loss(b: Builder, x, target, reduction="mean") -> Var:
 
 @op("l1_loss", static=("reduction",))
 def l1_loss(b: Builder, x, target, reduction="mean") -> Var:
-    """|x - target|, its mean over all elements; `reduction` as in `mse_loss`."""
+    """|x - target|, its mean over all elements; `reduction` as in `mse_loss`.
+
+    Args:
+        b: the builder.
+        x: predictions.
+        target: of the same shape.
+        reduction: "mean", "sum" or "none".
+
+    Returns:
+        A scalar; with "none" an array of the shape of x.
+
+    Example:
+        >>> relay.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]), reduction="sum")
+        np.float64(2.0)
+    """
     x, target = _pair(b, x, target, "l1_loss")
     return _reduced(b, P.abs_(x - target), reduction, "l1_loss")
 
 
 @op("huber_loss", static=("reduction",))
 def huber_loss(b: Builder, x, target, delta=1.0, reduction="mean") -> Var:
-    """d ** 2 / 2 where |d| = |x - target| is below delta, else delta * (|d| - delta / 2); its mean over all elements."""
+    """d ** 2 / 2 where |d| = |x - target| is below delta, else delta * (|d| - delta / 2); its mean over all elements.
+
+    Args:
+        b: the builder.
+        x: predictions.
+        target: of the same shape.
+        delta: where the square ends.
+        reduction: "mean", "sum" or "none".
+
+    Returns:
+        A scalar; with "none" an array of the shape of x.
+
+    Example:
+        >>> relay.huber_loss(np.array([1.0, 2.0]), np.array([1.5, 4.0]), reduction="none")
+        array([0.125, 1.5  ])
+    """
     x, target = _pair(b, x, target, "huber_loss")
     away = x - target
     size, half, bound = P.abs_(away), x.const(0.5), _number(b, delta, x, "huber_loss: delta")
@@ -194,6 +328,13 @@ def sigmoid_cross_entropy(b: Builder, logits, labels, reduction="mean") -> Var:
         logits: z.
         labels: y between 0 and 1, of the same shape; booleans and integers too.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A scalar; with "none" an array of the shape of the logits.
+
+    Example:
+        >>> relay.sigmoid_cross_entropy(np.array([0.0, 0.0]), np.array([1.0, 0.0]))
+        np.float64(0.6931471805599453)
     """
     labels = operand(b, labels, "relay.sigmoid_cross_entropy")
     if labels.dtype not in FLOATS:
@@ -213,9 +354,16 @@ def nll_loss(b: Builder, log_probs, labels, reduction="mean") -> Var:
         labels: integer class numbers of shape (...).
         reduction: "mean", "sum" or "none".
 
+    Returns:
+        A scalar; with "none" one loss for each example.
+
     Raises:
         ShapeError: the labels do not fit.
         TypeError_: the labels are no integers.
+
+    Example:
+        >>> relay.nll_loss(np.log(np.array([[0.5, 0.5], [0.25, 0.75]])), np.array([0, 1]))
+        np.float64(0.4904146265058631)
     """
     log_probs = floating(reducible(b, log_probs, "relay.nll_loss"))
     labels = operand(b, labels, "relay.nll_loss")
@@ -242,8 +390,15 @@ def kl_divergence(b: Builder, log_probs, target, reduction="mean") -> Var:
         target: probabilities, of the same shape.
         reduction: "mean", "sum", "none", or "batchmean": the sum over the size of the first axis.
 
+    Returns:
+        A scalar; with "none" an array of the shape of the target.
+
     Raises:
         ShapeError: there is no axis of examples.
+
+    Example:
+        >>> relay.kl_divergence(np.log(np.array([0.5, 0.5])), np.array([1.0, 0.0]), reduction="sum")
+        np.float64(0.6931471805599453)
     """
     log_probs, target = _pair(b, log_probs, target, "kl_divergence")
     there = P.gt(target, target.const(0))
@@ -260,8 +415,22 @@ def kl_divergence(b: Builder, log_probs, target, reduction="mean") -> Var:
 def cosine_similarity(b: Builder, x, y, axis=-1, eps=1e-8) -> Var:
     """sum(x * y) / (norm(x) * norm(y)) along an axis, with norms of at least eps.
 
+    Args:
+        b: the builder.
+        x: an array of floats.
+        y: of the same shape.
+        axis: of the vectors.
+        eps: the least norm.
+
+    Returns:
+        An array without that axis.
+
     Raises:
         ShapeError: the shapes differ.
+
+    Example:
+        >>> relay.cosine_similarity(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+        np.float64(0.7071067811865475)
     """
     x, y = (floating(reducible(b, v, "relay.cosine_similarity")) for v in (x, y))
     x, y = promote(b, x, y, what="relay.cosine_similarity")
@@ -315,6 +484,14 @@ def adaptive_avg_pool(b: Builder, x, size) -> Var:
         b: the builder.
         x: (C, H, W) or (N, C, H, W), float, of known height and width.
         size: (H', W') or one int.
+
+    Returns:
+        (C, H', W') or (N, C, H', W').
+
+    Example:
+        >>> relay.adaptive_avg_pool(np.arange(16.0).reshape(1, 4, 4), 2)
+        array([[[ 2.5,  4.5],
+                [10.5, 12.5]]])
     """
     x, added = images(b, x, "relay.adaptive_avg_pool")
     have, want = _known_size(x, "relay.adaptive_avg_pool"), windows(size, "size", 2)
@@ -327,7 +504,16 @@ def adaptive_avg_pool(b: Builder, x, size) -> Var:
 @op("global_avg_pool")
 def global_avg_pool(b: Builder, x) -> Var:
     """The mean of every channel: (C, H, W) -> (C,) and (N, C, H, W) -> (N, C). The axes are gone, unlike PyTorch's pool to (1,
-    1)."""
+    1).
+
+    Args:
+        b: the builder.
+        x: (C, H, W) or (N, C, H, W), float.
+
+    Example:
+        >>> relay.global_avg_pool(np.arange(8.0).reshape(2, 2, 2))
+        array([1.5, 5.5])
+    """
     x, added = images(b, x, "relay.global_avg_pool")
     return without_batch(reduce_sum(x, axes=(2, 3)) / count(b, x, (2, 3), x.dtype), added)
 
@@ -354,8 +540,16 @@ def upsample(b: Builder, x, scale=2, mode="nearest") -> Var:
         scale: (vertical, horizontal), or one int.
         mode: "nearest", or "bilinear" between the centres of pixels, as PyTorch's with align_corners=False.
 
+    Returns:
+        Images of the larger height and width.
+
     Raises:
         ValueError_: there is no such mode.
+
+    Example:
+        >>> relay.upsample(np.array([[[1.0, 2.0]]]), 2)
+        array([[[1., 1., 2., 2.],
+                [1., 1., 2., 2.]]])
     """
     x, added = images(b, x, "relay.upsample")
     up, across = windows(scale, "scale", 2)
@@ -379,8 +573,17 @@ def pad(b: Builder, x, padding, value=0.0) -> Var:
         padding: as of `relay.conv2d`: an int, (vertical, horizontal) or ((top, bottom), (left, right)).
         value: what the border is made of.
 
+    Returns:
+        Images of the larger height and width.
+
     Raises:
         TypeError_: the padding is a word.
+
+    Example:
+        >>> relay.pad(np.ones((1, 1, 2)), 1)
+        array([[[0., 0., 0., 0.],
+                [0., 1., 1., 0.],
+                [0., 0., 0., 0.]]])
     """
     if isinstance(padding, str):
         raise TypeError_(f"relay.pad: padding={padding!r}: it is an int, (vertical, horizontal) or ((t, b), (l, r))")

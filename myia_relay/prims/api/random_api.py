@@ -77,6 +77,10 @@ def key(b: Builder, seed) -> Var:
 
     Raises:
         TypeError_: the seed is no int of 64 bits.
+
+    Example:
+        >>> relay.random.key(0)
+        np.uint64(0)
     """
     if not isinstance(seed, Var) and isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         if not -(1 << 63) <= int(seed) < 1 << 64:
@@ -117,6 +121,12 @@ def split(b: Builder, key, n=2) -> Var:
 
     Returns:
         An array of keys, which can be unpacked: `a, b = split(key)`.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> a, b = relay.random.split(key)
+        >>> relay.random.split(key, 5).shape
+        (5,)
     """
     return draw_words(b, key, n, "split")
 
@@ -135,6 +145,11 @@ def fold_in(b: Builder, key, data) -> Var:
 
     Raises:
         TypeError_: the number is no int.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> relay.random.fold_in(key, 3) == relay.random.split(key, 5)[3]
+        np.True_
     """
     key = key_of(b, key, "fold_in")
     x = operand(b, data, "relay.random.fold_in: the number")
@@ -196,6 +211,11 @@ def bits(b: Builder, key, shape=(), dtype="uint64") -> Var:
 
     Raises:
         TypeError_: `dtype` is not unsigned.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> relay.random.bits(key, (2,)).dtype
+        dtype('uint64')
     """
     name = dtype_name(getattr(dtype, "element", dtype))
     if not name.startswith("uint"):
@@ -228,6 +248,12 @@ def uniform(b: Builder, key, shape=(), low=0.0, high=1.0, dtype="float64") -> Va
         low: a number, or an array that broadcasts to the shape. The derivative is 1 - u.
         high: likewise; the derivative is u.
         dtype: of the result.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> x = relay.random.uniform(key, (1000,), low=2.0, high=3.0)
+        >>> bool(x.min() >= 2), bool(x.max() < 3), round(float(x.mean()), 1)
+        (True, True, 2.5)
     """
     name = float_name(dtype, "uniform")
     u = unit(draw_words(b, key, shape, "uniform"), name)
@@ -250,6 +276,12 @@ def normal(b: Builder, key, shape=(), dtype="float64") -> Var:
         key: a key.
         shape: of the result.
         dtype: of the result.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> x = relay.random.normal(key, (3, 4))
+        >>> x.shape, x.dtype
+        ((3, 4), dtype('float64'))
     """
     name = float_name(dtype, "normal")
     return astype(_normal(draw_words(b, key, shape, "normal"), name), name)
@@ -268,6 +300,11 @@ def exponential(b: Builder, key, shape=(), dtype="float64") -> Var:
         key: a key.
         shape: of the result.
         dtype: of the result.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> round(float(relay.random.exponential(key, (100_000,)).mean()), 1)
+        1.0
     """
     name = float_name(dtype, "exponential")
     return astype(_exponential(draw_words(b, key, shape, "exponential"), name), name)
@@ -286,6 +323,11 @@ def gumbel(b: Builder, key, shape=(), dtype="float64") -> Var:
         key: a key.
         shape: of the result.
         dtype: of the result.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> round(float(relay.random.gumbel(key, (100_000,)).mean()), 1)
+        0.6
     """
     name = float_name(dtype, "gumbel")
     return astype(_gumbel(draw_words(b, key, shape, "gumbel"), name), name)
@@ -310,6 +352,11 @@ def bernoulli(b: Builder, key, p=0.5, shape=None) -> Var:
 
     Returns:
         Booleans.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> round(float(relay.random.bernoulli(key, 0.25, (100_000,)).mean()), 2)
+        0.25
     """
     key, p = key_of(b, key, "bernoulli"), operand(b, p, "relay.random.bernoulli: p")
     shape = p.shape if shape is None else sizes_of(b, shape, "relay.random.bernoulli")
@@ -333,6 +380,11 @@ def categorical(b: Builder, key, logits, axis=-1, shape=None) -> Var:
 
     Raises:
         ShapeError: there are no classes, or the shape does not end with that of the distributions.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> relay.random.categorical(key, np.array([0.0, 100.0, 0.0]))
+        np.int64(1)
     """
     key = key_of(b, key, "categorical")
     x = floating(operand(b, logits, "relay.random.categorical: logits"))
@@ -378,6 +430,11 @@ def randint(b: Builder, key, shape, low, high, dtype="int64") -> Var:
 
     Raises:
         TypeError_: a bound is no int, or `dtype` no integer dtype.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> np.unique(relay.random.randint(key, (1000,), 1, 7))
+        array([1, 2, 3, 4, 5, 6])
     """
     name = dtype_name(getattr(dtype, "element", dtype))
     if name not in INTS or name == "uint64":

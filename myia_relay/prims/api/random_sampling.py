@@ -31,6 +31,11 @@ def gamma(b: Builder, key, a, shape=None, dtype="float64") -> Var:
         a: a positive number, or an array that broadcasts to the shape; NaN where it is not positive.
         shape: of the result; by default that of `a`.
         dtype: of the result.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> round(float(relay.random.gamma(key, 2.0, (100_000,)).mean()), 1)
+        2.0
     """
     name, key = float_name(dtype, "gamma"), key_of(b, key, "gamma")
     a = operand(b, a, "relay.random.gamma: a")
@@ -49,6 +54,12 @@ def truncated_normal(b: Builder, key, lower, upper, shape=None, dtype="float64")
         lower, upper: numbers, which may be infinite, or arrays that broadcast to the shape. ValueError where lower >= upper.
         shape: of the result; by default that of the bounds.
         dtype: of the result.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> x = relay.random.truncated_normal(key, -1.0, 1.0, (1000,))
+        >>> bool(abs(x).max() <= 1)
+        True
     """
     name, key = float_name(dtype, "truncated_normal"), key_of(b, key, "truncated_normal")
     what = "relay.random.truncated_normal"
@@ -83,6 +94,11 @@ def permutation(b: Builder, key, x, axis=0) -> Var:
 
     Raises:
         TypeError_: `x` is neither.
+
+    Example:
+        >>> key = relay.random.key(0)
+        >>> sorted(relay.random.permutation(key, 5))
+        [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
     """
     key = key_of(b, key, "permutation")
     given = x if isinstance(x, Var) else operand(b, x, "relay.random.permutation: x")
