@@ -715,7 +715,7 @@ from myia_relay.model.layers.declaration import layer
 
 def test_a_layer_is_added_as_the_documentation_says(tmp_path, monkeypatch):
     text = (Path(__file__).parents[3] / "docs" / "layers.md").read_text("utf-8")
-    (block,) = [b for b in re.findall(r"```python\n(.*?)```", text, re.S) if "def scaled" in b]
+    (block,) = [b for b in re.findall(r"```python no-run\n(.*?)```", text, re.S) if "def scaled" in b]
     file = tmp_path / "layer_of_a_test.py"
     file.write_text(IMPORTS + block)
     with pytest.raises(InternalError, match=r"scaled is not in utils\.names\.LAYERS"):
