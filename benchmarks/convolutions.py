@@ -121,7 +121,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         work = dict.fromkeys(("chosen", "direct", "product"), flops) | {"sgemm": 2.0 * SQUARE**3}
         functions, error = systems_of(LAYERS[name], options.executor)
         figures = common.interleave(
-            {key: lambda key=key: work[key] / seconds(functions[key], options.seconds) / 1e9 for key in functions},
+            {
+                key: lambda key=key, work=work, functions=functions: (
+                    work[key] / seconds(functions[key], options.seconds) / 1e9
+                )
+                for key in functions
+            },
             options.rounds,
             rest=0.01,
         )
