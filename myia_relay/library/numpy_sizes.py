@@ -586,18 +586,8 @@ SOURCES: dict[Callable, Callable] = {
     getattr(np, function.__name__): function
     for function in (
         *(setdiff1d, intersect1d, union1d, setxor1d, trim_zeros, delete, insert, resize),
-        *(
-            digitize,
-            histogram,
-            histogram_bin_edges,
-            logspace,
-            geomspace,
-            lexsort,
-            unravel_index,
-            ravel_multi_index,
-            ix_,
-        ),
-        *(tril_indices, triu_indices),
+        *(digitize, histogram, histogram_bin_edges, logspace, geomspace),
+        *(lexsort, unravel_index, ravel_multi_index, ix_, tril_indices, triu_indices),
         *(select, choose, ediff1d, gradient, cov, corrcoef, dstack),
     )
     if hasattr(np, function.__name__)
