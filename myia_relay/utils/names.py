@@ -97,6 +97,8 @@ PUBLIC = {
     "fit": "model.fit",
     "evaluate": "model.evaluate",
     "Callback": "model.training",
+    "CSVLogger": "model.callbacks",
+    "TensorBoard": "model.callbacks",
     "load_compiled": "cache.export",
     "export_library": "cache.standalone",
     "History": "model.history",

@@ -9,6 +9,7 @@ import pytest
 
 from myia_relay import Float, Tensor, cli, grad, relay, relay_model
 from myia_relay.bisect import Finding, bisect, unlike
+from myia_relay.cli.arguments import RandomArrays, examples
 from myia_relay.ir.node import applied
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.ir.rewrite import Rewriter, all_graphs
@@ -288,11 +289,8 @@ def test_bad_arguments(tmp_path, capsys, words, status, message):
 
 
 def test_random_arguments_are_the_same_each_time():
-    def made() -> list:
-        arguments = cli._parser().parse_args(
-            ["bisect", "m.py:f", "--args", "float64[3]", "float64[3]", "int32[4]", "bool[5]"]
-        )
-        return arguments.args
+    def made() -> tuple:
+        return examples(["float64[3]", "float64[3]", "int32[4]", "bool[5]"], RandomArrays())
 
     first, second = made(), made()
     assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(first, second, strict=True))

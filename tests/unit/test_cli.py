@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from myia_relay import cli
+from myia_relay.cli import arguments, bench, commands, environment
+from myia_relay.cli.train import choose_data
 from myia_relay.model import datasets
 from myia_relay.model.history import History
 from myia_relay.utils.errors import TypeError_
@@ -31,16 +33,41 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess:
 def test_help():
     done = run("--help")
     assert done.returncode == 0 and done.stderr == ""
-    for command in ("train", "compile", "bench", "doctor"):
-        assert command in done.stdout
+    for command in commands.COMMANDS:
+        (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == [command]]
+        assert not line.endswith("..."), "the first line of its help is too long"
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("trian",), ("train",), ("train", "alexnet"), ("train", "lenet", "--epochs", "0")]
+    "words, message",
+    [
+        ((), "Usage:"),
+        (("trian",), "did you mean 'train'?"),
+        (("train",), "Missing argument"),
+        (("train", "alexnet"), "neither lenet nor FILE.py:MODEL"),
+        (("train", "lenet", "--epochs", "0"), "0 is not in the range"),
+        (("train", "lenet", "--data", "cifar"), "none of auto, mnist"),
+        (("train", "lenet", "--epoch", "3"), "--epochs"),
+        (("run", "f.py:f", "x + 1"), "neither a Python literal nor a type"),
+        (("run", "f.py:f", "missing.npy"), "missing.npy"),
+        (("cache", "clean"), "No such command 'clean'"),
+    ],
 )
-def test_a_wrong_command_line(words):
-    done = run(*words)
-    assert done.returncode == 2 and "usage:" in done.stderr and "Traceback" not in done.stderr
+def test_a_wrong_command_line(words, message, capsys):
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert "Usage:" in err and message in err and out == ""
+
+
+def test_statuses_of_processes():
+    done = run("trian")
+    assert done.returncode == 2 and "Usage:" in done.stderr and "Traceback" not in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "myia_relay", "doctor", "--json"]
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT)
+    os.close(writer)
+    assert done.returncode == 141 and done.stderr == b""
 
 
 def test_doctor(tmp_path):
@@ -55,6 +82,9 @@ def test_doctor(tmp_path):
     assert values["folder"] == f"{tmp_path / 'cache'} (MYIA_RELAY_CACHE)"
     assert values["mnist"].startswith("not here")
     assert values["cpu"] and values["cores"] and values["products"].startswith("OpenBLAS for ")
+    done = run("doctor", "--json", MYIA_RELAY_CACHE=str(tmp_path / "cache"), MYIA_RELAY_DATA=str(tmp_path))
+    found = {name: text for part in json.loads(done.stdout).values() for name, text in part.items()}
+    assert {name: " ".join(text.split()) for name, text in values.items()}.items() <= found.items()
     assert list((tmp_path / "cache").iterdir()) == [tmp_path / "cache" / "kernel"], "doctor wrote something"
 
 
@@ -76,17 +106,17 @@ def test_doctor_names_a_wrong_variable(capsys, monkeypatch):
     ("error", "status", "message"),
     [
         (KeyboardInterrupt(), 130, "stopped by Ctrl-C"),
-        (cli.UsageError("no such thing"), 1, "error: no such thing\n"),
+        (arguments.UsageError("no such thing"), 1, "error: no such thing\n"),
         (datasets.DatasetError("no data"), 1, "error: no data\n"),
         (TypeError_("an int is no array"), 1, "TypeError_: an int is no array\n"),
         (FileNotFoundError("there is no file x"), 1, "error: there is no file x\n"),
     ],
 )
 def test_errors(error, status, message, monkeypatch, capsys):
-    def fail(arguments):
+    def fail():
         raise error
 
-    monkeypatch.setattr(cli, "_doctor", fail)
+    monkeypatch.setattr(environment, "sections", fail)
     assert cli.main(["doctor"]) == status
     out, err = capsys.readouterr()
     assert message in err and "Traceback" not in err and out == "" and len(err.strip().splitlines()) == 1
@@ -96,10 +126,10 @@ def test_errors(error, status, message, monkeypatch, capsys):
 
 
 def test_our_own_errors_are_not_hidden(monkeypatch):
-    def fail(arguments):
+    def fail():
         raise ZeroDivisionError
 
-    monkeypatch.setattr(cli, "_doctor", fail)
+    monkeypatch.setattr(environment, "sections", fail)
     with pytest.raises(ZeroDivisionError):
         cli.main(["doctor"])
 
@@ -108,7 +138,7 @@ def test_our_own_errors_are_not_hidden(monkeypatch):
 
 
 def test_mnist_where_it_is(mnist_dir, capsys):
-    name, train, test = cli._choose_data("auto")
+    name, train, test = choose_data("auto")
     assert (name, len(train), len(test)) == ("mnist", 60000, 10000)
     assert capsys.readouterr() == ("", "")
 
@@ -118,12 +148,12 @@ def test_digits_where_mnist_is_not(monkeypatch, capsys):
         raise datasets.DatasetError("mnist was not found and cannot be downloaded. Tried:\n  here\n  there")
 
     monkeypatch.setattr(datasets, "mnist", missing)
-    name, train, test = cli._choose_data("auto")
+    name, train, test = choose_data("auto")
     assert (name, len(train), len(test)) == ("digits", 1437, 360)
     out = capsys.readouterr().out
     assert out == "no MNIST here (mnist was not found and cannot be downloaded): using digits, part of the package\n"
     with pytest.raises(datasets.DatasetError):
-        cli._choose_data("mnist")
+        choose_data("mnist")
 
 
 # train, with a stand-in for the compiler: what is asked of it, and what is printed.
@@ -193,7 +223,7 @@ def test_ctrl_c_while_training(trainer, capsys, tmp_path):
     [("2.0", 2.0), ("-3", -3), ("True", True), ("(1, 2.5)", (1, 2.5)), ("{'a': 1}", {"a": 1}), ("None", None)],
 )
 def test_literal_arguments(text, value):
-    found = cli._example(text)
+    found = arguments.example(text)
     assert found == value and type(found) is type(value)
 
 
@@ -208,14 +238,14 @@ def test_literal_arguments(text, value):
     ],
 )
 def test_array_arguments(text, dtype, shape):
-    found = cli._example(text)
+    found = arguments.example(text)
     assert found.dtype.name == dtype and found.shape == shape and not found.any()
 
 
 @pytest.mark.parametrize("text", ["x + 1", "float33[2]", "f(", "float32[a]", "__import__('os')"])
 def test_bad_arguments(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="is no array type|is neither a Python literal nor a type"):
-        cli._example(text)
+    with pytest.raises(ValueError, match="is no array type|is neither a Python literal nor a type"):
+        arguments.example(text)
 
 
 def test_load_function(tmp_path, monkeypatch):
@@ -224,7 +254,7 @@ def test_load_function(tmp_path, monkeypatch):
     (tmp_path / "user_module.py").write_text(
         "import helper_of_user\ndef triple(x):\n    return helper_of_user.factor * x\n"
     )
-    function = cli._load_function(f"{tmp_path}/user_module.py:triple")
+    function = arguments.load(f"{tmp_path}/user_module.py:triple")
     assert function(2) == 6 and sys.modules["user_module"].triple is function
     for text, message in [
         (f"{tmp_path}/user_module.py:tripel", "has no 'tripel'; did you mean 'triple'"),
@@ -232,8 +262,8 @@ def test_load_function(tmp_path, monkeypatch):
         ("user_module.py", "does not name a function"),
         (f"{tmp_path}/user_module.py:a b", "does not name a function"),
     ]:
-        with pytest.raises(cli.UsageError, match=message):
-            cli._load_function(text)
+        with pytest.raises(arguments.UsageError, match=message):
+            arguments.load(text)
 
 
 def test_compile_reports(tmp_path):
@@ -246,7 +276,7 @@ def test_compile_reports(tmp_path):
 
 
 def test_bench_needs_a_checkout(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "site-packages" / "myia_relay" / "cli.py"))
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "site-packages" / "myia_relay" / "cli" / "bench.py"))
     assert cli.main(["bench"]) == 1
     assert "run this in a checkout" in capsys.readouterr().err
 
@@ -255,5 +285,5 @@ def test_bench_hands_on_words_and_status(monkeypatch, tmp_path):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__init__.py").touch()  # without it, a `benchmarks` on PYTHONPATH goes first
     (tmp_path / "benchmarks" / "__main__.py").write_text("import sys\nsys.exit(len(sys.argv))\n")
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "myia_relay" / "cli.py"))
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "myia_relay" / "cli" / "bench.py"))
     assert cli.main(["bench", "lenet", "--quick"]) == 3

@@ -8,6 +8,7 @@ from .cache.cache_util import python
 PROGRAM = """
 import csv, ctypes, gzip, http.client, importlib.resources, logging, mmap, multiprocessing.util, os, platform, resource, sys
 import urllib.request, ml_dtypes, numpy as np, safetensors.numpy, scipy_openblas32, tqdm
+import click, rich.console, rich.table
 
 system, tvm = sys.argv[1:]
 if tvm == "no":

@@ -1,0 +1,76 @@
+"""`run`: compile a function of a file, call it, show its result."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..utils.errors import CompileError
+from ..utils.raising import without_our_frames
+from .arguments import ExampleCommand, UsageError, examples, load_compiled, with_function
+
+
+@click.command(cls=ExampleCommand)
+@with_function
+@click.option(
+    "--export", type=click.Path(dir_okay=False, path_type=Path), help="Write the result: .npy, or .npz of several."
+)
+@click.option(
+    "--executor",
+    type=click.Choice(["native", "python", "interpreter"]),
+    help="What runs the program (default: what its decorator says, else native).",
+)
+def command(function: str, args: tuple[str, ...], export: Path | None, executor: str | None) -> None:
+    """Call a function of a file, compiled, and print its result.
+
+    An ARG is a Python literal such as 2.0 or '(1, 2)', the array of a .npy file, or zeros of a type such as float32[3,4].
+    """
+    values = examples(args)
+    result = _called(load_compiled(function, **({"executor": executor} if executor else {})), values)
+    print(result if hasattr(result, "shape") else repr(result))
+    if export is not None:
+        _write(result, export)
+        print(f"wrote {export}", file=sys.stderr)
+
+
+def _called(compiled: Callable, values: tuple[Any, ...]) -> Any:
+    """The result of a call. An exception of the program ends the command, with the traceback of the program's lines.
+
+    Raises:
+        CompileError: the program cannot be compiled.
+    """
+    try:
+        return compiled(*values)
+    except CompileError:
+        raise
+    except Exception as error:
+        clean = without_our_frames(error)
+        traceback.print_exception(type(clean), clean, clean.__traceback__)
+        sys.exit(1)
+
+
+def _write(result: Any, path: Path) -> None:
+    """Write a number, an array, or a tuple or dict of them.
+
+    Raises:
+        UsageError: the result is something else, or the file's name is of another format.
+    """
+    import numpy as np
+
+    several = isinstance(result, (tuple, list, dict))
+    arrays: Any = {"arr": result} if not several else result if isinstance(result, dict) else dict(enumerate(result))
+    arrays = {str(name): np.asarray(value) for name, value in arrays.items()}
+    if any(array.dtype.kind not in "biufcV" for array in arrays.values()):
+        raise UsageError(f"the result has parts that are no arrays or numbers: it cannot be written to {path}")
+    wanted = ".npz" if several else ".npy"
+    if path.suffix != wanted:
+        raise UsageError(f"{path}: the result is written as {wanted}")
+    if several:
+        np.savez(path, **arrays)
+    else:
+        np.save(path, arrays["arr"])
