@@ -55,8 +55,9 @@ def docstring_to_rst(app, what, name, obj, options, lines: list[str]) -> None:
             found.append(line)
             continue
         field = _FIELD.match(line) if section in ("Args", "Attributes", "Raises") else None
+        rest = line[field.end() :] if field else line
         head = field.group(0).replace(", *", ", \\*").replace("**", "*\\*") if field else ""
-        found.append(head + _prose(line[len(head) :]))
+        found.append(head + _prose(rest))
     lines[:] = found
 
 

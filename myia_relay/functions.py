@@ -22,7 +22,7 @@ CONSTANTS = (int, bool, str, type, type(None))
 """Classes of static arguments by whose values programs are found without a closer look."""
 
 
-class _Signature:
+class ShownSignature:
     """`__signature__` of the functions that users call, for `help`, editors and the reference; the class itself has none."""
 
     def __get__(self, function: Any, owner: type | None = None) -> inspect.Signature:
@@ -42,7 +42,7 @@ class Sized(Relay):
         self.sizes = sizes
         super().__init__(function, static=(*static, *sizes))
 
-    __signature__ = _Signature()
+    __signature__ = ShownSignature()
 
     def shown_signature(self) -> inspect.Signature:
         """The signature that users are shown."""
@@ -136,4 +136,4 @@ def users_signature(implementation: Implementation) -> inspect.Signature:
     return inspect.Signature(shown)
 
 
-__all__ = ["OperatorFunction", "Sized", "users_signature", "users_text"]
+__all__ = ["OperatorFunction", "ShownSignature", "Sized", "users_signature", "users_text"]

@@ -12,12 +12,14 @@ Sources: X. Glorot and Y. Bengio (AISTATS 2010); K. He et al. (ICCV 2015); A. Sa
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..functions import ShownSignature
 from ..infer.language.registry import of_class
 from ..infer.objects.leaves import to_python
 from ..infer.values.values import Static
@@ -132,6 +134,13 @@ class Initialiser:
     def __init__(self, kind: str, options: tuple[tuple[str, Any], ...]):
         self.kind, self.options = kind, options
         self.__doc__ = _TEXTS[kind] + _EXAMPLE.format(kind=kind)
+
+    __signature__ = ShownSignature()
+
+    def shown_signature(self) -> inspect.Signature:
+        """That of a call which configures it."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind, default=value) for name, value in self.options])
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Initialiser) and (self.kind, self.options) == (other.kind, other.options)
