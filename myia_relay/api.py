@@ -353,11 +353,11 @@ class Relay(Inspectable, Remade):
     def _program(
         self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
     ):
-        from .frontend import parse
+        from .frontend import parse, parse_marked
         from .infer.entry import new_engine
         from .pipeline import compress
 
-        engine = new_engine(parse, compress, structural)
+        engine = new_engine(parse_marked if self.options.get("marked") else parse, compress, structural)
         engine.static_lists, engine.promotes = static, chosen
         try:
             return self._inferred(engine, treedefs, keywords)

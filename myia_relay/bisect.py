@@ -13,7 +13,6 @@ transforms: if the inferred graph has some, the graphs before differentiation ar
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import difflib
 import io
@@ -42,6 +41,7 @@ from .pipeline import finish as finish_native
 from .utils.debugging import observed
 from .utils.errors import CompileError, InternalError, ValueError_
 from .utils.files import CACHE_VARIABLE
+from .utils.pickling import copied
 from .utils.switches import OPTIMISATIONS, VARIABLE
 
 TOLERANCE = 1e-9
@@ -347,13 +347,6 @@ class _Bisection:
             f"To look further: --dump FOLDER writes the graph that is lowered; print({self.name}.tir(*args)) is what it becomes."
         )
         return found
-
-
-def copied(values: Iterable) -> list:
-    """Copies of arguments, and of what they hold; identical objects stay identical, and models keep their code."""
-    values = list(values)
-    specs = [v.spec for v in (getattr(v, "model", v) for v in values) if hasattr(v, "spec")]
-    return copy.deepcopy(values, {id(spec): spec for spec in specs})
 
 
 def out_count(out: Any) -> int:

@@ -9,14 +9,16 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from .decorated import at_boundary, source_function
-from .pipeline import finisher
+from .pipeline import assembled, finisher
 from .utils.debugging import observed
 from .utils.errors import SliceBeyond, ValueError_
+from .utils.pickling import copied
 
 if TYPE_CHECKING:
     from .cache.cutting import SliceCuts
     from .debug.explanation import Explanation
     from .debug.profile import Profile
+    from .debug.session import Run, Session
     from .debug.show import GraphView
     from .pipeline import Compiled
     from .utils.source import Origin
@@ -121,6 +123,54 @@ class Inspectable:
             return self._measured(timed, args, kwargs)
         except SliceBeyond as beyond:
             return self._cuts.cut_off(timed, args, kwargs, beyond, lambda a, k: self._measured(timed, a, k))
+
+    @at_boundary
+    def debug(self, *args, **kwargs) -> Session:
+        """A session that runs the program for these arguments line by line, and the backward pass of a gradient too.
+
+        `f.debug(*args).interact()` debugs in the terminal, with the commands of `pdb`. See docs/debugging.md.
+
+        Returns:
+            A `debug.session.Session`, which stands before the first line.
+
+        Raises:
+            CompileError: the program cannot be compiled.
+        """
+        from .debug.session import Session
+
+        marked = self._anew(marked=True, executor="interpreter")
+        return Session(getattr(self, "__name__", "f"), lambda: self._run_of(marked, args, kwargs))
+
+    def _run_of(self, marked: Any, args: tuple, kwargs: dict) -> Run:
+        """A program that is suspended at marks, with copies of the arguments."""
+        from .abstract.families import Misfit, check_tree
+        from .abstract.types import Data, Ref
+        from .backend.interpreter import in_native_order
+        from .debug.session import Run
+        from .debug.suspended import suspended
+
+        compiled, leaves = marked._compiled(args, kwargs)
+        graph = compiled.graphs["final"]
+        try:
+            for value, param in zip(leaves, graph.params, strict=False):
+                if isinstance(param.type, Data):
+                    check_tree(value, param.type)
+        except Misfit as misfit:
+            compiled, leaves = marked._of_structure(args, kwargs, misfit)
+            graph = compiled.graphs["final"]
+        given = self._given(compiled, leaves)
+        models = copied(v for v, p in zip(given, graph.params) if isinstance(p.type, Ref))
+        left = iter(models)
+        own = [next(left) if isinstance(p.type, Ref) else in_native_order(v) for v, p in zip(given, graph.params)]
+
+        def retry(beyond: SliceBeyond) -> Run:
+            return marked._cuts.cut_off(marked, args, kwargs, beyond, lambda a, k: self._run_of(marked, a, k))
+
+        def result(out: Any) -> Any:
+            value = assembled(compiled, given, out)
+            return value[0] if compiled.program.changes else value
+
+        return Run(suspended(graph, own), result, retry)
 
     def _measured(self, timed: Any, args: tuple, kwargs: dict) -> Profile:
         from .debug.profile import measure

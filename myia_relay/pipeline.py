@@ -70,11 +70,11 @@ class Compiled:
 
         if "final" not in self.graphs:  # it is from a file
             return getattr(self.run, "repeatable", False)
-        return Effects().of_graph(self.graphs["final"]) <= {"raise", "read"}
+        return Effects().of_graph(self.graphs["final"]) <= {"raise", "read", "mark"}
 
 
 def compile_program(program: Program, executor: str, options: dict[str, Any], keep: bool = False) -> Compiled:
-    """Take an inferred program to an executor.
+    """Take an inferred program to an executor; one that is `marked` for the debugger as it is, without optimisation.
 
     Args:
         program: the inferred program.
@@ -107,6 +107,10 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
             graphs[name] = graph
 
     report("inferred", graph)
+    if options.get("marked"):
+        refuse_recursion(graph)
+        graph, returned = without_references(tell_callers(expand(graph)))
+        return Compiled(program, executor_of(graph, executor, options), {"final": graph}, returned)
     if keep:
         graphs["inferred"] = graph
     # Passes rebuild, they never change a graph in place, so every stage can be kept.
@@ -164,8 +168,12 @@ def finish(compiled: Compiled, leaves: list):
     values = leaves
     for hidden in program.hidden:
         values = [*values, hidden.fetch(values)]
-    out = compiled.run(*values)
-    returned = compiled.returned
+    return assembled(compiled, values, compiled.run(*values))
+
+
+def assembled(compiled: Compiled, values: list, out: Any) -> Any:
+    """The result of a program from what its graph computes, given all its arguments."""
+    program, returned = compiled.program, compiled.returned
     count = sum(1 for _ in program.result.leaves())
     if count == 1:
         kind, index = returned[0]

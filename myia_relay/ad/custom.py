@@ -63,7 +63,7 @@ class _Silent(Rewriter):
 
 def _is_done_once(node: Apply) -> bool:
     name = getattr(node.fn, "name", "")
-    return name == "print" or name == "ref_write" and bool(node.attrs.get("state"))
+    return name in ("print", "mark") or name == "ref_write" and bool(node.attrs.get("state"))
 
 
 def silent(graph: Graph) -> Graph:
@@ -71,7 +71,7 @@ def silent(graph: Graph) -> Graph:
 
     No result of a layer that trains depends on the state that it writes, so that the second run computes what the first did.
     """
-    return _Silent().rewrite(graph) if {"io", "write"} & Effects().of_graph(graph) else graph
+    return _Silent().rewrite(graph) if {"io", "write", "mark"} & Effects().of_graph(graph) else graph
 
 
 def inline_vjp(

@@ -24,6 +24,7 @@ from ..utils.errors import ParseError
 from ..utils.source import Origin
 from .conditionals import condition
 from .context import CONTINUE, NORMAL, RETURN, STATEMENTS, BlockState, ParseContext, handles
+from .marks import begins, ends
 from .refusals import refuse_statement
 from .text.scope import bindings, jumps
 
@@ -83,6 +84,7 @@ def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"
             frames.append(_guard(p, p.origin(stmt)))
         more = kind != "branch" or bool(queue)
         p.here = p.live.during(stmt)
+        before = begins(p, item) if p.marked and item is stmt else None
         try:
             result = _start(p, item, more, live_end)
             if inspect.isgenerator(result):
@@ -92,6 +94,8 @@ def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"
         except RecursionError:
             raise p.refuse("this statement is nested too deeply; give names to parts of it", stmt) from None
         else:
+            if before is not None:
+                ends(p, stmt, before)
             if isinstance(result, OpenBranch):
                 frames.append(result)
                 queue.extendleft(reversed(result.queue))

@@ -96,7 +96,7 @@ class ParseContext:
         that may flow into it;
         items: item of a loop -> the iterable; extended: list -> what was inserted, and what it was extended by; solved,
             marks, families, checks: what `ownership` makes of them.
-        here: variables that are live after the current statement.
+        here: variables that are live after the current statement. marked: whether a debugger is told of statements (`marks`).
         cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
         errors: refusals so far; shared by inner functions.
@@ -142,6 +142,7 @@ class ParseContext:
         self.hidden_cells: dict[str, Node] = {}
         self.own_scopes = 0
         self.here: set[str] = set()
+        self.marked: bool = outer.marked if outer else False
         self.state = BlockState(graph, {"$status": Constant(NORMAL)})
 
     def parents(self) -> dict[ast.AST, ast.AST]:

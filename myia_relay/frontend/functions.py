@@ -22,6 +22,7 @@ from ..utils.source import Origin
 from ..utils.trampoline import run
 from .blocks import block
 from .context import RETURN, BlockState, ParseContext
+from .marks import enters, leaves
 from .objects import applies, objects
 from .ownership import meets
 from .refusals import check_kind
@@ -167,12 +168,16 @@ def parse_body(p: ParseContext) -> None:
             state.env[arg.arg] = param
             if arg.arg in p.kept:
                 p.returned.add(param)
+    if p.marked:
+        enters(p)
     if isinstance(p.node, ast.Lambda):
         p.here = set()
         try:
             graph.output = p.expr(p.node.body)
         except RecursionError:
             raise p.refuse("this expression is nested too deeply; give names to parts of it", p.node) from None
+        if p.marked:
+            leaves(p, graph.output)
         return
     run(block(p, p.node.body, set(p.kept), "function"))
     end: BlockState = p.state
@@ -181,6 +186,8 @@ def parse_body(p: ParseContext) -> None:
         if all(_value_of(p, name)[0] is not None for name in record.missing):
             record.resolve(p, record.node)
     graph.output = end.dead if end.dead is not None else triangular(p, end.env["$ret"], notes.get(-1), p.node)
+    if p.marked and end.dead is None:
+        leaves(p, graph.output)
     if p.kept:
         keep(p)
     assert end.dead is not None or end.jumped or end.status == RETURN

@@ -19,6 +19,7 @@ from .assignments import bind_target
 from .blocks import Continuation, block, branches, live_after
 from .conditionals import condition
 from .context import BREAK, EXHAUSTED, NORMAL, RETURN, STATEMENTS, BlockState, ParseContext, handles
+from .marks import again, ends_header
 from .objects import loop_begins, loop_ends
 from .text import scope as scopes
 
@@ -132,7 +133,10 @@ def for_statement(p: ParseContext, stmt: ast.For):
     p.loops.append(carried.live)
     p.iterated.append(iterable)
     p.here = p.live.bound(stmt)
+    before = again(p, stmt) if p.marked else {}
     bind_target(p, stmt.target, item)
+    if p.marked:
+        ends_header(p, stmt, before)
     yield block(p, stmt.body, carried.live, "loop")
     p.iterated.pop()
     p.loops.pop()
@@ -168,9 +172,11 @@ def while_statement(p: ParseContext, stmt: ast.While):
     if forever or moved:
         head.output = going or Constant(True)
     elif going is None:
+        if p.marked:
+            again(p, stmt)
         head.output = condition(p, stmt.test)
     else:
-        head.output = _both(p, going, stmt.test)
+        head.output = _both(p, going, stmt)
     p.state = base
     graph = Graph(f"{p.root.name}.while", parent=base.graph, origin=origin)
     graph.flags["repeats"] = True
@@ -178,6 +184,8 @@ def while_statement(p: ParseContext, stmt: ast.While):
     p.loops.append(carried.live)
     if moved:
         p.here = p.live.during(stmt) | carried.live
+        if p.marked:
+            again(p, stmt)
         cond = condition(p, stmt.test)
         yield branches(
             p,
@@ -215,11 +223,13 @@ def _may_change(p: ParseContext, test: ast.expr) -> bool:
     return around is not None and any(isinstance(part, ast.Call) for part in ast.walk(test))
 
 
-def _both(p: ParseContext, going: Node, test: ast.expr) -> Node:
+def _both(p: ParseContext, going: Node, stmt: ast.While) -> Node:
     """`going and test`, lazily."""
-    base = p.state
+    base, test = p.state, stmt.test
     p.state = p.fork("while.and", p.origin(test))
     then = p.state.graph
+    if p.marked:
+        again(p, stmt)
     then.output = p.apply(bool, condition(p, test), at=test)
     p.state = base
     other = Graph(f"{p.root.name}.while.stop", parent=base.graph, origin=p.origin(test))

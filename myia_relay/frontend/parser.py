@@ -7,29 +7,30 @@ from collections import OrderedDict
 
 from ..ir.node import Graph
 from ..utils.errors import CompileError, ParseError
-from ..utils.source import Origin
+from ..utils.source import Origin, is_ours
 from .context import ParseContext
 from .functions import outer_signature, parse_body
 from .procedures import rounds
 from .text.scope import NeedsCell
 from .text.source import find
 
-_GRAPHS: OrderedDict[types.FunctionType, tuple] = OrderedDict()
+_GRAPHS: OrderedDict[tuple[types.FunctionType, bool], tuple] = OrderedDict()
 _GRAPHS_KEPT = 1024
 
 
-def parse(function: types.FunctionType) -> Graph:
+def parse(function: types.FunctionType, marked: bool = False) -> Graph:
     """The parsed graph of a function; the same graph as long as the function's code and defaults stay the same.
 
     Args:
         function: a plain Python function (not a bound method, not a class).
+        marked: whether the graph tells where statements begin and end, for a debugger (`frontend.marks`).
 
     Raises:
         ParseError: syntax outside of the language; all places of one function are reported together.
         NameError_: a local that is read before it is bound, or an undefined name in an annotation.
     """
     version = (function.__code__, function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
-    known = _GRAPHS.get(function)
+    known = _GRAPHS.get(key := (function, marked))
     if (
         known is not None
         and known[0] is version[0]
@@ -38,15 +39,15 @@ def parse(function: types.FunctionType) -> Graph:
         and known[-1].flags["round"] == rounds()
         and known[-1].flags["procedures"].holds()
     ):
-        _GRAPHS.move_to_end(function)
+        _GRAPHS.move_to_end(key)
         return known[-1]
     graph = None
     while graph is None:
         try:
-            graph = _parse(function)
+            graph = _parse(function, marked)
         except NeedsCell as need:
             need.cells.add(need.name)
-    _GRAPHS[function] = (*version, graph)
+    _GRAPHS[key] = (*version, graph)
     if len(_GRAPHS) > _GRAPHS_KEPT:
         _GRAPHS.popitem(last=False)
     return graph
@@ -57,11 +58,12 @@ def _flat(version: tuple) -> tuple:
     return (version[1], *(value for pair in version[2] for value in pair))
 
 
-def _parse(function: types.FunctionType) -> Graph:
+def _parse(function: types.FunctionType, marked: bool) -> Graph:
     source = find(function)
     graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
     graph.flags["round"] = rounds()
     p = ParseContext(source, source.node, graph)
+    p.marked = marked and not is_ours(source.loc(source.node).file)
     graph.flags["procedures"] = p.procedures
     try:
         graph.signature = outer_signature(source)
@@ -79,3 +81,8 @@ def _parse(function: types.FunctionType) -> Graph:
         notes = [*first.notes, *[(e.message, e.loc) for e in rest]]
         raise ParseError(first.message, first.origin, *notes) from None
     return graph
+
+
+def parse_marked(function: types.FunctionType) -> Graph:
+    """The parsed graph of a function, with marks for a debugger unless it is one of this package."""
+    return parse(function, True)

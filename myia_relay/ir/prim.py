@@ -73,7 +73,7 @@ class Primitive:
         name: unique name.
         kind: one of `KINDS`.
         reference: its NumPy implementation; None for control and effects, which the executors implement.
-        effect: None, or "raise", "read", "write", "io": ordered with the other effects, never removed (a "read" may be) or
+        effect: None, or "raise", "read", "write", "io", "mark" (of a debugger): ordered with the other effects, never removed (a "read" may be) or
             merged.
         differentiable: False if the derivative is zero or undefined everywhere (comparisons, integers, rounding).
         axes: how it treats the axes of its operands; None where it has no arrays, or says nothing of them.

@@ -24,7 +24,7 @@ from .termination import ends
 
 Env = dict[Node, Node]
 NO_EFFECTS: frozenset[str] = frozenset()
-OWN = {None: NO_EFFECTS, **{effect: frozenset({effect}) for effect in ("raise", "read", "write", "io")}}
+OWN = {None: NO_EFFECTS, **{effect: frozenset({effect}) for effect in ("raise", "read", "write", "io", "mark")}}
 UPDATE = frozenset({"update"})
 
 

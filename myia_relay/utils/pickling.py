@@ -10,8 +10,10 @@ Input: an object with `__module__` and `__qualname__`. Output: what `__reduce_ex
 
 from __future__ import annotations
 
+import copy
 import copyreg
 import sys
+from collections.abc import Iterable
 from types import FrameType, MethodType
 from typing import Any
 
@@ -19,6 +21,13 @@ KEPT = 64
 _made: dict[Any, Any] = {}
 """Objects that were made again. Equal ones share all they have: a worker gets the same function with every task."""
 MAIN = ("__main__", "__mp_main__")
+
+
+def copied(values: Iterable) -> list:
+    """Copies of arguments, and of what they hold; identical objects stay identical, and models keep their code."""
+    values = list(values)
+    specs = [v.spec for v in (getattr(v, "model", v) for v in values) if hasattr(v, "spec")]
+    return copy.deepcopy(values, {id(spec): spec for spec in specs})
 
 
 class Remade:

@@ -342,6 +342,11 @@ def _print(p: Batcher, b: Builder, node, args, flags, mask):
     raise OneByOne
 
 
+def _mark(p: Batcher, b: Builder, node, args, flags, mask):
+    """A debugger sees the values of all examples."""
+    return emit_like(b, node, args), False
+
+
 def _ref_write(p: Batcher, b: Builder, node, args, flags, mask):
     if mask is not None or any(f is not False for f in flags):
         raise TypeError_(WRITES)
@@ -368,6 +373,7 @@ RULES: dict[str, Rule] = {
     "raise": _raise,
     "bind_dim": _bind_dim,
     "print": _print,
+    "mark": _mark,
     "ref_write": _ref_write,
 }
 """Batching of operations that are not ordinary primitives; `ad.batch.control` adds control."""

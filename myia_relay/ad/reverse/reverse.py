@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Struct, tangent
+from ...abstract.dims import run_time_symbols
+from ...abstract.types import Array, Scalar, Struct, tangent, type_symbols
 from ...ir.build import Builder, Var
-from ...ir.node import Apply, Constant, Graph, Node, applied
+from ...ir.node import Apply, Constant, Graph, Node, applied, applies
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Effects, RecursiveComponents, as_call, emit_like, lookup
 from ...prims.ops.data_functions import Functions
@@ -106,6 +107,9 @@ class Adjoint:
         """Emit the adjoint applications; returns the cotangents of the parameters."""
         self.accumulate(self.graph.output, dout, "the result")
         for node in reversed(self.graph.nodes):
+            if applies(node, "mark"):
+                self.mark(node)
+                continue
             ct = self.cts.pop(node, None)
             if ct is None:
                 continue
@@ -116,6 +120,27 @@ class Adjoint:
                 raise error.at(node.origin) from None
         self.flush()
         return [self.cts.get(p) for p in self.graph.params]
+
+    def mark(self, node: Apply) -> None:
+        """The counterpart of a debugger's mark in the backward pass: it is given what has arrived so far at what it shows.
+
+        n = mark(x)  =>  mark(n, x, dx)
+        """
+        if node.attrs["backward"]:
+            return
+        place = node.attrs["place"]
+        plain = [i for i, a in enumerate(node.args) if _is_plain(a)]
+        moved = [i for i in plain if self.acts.get(node.args[i])]
+        if not moved and place.kind == "line":
+            return
+        self.builder.origin = node.origin.derive("vjp")
+        cts = [self.cts.get(node.args[i]) for i in moved]
+        given = tuple(ct is not None for ct in cts)
+        types = [tangent(node.args[i].type) for i in moved]
+        operands = [self.env[node], *(lookup(self.env, node.args[i]) for i in plain)]
+        operands += [materialise(self.builder, ct, t) for ct, t in zip(cts, types, strict=True)]
+        attrs = {"place": place, "backward": True, "kept": tuple(plain), "moved": tuple(moved), "given": given}
+        self.builder.emit(node.fn, tuple(operands), attrs)
 
     def accumulate(self, node: Node, ct: Cotangent, what: str) -> None:
         """Add to the cotangent of a node of the differentiated graph, unless it is not active."""
@@ -196,6 +221,11 @@ class Adjoint:
             nodes = self.builder.graph.nodes
             self.builder.graph.nodes = [n for node in nodes for n in (*self.inserted.pop(node, ()), node)]
             self.inserted = {}
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether it is a number or an array whose size is known when the program starts."""
+    return isinstance(node.type, Scalar | Array) and not run_time_symbols(type_symbols(node.type))
 
 
 def logistic(node: Apply) -> Node | None:

@@ -160,7 +160,7 @@ class Joint:
         """The adjoint applications that some result needs, in order."""
         needed, kept = set(self.results), []
         for node in reversed(self.second):
-            if node in needed or self.context.threads(node):
+            if node in needed or self.context.threads(node) or "mark" in self.context.effects.of_node(node):
                 needed.update(node.args)
                 kept.append(node)
         return kept[::-1]

@@ -9,6 +9,7 @@ from . import (  # noqa: F401  register theirs
     formatting,
     item_changes,
     loops,
+    marks,
     sums,
     syntax,
     variables,

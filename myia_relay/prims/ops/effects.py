@@ -7,7 +7,10 @@ and returns a status; the caller formats the message and raises with the user's 
 
 from __future__ import annotations
 
-from ...abstract.types import NONE, Ref
+from dataclasses import dataclass
+from typing import Any
+
+from ...abstract.types import INT, NONE, Ref
 from ...ir.prim import primitive
 from ...utils.errors import InternalError
 
@@ -95,3 +98,49 @@ def _(ref, value, *, index, state=False):
     if value != ref.elems[index]:
         raise InternalError("ref_write", f"{value} into {ref.elems[index]}")
     return NONE
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A place in the source where a debugger may stop.
+
+    Attributes:
+        kind: "call" (a function begins), "line" (before a statement), "done" (after it), "return" (a function ends).
+        function: the name of the function.
+        owner: the Python function that it is in, for the names that it sees from outside.
+        binds: the names that are bound here: parameters, targets.
+        variables: `(name, treedef)` of what is shown there: for "line" what the statement reads, for "done" what it has bound.
+            The leaves of the treedefs are the operands of the mark.
+    """
+
+    kind: str
+    function: str
+    owner: Any
+    binds: tuple[str, ...]
+    variables: tuple[tuple[str, Any], ...]
+
+
+@primitive("effect", effect="mark")
+def mark(*operands, place, backward=False, kept=(), moved=(), given=()):
+    """A place where a debugger may stop; only in programs that are made for one.
+
+    Its value is the number of the visit. The mark in the backward pass takes the number of the one that it belongs to.
+
+    Args:
+        *operands: the leaves of the variables of `place`; in a backward pass the number of the visit, those that are `kept`, then
+            cotangents.
+        place: the `Place`.
+        backward: whether it is the place as the backward pass comes through it.
+        kept: backward: indices of the leaves whose values in the forward pass are among the operands.
+        moved: backward: indices of the leaves that are differentiated through; the other operands are their cotangents.
+        given: backward: for each of these whether anything has arrived; else the cotangent is zero.
+
+    Raises:
+        InternalError: always; the debugger implements it.
+    """
+    raise InternalError("effects", "mark is implemented by the debugger")
+
+
+@mark.infer
+def _(*operands, place, backward=False, kept=(), moved=(), given=()):
+    return INT

@@ -1,0 +1,162 @@
+"""The reference interpreter, suspended at each mark of a program that is made for the debugger.
+
+Everything that can reach a mark runs on the interpreter's explicit stack (`Machine.deep`), so that a run is one generator: it
+yields a `Reached` at each mark, and its value is the program's. Nothing else differs from a run of the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..abstract.bind import bind_symbols
+from ..abstract.structures import rebuild
+from ..abstract.types import NONE, Struct
+from ..backend.interpreter import MAX_DEPTH, Machine, Step
+from ..infer.arguments.arguments import python_value
+from ..infer.values.treedef import TreeDef
+from ..ir.node import Apply, Graph, applies
+from ..ir.rewrite import all_graphs, running
+from ..opt.rewrite.tail_calls import MESSAGE
+from ..prims.ops.effects import Place
+from ..utils.raising import raise_at
+from ..utils.source import Loc
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """A mark that a run has reached.
+
+    Attributes:
+        place: what is marked.
+        loc: where it is written.
+        backward: whether the backward pass has reached it.
+        values: the values of variables, by name.
+        cotangents: backward: the cotangents of variables that are differentiated through.
+        given: the names of those of which a cotangent has arrived; the others are zero.
+        visit: the number of the visit; backward: of the one in the forward pass that it belongs to.
+    """
+
+    place: Place
+    loc: Loc
+    backward: bool
+    values: dict[str, Any]
+    cotangents: dict[str, Any]
+    given: frozenset[str]
+    visit: int
+
+
+def suspended(graph: Graph, args: Sequence[Any]) -> Generator[Reached, None, Any]:
+    """Run a typed graph from mark to mark; the generator's value is the graph's."""
+    machine = Suspending(bind_symbols([p.type for p in graph.params], args))
+    machine.look_for_recursion(graph)
+    return machine.stops(graph, args)
+
+
+class Suspending(Machine):
+    """A run that is suspended at marks."""
+
+    visits = 0
+
+    def look_for_recursion(self, graph: Graph) -> None:
+        super().look_for_recursion(graph)
+        graphs = all_graphs(graph)
+        marked = [g for g in graphs if any(applies(n, "mark") for n in g.nodes)]
+        self.reaching |= running(graphs, marked)
+
+    def step(self, node: Apply, inputs: list[int]) -> Step:
+        if not applies(node, "mark"):
+            return super().step(node, inputs)
+        loc = node.origin.loc
+        assert loc is not None
+
+        def step(s: list):
+            operands = [s[i] for i in inputs]
+            self.visits += 1
+            visit = operands.pop(0) if node.attrs["backward"] else self.visits
+            yield None, reached(node, loc, operands, visit), node
+            return visit
+
+        self.generators.add(step)
+        return step
+
+    def stops(self, graph: Graph, args: Sequence[Any]) -> Generator[Reached, None, Any]:
+        """As `Machine.deep`, yielding what it reaches."""
+        stack = [(self.steps_of(graph, args), 0)]
+        result: Any = None
+        wanted: Any
+        while stack:
+            run, depth = stack[-1]
+            try:
+                wanted, values, node = run.send(result)
+            except StopIteration as end:
+                result = end.value
+                stack.pop()
+                continue
+            result = None
+            if wanted is None:
+                yield values
+            elif wanted not in self.reaching:
+                result = self.call(wanted, values)
+            else:
+                depth += wanted is node.fn
+                if depth > MAX_DEPTH:
+                    raise_at(RecursionError, MESSAGE, node.origin)
+                stack.append((self.steps_of(wanted, values), depth))
+        return result
+
+
+def reached(node: Apply, loc: Loc, operands: list[Any], visit: int) -> Reached:
+    """What a mark shows."""
+    place, backward = node.attrs["place"], node.attrs["backward"]
+    operands = [_read_only(x) for x in operands]
+    counts = [sum(1 for _ in treedef.leaves()) for _, treedef in place.variables]
+    if not backward:
+        leaves = iter(operands)
+        values = {n: python_value(t, leaves) for n, t in place.variables}
+        return Reached(place, loc, False, values, {}, frozenset(), visit)
+    kept, moved, given = (node.attrs[k] for k in ("kept", "moved", "given"))
+    before = dict(zip(kept, operands, strict=False))
+    arrived = dict(zip(moved, operands[len(kept) :], strict=True))
+    nonzero = {i for i, some in zip(moved, given, strict=True) if some}
+    seen: dict[str, Any] = {}
+    cotangents: dict[str, Any] = {}
+    with_some: set[str] = set()
+    first = 0
+    for (name, treedef), count in zip(place.variables, counts, strict=True):
+        own = range(first, first + count)
+        first += count
+        if all(i in before for i in own):
+            seen[name] = python_value(treedef, (before[i] for i in own))
+        if any(i in arrived for i in own):
+            cotangents[name] = _cotangent(treedef, (arrived.get(i) for i in own))
+            if not nonzero.isdisjoint(own):
+                with_some.add(name)
+    return Reached(place, loc, True, seen, cotangents, frozenset(with_some), visit)
+
+
+def _read_only(x: Any) -> Any:
+    """An array as the program holds it, which whoever looks at it must not change."""
+    if isinstance(x, np.ndarray):
+        x = x.view()
+        x.flags.writeable = False
+    return x
+
+
+def _cotangent(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
+    """The cotangent of a value: a tree of the same structure, with None for what has none."""
+    if treedef.tag == "dyn":
+        return next(leaves)
+    if treedef.tag == "listed":
+        found = next(leaves)
+        return None if found is None else found.tolist()
+    if treedef.tag == "seq":
+        parts = [_cotangent(part, leaves) for part in treedef.parts]
+        kind, fields, cls = treedef.info
+        return rebuild(Struct(kind, (NONE,) * len(parts), fields, cls), parts)
+    for _ in treedef.leaves():
+        next(leaves)
+    return None
