@@ -13,6 +13,7 @@ transforms: if the inferred graph has some, the graphs before differentiation ar
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import difflib
 import io
@@ -20,7 +21,7 @@ import os
 import reprlib
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any

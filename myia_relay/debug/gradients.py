@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 
 class Gradients(Mapping):
-    """The derivatives of the result by values of variables: `gradients["hidden"]`, or `gradients["loss.hidden"]` by the function too.
+    """The derivatives of the result by variables: `gradients["hidden"]`, or `gradients["loss.hidden"]` for a function's.
 
     It is the derivative by the value that an assignment to the variable has made, through all that is done with this value
     afterwards: what `retain_grad` keeps in PyTorch. If the program came to such assignments more than once (in a loop, in a
@@ -56,8 +56,8 @@ class Gradients(Mapping):
         key = self._key(name)
         if key not in self._found:
             raise GradError(
-                f"no derivative goes through '{name}': it does not depend on what is differentiated by, or the result does not depend "
-                "on it, or it holds no floats; or the backward pass has not come to it yet",
+                f"no derivative goes through '{name}': it does not depend on what is differentiated by, or the result does not "
+                "depend on it, or it holds no floats; or the backward pass has not come to it yet",
                 self._places.get(key),
             )
         found = self._found[key]

@@ -83,7 +83,7 @@ class Suspending(Machine):
         self.generators.add(step)
         return step
 
-    def stops(self, graph: Graph, args: Sequence[Any]) -> Generator[Reached, None, Any]:
+    def stops(self, graph: Graph, args: Sequence[Any]) -> Generator[Any, None, Any]:
         """As `Machine.deep`, yielding what it reaches."""
         stack = [(self.steps_of(graph, args), 0)]
         result: Any = None

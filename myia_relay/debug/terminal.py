@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.errors import CompileError
-from .session import Breakpoint, Frame, Session
+from .frames import Breakpoint, Frame
 
 CONTEXT = 11  # lines that `list` shows
 WIDTH = 60  # characters of a value that is shown unasked
@@ -23,14 +23,14 @@ class Terminal(cmd.Cmd):
     """The commands of `pdb` on a session.
 
     Args:
-        session: what is debugged.
+        session: what is debugged: a `debug.session.Session`.
         stdin, stdout: files in place of the terminal.
     """
 
     prompt = "(relay) "
     doc_header = "Commands (type help <command>)"
 
-    def __init__(self, session: Session, stdin: Any = None, stdout: Any = None):
+    def __init__(self, session: Any, stdin: Any = None, stdout: Any = None):
         super().__init__(completekey="tab", stdin=stdin, stdout=stdout)
         self.use_rawinput = stdin is None
         self.session = session

@@ -84,7 +84,7 @@ def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"
             frames.append(_guard(p, p.origin(stmt)))
         more = kind != "branch" or bool(queue)
         p.here = p.live.during(stmt)
-        before = begins(p, item) if p.marked and item is stmt else None
+        before = begins(p, stmt) if p.marked and item is stmt else None
         try:
             result = _start(p, item, more, live_end)
             if inspect.isgenerator(result):

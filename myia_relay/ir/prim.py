@@ -73,8 +73,8 @@ class Primitive:
         name: unique name.
         kind: one of `KINDS`.
         reference: its NumPy implementation; None for control and effects, which the executors implement.
-        effect: None, or "raise", "read", "write", "io", "mark" (of a debugger): ordered with the other effects, never removed (a "read" may be) or
-            merged.
+        effect: None, or "raise", "read", "write", "io", "mark" (of a debugger): ordered with the other effects, never removed (a
+            "read" may be) or merged.
         differentiable: False if the derivative is zero or undefined everywhere (comparisons, integers, rounding).
         axes: how it treats the axes of its operands; None where it has no arrays, or says nothing of them.
         linear_in: positions of the arguments in which it is linear together (`prims.rules.forward.linear`), the others being

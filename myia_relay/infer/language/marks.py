@@ -53,7 +53,8 @@ async def place(engine: Engine, frame: Frame, node: Apply) -> Val:
         if value is None or isinstance(value, UnboundVal | NeverVal | PoisonVal):
             continue
         variables.append((name, tree_structure(showable(value), leaves)))
-    shown = Place(*(node.attrs[k] for k in ("kind", "function", "owner", "binds")), tuple(variables))
+    attrs = node.attrs
+    shown = Place(attrs["kind"], attrs["function"], attrs["owner"], attrs["binds"], tuple(variables))
     frame.builder.emit(mark, tuple(leaves), {"place": shown})
     return NONE_VAL
 
