@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .cache.cutting import SliceCuts
     from .debug.explanation import Explanation
     from .debug.profile import Profile
-    from .debug.session import Run, Session
+    from .debug.session import MarkedRun, Session
     from .debug.show import GraphView
     from .pipeline import Compiled
     from .utils.source import Origin
@@ -141,12 +141,12 @@ class Inspectable:
         marked = self._anew(marked=True, executor="interpreter")
         return Session(getattr(self, "__name__", "f"), lambda: self._run_of(marked, args, kwargs))
 
-    def _run_of(self, marked: Any, args: tuple, kwargs: dict) -> Run:
+    def _run_of(self, marked: Any, args: tuple, kwargs: dict) -> MarkedRun:
         """A program that is suspended at marks, with copies of the arguments."""
         from .abstract.families import Misfit, check_tree
         from .abstract.types import Data, Ref
         from .backend.interpreter import in_native_order
-        from .debug.session import Run
+        from .debug.session import MarkedRun
         from .debug.suspended import suspended
 
         compiled, leaves = marked._compiled(args, kwargs)
@@ -163,14 +163,14 @@ class Inspectable:
         left = iter(models)
         own = [next(left) if isinstance(p.type, Ref) else in_native_order(v) for v, p in zip(given, graph.params)]
 
-        def retry(beyond: SliceBeyond) -> Run:
+        def retry(beyond: SliceBeyond) -> MarkedRun:
             return marked._cuts.cut_off(marked, args, kwargs, beyond, lambda a, k: self._run_of(marked, a, k))
 
         def result(out: Any) -> Any:
             value = assembled(compiled, given, out)
             return value[0] if compiled.program.changes else value
 
-        return Run(suspended(graph, own), result, retry)
+        return MarkedRun(suspended(graph, own), result, retry)
 
     def _measured(self, timed: Any, args: tuple, kwargs: dict) -> Profile:
         from .debug.profile import measure

@@ -7,12 +7,12 @@ import linecache
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..prims.ops.effects import Place
+from ..prims.ops.effects import MarkedPlace
 from ..utils.source import Loc
 
 
 @dataclass(eq=False)
-class Frame:
+class StackFrame:
     """A call of a function of the program, in the forward or in the backward pass.
 
     Attributes:
@@ -27,7 +27,7 @@ class Frame:
         returned: its value, once it returns.
     """
 
-    place: Place
+    place: MarkedPlace
     definition: Loc
     line: int
     backward: bool

@@ -25,24 +25,24 @@ import numpy as np
 from ..utils.debugging import debugging
 from ..utils.errors import SliceBeyond, ValueError_, nearest
 from ..utils.raising import for_user
-from .frames import Breakpoint, Frame
+from .frames import Breakpoint, StackFrame
 from .gradients import RESULT, Gradients
 from .suspended import Reached
 
 
 @dataclass
-class Run:
+class MarkedRun:
     """A program that is ready to be run from mark to mark.
 
     Attributes:
         marks: the run; its value is what the program's graph computes.
         finish: makes the result for the user of that.
-        retry: `(SliceBeyond) -> Run`: the same program, compiled for a slice that reaches beyond its axis.
+        retry: `(SliceBeyond) -> MarkedRun`: the same program, compiled for a slice that reaches beyond its axis.
     """
 
     marks: Generator[Reached, None, Any]
     finish: Callable[[Any], Any]
-    retry: Callable[[SliceBeyond], Run]
+    retry: Callable[[SliceBeyond], MarkedRun]
 
 
 class Session:
@@ -62,7 +62,7 @@ class Session:
         gradients: of variables, by name: see `debug.gradients.Gradients`.
     """
 
-    def __init__(self, name: str, begin: Callable[[], Run]):
+    def __init__(self, name: str, begin: Callable[[], MarkedRun]):
         self.name = name
         self.breakpoints: dict[int, Breakpoint] = {}
         self._begin = begin
@@ -73,7 +73,7 @@ class Session:
     # Where it stands.
 
     @property
-    def frame(self) -> Frame | None:
+    def frame(self) -> StackFrame | None:
         """The call that is looked at; None at the end."""
         return self.stack[self._index] if self.stack else None
 
@@ -184,10 +184,10 @@ class Session:
         self.event, self.finished = "call", False
         self.value: Any = None
         self.exception: BaseException | None = None
-        self.stack: list[Frame] = []
+        self.stack: list[StackFrame] = []
         self.gradients = Gradients()
         self._index = -1
-        self._at: Frame | None = None  # the call whose line was reached, while nothing else has happened
+        self._at: StackFrame | None = None  # the call whose line was reached, while nothing else has happened
         self._first = False  # whether this is the first line of a call
         self._count = 0
         self._leaving = False
@@ -437,7 +437,7 @@ class Session:
         top.cotangents.update(mark.cotangents)
 
     def _enter(self, mark: Reached, parameters: tuple[str, ...]) -> None:
-        self.stack.append(Frame(mark.place, mark.loc, mark.loc.line, mark.backward, parameters=parameters))
+        self.stack.append(StackFrame(mark.place, mark.loc, mark.loc.line, mark.backward, parameters=parameters))
         self._at = None
         self._home = self._home or mark.loc.file
 

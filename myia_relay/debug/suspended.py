@@ -21,7 +21,7 @@ from ..infer.values.treedef import TreeDef
 from ..ir.node import Apply, Graph, applies
 from ..ir.rewrite import all_graphs, running
 from ..opt.rewrite.tail_calls import MESSAGE
-from ..prims.ops.effects import Place
+from ..prims.ops.effects import MarkedPlace
 from ..utils.raising import raise_at
 from ..utils.source import Loc
 
@@ -40,7 +40,7 @@ class Reached:
         visit: the number of the visit; backward: of the one in the forward pass that it belongs to.
     """
 
-    place: Place
+    place: MarkedPlace
     loc: Loc
     backward: bool
     values: dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.errors import CompileError
-from .frames import Breakpoint, Frame
+from .frames import Breakpoint, StackFrame
 
 CONTEXT = 11  # lines that `list` shows
 WIDTH = 60  # characters of a value that is shown unasked
@@ -298,7 +298,7 @@ class Terminal(cmd.Cmd):
         self.session.down(_count(arg))
         self._moved(before, "Newest frame")
 
-    def _moved(self, before: Frame | None, end: str) -> None:
+    def _moved(self, before: StackFrame | None, end: str) -> None:
         if self.session.frame is before:
             self.error(end)
         else:

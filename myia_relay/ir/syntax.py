@@ -111,7 +111,7 @@ cell_get = Syntax("cell_get", "(cell), attrs name, free: bool -> what is in it n
 cell_set = Syntax("cell_set", "(cell, value), attrs name -> None; from here on the value is in it")
 mark = Syntax(
     "mark",
-    "(*values), attrs kind, function, owner, binds (as in `prims.ops.effects.Place`), names, functions: a place where a debugger "
+    "(*values), attrs kind, function, owner, binds (as in `prims.ops.effects.MarkedPlace`), names, functions: where a debugger "
     "may stop, and the variables to show there: of these names and values, and (name, function's name) for functions; only in "
     "graphs that are parsed for a debugger",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...ir import syntax as S
 from ...ir.node import Apply, Node
-from ...prims.ops.effects import Place, mark
+from ...prims.ops.effects import MarkedPlace, mark
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.treedef import TreeDef, tree_structure
@@ -54,7 +54,7 @@ async def place(engine: Engine, frame: Frame, node: Apply) -> Val:
             continue
         variables.append((name, tree_structure(showable(value), leaves)))
     attrs = node.attrs
-    shown = Place(attrs["kind"], attrs["function"], attrs["owner"], attrs["binds"], tuple(variables))
+    shown = MarkedPlace(attrs["kind"], attrs["function"], attrs["owner"], attrs["binds"], tuple(variables))
     frame.builder.emit(mark, tuple(leaves), {"place": shown})
     return NONE_VAL
 

@@ -101,7 +101,7 @@ def _(ref, value, *, index, state=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class MarkedPlace:
     """A place in the source where a debugger may stop.
 
     Attributes:
@@ -129,7 +129,7 @@ def mark(*operands, place, backward=False, kept=(), moved=(), given=()):
     Args:
         *operands: the leaves of the variables of `place`; in a backward pass the number of the visit, those that are `kept`, then
             cotangents.
-        place: the `Place`.
+        place: the `MarkedPlace`.
         backward: whether it is the place as the backward pass comes through it.
         kept: backward: indices of the leaves whose values in the forward pass are among the operands.
         moved: backward: indices of the leaves that are differentiated through; the other operands are their cotangents.
