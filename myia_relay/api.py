@@ -412,9 +412,7 @@ class Relay(Inspectable, Remade):
     def interpret(self, *args, **kwargs):
         """Run on the reference interpreter."""
         if self._interpreted is None:
-            self._interpreted = Relay(
-                self.__wrapped__, static=self.static, **{**self.options, "executor": "interpreter"}
-            )
+            self._interpreted = self._anew(executor="interpreter")
         return self._interpreted(*args, **kwargs)
 
     def into(self, out: Any) -> Callable:
@@ -519,6 +517,10 @@ class RecordMethod(Relay):
 
     def _made_of(self) -> tuple[tuple, dict[str, Any]]:
         return (self._function, self._instance), {}
+
+    def interpret(self, *args, **kwargs):
+        """Run on the reference interpreter."""
+        return self._function.interpret(self._instance, *args, **kwargs)
 
     def cache_info(self) -> CacheInfo:
         """That of the function."""

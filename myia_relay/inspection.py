@@ -198,7 +198,7 @@ class Inspectable:
         return function_html(repr(self)[1:-1], self.__wrapped__, rows if any(info) else [])
 
     def _anew(self, **options: Any) -> Any:
-        """This function without its compiled programs, for the native executor with further options."""
+        """This function without its compiled programs, for the native executor unless the options say another."""
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)
         out.options = {**self.options, "executor": "native", **options}

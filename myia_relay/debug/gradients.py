@@ -81,7 +81,7 @@ class Gradients(Mapping):
 
     def __iter__(self) -> Iterator[str]:
         """The names of variables that have gradients; with their functions, where several have one of the name."""
-        names = [v for _, v in self._found]
+        names = [v for _, v in self._visits]
         return (v if names.count(v) == 1 else f"{f}.{v}" for f, v in self._found)
 
     def __len__(self) -> int:

@@ -279,7 +279,8 @@ class Session:
         """Whether it stands at a breakpoint, whatever its condition."""
         top = self.stack[-1]
         if mark.function is not None:
-            return self.event == "line" and top.function == mark.function and self._first
+            begins = self.event == "call" if top.backward else self.event == "line" and self._first
+            return begins and top.function == mark.function
         return self.event == "line" and top.line == mark.line and top.file == mark.file
 
     def _hit(self) -> bool:
@@ -396,8 +397,7 @@ class Session:
             return self._event("line")
         self._at = None
         if place.kind == "done":
-            bound = {name: mark.values[name] for name in mark.values if name != RESULT}
-            top.variables.update(bound)
+            top.variables.update({n: v for n, v in mark.values.items() if n != RESULT})
             self.gradients.note(mark)
             return False
         top.returned = mark.values.get(RESULT)
@@ -415,7 +415,7 @@ class Session:
         self._take(mark)
         if place.kind == "done":
             self.gradients.record(mark)
-            top.arrived = {n: ct for n, ct in mark.cotangents.items() if n in mark.given}
+            top.arrived = {n: ct for n, ct in mark.cotangents.items() if n in mark.given and n in place.binds}
             if top.arrived:
                 top.line, top.reached, top.left = mark.loc.line, mark.loc, {}
             return False

@@ -61,11 +61,17 @@ class Suspending(Machine):
 
     visits = 0
 
+    def __init__(self, sizes: dict[str, int]):
+        super().__init__(sizes)
+        self.seen: dict[int, list[Any]] = {}  # what marks have shown, where the backward pass comes through them again
+        self.returns = False
+
     def look_for_recursion(self, graph: Graph) -> None:
         super().look_for_recursion(graph)
         graphs = all_graphs(graph)
         marked = [g for g in graphs if any(applies(n, "mark") for n in g.nodes)]
         self.reaching |= running(graphs, marked)
+        self.returns = any(n.attrs["backward"] for g in marked for n in g.nodes if applies(n, "mark"))
 
     def step(self, node: Apply, inputs: list[int]) -> Step:
         if not applies(node, "mark"):
@@ -74,10 +80,17 @@ class Suspending(Machine):
         assert loc is not None
 
         def step(s: list):
-            operands = [s[i] for i in inputs]
+            operands = [_read_only(s[i]) for i in inputs]
             self.visits += 1
-            visit = operands.pop(0) if node.attrs["backward"] else self.visits
-            yield None, reached(node, loc, operands, visit), node
+            if not node.attrs["backward"]:
+                visit, cotangents = self.visits, []
+                if self.returns:
+                    self.seen[visit] = operands
+            else:
+                visit, *cotangents = operands
+                visit = int(np.max(visit))  # in a batch of which only some examples come here there is one for each
+                operands = self.seen[visit]
+            yield None, reached(node, loc, operands, cotangents, visit), node
             return visit
 
         self.generators.add(step)
@@ -109,33 +122,33 @@ class Suspending(Machine):
         return result
 
 
-def reached(node: Apply, loc: Loc, operands: list[Any], visit: int) -> Reached:
+def reached(node: Apply, loc: Loc, operands: list[Any], arrived: list[Any], visit: int) -> Reached:
     """What a mark shows."""
     place, backward = node.attrs["place"], node.attrs["backward"]
-    operands = [_read_only(x) for x in operands]
-    counts = [sum(1 for _ in treedef.leaves()) for _, treedef in place.variables]
-    if not backward:
-        leaves = iter(operands)
-        values = {n: python_value(t, leaves) for n, t in place.variables}
-        return Reached(place, loc, False, values, {}, frozenset(), visit)
-    kept, moved, given = (node.attrs[k] for k in ("kept", "moved", "given"))
-    before = dict(zip(kept, operands, strict=False))
-    arrived = dict(zip(moved, operands[len(kept) :], strict=True))
+    leaves = iter(operands)
+    values = {name: _value(treedef, leaves) for name, treedef in place.variables}
+    moved, given = node.attrs["moved"], node.attrs["given"]
+    cotangent_of = dict(zip(moved, arrived, strict=True))
     nonzero = {i for i, some in zip(moved, given, strict=True) if some}
-    seen: dict[str, Any] = {}
     cotangents: dict[str, Any] = {}
     with_some: set[str] = set()
     first = 0
-    for (name, treedef), count in zip(place.variables, counts, strict=True):
-        own = range(first, first + count)
-        first += count
-        if all(i in before for i in own):
-            seen[name] = python_value(treedef, (before[i] for i in own))
-        if any(i in arrived for i in own):
-            cotangents[name] = _cotangent(treedef, (arrived.get(i) for i in own))
+    for name, treedef in place.variables if moved else ():
+        own = range(first, first := first + sum(1 for _ in treedef.leaves()))
+        if not cotangent_of.keys().isdisjoint(own):
+            cotangents[name] = _cotangent(treedef, (cotangent_of.get(i) for i in own))
             if not nonzero.isdisjoint(own):
                 with_some.add(name)
-    return Reached(place, loc, True, seen, cotangents, frozenset(with_some), visit)
+    return Reached(place, loc, backward, values, cotangents, frozenset(with_some), visit)
+
+
+def _value(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
+    """The value of a variable."""
+    own = [next(leaves) for _ in treedef.leaves()]
+    try:
+        return python_value(treedef, iter(own))
+    except TypeError:  # in a batch, where examples have values of different kinds
+        return own
 
 
 def _read_only(x: Any) -> Any:

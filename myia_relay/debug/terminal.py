@@ -261,8 +261,8 @@ class Terminal(cmd.Cmd):
     def do_ignore(self, arg: str) -> None:
         """ignore number [count]: pass over the next hits of a breakpoint."""
         number, _, count = arg.partition(" ")
-        self._mark(number).ignore = int(count or 0)
-        self.say(f"Will ignore the next {int(count or 0)} crossings of breakpoint {number}.")
+        times = self._mark(number).ignore = int(count or 0)
+        self.say(f"Will ignore the next {times} crossing{'s' * (times != 1)} of breakpoint {number}.")
 
     def do_condition(self, arg: str) -> None:
         """condition number [expression]: change the condition of a breakpoint, or remove it."""

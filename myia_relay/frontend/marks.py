@@ -68,7 +68,8 @@ def ends(p: ParseContext, stmt: ast.stmt, before: dict[str, Node]) -> None:
     bound = {name: node for name, node in _variables(p).items() if before.get(name) is not node and not _checks(node)}
     if isinstance(stmt, ast.Return):
         bound[RESULT] = env["$ret"]
-    _mark(p, "done", stmt, bound, bound)
+    read = {} if isinstance(stmt, ast.For) else _read(p, stmt)
+    _mark(p, "done", stmt, {**read, **bound}, bound)
 
 
 def ends_header(p: ParseContext, stmt: ast.For, before: dict[str, Node]) -> None:
@@ -113,3 +114,28 @@ def _mark(p: ParseContext, kind: str, at: ast.AST, variables: dict[str, Node], b
 
 def _unbound(node: Node) -> bool:
     return isinstance(node, Constant) and node.value is syntax.UNBOUND
+
+
+def tell_sites(marked: Graph, plain: Graph) -> bool:
+    """Tell each application of a graph with marks which one it is in the graph without: models know their layers by these.
+
+    Marks are all that the two differ in. Returns whether that is so.
+    """
+    pairs, seen = [(marked, plain)], {marked}
+    while pairs:
+        a, b = pairs.pop()
+        nodes = [n for n in a.nodes if not _is_mark(n)]
+        if len(nodes) != len(b.nodes):
+            return False
+        for mine, other in zip(nodes, b.nodes, strict=True):
+            mine.attrs["unmarked"] = other
+            for one, two in zip((*mine.args, a.output), (*other.args, b.output), strict=False):
+                inner, same = getattr(one, "value", None), getattr(two, "value", None)
+                if isinstance(inner, Graph) and isinstance(same, Graph) and inner not in seen:
+                    seen.add(inner)
+                    pairs.append((inner, same))
+    return True
+
+
+def _is_mark(node: Apply) -> bool:
+    return isinstance(node.fn, Constant) and node.fn.value is syntax.mark

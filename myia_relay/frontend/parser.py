@@ -10,6 +10,7 @@ from ..utils.errors import CompileError, ParseError
 from ..utils.source import Origin, is_ours
 from .context import ParseContext
 from .functions import outer_signature, parse_body
+from .marks import tell_sites
 from .procedures import rounds
 from .text.scope import NeedsCell
 from .text.source import find
@@ -38,6 +39,7 @@ def parse(function: types.FunctionType, marked: bool = False) -> Graph:
         and not known[-1].flags.get("stale")
         and known[-1].flags["round"] == rounds()
         and known[-1].flags["procedures"].holds()
+        and (not marked or known[-1].flags.get("unmarked") is parse(function))
     ):
         _GRAPHS.move_to_end(key)
         return known[-1]
@@ -47,6 +49,12 @@ def parse(function: types.FunctionType, marked: bool = False) -> Graph:
             graph = _parse(function, marked)
         except NeedsCell as need:
             need.cells.add(need.name)
+    if marked:
+        plain = parse(function)
+        if not tell_sites(graph, plain):  # a variable has become a cell since
+            plain.flags["stale"] = True
+            tell_sites(graph, plain := parse(function))
+        graph.flags["unmarked"] = plain
     _GRAPHS[key] = (*version, graph)
     if len(_GRAPHS) > _GRAPHS_KEPT:
         _GRAPHS.popitem(last=False)
@@ -63,7 +71,7 @@ def _parse(function: types.FunctionType, marked: bool) -> Graph:
     graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
     graph.flags["round"] = rounds()
     p = ParseContext(source, source.node, graph)
-    p.marked = marked and not is_ours(source.loc(source.node).file)
+    p.marked = marked
     graph.flags["procedures"] = p.procedures
     try:
         graph.signature = outer_signature(source)
@@ -85,4 +93,4 @@ def _parse(function: types.FunctionType, marked: bool) -> Graph:
 
 def parse_marked(function: types.FunctionType) -> Graph:
     """The parsed graph of a function, with marks for a debugger unless it is one of this package."""
-    return parse(function, True)
+    return parse(function, not is_ours(function.__code__.co_filename))

@@ -124,6 +124,11 @@ match_sequence = Syntax(
 )
 
 
+def unmarked(site: Any) -> Any:
+    """A call in a graph with marks as the graph without marks has it, by which models know their layers; any other as it is."""
+    return site.attrs.get("unmarked", site) if site is not None else site
+
+
 @dataclass(frozen=True, eq=False)
 class Again:
     """Makes a variable a cell when its function is parsed again."""

@@ -122,25 +122,21 @@ class Adjoint:
         return [self.cts.get(p) for p in self.graph.params]
 
     def mark(self, node: Apply) -> None:
-        """The counterpart of a debugger's mark in the backward pass: it is given what has arrived so far at what it shows.
+        """The counterpart of a debugger's mark in the backward pass: it is given what has arrived so far at what the mark shows.
 
-        n = mark(x)  =>  mark(n, x, dx)
+        n = mark(x)  =>  mark(n, dx)
         """
         if node.attrs["backward"]:
             return
         place = node.attrs["place"]
-        plain = [i for i, a in enumerate(node.args) if _is_plain(a)]
-        moved = [i for i in plain if self.acts.get(node.args[i])]
+        moved = tuple(i for i, a in enumerate(node.args) if _is_plain(a) and self.acts.get(a))
         if not moved and place.kind == "line":
             return
         self.builder.origin = node.origin.derive("vjp")
         cts = [self.cts.get(node.args[i]) for i in moved]
-        given = tuple(ct is not None for ct in cts)
-        types = [tangent(node.args[i].type) for i in moved]
-        operands = [self.env[node], *(lookup(self.env, node.args[i]) for i in plain)]
-        operands += [materialise(self.builder, ct, t) for ct, t in zip(cts, types, strict=True)]
-        attrs = {"place": place, "backward": True, "kept": tuple(plain), "moved": tuple(moved), "given": given}
-        self.builder.emit(node.fn, tuple(operands), attrs)
+        values = [materialise(self.builder, ct, tangent(node.args[i].type)) for ct, i in zip(cts, moved, strict=True)]
+        attrs = {"place": place, "backward": True, "moved": moved, "given": tuple(ct is not None for ct in cts)}
+        self.builder.emit(node.fn, (self.env[node], *values), attrs)
 
     def accumulate(self, node: Node, ct: Cotangent, what: str) -> None:
         """Add to the cotangent of a node of the differentiated graph, unless it is not active."""

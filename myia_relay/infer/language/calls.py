@@ -21,6 +21,7 @@ import numpy as np
 from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
+from ...ir.syntax import unmarked
 from ...library import SOURCES
 from ...library.complex_numbers import COMPLEX, Complex
 from ...library.joining import LISTED, OF_ARRAYS
@@ -298,7 +299,7 @@ def callee_context(frame: Frame, graph: Graph, values: list[Val], site) -> Ambie
         if found is not None:
             context.scope.recursive.add(found.context.path)
             return replace(context, path=found.context.path, iteration=found.context.iteration)
-    return replace(context, path=(*context.path, site))
+    return replace(context, path=(*context.path, unmarked(site)))
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:

@@ -109,7 +109,7 @@ class MarkedPlace:
         function: the name of the function.
         owner: the Python function that it is in, for the names that it sees from outside.
         binds: the names that are bound here: parameters, targets.
-        variables: `(name, treedef)` of what is shown there: for "line" what the statement reads, for "done" what it has bound.
+        variables: `(name, treedef)` of what is shown there: for "line" what the statement reads, for "done" also what it has bound.
             The leaves of the treedefs are the operands of the mark.
     """
 
@@ -121,18 +121,16 @@ class MarkedPlace:
 
 
 @primitive("effect", effect="mark")
-def mark(*operands, place, backward=False, kept=(), moved=(), given=()):
+def mark(*operands, place, backward=False, moved=(), given=()):
     """A place where a debugger may stop; only in programs that are made for one.
 
     Its value is the number of the visit. The mark in the backward pass takes the number of the one that it belongs to.
 
     Args:
-        *operands: the leaves of the variables of `place`; in a backward pass the number of the visit, those that are `kept`, then
-            cotangents.
+        *operands: the leaves of the variables of `place`; in a backward pass the number of the visit, then cotangents.
         place: the `MarkedPlace`.
         backward: whether it is the place as the backward pass comes through it.
-        kept: backward: indices of the leaves whose values in the forward pass are among the operands.
-        moved: backward: indices of the leaves that are differentiated through; the other operands are their cotangents.
+        moved: backward: indices of the leaves that are differentiated through; the operands are their cotangents.
         given: backward: for each of these whether anything has arrived; else the cotangent is zero.
 
     Raises:
@@ -142,5 +140,5 @@ def mark(*operands, place, backward=False, kept=(), moved=(), given=()):
 
 
 @mark.infer
-def _(*operands, place, backward=False, kept=(), moved=(), given=()):
+def _(*operands, place, backward=False, moved=(), given=()):
     return INT
