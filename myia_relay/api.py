@@ -411,9 +411,8 @@ class Relay(Inspectable, Remade):
     @at_boundary
     def interpret(self, *args, **kwargs):
         """Run on the reference interpreter."""
-        if self._interpreted is None:
-            self._interpreted = self._anew(executor="interpreter")
-        return self._interpreted(*args, **kwargs)
+        interpreted = self._interpreted = self._interpreted or self._anew(executor="interpreter")
+        return interpreted(*args, **kwargs)
 
     def into(self, out: Any) -> Callable:
         """A function of the same arguments that writes its result into arrays of the caller's, and returns them.

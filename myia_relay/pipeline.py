@@ -132,7 +132,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     if options.get("debug_nans"):
         from .opt.rewrite.nan_checks import check_nans
 
-        graph = check_nans(graph)
+        graph = check_nans(graph, details=not options.get("standalone"))
     graph, returned = without_references(tell_callers(graph))
     start = time.perf_counter()
     run = executor_of(graph, executor, options)

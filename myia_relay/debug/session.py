@@ -196,13 +196,12 @@ class Session:
 
     def up(self, count: int = 1) -> Session:
         """Look at the caller."""
-        self._index = max(self._index - count, -len(self.stack))
+        self._index = min(max(self._index - count, -len(self.stack)), -1)
         return self
 
     def down(self, count: int = 1) -> Session:
         """Look at the function that this one has called."""
-        self._index = min(self._index + count, -1)
-        return self
+        return self.up(-count)
 
     def interact(self, stdin: Any = None, stdout: Any = None) -> None:
         """Debug in the terminal, with the commands of `pdb`; `help` lists them.
@@ -293,8 +292,8 @@ class Session:
                 except NameError as error:
                     if str(getattr(error, "name", "")).startswith("d_") and not self.backward:
                         continue
-                except Exception:
-                    pass
+                except (Exception, SystemExit):
+                    pass  # as in pdb: it stops, so that one sees why
             mark.hits += 1
             if mark.ignore > 0:
                 mark.ignore -= 1

@@ -69,7 +69,7 @@ class Terminal(cmd.Cmd):
                 self.show_place()
         except CompileError as error:
             self.error(error.message)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an expression may ask to exit
             self.error(_described(error))
         return False
 
@@ -85,8 +85,6 @@ class Terminal(cmd.Cmd):
 
     def default(self, line: str) -> None:
         """Anything else is an expression."""
-        if line == "EOF":
-            return
         try:
             value = self.session.evaluate(line)
         except SyntaxError as error:
@@ -97,7 +95,7 @@ class Terminal(cmd.Cmd):
             else:
                 self.error(_described(error))
             return
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.error(_described(error))
             return
         if value is not None:
@@ -152,7 +150,7 @@ class Terminal(cmd.Cmd):
     def _value_text(self, expression: str) -> str:
         try:
             return repr(self.session.evaluate(expression))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return f"** {_described(error)} **"
 
     def show_lines(self, first: int, last: int) -> None:
@@ -425,7 +423,9 @@ _SHORT = {f"do_{n}" for n in "s n r c cont unt run j q exit b cl w bt u d l ll a
 
 
 def _count(arg: str) -> int:
-    return int(arg) if arg else 1
+    if arg and not arg.isdigit():
+        raise ValueError(f"{arg!r} is no number of times")
+    return int(arg or 1)
 
 
 def _where(mark: Breakpoint) -> str:

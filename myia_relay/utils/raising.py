@@ -11,6 +11,8 @@ import os
 from types import TracebackType
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .errors import CompileError, InternalError, SliceBeyond
 from .source import PACKAGE, Loc, Origin, is_ours
 
@@ -20,6 +22,7 @@ LIBRARIES = (f"{os.sep}tvm{os.sep}", f"{os.sep}tvm_ffi{os.sep}", f"{os.sep}numpy
 ITSELF = (
     "itself"  # the conversion of an operand that is an exception's argument as it is: KeyError(3), not KeyError("3")
 )
+DESCRIBED = "described"  # the conversion of an operand that may be a large array: `described`
 FOREIGN = (".cc", ".cpp", ".h", ".hpp", ".pyx", ".pxi", "<unknown>")
 
 
@@ -38,9 +41,25 @@ def format_parts(parts, values) -> str:
         if isinstance(conversion, int):
             conversion = chr(conversion) if conversion > 0 else ""
         if conversion:
-            value = {"r": repr, "s": str, "a": ascii}[conversion](value)
+            value = {"r": repr, "s": str, "a": ascii, DESCRIBED: described}[conversion](value)
         text.append(format(value, spec or ""))
     return "".join(text)
+
+
+def described(value: Any) -> str:
+    """A number, or what an array is: its dtype and shape, the range of its finite elements, and the first that is none."""
+    x = np.asarray(value)
+    if x.shape == ():
+        return f"{x.item()!r}, a {x.dtype}"
+    text, numbers = f"{x.dtype}{list(x.shape)}", x.astype(np.float64)
+    finite = np.isfinite(numbers)
+    if finite.any():
+        text += f", from {numbers[finite].min():.6g} to {numbers[finite].max():.6g}"
+    for name, bad in (("NaN", np.isnan(numbers)), ("infinity", np.isinf(numbers))):
+        if bad.any():
+            first = ", ".join(map(str, np.unravel_index(int(np.argmax(bad)), x.shape)))
+            text += f", {name} at [{first}]" + (f" and {int(bad.sum()) - 1} more" if bad.sum() > 1 else "")
+    return text
 
 
 def exception_argument(parts, values) -> Any:

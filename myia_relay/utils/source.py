@@ -64,24 +64,32 @@ class Origin:
         via: what derived the node: "parse", "inline", "vjp", "vmap", ...
         parent: for an inlined node the origin of the call; for a derived node the origin of what it derives from.
         inner: for an inlined node its origin in the function that was inlined, where that says more than `loc`.
+        of: for an adjoint the name of the operation whose derivative it computes.
     """
 
     loc: Loc | None
     via: str = "parse"
     parent: Origin | None = None
     inner: Origin | None = None
+    of: str = ""
 
-    def derive(self, via: str) -> Origin:
+    def derive(self, via: str, of: str = "") -> Origin:
         """This origin, once more transformed: same place, one step further from the source."""
-        return Origin(self.loc, via, self)
+        return Origin(self.loc, via, self, of=of)
 
     @property
     def made_by(self) -> str:
         """What derived the node, whether or not it was inlined since: "parse" for what the user wrote."""
+        origin = self.before_inlining
+        return "parse" if origin.via == "inline" else origin.via
+
+    @property
+    def before_inlining(self) -> Origin:
+        """The origin in the function that was inlined, as far as it is known."""
         origin = self
         while origin.via == "inline" and origin.inner is not None:
             origin = origin.inner
-        return "parse" if origin.via == "inline" else origin.via
+        return origin
 
     @property
     def is_adjoint(self) -> bool:

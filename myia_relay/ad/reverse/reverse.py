@@ -113,7 +113,7 @@ class Adjoint:
             ct = self.cts.pop(node, None)
             if ct is None:
                 continue
-            self.builder.origin = node.origin.derive("vjp")
+            self.builder.origin = node.origin.derive("vjp", name_of(node))
             try:
                 self.adjoint(node, ct)
             except CompileError as error:
@@ -217,6 +217,11 @@ class Adjoint:
             nodes = self.builder.graph.nodes
             self.builder.graph.nodes = [n for node in nodes for n in (*self.inserted.pop(node, ()), node)]
             self.inserted = {}
+
+
+def name_of(node: Apply) -> str:
+    """What an application does, for messages: a primitive or a function."""
+    return node.fn.name
 
 
 def _is_plain(node: Node) -> bool:

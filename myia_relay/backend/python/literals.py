@@ -14,7 +14,7 @@ import numpy as np
 
 from ...abstract.dims import Dim, run_time_symbols
 from ...abstract.types import Scalar, Struct, Type
-from ...utils.raising import ITSELF
+from ...utils.raising import DESCRIBED, ITSELF
 from ...utils.source import Origin
 from .runtime import pack
 
@@ -71,6 +71,7 @@ RESERVED = {
         "at",
         "record",
         "raise_at",
+        "described",
         "call_registered",
         "sizes",
         "range",
@@ -190,8 +191,12 @@ def message(parts: tuple, values: list[ast.expr]) -> ast.expr:
         index, conversion, spec = part
         if isinstance(conversion, int):
             conversion = chr(conversion) if conversion > 0 else ""
+        if conversion == DESCRIBED:
+            conversion, value = "", call("described", values[index])
+        else:
+            value = values[index]
         text += "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
-        used.append(values[index])
+        used.append(value)
     return call(attribute(ast.Constant(text), "format"), *used)
 
 

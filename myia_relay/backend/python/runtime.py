@@ -14,7 +14,7 @@ from ...abstract.types import numpy_dtype
 from ...ir.prim import REGISTRY
 from ...prims.ops.registered import call_registered
 from ...utils.interrupts import poll
-from ...utils.raising import raise_at
+from ...utils.raising import described, raise_at
 from ...utils.source import Loc, Origin
 
 
@@ -92,6 +92,7 @@ HELPERS = {
     "record": record,
     "call_registered": call_registered,
     "raise_at": raise_at,
+    "described": described,
     "poll": poll,
 }
 """Importable by generated source that stands in a file of its own."""

@@ -177,7 +177,7 @@ def test_exceptions_of_operations():
 def test_a_function_that_does_not_compile():
     @relay
     def f(x):
-        import os
+        import os  # noqa: F401
 
         return x
 
@@ -213,7 +213,7 @@ def test_structures_and_functions():
     @relay
     def f(x, options):
         pair = (x, [1, 2])
-        text = f"{x}"
+        text = f"{x}"  # noqa: F841
         g = lambda y: y * options["scale"]  # noqa: E731
         table = {"a": g(x), "b": pair}
         return table["a"]
@@ -301,7 +301,7 @@ def test_gradients_in_loops_are_a_list_with_one_for_each_visit():
     @relay
     def f(x, n):
         h = x + 0.0
-        for i in range(n):
+        for _ in range(n):
             h = h * x
         return h
 
@@ -314,7 +314,7 @@ def test_gradients_in_loops_are_a_list_with_one_for_each_visit():
 def test_gradients_of_values_that_are_not_used_are_zero():
     @relay
     def f(x):
-        unused = x * 3
+        unused = x * 3  # noqa: F841
         return x * 2
 
     session = grad(f).debug(1.0)
