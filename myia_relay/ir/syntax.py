@@ -126,7 +126,9 @@ match_sequence = Syntax(
 
 def unmarked(site: Any) -> Any:
     """A call in a graph with marks as the graph without marks has it, by which models know their layers; any other as it is."""
-    return site.attrs.get("unmarked", site) if site is not None else site
+    if isinstance(site, tuple):  # with the iteration of a loop
+        return tuple(map(unmarked, site))
+    return getattr(site, "attrs", {}).get("unmarked", site)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from myia_relay import Float, Tensor, grad, jacobian, relay, value_and_grad, vmap
+from myia_relay import Float, Tensor, grad, jacobian, relay, relay_model, value_and_grad, vmap
 
 
 def line_of(function, text: str) -> int:
@@ -366,3 +366,35 @@ def test_the_repr_says_where_it_stands():
     session = series.debug(2.0, 1)
     assert repr(session).startswith("<debugging series: line ") and repr(session).endswith("series(): total = 0.0>")
     assert repr(session.cont()) == "<debugging series: ended>"
+
+
+def test_models_of_layers_and_other_models():
+    @relay_model
+    def block(x):
+        return x + relay.dropout(relay.linear(relay.layer_norm(x), 4), 0.1)
+
+    @relay_model
+    def net(x: Tensor[Float, (3, 4)]):
+        for _ in range(2):
+            x = relay.layer_norm(x, unshared=True)
+            x = block(x)
+        return np.sum(x)
+
+    def loss(x):
+        return net(x) ** 2
+
+    @relay(executor="interpreter")
+    def step(model, x):
+        value, gradients = relay.value_and_grad(model, loss, (x,))
+        relay.update_model_params(model, gradients)
+        return value, gradients
+
+    model, x = relay.create_model(net, seed=0), np.sin(np.arange(12, dtype=np.float32)).reshape(3, 4)
+    before = {name: value.copy() for name, value in model.params.items()}
+    session = step.debug(model, x).cont()
+    assert all(np.array_equal(model.params[name], before[name]) for name in before)
+    value, gradients = step(model, x)
+    assert session.value[0] == pytest.approx(value, rel=1e-4)
+    for name, g in gradients.items():
+        np.testing.assert_allclose(session.value[1][name], g, rtol=1e-3, atol=1e-3)
+    assert [g.shape for g in session.gradients.visits("net.x")[1:]] == [(3, 4)] * 4
