@@ -13,6 +13,7 @@ from typing import Any
 
 from ..ir.node import Graph
 from ..ir.rewrite import all_graphs
+from ..utils.source import short_name
 from . import machine
 from .tables import html_table, show_bytes, show_count, show_time, text_table
 from .work import flops_of, runs_of, size_of, sizes, spread
@@ -183,7 +184,7 @@ def _kernels(program: Any, lookup: Any) -> tuple[list[list[str]], list[list[str]
 
 def line_name(line: tuple[str, int, str]) -> str:
     """How tables name a line."""
-    return f"{line[0].replace(chr(92), '/').rsplit('/', 1)[-1]}:{line[1]}" if line[1] else "(made by the compiler)"
+    return f"{short_name(line[0])}:{line[1]}" if line[1] else "(made by the compiler)"
 
 
 def _memory(program: Any, lookup: Any) -> list[tuple[str, list[list[str]]]]:

@@ -8,7 +8,6 @@ beside its native code is a line of its own.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ..backend.native.timing import TimedRegion, Timing
 from ..ir.node import Graph
 from ..ir.rewrite import all_graphs
 from ..utils.files import write_atomically
-from ..utils.source import Loc
+from ..utils.source import Loc, short_name
 from . import flame, machine
 from .tables import html_table, show_bytes, show_count, show_time, text_table
 from .work import SourcePlace, flops_of, size_of, sizes, spread
@@ -53,7 +52,7 @@ class Line:
     @property
     def place(self) -> str:
         """How tables name it."""
-        return f"{os.path.basename(self.file)}:{self.line}" if self.line else self.file
+        return f"{short_name(self.file)}:{self.line}" if self.line else self.file
 
 
 @dataclass
@@ -158,7 +157,7 @@ class Profile:
             share = f"{k.share.share:.0%} {k.share.of}" if k.share else ""
             name = k.name + (" (library)" if k.library else "") + ("" if k.kind == "kernel" else f" ({k.kind})")
             lines = dict.fromkeys(
-                (f"{os.path.basename(p.line[0])}:{p.line[1]}" if p.stack else OWN)
+                (f"{short_name(p.line[0])}:{p.line[1]}" if p.stack else OWN)
                 for p in sorted(k.places, key=lambda p: -k.places[p])
             )
             known = [show_count(k.flops) if k.flops else "", rate, show_bytes(k.nbytes), share]

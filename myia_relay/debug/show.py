@@ -19,6 +19,7 @@ from ..ir.rewrite import inner_graphs
 from ..ir.text import Printer, to_text
 from ..ir.walk import operands
 from ..opt.analysis.fusion import fuse
+from ..utils.source import cell_name
 from .layout import MARGIN, DrawnBox, arrange
 from .work import place_of
 
@@ -133,7 +134,7 @@ class _Contents:
         if isinstance(node, Apply):
             lines.append(self.names.apply(node)[:300])
         for loc in reversed(place.stack):
-            lines.append(f"{loc.file}:{loc.line} in {loc.function}:  {loc.text().strip()}")
+            lines.append(f"{cell_name(loc.file) or loc.file}:{loc.line} in {loc.function}:  {loc.text().strip()}")
         if place.part != "forward":
             lines.append(f"{place.part} pass")
         if node in self.kernels:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from dataclasses import dataclass
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -39,7 +40,9 @@ class Loc:
 
     def render(self) -> str:
         """The location as Python's own traceback shows it: file, line, source line and carets."""
-        head = f'  File "{self.file}", line {self.line}, column {self.col + 1}, in {self.function}'
+        cell = cell_name(self.file)
+        file = cell or f'File "{self.file}"'
+        head = f"  {file}, line {self.line}, column {self.col + 1}, in {self.function}"
         source = self.text()
         if not source.strip():
             return head
@@ -52,7 +55,7 @@ class Loc:
         return f"{head}\n    {source.strip()}\n    {carets}"
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.col + 1}"
+        return f"{cell_name(self.file) or self.file}:{self.line}:{self.col + 1}"
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,20 @@ class Origin:
 
 
 NOWHERE = Origin(None, "built")
+
+
+def cell_name(file: str) -> str | None:
+    """What Jupyter and IPython call the cell whose code has this file name: `Cell In[3]`; None for any other file."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    names = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = names(file) if names is not None else None
+    return " ".join(found) if found else None
+
+
+def short_name(file: str) -> str:
+    """A file as tables name it: the cell of a notebook, or the last part of the path."""
+    return cell_name(file) or file.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def is_ours(file: str) -> bool:

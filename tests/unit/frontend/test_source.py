@@ -10,6 +10,7 @@ import pytest
 
 from myia_relay.frontend import parse
 from myia_relay.utils.errors import ParseError
+from myia_relay.utils.source import Loc, short_name
 
 from . import lambdas
 from .parsed_eval import evaluate
@@ -61,6 +62,23 @@ def test_notebook_cell():
     exec(compile(text, "<ipython-input-1>", "exec"), scope)
     assert evaluate(scope["cell"], 2) == 3
     assert parse(scope["cell"]).origin.loc.line == 3
+
+
+def test_a_cell_of_ipython_is_named_as_its_tracebacks_name_it(monkeypatch):
+    """The names of files of ipykernel are temporary files, which say nothing to anybody."""
+    loc = Loc("/tmp/ipykernel_17/42.py", 4, 0, 4, 1, "f")
+    other = Loc("/tmp/other.py", 4, 0, 4, 1, "f")
+    assert loc.render() == '  File "/tmp/ipykernel_17/42.py", line 4, column 1, in f'
+    compiler = SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if "ipykernel" in name else None)
+    shell = SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert loc.render() == "  Cell In[3], line 4, column 1, in f"
+    assert str(loc) == "Cell In[3]:4:1"
+    assert short_name(loc.file) == "Cell In[3]"
+    assert other.render() == '  File "/tmp/other.py", line 4, column 1, in f'
+    assert short_name(other.file) == "other.py"
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))  # imported, not running
+    assert str(loc) == "/tmp/ipykernel_17/42.py:4:1"
 
 
 def load(path, name):
