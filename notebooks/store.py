@@ -3,8 +3,8 @@
     python notebooks/store.py                     # all
     python notebooks/store.py 02_language 04_compiler
 
-What is kept says nothing of the machine: no paths, no addresses, no version of the kernel. `tests/notebooks` runs the notebooks again and
-compares what they show with what is kept, with `comparable` and `pictures`.
+What is kept says nothing of the machine: no paths, no addresses, no version of the kernel. `tests/notebooks` runs the
+notebooks again and compares what they show with what is kept, by `comparable` and `pictures`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ def execute(path: Path, folder: Path | str, *, timeout: int = 900) -> Any:
 
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(
-        notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
     ).execute()
     return notebook
 
@@ -78,8 +82,8 @@ def clean(notebook: Any) -> Any:
 def _kept(data: dict[str, Any]) -> dict[str, Any]:
     """Of the forms of one output those that are kept.
 
-    A drawing in a frame of HTML is kept as a drawing: web sites that show notebooks take it out of HTML. Where a picture is there as such, HTML
-    that contains it once more is left out.
+    A drawing in a frame of HTML is kept as a drawing: web sites that show notebooks take it out of HTML. Where a picture is
+    there as such, HTML that contains it once more is left out.
     """
     data = {kind: impersonal(value) if isinstance(value, str) else value for kind, value in data.items()}
     if "image/png" in data:
@@ -137,7 +141,11 @@ def pictures(output: Any) -> dict[str, int]:
 
 
 def main() -> None:
-    """Run the notebooks that are named, or all, and write them with their outputs."""
+    """Run the notebooks that are named, or all, and write them with their outputs.
+
+    Raises:
+        SystemExit: a notebook has become too large.
+    """
     import nbformat
 
     parser = argparse.ArgumentParser(description="Run notebooks and keep their outputs in them.")

@@ -1,7 +1,8 @@
 """Every notebook runs from its first cell to its last, as a user runs it, and shows what is kept in it.
 
-Those that train do so on little data here, so that only the kinds of what they show can be compared. What the others print is compared to the
-letter, without times, and their pictures by their sizes. `python notebooks/store.py` runs notebooks in full and keeps what they show.
+Those that train do so on little data here, so that only the kinds of what they show can be compared. What the others print
+is compared to the letter, without times, and their pictures by their sizes. `python notebooks/store.py` runs notebooks in
+full and keeps what they show.
 """
 
 from __future__ import annotations
