@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...abstract.dims import is_known
+from ...derivatives import checkpoint
+from ...ir.build import Builder
 from ...library.refusals import misfit, unsupported
+from ...prims.api.implementations import implements
 from ...transform import at
 from ...utils.errors import ShapeError
 from ..hidden import Weight
@@ -12,10 +16,17 @@ from .declaration import count, layer, written
 from .dense import linear
 from .names import softmax
 
+LARGE, LARGE_CAUSAL = 1 << 21, 1 << 16  # scores of a head from which blocks are quicker than the whole matrix
+LEAST_ROWS, MOST_ROWS = 128, 256  # of a block: fewer make slow products, more fall out of the second-level cache
+SPANS = 8  # of queries that see the same keys: more would leave out little more, and take longer to compile
+
 
 @written(static=("causal",))
 def attention(q, k, v, causal=False, mask=None):
     """softmax(q @ k.T / sqrt(d)) @ v: each query gets a mean of the values, weighted by how its key fits.
+
+    Large ones (causal: 2^16 scores for each head, else 2^21; of known sizes) are computed by blocks of queries, and again for the
+    gradient, so the matrix of scores is never there (M. Rabe and C. Staats, "Self-attention Does Not Need O(n^2) Memory", 2021).
 
     Args:
         q: queries (..., n, d).
@@ -40,16 +51,69 @@ def attention(q, k, v, causal=False, mask=None):
         misfit("relay.attention: queries and keys have the same last axis")
     if k.shape[-2] != v.shape[-2]:
         misfit("relay.attention: there are as many values as keys")
-    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.asarray(q.shape[-1], q.dtype))
-    if causal:
-        seen = np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-2])[None, :]
-        scores = np.where(seen, scores, np.asarray(-np.inf, scores.dtype))
     if mask is not None:
-        if mask.dtype == np.bool_:
-            scores = np.where(mask, scores, np.asarray(-np.inf, scores.dtype))
-        else:
-            scores = scores + mask.astype(scores.dtype)
-    return softmax(scores) @ v
+        mask = np.atleast_2d(mask)
+
+    def some(q, k, v, mask, first):
+        """The results of some queries, of which the first is number `first`."""
+        scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.asarray(q.shape[-1], q.dtype))
+        if causal:
+            seen = first + np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-2])[None, :]
+            scores = np.where(seen, scores, np.asarray(-np.inf, scores.dtype))
+        if mask is not None:
+            if mask.dtype == np.bool_:
+                scores = np.where(mask, scores, np.asarray(-np.inf, scores.dtype))
+            else:
+                scores = scores + mask.astype(scores.dtype)
+        return softmax(scores) @ v
+
+    rows, spans = _blocks(q, k, causal)
+    if rows == 0:
+        return some(q, k, v, mask, 0)
+
+    def block(first, size, last):
+        """The results of `size` queries, which see the first `last` keys; what the adjoint needs is computed again."""
+        part = mask
+        if part is not None:
+            part = part if part.shape[-1] == 1 else part[..., :last]
+            part = part if part.shape[-2] == 1 else part[..., first : first + size, :]
+        return checkpoint(some)(q[..., first : first + size, :], k[..., :last, :], v[..., :last, :], part, first)
+
+    parts = ()
+    for start, stop in spans:
+        last = min(stop, k.shape[-2]) if causal else k.shape[-2]
+        count = (stop - start) // rows
+        if count > 1:
+            first = block(start, rows, last)
+            out = np.zeros((count, *first.shape), first.dtype)
+            for i in range(count):
+                out[i] = block(start + i * rows, rows, last)
+            out = np.moveaxis(out, 0, -3)
+            parts = (*parts, out.reshape(*out.shape[:-3], count * rows, out.shape[-1]))
+        elif count == 1:
+            parts = (*parts, block(start, rows, last))
+        if count * rows < stop - start:
+            parts = (*parts, block(start + count * rows, stop - start - count * rows, last))
+    return np.concatenate(parts, -2)
+
+
+def _blocks(q, k, causal):
+    raise NotImplementedError  # never run: compiled code finds what it means
+
+
+@implements(_blocks, static=("causal",))
+def _(b: Builder, q, k, causal):
+    """How the matrix of scores is divided: (rows at once, (first, behind the last) of each span of queries).
+
+    Rows of a span see the same keys, so that of causal attention nearly half is left out. It is (0, ()) where the whole matrix is
+    quicker, or where sizes are known at run time only.
+    """
+    n, m = q.shape[-2], k.shape[-2]
+    if not is_known((n, m)) or n * m < (LARGE_CAUSAL if causal else LARGE):
+        return 0, ()
+    rows = max(LEAST_ROWS, min(MOST_ROWS, n // SPANS))
+    span = -(-n // (SPANS * rows)) * rows if causal else n
+    return rows, tuple((start, min(start + span, n)) for start in range(0, n, span))
 
 
 def _heads(x, num_heads, causal=False, cache=None, no_bias=False):
