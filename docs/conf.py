@@ -74,19 +74,6 @@ def _prose(text: str) -> str:
     return joined
 
 
-def without_missing(app, docname: str, source: list[str]) -> None:
-    """Leave pages that are not there out of the table of contents: names that end with a star."""
-    if docname == "index":
-        there = {path.stem for path in Path(app.srcdir).glob("*.md")}
-        lines = source[0].splitlines(keepends=True)
-        source[0] = "".join(
-            line.replace("*\n", "\n")
-            for line in lines
-            if not re.match(r"[a-z-]+\*$", line) or line.rstrip("*\n") in there
-        )
-
-
 def setup(app) -> None:
     """Docstrings are changed before napoleon finds their sections."""
-    app.connect("source-read", without_missing)
     app.connect("autodoc-process-docstring", docstring_to_rst, priority=400)
