@@ -262,6 +262,8 @@ class Session:
             if not number.isdigit():
                 raise ValueError_(f"{where!r} is no place: give a line, a function, or file:line")
             where = int(number)
+        if not isinstance(where, int):
+            raise ValueError_(f"{where!r} is no place: give a line, a function, or file:line")
         file = _found(file, self._files or [self._home]) if file else (self.file or self._home)
         text = linecache.getline(file, where)
         if not text:

@@ -78,6 +78,10 @@ def test_the_backward_pass_has_the_lines_in_reverse():
     assert backward == [("series", back), *once[:1], ("power", step), *once[1:], *once]
 
 
+def test_the_interpreter_runs_a_transform_and_not_its_function():
+    assert grad(series).interpret(2.0, 2) == grad(series)(2.0, 2) == 5.0
+
+
 def test_values_are_those_of_the_compiled_program():
     for f in (series, grad(series), value_and_grad(series)):
         session = f.debug(1.3, 4)
@@ -138,6 +142,8 @@ def test_breakpoints():
         session.break_at(power, "n ==")
     with pytest.raises(ValueError, match="no line"):
         session.break_at(100_000)
+    with pytest.raises(ValueError, match="3.5 is no place"):
+        session.break_at(3.5)
 
 
 def test_cotangents_arrive_and_leave():
