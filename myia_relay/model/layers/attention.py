@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...abstract.dims import is_known
@@ -97,7 +99,7 @@ def attention(q, k, v, causal=False, mask=None):
     return np.concatenate(parts, -2)
 
 
-def _blocks(q, k, causal):
+def _blocks(q, k, causal) -> Any:
     raise NotImplementedError  # never run: compiled code finds what it means
 
 
