@@ -103,6 +103,22 @@ def test_kernels_in_loops_are_counted_and_loops_of_numbers_are_one():
     assert {place.line[1] for place in loop.places} >= {sums.__code__.co_firstlineno + 5}
 
 
+def test_a_row_that_is_written_counts_as_a_row():
+    """Each iteration keeps one row of a tape, not the tape."""
+
+    def repeated(x):
+        for _ in range(16):
+            x = np.sin(x) * 1.1
+        return np.sum(x)
+
+    text = relay(value_and_grad(repeated)).explain(np.ones(500))
+    kernels = next(rows for title, rows in text.sections if title.startswith("native program"))
+    column = kernels[0].index("bytes")
+    assert {row[column] for row in kernels if "dynamic_update" in row[0]} == {
+        "7.81 KiB"
+    }  # 500 numbers read and written
+
+
 def test_a_program_that_prints_runs_once(capsys):
     def talk(x):
         print("x is", x)

@@ -16,7 +16,8 @@ from tvm import tirx
 from tvm.ir import PrimType
 
 from ....abstract.dims import product
-from ....ir.node import Apply, Graph
+from ....abstract.types import Array
+from ....ir.node import Apply, Graph, applies
 from ....ir.prim import Primitive, update_of
 from ....ir.rewrite import all_graphs, inner_graphs
 from ....opt.analysis.fusion import is_scalar
@@ -25,6 +26,7 @@ from ..kernels.kernel import Kernel, buffer_parameter, pointer_type
 from ..plan import ITEM
 from ..tir.block import Block, call, idx, llvm, load
 
+UPDATES = ("dynamic_update", "dynamic_update_slice")
 CONTROL = ("cond", "for_loop", "while_loop", "vector_while")
 
 
@@ -110,6 +112,9 @@ def region_of(kernel: Kernel, name: str, nodes: list[Apply]) -> TimedRegion:
     """The region of a kernel."""
     views = {id(view.storage): view for _, view, _ in kernel._buffers.values() if view.storage.name != "scratch"}
     arrays = [(view.storage, product(view.shape) * ITEM[view.dtype]) for view in views.values()]
+    part: Any = nodes[0].args[1].type if len(nodes) == 1 and applies(nodes[0], *UPDATES) else None
+    if isinstance(part, Array) and len(arrays) == 2:  # in place: of the array it touches as much as it is given
+        arrays = [(storage, product(part.shape) * ITEM[part.dtype]) for storage, _ in arrays]
     return TimedRegion("kernel", name, nodes, arrays, around(kernel.lowering), kernel.body.library)
 
 
