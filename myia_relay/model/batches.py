@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..infer.arguments.dlpack import from_dlpack
 from ..utils.errors import ShapeError, TypeError_, ValueError_
 from ..utils.prefetch import Prefetched
 from .datasets import Example
@@ -54,7 +55,7 @@ def _array(value: Any) -> Any:
             raise TypeError_(f"{os.fspath(value)} is no .npy file; read it into an array")
         return np.load(value, mmap_mode="r")
     if hasattr(value, "shape") and (hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
-        return np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
+        return from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
     return None
 
 

@@ -164,6 +164,30 @@ class History:
         return "<div>" + ("\n".join(parts) or html.escape(str(self))) + "</div>"
 
 
+class Counts:
+    """How many examples each step of an epoch had. Nearly all steps have the same number, so only changes take memory."""
+
+    def __init__(self, values: Iterable[int] = ()):
+        self.runs: list[tuple[int, int]] = []  # a number of examples, and of steps in sequence that had it
+        for value in values:
+            self.add(int(value))
+
+    def add(self, examples: int, steps: int = 1) -> None:
+        """Add some steps of one size."""
+        if self.runs and self.runs[-1][0] == examples:
+            steps += self.runs.pop()[1]
+        if steps:
+            self.runs.append((examples, steps))
+
+    def array(self) -> np.ndarray:
+        """The number of each step."""
+        examples, steps = zip(*self.runs) if self.runs else ((), ())
+        return np.repeat(np.array(examples, np.int64), np.array(steps, np.int64))
+
+    def __len__(self) -> int:
+        return sum(steps for _, steps in self.runs)
+
+
 def _smooth(values: np.ndarray, width: int) -> np.ndarray:
     """The mean of the last `width` values at each place (of fewer at the start); NaN only where a value is NaN."""
     place = np.arange(1, len(values) + 1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .checkpoint_io import load_safetensors, save_safetensors
+from .history import Counts
 
 STATE_FILE = "state.safetensors"
 
@@ -27,7 +28,7 @@ class Checkpoint:
         arrays |= {f"best/{n}": a for n, a in run.best.items()}
         arrays |= {f"sums/{n}": a for n, a in run.sums.items()}
         arrays["losses"] = run.history.step_losses()
-        arrays["counts"] = np.array(run.counts, np.int64)
+        arrays["counts"] = run.counts.array()
         meta = {
             "settings": run.settings,
             "position": run.position(),
@@ -68,7 +69,7 @@ class Checkpoint:
             run.model.restore(before.saved())
             raise
         run.best, run.sums = part("best/"), part("sums/")
-        run.counts = arrays["counts"].tolist()
+        run.counts = Counts(arrays["counts"])
         run.history.record_steps(arrays["losses"])
         for row in meta["epochs"]:
             run.history.record_epoch(**row)

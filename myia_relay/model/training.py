@@ -22,7 +22,7 @@ from ..utils.interrupts import deferred
 from ..utils.progress import progress
 from .evaluate import executor_of, means
 from .feed import ArrayFeed, Piece, StreamFeed
-from .history import History
+from .history import Counts, History
 from .model import Model
 from .optim import Optimiser
 from .resume import Checkpoint
@@ -87,7 +87,7 @@ class Training:
         self.epoch, self.epochs = 0, epochs
         self.settings = {**feed.settings(), "accumulate": accumulate, "precision": precision or "float32"}
         self.sums: dict[str, np.ndarray] = {}  # gradients of batches since the last update, where they accumulate
-        self.counts: list[int] = []  # of examples in each step of this epoch
+        self.counts = Counts()  # of examples in each step of this epoch
         self.best: dict[str, np.ndarray] = {}  # the parameters and the state of the best epoch
         self._loss, self._feed, self._validation, self._batched = loss, feed, validation, batched
         self._accumulate, self._patience, self._verbose = accumulate, patience, verbose
@@ -173,13 +173,17 @@ class Training:
             progress(total=updates, desc=desc, unit="step", enabled=self._verbose) as bar,
         ):
             bar.update(len(self.counts))
+            examples, busy = 0, 0.0  # of the chunks for which nothing was compiled
             while not self._stopping and (piece := reader.take(chunk * self._accumulate)) is not None:
-                begun, before = time.perf_counter(), self.step
+                begun, before, compiled = time.perf_counter(), self.step, len(self._compiled)
                 self._train_on(piece)
                 spent, made = time.perf_counter() - begun, self.step - before
+                if compiled == len(self._compiled):
+                    examples, busy = examples + piece.rows.size, busy + spent
                 if made:
+                    rate = f"{examples / busy:,.0f} examples/s, " if busy else ""
+                    bar.set_postfix_str(f"{rate}loss={np.mean(self.history.step_losses(before)):.4f}", refresh=False)
                     bar.update(made)
-                    bar.set_postfix(loss=f"{np.mean(self.history.step_losses(before)):.4f}")
                     self._call("on_batch_end")
                 if spent < CHUNK_SECONDS and not self._hooks["on_batch_end"]:
                     chunk = min(chunk * 2, LONGEST_CHUNK)
@@ -205,7 +209,7 @@ class Training:
         run: Any = self._program
         if self._accumulate == 1:
             self.history.record_steps(run(self.model, self.optimizer, piece.data, piece.rows, room))
-            self.counts += [size] * steps
+            self.counts.add(size, steps)
             return
         sums = self.sums or {n: np.zeros_like(p) for n, p in self.model.params.items()}
         due = np.zeros(steps, np.int64)
@@ -221,12 +225,13 @@ class Training:
             if count:
                 mean = self._pending[0] / self._pending[1]
                 self.history.record_steps(np.array([mean], np.float32))
-                self.counts.append(self._pending[1])
+                self.counts.add(self._pending[1])
                 self._pending = 0.0, 0
 
     def _end_epoch(self, seconds: float) -> None:
         losses = self.history.step_losses(self.step - len(self.counts)).astype(np.float64)
-        mean = float(np.sum(losses * self.counts) / np.sum(self.counts)) if self.counts else math.nan
+        counts = self.counts.array()
+        mean = float(np.sum(losses * counts) / np.sum(counts)) if len(counts) else math.nan
         measured = self._measured()
         monitored = measured.get("val_loss", mean)
         with deferred():
@@ -237,7 +242,7 @@ class Training:
                     self.best = {n: a.copy() for n, a in (*self.model.params.items(), *self.model.state.items())}
                 else:
                     self._worse += 1
-            self.epoch, self._batch, self.counts, self.sums, self._pending = self.epoch + 1, 0, [], {}, (0.0, 0)
+            self.epoch, self._batch, self.counts, self.sums, self._pending = self.epoch + 1, 0, Counts(), {}, (0.0, 0)
         self._call("on_epoch_end")
         if self._store:
             self._save(self._store)

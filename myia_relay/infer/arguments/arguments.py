@@ -23,6 +23,7 @@ from ...utils.raising import format_parts
 from ..values.protocols import is_named_tuple, is_named_tuple_class
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
+from .dlpack import from_dlpack
 from .open_sizes import FieldAnnotation, open_size, part_annotations
 
 SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
@@ -273,7 +274,7 @@ def describe_argument(
     if callable(value):
         return TreeDef("static", Identity(value))
     if hasattr(value, "__dlpack__"):
-        return array_treedef(np.from_dlpack(value), annotation, leaves)
+        return array_treedef(from_dlpack(value), annotation, leaves)
     raise TypeError_(
         f"a value of type {kind.__module__}.{kind.__qualname__} cannot be passed to compiled code; pass numbers, arrays, "
         "tuples, lists, dicts with string keys, NamedTuples, frozen dataclasses, models or functions"
