@@ -8,7 +8,6 @@ None) has no derivative: it is represented by None in tangents, cotangents and d
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +17,12 @@ from .infer.language.registry import special
 from .infer.transforms import custom_rules as _rules
 from .infer.transforms import derivatives as _infer
 from .infer.transforms import functional as _functional
-from .transform import Transformed, _check_function, _is_model, _wrt
+from .transform import Transformed, _check_function, _is_model, _wrt, transformed
 from .utils.errors import GradError, TypeError_
 
 
-@functools.lru_cache(maxsize=256)
 def _compiled(transform: str, function: Callable, options: tuple[tuple[str, Any], ...] = ()) -> Transformed:
-    """A transform of a function, once: the compiled programs stay with it."""
-    return Transformed(transform, function, dict(options))
+    return transformed(transform, function, dict(options))
 
 
 def _function(transform: str, f: Any) -> Callable:
@@ -131,7 +128,7 @@ def hvp(f, xs, vs):
 
 def _jacobian(what: str, f: Any, wrt: Any, argnums: Any, sparse: Any) -> Transformed:
     options = {"wrt": _wrt(wrt, argnums), "sparse": _infer.checked_sparse(what, sparse)}
-    return Transformed(what, _function(what, f), options)
+    return transformed(what, _function(what, f), options)
 
 
 def jacfwd(f, wrt=0, *, argnums=None, sparse=False):
@@ -290,7 +287,7 @@ def checkpoint(f):
     Source: A. Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
     differentiation" (1992); T. Chen et al., "Training deep nets with sublinear memory cost" (2016).
     """
-    return Transformed("checkpoint", _function("checkpoint", f), {})
+    return transformed("checkpoint", _function("checkpoint", f), {})
 
 
 # Control as functions.

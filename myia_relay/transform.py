@@ -7,6 +7,7 @@ inside compiled code, where `infer.transforms.transforms` implements these names
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,31 @@ class Transformed(Relay):
     def __relay_derived__(self) -> tuple[str, Callable, tuple]:
         """The transform, its function, and its options. A property, like `__relay_function__`."""
         return self._derived
+
+
+MEMO = "__relay_transforms__"
+"""The attribute of a function that holds its transforms."""
+
+
+def transformed(transform: str, function: Callable, options: dict[str, Any]) -> Transformed:
+    """A transform of a function: the same object whenever it is asked for, so that `grad(f)(x)` in a loop compiles once.
+
+    Transforms of what has no attributes of its own (methods, builtins), or by options that cannot be hashed, are made anew.
+    """
+    memo = getattr(function, "__dict__", None)
+    if not isinstance(function, Relay | types.FunctionType) or not isinstance(memo, dict):
+        return Transformed(transform, function, options)
+    items = tuple(sorted(options.items()))
+    key = transform, items, repr(items)  # the text tells 1 from True
+    try:
+        found = memo.setdefault(MEMO, {}).get(key)
+    except TypeError:
+        return Transformed(transform, function, options)
+    if found is None or found.__relay_derived__[1] is not function:  # `functools.wraps` copies attributes
+        if found is not None:
+            memo[MEMO] = {}
+        found = memo[MEMO].setdefault(key, Transformed(transform, function, options))
+    return found
 
 
 class _Marker:
@@ -95,7 +121,7 @@ def _of_function(transform: str, f, wrt, rest: tuple, has_aux, argnums, training
         raise TypeError_(
             f"{transform}(f, wrt=0, has_aux=False) takes no more arguments; call what it returns with them"
         )
-    return Transformed(transform, f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(rest[0] if rest else has_aux)})
+    return transformed(transform, f, {"wrt": _wrt(wrt, argnums), "has_aux": bool(rest[0] if rest else has_aux)})
 
 
 def grad(f, wrt: Any = 0, *rest, has_aux: Any = False, argnums=None, training=True) -> Any:
@@ -142,14 +168,14 @@ def vmap(f, in_axes=0, out_axes=0):
     """
     _check_function("vmap", f)
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    return Transformed("vmap", f, {"in_axes": axes, "out_axes": out_axes})
+    return transformed("vmap", f, {"in_axes": axes, "out_axes": out_axes})
 
 
 def batch_mean(f, in_axes=0):
     """The mean of a scalar function over a batch: `mean(vmap(f)(...))`; what a mini-batch loss is."""
     _check_function("batch_mean", f)
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    return Transformed("batch_mean", f, {"in_axes": axes})
+    return transformed("batch_mean", f, {"in_axes": axes})
 
 
 def stop_gradient(x):
