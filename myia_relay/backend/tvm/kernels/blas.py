@@ -106,7 +106,10 @@ def gemm(
         call(m, n, k, a, x, c, beta)
         return
     size = idx(sizes[axis])
-    with b.loop(tirx.Div(tirx.Add(size, idx(step - 1)), idx(step))) as iteration:
+    pieces = tirx.Div(tirx.Add(size, idx(step - 1)), idx(step))
+    if axis == 2 and not isinstance(sizes[axis], int):
+        pieces = tirx.Max(pieces, idx(1))  # where nothing is summed the result is zero
+    with b.loop(pieces) as iteration:
         first = b.let(tirx.Mul(iteration, idx(step)))
         count = b.let(tirx.Min(tirx.Sub(size, first), idx(step)))
         if axis == 0:
@@ -146,6 +149,11 @@ def _cut(sizes: tuple[Any, Any, Any]) -> tuple[int | None, int]:
     return axis, max(8, SMALL // side // 8 * 8)
 
 
+def _at_least_1(size: Any) -> Any:
+    """A leading dimension: the library refuses 0, also for matrices without elements."""
+    return size if isinstance(size, int) else tirx.Max(idx(size), idx(1))
+
+
 def _moved(operand: Operand, count: Any, stride: Any) -> Operand:
     """A matrix from one of its rows or columns on."""
     buffer, offset = operand
@@ -163,31 +171,17 @@ def _gemm(b: Block, sizes: tuple, a: tuple, x: tuple, c: tuple, alpha: float, be
         *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans_a else _NO_TRANS, _TRANS if trans_x else _NO_TRANS, *sizes)),
         const(alpha, dtype),
         pointer(*left),
-        _int32(lda),
+        _int32(_at_least_1(lda)),
         pointer(*right),
-        _int32(ldx),
+        _int32(_at_least_1(ldx)),
         const(beta, dtype) if isinstance(beta, float) else beta,
         pointer(*out),
-        _int32(ldc),
+        _int32(_at_least_1(ldc)),
     )
 
 
-def gemv(
-    b: Block,
-    m: Any,
-    n: Any,
-    a: tuple[Any, Any],
-    x: tuple[Any, Any],
-    y: tuple[Any, Any],
-    *,
-    trans: bool = False,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    lda: Any = None,
-    incx: int = 1,
-    incy: int = 1,
-) -> None:
-    """y = alpha * A @ x + beta * y for A stored m x n, or alpha * A.T @ x + beta * y if `trans`.
+def gemv(b: Block, m: Any, n: Any, a: Operand, x: Operand, y: Operand, *, trans: bool = False, lda: Any = None) -> None:
+    """y = A @ x for A stored m x n, or A.T @ x if `trans`.
 
     Args:
         b: where to emit.
@@ -197,24 +191,31 @@ def gemv(
         x: (buffer, element offset) of the vector of n (m if `trans`).
         y: (buffer, element offset) of the result of m (n if `trans`).
         trans: multiply by the transpose.
-        alpha: factor of the product.
-        beta: factor of the old y.
         lda: leading dimension of A; None if dense.
-        incx: stride of x.
-        incy: stride of y.
     """
     dtype = _base(y[0])
-    _call(
-        b,
-        "gemv",
-        dtype,
-        *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans else _NO_TRANS, m, n)),
-        const(alpha, dtype),
-        pointer(*a),
-        _int32(n if lda is None else lda),
-        pointer(*x),
-        _int32(incx),
-        const(beta, dtype),
-        pointer(*y),
-        _int32(incy),
-    )
+    inner, outer = (m, n) if trans else (n, m)
+
+    def call() -> None:
+        _call(
+            b,
+            "gemv",
+            dtype,
+            *(_int32(v) for v in (_ROW_MAJOR, _TRANS if trans else _NO_TRANS, m, n)),
+            const(1.0, dtype),
+            pointer(*a),
+            _int32(_at_least_1(n if lda is None else lda)),
+            pointer(*x),
+            _int32(1),
+            const(0.0, dtype),
+            pointer(*y),
+            _int32(1),
+        )
+
+    if isinstance(inner, int):
+        call()
+        return
+    with b.when(tirx.GT(idx(inner), idx(0))):
+        call()
+    with b.otherwise(), b.loop(idx(outer)) as i:  # of a vector without elements the library writes no result
+        b.store(y[0], const(0.0, dtype), tirx.Add(idx(y[1]), i))
