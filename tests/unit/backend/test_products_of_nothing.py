@@ -74,3 +74,13 @@ def test_the_gradient_of_an_empty_batch():
         return np.sum(np.tanh(x @ w))
 
     np.testing.assert_array_equal(grad(loss)(np.ones((40, 3)), np.ones((0, 40))), np.zeros((40, 3)))
+
+
+@pytest.mark.parametrize("groups", [1, 8])
+def test_the_gradient_of_a_convolution_of_no_images(groups):
+    @relay
+    def loss(w, x: Tensor[Float64, ("n", 8, 6, 6)]):
+        return np.sum(relay.conv2d(x, w, padding=1, groups=groups) ** 2)
+
+    w = np.ones((8, 8 // groups, 3, 3))
+    np.testing.assert_array_equal(grad(loss)(w, np.ones((0, 8, 6, 6))), np.zeros_like(w))

@@ -28,7 +28,7 @@ from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .kernel import Evaluator, Kernel
 from .nests import inlined, lanes_for
-from .patches import Conv, at
+from .patches import Conv, at, fill
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
 from .skinny_products import PARALLEL_MATRIX, is_thin, is_vector, pack, packed_product, thin_product, vector_product
@@ -405,15 +405,17 @@ def _conv2d_grad_weight(c: Call) -> None:
     if groups == 1:
         conv.conv2d_grad_weight(c.block, s, c.dim(n), source, grad, out, scratch, tasks=tasks)
         return
-    with conv.split(c.block, groups, min(tasks, groups)) as (task, g), c.block.loop(c.dim(n)) as i:
-        col = at(scratch, tirx.Mul(idx(task), idx(s.col_size)))
-        k = tirx.Add(tirx.Mul(i, idx(groups)), g)
-        x_at, dy_at, dw_at = [at(o, tirx.Mul(j, idx(z))) for o, j, z in (
-            (source, k, s.size_in), (grad, k, s.size_out), (out, g, s.weights))]  # fmt: skip
-        with c.block.when(tirx.EQ(i, idx(0))):
-            conv.grad_weight_sample(c.block, s, x_at, dy_at, dw_at, col, accumulate=False)
-        with c.block.otherwise():
-            conv.grad_weight_sample(c.block, s, x_at, dy_at, dw_at, col)
+    with conv.split(c.block, groups, min(tasks, groups)) as (task, g):
+        col, dw_at = at(scratch, tirx.Mul(idx(task), idx(s.col_size))), at(out, tirx.Mul(g, idx(s.weights)))
+        if not isinstance(n, int):
+            fill(c.block, dw_at, s.weights)  # where there is no sample there is no first one
+        with c.block.loop(c.dim(n)) as i:
+            k = tirx.Add(tirx.Mul(i, idx(groups)), g)
+            x_at, dy_at = at(source, tirx.Mul(k, idx(s.size_in))), at(grad, tirx.Mul(k, idx(s.size_out)))
+            with c.block.when(tirx.EQ(i, idx(0))):
+                conv.grad_weight_sample(c.block, s, x_at, dy_at, dw_at, col, accumulate=False)
+            with c.block.otherwise():
+                conv.grad_weight_sample(c.block, s, x_at, dy_at, dw_at, col)
 
 
 def _by_blas(dtype: str) -> bool:
