@@ -85,7 +85,8 @@ def _kept(data: dict[str, Any]) -> dict[str, Any]:
     A drawing in a frame of HTML is kept as a drawing: web sites that show notebooks take it out of HTML. Where a picture is
     there as such, HTML that contains it once more is left out.
     """
-    data = {kind: impersonal(value) if isinstance(value, str) else value for kind, value in data.items()}
+    texts = {kind: impersonal(value) for kind, value in data.items() if isinstance(value, str) and kind != "image/png"}
+    data = {**data, **texts}
     if "image/png" in data:
         data["image/png"] = _smaller(data["image/png"])
     html = data.get("text/html")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...abstract.dims import DimLike, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
@@ -51,12 +53,11 @@ def _elementwise(prim: Primitive) -> Implementation:
     def rule(b: Builder, x) -> Var:
         return unwrap(prim(floating(operand(b, x, f"relay.{prim.name}"))))
 
-    rule.__doc__ = f"{prim.__doc__}{_ELEMENTWISE.format(name=prim.name, value=_AT_ONE[prim.name])}"
+    rule.__doc__ = (
+        f"{prim.__doc__}{_ELEMENTWISE.format(name=prim.name, value=round(float(prim.reference(np.float64(1.0))), 4))}"
+    )
     return Implementation(f"relay.{prim.name}", rule)
 
-
-_AT_ONE = {"erf": 0.8427, "sigmoid": 0.7311, "tanh": 0.7616}
-"""What they are at 1, for their examples."""
 
 _ELEMENTWISE = """
 
