@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from myia_relay import grad as differentiate
 from myia_relay.abstract.types import FLOAT, INT, Array, Ref, Scalar, Struct, tuple_of
 from myia_relay.ad.common.cotangents import add, coerce
 from myia_relay.ad.expand import vjp_graph
@@ -514,3 +515,13 @@ def test_central_differences_find_a_wrong_gradient():
     assert abs(numeric(lambda x: x * x, 3.0) - 6.0) < 1e-6
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(gradient(lambda x: x * x, 3.0), numeric(lambda x: x * x * x, 3.0), rtol=1e-5)
+
+
+def hidden_square(x):
+    hidden = 3.0 * x
+    return hidden * hidden
+
+
+def test_a_debugger_is_given_the_cotangents():
+    session = differentiate(hidden_square).debug(2.0).cont()
+    assert session.gradients["hidden"] == 12.0 and session.gradients["x"] == 36.0
