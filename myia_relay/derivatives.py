@@ -8,6 +8,7 @@ None) has no derivative: it is represented by None in tangents, cotangents and d
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,10 @@ from .transform import Transformed, _check_function, _is_model, _wrt, transforme
 from .utils.errors import GradError, TypeError_
 
 
+@functools.lru_cache(maxsize=256)
 def _compiled(transform: str, function: Callable, options: tuple[tuple[str, Any], ...] = ()) -> Transformed:
-    return transformed(transform, function, dict(options))
+    """A transform of a function, once: the compiled programs stay with it."""
+    return Transformed(transform, function, dict(options))
 
 
 def _function(transform: str, f: Any) -> Callable:

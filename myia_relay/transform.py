@@ -42,29 +42,34 @@ class Transformed(Relay):
         return self._derived
 
 
-MEMO = "__relay_transforms__"
-"""The attribute of a function that holds its transforms."""
+def _make(transform: str, function: Callable, items: tuple, _text: str) -> Transformed:
+    return Transformed(transform, function, dict(items))
+
+
+_of_plain_functions = functools.lru_cache(maxsize=256)(_make)
 
 
 def transformed(transform: str, function: Callable, options: dict[str, Any]) -> Transformed:
     """A transform of a function: the same object whenever it is asked for, so that `grad(f)(x)` in a loop compiles once.
 
-    Transforms of what has no attributes of its own (methods, builtins), or by options that cannot be hashed, are made anew.
+    A decorated function holds its own transforms. Closures that are not decorated are transformed anew: what held them would
+    hold what they capture, a batch of each step, say. So are functions and options that cannot be hashed.
     """
-    memo = getattr(function, "__dict__", None)
-    if not isinstance(function, Relay | types.FunctionType) or not isinstance(memo, dict):
-        return Transformed(transform, function, options)
     items = tuple(sorted(options.items()))
-    key = transform, items, repr(items)  # the text tells 1 from True
     try:
-        found = memo.setdefault(MEMO, {}).get(key)
+        hash((function, items))
     except TypeError:
         return Transformed(transform, function, options)
-    if found is None or found.__relay_derived__[1] is not function:  # `functools.wraps` copies attributes
-        if found is not None:
-            memo[MEMO] = {}
-        found = memo[MEMO].setdefault(key, Transformed(transform, function, options))
-    return found
+    if isinstance(function, types.FunctionType) and function.__closure__:
+        return Transformed(transform, function, options)
+    made = _of_plain_functions
+    if isinstance(function, Relay):
+        made = vars(function).get("_transforms") or vars(function).setdefault("_transforms", _new_store())
+    return made(transform, function, items, repr(items))  # the text tells 1 from True
+
+
+def _new_store() -> Callable[..., Transformed]:
+    return functools.lru_cache(maxsize=32)(_make)
 
 
 class _Marker:

@@ -112,7 +112,19 @@ class Machine:
         return steps, slots, output
 
     def deep(self, graph: Graph, args: Sequence[Any]) -> Any:
-        """Run a graph that can reach a recursive one, on a stack of our own."""
+        """Run a graph that can reach a recursive one, on a stack of our own.
+
+        Raises:
+            InternalError: there is a debugger's mark in it.
+        """
+        try:
+            next(self.stops(graph, args))
+        except StopIteration as end:
+            return end.value
+        raise InternalError("interpreter", f"{graph.name} stops at a mark, and nobody looks")
+
+    def stops(self, graph: Graph, args: Sequence[Any]) -> Generator[Any, None, Any]:
+        """As `deep`, yielding what a step shows that wants no graph."""
         stack = [(self.steps_of(graph, args), 0)]
         result: Any = None
         while stack:
@@ -124,13 +136,15 @@ class Machine:
                 stack.pop()
                 continue
             result = None
-            if wanted not in self.reaching:
+            if wanted is None:
+                yield values
+            elif wanted not in self.reaching:
                 result = self.call(wanted, values)
-                continue
-            depth += wanted is node.fn  # branches and bodies do not count as calls
-            if depth > MAX_DEPTH:
-                raise_at(RecursionError, MESSAGE, node.origin)
-            stack.append((self.steps_of(wanted, values), depth))
+            else:
+                depth += wanted is node.fn  # branches and bodies do not count as calls
+                if depth > MAX_DEPTH:
+                    raise_at(RecursionError, MESSAGE, node.origin)
+                stack.append((self.steps_of(wanted, values), depth))
         return result
 
     def steps_of(self, graph: Graph, args: Sequence[Any]) -> Run:

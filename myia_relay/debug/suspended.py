@@ -15,14 +15,12 @@ import numpy as np
 from ..abstract.bind import bind_symbols
 from ..abstract.structures import rebuild
 from ..abstract.types import NONE, Struct
-from ..backend.interpreter import MAX_DEPTH, Machine, Step
+from ..backend.interpreter import Machine, Step
 from ..infer.arguments.arguments import python_value
 from ..infer.values.treedef import TreeDef
 from ..ir.node import Apply, Graph, applies
 from ..ir.rewrite import all_graphs, running
-from ..opt.rewrite.tail_calls import MESSAGE
 from ..prims.ops.effects import MarkedPlace
-from ..utils.raising import raise_at
 from ..utils.source import Loc
 
 
@@ -95,31 +93,6 @@ class Suspending(Machine):
 
         self.generators.add(step)
         return step
-
-    def stops(self, graph: Graph, args: Sequence[Any]) -> Generator[Any, None, Any]:
-        """As `Machine.deep`, yielding what it reaches."""
-        stack = [(self.steps_of(graph, args), 0)]
-        result: Any = None
-        wanted: Any
-        while stack:
-            run, depth = stack[-1]
-            try:
-                wanted, values, node = run.send(result)
-            except StopIteration as end:
-                result = end.value
-                stack.pop()
-                continue
-            result = None
-            if wanted is None:
-                yield values
-            elif wanted not in self.reaching:
-                result = self.call(wanted, values)
-            else:
-                depth += wanted is node.fn
-                if depth > MAX_DEPTH:
-                    raise_at(RecursionError, MESSAGE, node.origin)
-                stack.append((self.steps_of(wanted, values), depth))
-        return result
 
 
 def reached(node: Apply, loc: Loc, operands: list[Any], arrived: list[Any], visit: int) -> Reached:

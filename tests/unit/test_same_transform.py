@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
+import weakref
 
 import numpy as np
 
@@ -48,5 +50,18 @@ def test_what_has_no_attributes_of_its_own():
             return self.factor * x
 
     scale = Scale()
-    assert grad(scale.of)(2.0) == 3.0
+    assert grad(scale.of)(2.0) == 3.0 and grad(scale.of) is grad(scale.of)
     np.testing.assert_array_equal(vmap(scale.of)(np.ones(2)), [3.0, 3.0])
+
+
+def test_closures_are_not_held():
+    def times(factor):
+        return lambda x: factor * x
+
+    twice = times(2.0)
+    assert grad(twice) is not grad(twice) and grad(twice)(1.0) == 2.0
+    held = relay(twice)
+    assert grad(held) is grad(held)
+    died = weakref.ref(relay(times(3.0)))
+    gc.collect()
+    assert died() is None

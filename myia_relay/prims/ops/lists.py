@@ -247,7 +247,7 @@ def list_to_array(xs, *, size):
     """An array with `size` elements: the entries of a list of numbers, then zeros."""
     entries = xs.read()[:size]
     dtype = np.asarray(entries).dtype if entries else np.dtype(np.float64)
-    if dtype == np.float64 and any(isinstance(entry, int) for entry in entries):
+    if dtype == np.float64 and entries and all(isinstance(entry, int) for entry in entries):
         dtype = np.dtype(np.uint64)  # NumPy takes ints on both sides of 2**63 for floats
     out = np.zeros(size, dtype)
     out[: len(entries)] = entries
