@@ -46,6 +46,7 @@ LAYERS = {
     "random": 13,
     "operators": 13,
     "model": 14,
+    "text": 14,
     "": 15,
 }
 """Height of each part of the package; "" is what stands above all: `__init__`, `__main__`, `cli`."""
@@ -60,6 +61,10 @@ INNER = {
     "infer": ("values", "arguments", "engine", "objects", "language", "transforms", "entry"),
     "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),
     "prims": ("rules", "ops", "api"),
+    "text": (
+        *("span", "tree", "walk", "binders", "placement", "equality", "lexer", "syntax", "printer", "json"),
+        *("operators", "check", "lower", "module", "transform"),
+    ),
 }
 """The subpackages of parts that have some, lowest first: folders and modules."""
 

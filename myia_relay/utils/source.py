@@ -40,9 +40,11 @@ class Loc:
 
     def render(self) -> str:
         """The location as Python's own traceback shows it: file, line, source line and carets."""
-        cell = cell_name(self.file)
-        file = cell or f'File "{self.file}"'
-        head = f"  {file}, line {self.line}, column {self.col + 1}, in {self.function}"
+        if self.file in _DISPLAYED:
+            head = f"  {self}"
+        else:
+            file = cell_name(self.file) or f'File "{self.file}"'
+            head = f"  {file}, line {self.line}, column {self.col + 1}, in {self.function}"
         source = self.text()
         if not source.strip():
             return head
@@ -55,7 +57,7 @@ class Loc:
         return f"{head}\n    {source.strip()}\n    {carets}"
 
     def __str__(self) -> str:
-        return f"{cell_name(self.file) or self.file}:{self.line}:{self.col + 1}"
+        return f"{_DISPLAYED.get(self.file) or cell_name(self.file) or self.file}:{self.line}:{self.col + 1}"
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,19 @@ class Origin:
 
 
 NOWHERE = Origin(None, "built")
+
+_DISPLAYED: dict[str, str] = {}  # file name in `linecache` -> what it is called in messages, for texts that are no file
+
+
+def register_text(file: str, name: str, text: str) -> str:
+    """Let Python find the lines of a text that is in no file, under the file name `file`; messages call it `name`.
+
+    Returns:
+        The file name.
+    """
+    _DISPLAYED[file] = name
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    return file
 
 
 def cell_name(file: str) -> str | None:
