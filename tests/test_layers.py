@@ -62,7 +62,20 @@ INNER = {
     "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),
     "prims": ("rules", "ops", "api"),
     "text": (
-        *("span", "tree", "walk", "binders", "placement", "equality", "lexer", "syntax", "printer", "json"),
+        *(
+            "dtypes",
+            "span",
+            "tree",
+            "errors",
+            "walk",
+            "binders",
+            "placement",
+            "equality",
+            "lexer",
+            "syntax",
+            "printer",
+            "json",
+        ),
         *("operators", "check", "lower", "module", "transform"),
     ),
 }

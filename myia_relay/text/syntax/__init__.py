@@ -1,0 +1,1 @@
+"""The parser: tokens to trees, with names resolved."""
