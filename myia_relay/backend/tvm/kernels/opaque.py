@@ -31,7 +31,7 @@ from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
-from .skinny_products import PARALLEL_MATRIX, is_thin, is_vector, pack, packed_product, thin_product, vector_product
+from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
@@ -185,7 +185,7 @@ def _dot(c: Call) -> None:
         small_product(c, 1, m, n, k, ta, tb)
         return
     if tb and not ta and is_vector(m, n, k, a.dtype):
-        vector_product(c, (0, 1), m, n, k, c.tasks(n * k * ITEM[a.dtype], PARALLEL_MATRIX))
+        vector_product(c, (0, 1), m, n, k, threads_count())
         return
     if is_thin(m, n, k, ta, tb, a.dtype):
         thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))
@@ -273,7 +273,7 @@ def _matvec(c: Call) -> None:
         small_product(c, 1, m, 1, k, trans, False)
         return
     if not trans and is_vector(1, m, k, a.dtype):
-        vector_product(c, (1, 0), 1, m, k, c.tasks(m * k * ITEM[a.dtype], PARALLEL_MATRIX))
+        vector_product(c, (1, 0), 1, m, k, threads_count())
         return
     _by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans)
 

@@ -19,7 +19,7 @@ from .....abstract.types import Array
 from .....ir.node import Apply, Node
 from .....ir.prim import Primitive
 from ...plan import ITEM
-from ..skinny_products import PARALLEL_MATRIX, VECTORS, is_vector
+from ..skinny_products import VECTORS, is_vector
 
 ROOM = 5 << 18  # bytes of the second-level cache for the matrix
 FLOPS = 16  # so many for each byte: more bytes would slow the convolution down
@@ -91,10 +91,7 @@ def _of_product(node: Apply, skip: int, most: int, tasks: int) -> NextMatrix | N
         return None
     assert isinstance(n, int) and isinstance(k, int) and isinstance(m, int)
     item = ITEM[dtype]
-    divided = n * k * item >= PARALLEL_MATRIX
-    rows = -(-(n // VECTORS[m]) // tasks) * VECTORS[m] if divided else n  # of a thread, as in `vector_product`
-    if not divided and tasks > 1:
-        return None
+    rows = -(-(n // VECTORS[m]) // tasks) * VECTORS[m] if tasks > 1 else n  # of a thread, as in `vector_product`
     count = min(most, ROOM - skip, rows * k * item - skip) // item
     return NextMatrix(matrix, skip // item, rows * k, count) if count > 0 else None
 
